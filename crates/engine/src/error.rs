@@ -1,6 +1,6 @@
 //! What can go wrong with an engine, in the kinds that callers tell apart.
 
-use storage::StorageError;
+use storage::{EpochNumber, Position, StorageError};
 
 /// Why an engine could not open or could not run an epoch.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum EngineError {
     )]
     OtherPast {
         /// The epoch that was replayed.
-        epoch: u64,
+        epoch: EpochNumber,
         /// Which states, and which procedures ran.
         what: String,
     },
@@ -45,9 +45,9 @@ pub enum EngineError {
     )]
     StuckCall {
         /// The epoch.
-        epoch: u64,
+        epoch: EpochNumber,
         /// Position of the call in it.
-        position: u32,
+        position: Position,
         /// Procedure, arguments and what happened.
         what: String,
     },
@@ -58,7 +58,7 @@ pub enum EngineError {
     )]
     SnapshotEnded {
         /// Epoch of the snapshot.
-        epoch: u64,
+        epoch: EpochNumber,
         /// The limit, for all snapshots.
         bytes_max: u64,
     },

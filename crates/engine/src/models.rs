@@ -13,7 +13,7 @@ use pmem::Dram;
 use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{model, reads, spawn, writes};
-use storage::{IndexKind, NewValue, SerialId, Store, TableDefinition};
+use storage::{EpochNumber, IndexKind, NewValue, Position, SerialId, Store, TableDefinition};
 
 use crate::engine::Engine;
 use crate::engine::new_worker;
@@ -28,10 +28,10 @@ use crate::version::{
 };
 use crate::worker::{Barrier, Progress, Worker};
 
-const EPOCH: u64 = 5;
+const EPOCH: EpochNumber = EpochNumber(5);
 
 fn sid(position: u64) -> SerialId {
-    SerialId::new(EPOCH, position)
+    SerialId::new(EPOCH.0, position)
 }
 
 /// A store with the place of a row, for all models.
@@ -76,7 +76,7 @@ impl Cell {
         let cell = Arc::new(Self { slab, id, stopped: AtomicBool::new(false) });
         cell.entry().initialise(fixture().row, ValueWord::PENDING, SerialId(1));
         // As of an epoch before: all words of the entry begin here.
-        cell.entry().append(SerialId::new(EPOCH - 1, 0), pool, &mut KeepPersistent);
+        cell.entry().append(SerialId::new(EPOCH.previous().0, 0), pool, &mut KeepPersistent);
         for &position in positions {
             cell.entry().append(sid(position), pool, &mut KeepPersistent);
         }
@@ -99,7 +99,7 @@ impl Cell {
         let store = &fixture().store;
         let mut with = Publisher {
             segments: store.segments(),
-            checkpoint_epoch: EPOCH - 1,
+            checkpoint_epoch: EPOCH.previous(),
             pool: &mut local.pool,
             cache: &mut local.cache,
             work: &mut local.work,
@@ -182,7 +182,7 @@ fn o_16_a_version_array_is_there_before_its_tag() {
             cell.entry().append(sid(position), &mut pool, &mut KeepPersistent);
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {
-                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2]),
+                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2].map(Position)),
                 _ => panic!("it has two writers"),
             }
             pool
@@ -206,11 +206,11 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
         drop(format!("{barrier:?} {buffers:?}"));
         let append = |cell: &Cell, barrier: &Barrier, buffers: &[Mutex<Vec<Appended>>; 2], me| {
             let mut pool = TransientPool::new(me).unwrap();
-            let position = 1 + me as u32;
+            let position = Position(1 + me as u32);
             let by = AppendedBy::new(me as u64, EPOCH);
             if cell
                 .entry()
-                .claim((sid(position.into()), by), &mut pool, &mut KeepPersistent)
+                .claim((sid(position.0.into()), by), &mut pool, &mut KeepPersistent)
                 .is_err()
             {
                 buffers[me].lock().unwrap().push(Appended { position, id: cell.id });
@@ -226,7 +226,7 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
             }
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {
-                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2]),
+                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2].map(Position)),
                 _ => panic!("it has two writers"),
             }
             pool
@@ -303,7 +303,7 @@ fn o_15_memory_is_used_again_after_all_reads_of_it() {
         let (other, all) = (Arc::clone(&cell), Arc::clone(&progress));
         let thread = spawn(move || {
             other.publish(&mut second, 3, Write::Value(NewValue::whole(&[8; 24])));
-            all[1].note(4);
+            all[1].note(Position(4));
             let taken_back = second.local.pool.take_back(Progress::of_all(&*all));
             other.publish(&mut second, 4, Write::Value(NewValue::whole(&[9; 24])));
             (taken_back, second)
@@ -312,7 +312,7 @@ fn o_15_memory_is_used_again_after_all_reads_of_it() {
         cell.publish(&mut first, 1, Write::Value(NewValue::whole(&[7; 24])));
         let before = cell.entry().read(sid(2), &mut Waiter::new(&cell.stopped)).unwrap().word;
         assert_eq!(ReadPhase::begin().bytes(before), [7; 24]);
-        progress[0].note(6);
+        progress[0].note(Position(6));
         let (taken_back, _second) = thread.join().unwrap();
         let after = cell.entry().read(sid(5), &mut Waiter::new(&cell.stopped)).unwrap().word;
         assert_eq!(ReadPhase::begin().bytes(after), [9; 24]);
@@ -331,13 +331,13 @@ fn o_20_a_cached_version_is_whole_when_it_is_found() {
         cell.publish(&mut writer, 1, Write::Value(NewValue::whole(&[7; 24])));
         cell.entry().set_cached(None);
         let read = |cell: &Cell, worker: &mut Worker<Dram>| {
-            let later = SerialId::new(EPOCH + 1, 4);
+            let later = SerialId::new(EPOCH.next().0, 4);
             assert_eq!(cell.read(later), Ok(vec![7; 24]));
             let bytes = [7; 24];
-            if let Some(word) = worker.local.cache.create(cell.id, &bytes, EPOCH + 1)
+            if let Some(word) = worker.local.cache.create(cell.id, &bytes, EPOCH.next())
                 && !cell.entry().install_cached(word)
             {
-                worker.local.cache.discard(word, EPOCH + 1);
+                worker.local.cache.discard(word, EPOCH.next());
             }
             assert_eq!(cell.read(later), Ok(vec![7; 24]));
         };

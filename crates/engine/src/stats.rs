@@ -1,6 +1,7 @@
 //! What an epoch did, counted by each worker and added up at its end.
 
 use pmem::Counters;
+use storage::EpochNumber;
 
 /// The phases of an epoch, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -323,9 +324,9 @@ pub struct RecoveryReport {
     /// Whether the store was created just now.
     pub created: bool,
     /// Epoch of the checkpoint that recovery started from.
-    pub checkpoint_epoch: u64,
+    pub checkpoint_epoch: EpochNumber,
     /// Epoch that the store is at now.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// Largest timestamp of an epoch that the log knows: the epochs that follow should have no
     /// smaller one.
     pub timestamp_ns: u64,

@@ -8,7 +8,7 @@ use pmem::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use pmem::sync::thread::JoinHandle;
 use pmem::sync::{Mutex, Patience, RwLock};
 use storage::input_log::{LogError, StreamSummary, StreamWriter};
-use storage::{StateHash, Store};
+use storage::{EpochNumber, Position, SerialId, StateHash, Store};
 
 use crate::call::batch::{Calls, EpochInfo};
 use crate::call::claimed::ClaimedCalls;
@@ -92,21 +92,21 @@ impl Progress {
     /// Says how far its worker is. What that worker's calls read they have read: release orders
     /// that before the memory is reclaimed.
     #[inline]
-    pub(crate) fn note(&self, unfinished: u32) {
-        self.unfinished.store(unfinished, Ordering::Release);
+    pub(crate) fn note(&self, unfinished: Position) {
+        self.unfinished.store(unfinished.0, Ordering::Release);
     }
 
     /// How far its worker is, as far as that has come through.
     #[inline]
-    pub(crate) fn unfinished(&self) -> u32 {
-        self.unfinished.load(Ordering::Relaxed)
+    pub(crate) fn unfinished(&self) -> Position {
+        Position(self.unfinished.load(Ordering::Relaxed))
     }
 
     /// How far all workers are, at least.
     #[inline]
-    pub(crate) fn of_all(workers: &[Self]) -> u32 {
+    pub(crate) fn of_all(workers: &[Self]) -> Position {
         let unfinished = workers.iter().map(|p| p.unfinished.load(Ordering::Acquire)).min();
-        unfinished.expect("there is a worker")
+        Position(unfinished.expect("there is a worker"))
     }
 
     /// As before the first call of an epoch.
@@ -157,12 +157,12 @@ pub(crate) struct Shared {
     /// Sums over workers.
     pub(crate) totals: Mutex<Totals>,
     /// Positions of the calls that are deferred to the next epoch.
-    pub(crate) deferred: Mutex<Vec<u32>>,
+    pub(crate) deferred: Mutex<Vec<Position>>,
     /// What the serial part has written.
     pub(crate) overlay: RwLock<Overlay>,
     /// A call that failed when it was too late to take its writes back: position, and what
     /// happened.
-    pub(crate) poisoned: Mutex<Option<(u32, String)>>,
+    pub(crate) poisoned: Mutex<Option<(Position, String)>>,
 }
 
 impl Shared {
@@ -221,10 +221,10 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) shared: &'e Shared,
     pub(crate) calls: &'e Calls,
     pub(crate) info: EpochInfo,
-    pub(crate) number: u64,
+    pub(crate) number: EpochNumber,
     pub(crate) workers: usize,
     /// Epoch of the last checkpoint.
-    pub(crate) checkpoint_epoch: u64,
+    pub(crate) checkpoint_epoch: EpochNumber,
     /// Whether this epoch ends with a checkpoint.
     pub(crate) ends_in_checkpoint: bool,
     /// Whether this epoch ends with an image snapshot of the image.
@@ -246,7 +246,7 @@ pub(crate) struct Past<'e> {
     /// The state hash that the epoch ended with, if that is known.
     pub(crate) hash: Option<StateHash>,
     /// Positions of calls that do not run, in order: they count as failed ([`storage`]'s verdicts).
-    pub(crate) skipped: &'e [u32],
+    pub(crate) skipped: &'e [Position],
     /// Who notes which call runs, in case that the process dies in it.
     pub(crate) deaths: &'e Deaths,
     /// The last committed epoch: it ends in a checkpoint, so that the next recovery starts from it.
@@ -312,10 +312,16 @@ impl<D: Device> Epoch<'_, D> {
     }
 
     /// Readers see the end of an epoch from now on. All workers have done what leads there.
-    pub(crate) fn open_gate(&self, worker: &Worker<D>, epoch: u64) {
+    pub(crate) fn open_gate(&self, worker: &Worker<D>, epoch: EpochNumber) {
         if self.leads(worker) {
             self.core.gate.open(epoch);
         }
+    }
+
+    /// The serial id of the call at a position.
+    #[inline(always)]
+    pub(crate) fn sid_at(&self, position: Position) -> SerialId {
+        SerialId::new(self.number.0, u64::from(position.0))
     }
 
     /// Whether a worker is the one that does what is done once.
@@ -326,12 +332,19 @@ impl<D: Device> Epoch<'_, D> {
     /// Whether a call must not run, because there is a verdict on it.
     #[inline]
     pub(crate) fn skips(&self, position: usize) -> bool {
-        self.replay.is_some_and(|past| past.skipped.binary_search(&(position as u32)).is_ok())
+        self.replay.is_some_and(|past| {
+            past.skipped.binary_search(&(Position::from_index(position))).is_ok()
+        })
     }
 
     /// Runs a part of a call. It is noted which, where the process might die in it again.
     #[inline]
-    pub(crate) fn noting<R>(&self, worker: usize, position: u32, run: impl FnOnce() -> R) -> R {
+    pub(crate) fn noting<R>(
+        &self,
+        worker: usize,
+        position: Position,
+        run: impl FnOnce() -> R,
+    ) -> R {
         let Some(deaths) = self.deaths else { return run() };
         let before = deaths.enter(worker, position);
         let result = run();
@@ -342,8 +355,8 @@ impl<D: Device> Epoch<'_, D> {
     /// A call failed when it was too late to take its writes back: the engine must stop (O-49). The
     /// smallest position counts. Returns the words for people.
     #[cold]
-    pub(crate) fn poison(&self, position: u32, what: &str) -> String {
-        let number = self.calls.get(position as usize).0;
+    pub(crate) fn poison(&self, position: Position, what: &str) -> String {
+        let number = self.calls.get(position.index()).0;
         let name = self.procedures.get(number).map_or("?", |procedure| procedure.name());
         let what = format!("call {position} of epoch {} ({name}) {what}", self.number);
         let mut poisoned = self.shared.poisoned.lock().expect("no panic while locked");

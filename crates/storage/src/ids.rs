@@ -24,9 +24,25 @@ impl Display for TableId {
 
 /// The position of a call in its epoch: the low part of its [`crate::SerialId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
 pub struct Position(pub u32);
 
 impl Position {
+    /// Behind the last call of any epoch.
+    pub const END: Self = Self(u32::MAX);
+
+    /// The position of a call in a list of the epoch's calls.
+    #[inline]
+    pub const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    /// The position behind this one.
+    #[inline]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
     /// The position as an index into a list of the epoch's calls.
     #[inline]
     pub const fn index(self) -> usize {

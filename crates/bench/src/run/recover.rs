@@ -125,8 +125,8 @@ impl RecoverSummary {
         parts.into_iter().for_each(|part| all.add(part));
         let Recovered { state_digest, rows, deferred, workers, .. } = recovered;
         Self {
-            epoch: found.epoch,
-            checkpoint_epoch: found.checkpoint_epoch,
+            epoch: found.epoch.0,
+            checkpoint_epoch: found.checkpoint_epoch.0,
             state_digest,
             workload: job.name(),
             recovered_hash: found.hash.name(),

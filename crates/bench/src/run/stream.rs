@@ -486,7 +486,7 @@ impl<'a> Run<'a> {
             epoch: stats.epoch,
             loading_epochs: self.job.loading_epochs(),
             done: self.done,
-            resumed_at_epoch: found.epoch,
+            resumed_at_epoch: found.epoch.0,
             recovered_hash: found.hash.name(),
             state_digest: digest(&stats),
             verified: self.has_news() && self.verifier.is_some(),

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use storage::{EpochNumber, Position};
+
 use crate::contention::rows::ContendedRow;
 use crate::stats::EpochStats;
 
@@ -74,7 +76,7 @@ pub(crate) enum Failure {
 /// A call that a worker ran. Most calls commit, so the other answers lie apart.
 #[derive(Debug, Clone, Copy)]
 struct Ran {
-    position: u32,
+    position: Position,
     /// Number of its failure, from 1; 0 if it committed.
     failure: u32,
     /// Where its output ends; it begins where that of the call before ends.
@@ -86,7 +88,7 @@ struct Ran {
 pub(crate) struct WorkerAnswers {
     ran: Vec<Ran>,
     /// Those that did not commit, with their positions.
-    failures: Vec<(u32, Failure)>,
+    failures: Vec<(Position, Failure)>,
     /// Answers of committed calls that are made later: places in `ran`, in order, and where they
     /// are, or what was put out for them until then.
     later: Vec<(u32, Range<usize>)>,
@@ -106,7 +108,7 @@ impl WorkerAnswers {
 
     /// The call at a position committed, with what was put out since the answer before.
     #[inline]
-    pub(crate) fn commit(&mut self, position: u32) {
+    pub(crate) fn commit(&mut self, position: Position) {
         self.ran.push(Ran { position, failure: 0, output_to: self.output.len() });
     }
 
@@ -116,14 +118,14 @@ impl WorkerAnswers {
     }
 
     /// As [`WorkerAnswers::commit`], with other bytes than were put out.
-    pub(crate) fn commit_instead(&mut self, position: u32, bytes: &[u8]) {
+    pub(crate) fn commit_instead(&mut self, position: Position, bytes: &[u8]) {
         self.output.truncate(self.ran.last().map_or(0, |ran| ran.output_to));
         self.output.extend_from_slice(bytes);
         self.commit(position);
     }
 
     /// The call at a position committed, and its answer will be made later.
-    pub(crate) fn commit_later(&mut self, position: u32) {
+    pub(crate) fn commit_later(&mut self, position: Position) {
         let place = self.ran.len();
         self.ran.push(Ran { position, failure: LATER, output_to: self.output.len() });
         self.later.push((place as u32, self.put_out_by(place)));
@@ -135,7 +137,7 @@ impl WorkerAnswers {
     }
 
     /// Position and what was put out of a call whose answer is made later.
-    pub(crate) fn put_out_for(&self, later: usize) -> (u32, &[u8]) {
+    pub(crate) fn put_out_for(&self, later: usize) -> (Position, &[u8]) {
         let (place, put_out) = &self.later[later];
         (self.ran[*place as usize].position, &self.output[put_out.clone()])
     }
@@ -153,7 +155,7 @@ impl WorkerAnswers {
     }
 
     /// The call at a position did not commit; what it put out is forgotten.
-    pub(crate) fn fail(&mut self, position: u32, failure: Failure) {
+    pub(crate) fn fail(&mut self, position: Position, failure: Failure) {
         let output_to = self.ran.last().map_or(0, |ran| ran.output_to);
         self.output.truncate(output_to);
         self.failures.push((position, failure));
@@ -192,7 +194,7 @@ pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)>
     let mut places = vec![(0, 0); calls];
     for (worker, list) in workers.iter().enumerate() {
         for (index, ran) in list.ran.iter().enumerate() {
-            places[ran.position as usize] = (worker as u16, index as u32);
+            places[ran.position.index()] = (worker as u16, index as u32);
         }
     }
     places
@@ -202,7 +204,7 @@ pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)>
 #[derive(Debug)]
 pub struct EpochOutcome {
     /// Its number.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// The first answers are those to calls that an epoch before deferred: this many.
     pub deferred_in: usize,
     /// Which answers are [`Answer::Deferred`], in the order in which these calls run next.
@@ -225,16 +227,16 @@ pub struct EpochOutcome {
 
 /// The calls that did not commit, by their positions.
 pub(crate) fn uncommitted(workers: &[WorkerAnswers]) -> Vec<u32> {
-    workers.iter().flat_map(|list| &list.failures).map(|&(position, _)| position).collect()
+    workers.iter().flat_map(|list| &list.failures).map(|&(position, _)| position.0).collect()
 }
 
 impl EpochOutcome {
     /// From now on calls have the numbers in which they were submitted; until now, their
     /// positions.
-    pub(crate) fn number_as_submitted(&mut self, positions: &[u32]) {
+    pub(crate) fn number_as_submitted(&mut self, positions: &[Position]) {
         let mut number_of: Vec<u32> = (0..self.places.len() as u32).collect();
         for (number, &position) in (self.deferred_in as u32..).zip(positions) {
-            number_of[position as usize] = number;
+            number_of[position.index()] = number;
         }
         let mut places = self.places.clone();
         for (position, &number) in number_of.iter().enumerate() {
@@ -280,15 +282,15 @@ mod tests {
     fn answers_keep_their_own_output() {
         let mut answers = WorkerAnswers::default();
         answers.output.extend_from_slice(b"dropped");
-        answers.fail(4, Failure::Aborted(Abort::code(9)));
+        answers.fail(Position(4), Failure::Aborted(Abort::code(9)));
         answers.output.extend_from_slice(b"one");
-        answers.commit(5);
-        answers.commit(1);
+        answers.commit(Position(5));
+        answers.commit(Position(1));
         answers.output.extend_from_slice(b"lost too");
-        answers.fail(2, Failure::Failed("why".into()));
-        answers.fail(3, Failure::Deferred);
+        answers.fail(Position(2), Failure::Failed("why".into()));
+        answers.fail(Position(3), Failure::Deferred);
         answers.output.extend_from_slice(b"two");
-        answers.commit(0);
+        answers.commit(Position(0));
         let places = places(std::slice::from_ref(&answers), 6);
         let expected = [
             Answer::Committed(b"two"),

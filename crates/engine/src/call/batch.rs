@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use storage::Position;
 use storage::format::EPOCH_CALLS_MAX;
 
 use crate::error::{EngineError, Result};
@@ -245,14 +246,14 @@ impl Calls {
 
     /// Deferred calls and others in their serial order (O-71): those that were deferred, those for
     /// the serial part, the rest; and the position of each of the others.
-    pub(crate) fn in_serial_order(deferred: &Self, calls: &Self) -> Result<(Self, Vec<u32>)> {
-        let (mut all, mut positions) = (deferred.clone(), vec![0; calls.len()]);
+    pub(crate) fn in_serial_order(deferred: &Self, calls: &Self) -> Result<(Self, Vec<Position>)> {
+        let (mut all, mut positions) = (deferred.clone(), vec![Position(0); calls.len()]);
         check_count(deferred.len() + calls.len())?;
         for is_serial in [true, false] {
             for (number, position) in positions.iter_mut().enumerate() {
                 let call = calls.call(number);
                 if (call.part != Part::Parallel) == is_serial {
-                    *position = all.len() as u32;
+                    *position = Position::from_index(all.len());
                     all.push_to(call.part, call.procedure, call.arguments)?;
                 }
             }

@@ -8,6 +8,7 @@
 //! refused with its name.
 
 use pmem::{Device, ReplayMarks};
+use storage::{EpochNumber, Position};
 
 use crate::version::WORKERS_MAX;
 
@@ -25,7 +26,7 @@ const _: () = assert!(LAST + WORKERS_MAX <= pmem::REPLAY_WORDS);
 pub(crate) struct Deaths {
     marks: Option<ReplayMarks>,
     /// A call in which the process died twice: epoch and position.
-    stuck: Option<(u64, u32)>,
+    stuck: Option<(EpochNumber, Position)>,
     died: bool,
 }
 
@@ -43,7 +44,7 @@ impl Deaths {
         let before = positions(marks, LAST);
         let second_run = died_in.iter().find(|position| before.contains(position));
         if let Some(&position) = second_run.filter(|_| marks.get(LAST_EPOCH) == epoch) {
-            deaths.stuck = Some((epoch, position));
+            deaths.stuck = Some((EpochNumber(epoch), position));
             return Ok(deaths);
         }
         for worker in 0..WORKERS_MAX {
@@ -57,19 +58,26 @@ impl Deaths {
 
     /// Begins to leave something for the next process while an epoch runs whose first calls were
     /// deferred: they run before anything is logged, so that no replay would meet them.
-    pub(crate) fn live<D: Device>(device: &D, epoch: u64) -> Result<Self, pmem::DeviceError> {
+    pub(crate) fn live<D: Device>(
+        device: &D,
+        epoch: EpochNumber,
+    ) -> Result<Self, pmem::DeviceError> {
         let deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
         deaths.begin(epoch);
         Ok(deaths)
     }
 
     /// The epoch in which the process died last, if it did.
-    pub(crate) fn last_epoch(&self) -> Option<u64> {
-        self.marks.as_ref().map(|marks| marks.get(LAST_EPOCH)).filter(|&epoch| epoch != 0)
+    pub(crate) fn last_epoch(&self) -> Option<EpochNumber> {
+        self.marks
+            .as_ref()
+            .map(|marks| marks.get(LAST_EPOCH))
+            .filter(|&epoch| epoch != 0)
+            .map(EpochNumber)
     }
 
     /// A call in which the process died twice: epoch and position.
-    pub(crate) fn stuck(&self) -> Option<(u64, u32)> {
+    pub(crate) fn stuck(&self) -> Option<(EpochNumber, Position)> {
         self.stuck
     }
 
@@ -79,18 +87,18 @@ impl Deaths {
     }
 
     /// An epoch is about to be replayed.
-    pub(crate) fn begin(&self, epoch: u64) {
+    pub(crate) fn begin(&self, epoch: EpochNumber) {
         if let Some(marks) = &self.marks {
             (0..WORKERS_MAX).for_each(|worker| marks.set(RUNNING + worker, 0));
-            marks.set(EPOCH, epoch);
+            marks.set(EPOCH, epoch.0);
         }
     }
 
     /// A worker begins to run a call; returns what it ran until then.
-    pub(crate) fn enter(&self, worker: usize, position: u32) -> u64 {
+    pub(crate) fn enter(&self, worker: usize, position: Position) -> u64 {
         let Some(marks) = &self.marks else { return 0 };
         let before = marks.get(RUNNING + worker);
-        marks.set(RUNNING + worker, u64::from(position) + 1);
+        marks.set(RUNNING + worker, u64::from(position.0) + 1);
         before
     }
 
@@ -120,7 +128,7 @@ impl Drop for Deaths {
 }
 
 /// The positions that stand in the words from a place on.
-fn positions(marks: &ReplayMarks, from: usize) -> Vec<u32> {
+fn positions(marks: &ReplayMarks, from: usize) -> Vec<Position> {
     let words = (0..WORKERS_MAX).map(|worker| marks.get(from + worker));
-    words.filter_map(|word| u32::try_from(word.checked_sub(1)?).ok()).collect()
+    words.filter_map(|word| u32::try_from(word.checked_sub(1)?).ok().map(Position)).collect()
 }

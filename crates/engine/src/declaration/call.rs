@@ -1,5 +1,7 @@
 //! One call of a worker's lists.
 
+use storage::Position;
+
 use super::{Declarations, Declared, Extra, Member, PieceState, Span};
 use crate::call::answers::Failure;
 use crate::version::Access;
@@ -8,7 +10,7 @@ use crate::version::Access;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallView<'d> {
     pub(crate) lists: &'d Declarations,
-    pub(crate) position: u32,
+    pub(crate) position: Position,
     pub(crate) declared: &'d [Declared],
     pub(crate) extra: &'d Extra,
     /// What is known of the rows that it declared by key; empty where there was no look-up.

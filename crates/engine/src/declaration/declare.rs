@@ -4,7 +4,7 @@
 //! writer of the running one yet. Each is kept and checked again at execution (CA 3.7, O-10): the
 //! row remembers what it was before the epoch; of what a scan saw a fingerprint is kept.
 
-use storage::{IndexKind, SerialId, TableId};
+use storage::{EpochNumber, IndexKind, Position, SerialId, TableId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::declaration::overlay::{Found, Overlay};
@@ -82,10 +82,10 @@ impl Core {
 pub(crate) fn value_before<'p>(
     core: &Core,
     phase: ReadPhase<'p>,
-    (id, epoch): (EntryId, u64),
+    (id, epoch): (EntryId, EpochNumber),
     reads: &Reads,
 ) -> Option<&'p [u8]> {
-    let sid = SerialId::new(epoch, 0);
+    let sid = SerialId::new(epoch.0, 0);
     let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
     let word = seen.expect("the row is not written yet").word;
     word.charge(reads);
@@ -131,7 +131,7 @@ pub(crate) struct Declaration<'a> {
     pub(crate) lists: &'a mut Declarations,
     pub(crate) reads: &'a Reads,
     pub(crate) phase: ReadPhase<'a>,
-    pub(crate) epoch: u64,
+    pub(crate) epoch: EpochNumber,
     /// First declared key of this call.
     pub(crate) first: usize,
     /// What the serial part has written, if the call runs there.
@@ -168,7 +168,7 @@ impl<'a> Declaration<'a> {
         core: &'a Core,
         lists: &'a mut Declarations,
         reads: &'a Reads,
-        epoch: u64,
+        epoch: EpochNumber,
     ) -> Self {
         let first = lists.declared.len();
         let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
@@ -191,7 +191,7 @@ impl<'a> Declaration<'a> {
         core: &'a Core,
         lists: &'a mut Declarations,
         (reads, overlay): (&'a Reads, &'a mut Overlay),
-        epoch: u64,
+        epoch: EpochNumber,
     ) -> Self {
         Self { overlay: Some(overlay), ..Self::new(core, lists, reads, epoch) }
     }
@@ -345,7 +345,7 @@ impl<'a> Declaration<'a> {
 /// from an epoch, in serial order, gets base + k).
 pub struct Sequences<'a> {
     pub(crate) declaration: Declaration<'a>,
-    pub(crate) position: u32,
+    pub(crate) position: Position,
 }
 
 impl Sequences<'_> {
@@ -543,7 +543,7 @@ impl WriteSet<'_> {
             }
             return;
         }
-        let sid = SerialId::new(declaration.epoch, 0);
+        let sid = SerialId::new(declaration.epoch.0, 0);
         let mut waiter = Waiter::new(declaration.core.stopped());
         let mut fingerprint = 0;
         let mut visit = |key: &[u8], value: &[u8]| {

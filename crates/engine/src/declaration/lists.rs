@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use storage::Position;
+
 use super::{Allocation, Declared, DeclaredRange, Lookup, Member, PieceState, Span};
 use crate::call::answers::Failure;
 use crate::declaration::demand::Decided;
@@ -25,7 +27,7 @@ pub(crate) struct Declarations {
     /// What calls of the serial part wrote to tables whose values may not be inline.
     pub(crate) decided: Decided,
     /// Answers to the calls whose declaration ended them, by position, in order.
-    pub(crate) early: Vec<(u32, Failure)>,
+    pub(crate) early: Vec<(Position, Failure)>,
 }
 
 impl Declarations {
@@ -86,7 +88,7 @@ impl Declarations {
 /// Every phase goes through all of them, so what few calls have lies apart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Txn {
-    pub(crate) position: u32,
+    pub(crate) position: Position,
     pub(crate) declared: Span,
     /// Which of [`Declarations::extras`]; [`Txn::NO_EXTRA`]: it has none.
     pub(crate) extra: u32,

@@ -1,6 +1,6 @@
 //! Numbers that calls take from sequences.
 
-use storage::TableId;
+use storage::{Position, TableId};
 
 use super::Span;
 use crate::call::answers::Failure;
@@ -8,7 +8,7 @@ use crate::call::answers::Failure;
 /// A number allocated from a sequence, or only looked at, or that a sequence is set to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allocation {
-    pub(crate) position: u32,
+    pub(crate) position: Position,
     pub(crate) table: TableId,
     pub(crate) kind: AllocationKind,
     pub(crate) key: u64,
@@ -42,7 +42,7 @@ impl Allocation {
 /// A call that went through step one of its declaration.
 #[derive(Debug)]
 pub(crate) struct AllocatingCall {
-    pub(crate) position: u32,
+    pub(crate) position: Position,
     pub(crate) allocations: Span,
     pub(crate) lookups: Span,
     /// The step ended the call.
@@ -56,5 +56,5 @@ pub(crate) struct ChangedSequence {
     pub(crate) key: u64,
     pub(crate) before: Option<u64>,
     pub(crate) next: u64,
-    pub(crate) position: u32,
+    pub(crate) position: Position,
 }

@@ -11,7 +11,9 @@ use pmem::sync::WorkerThreads;
 use pmem::{Device, Port};
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
-use storage::{EndMark, SerialId, StateHash, Store, SubPool, TableId, ValuePointer, row, row_hash};
+use storage::{
+    EndMark, EpochNumber, SerialId, StateHash, Store, SubPool, TableId, ValuePointer, row, row_hash,
+};
 
 use crate::call::answers::{EpochOutcome, WorkerAnswers, places, uncommitted};
 
@@ -55,13 +57,13 @@ pub struct Engine<D: Device> {
     /// Workers that run an epoch ([`Engine::limit_workers`]).
     workers_max: usize,
     /// Last finished epoch.
-    epoch: u64,
+    epoch: EpochNumber,
     totals: Totals,
     /// Calls that are deferred to the next epoch.
     deferred_calls: Calls,
     table_ids: Vec<TableId>,
     procedure_ids: Vec<u16>,
-    last_image_snapshot: u64,
+    last_image_snapshot: EpochNumber,
     pub(crate) snapshots: Snapshots,
 }
 
@@ -86,12 +88,12 @@ impl<D: Device> Engine<D> {
             workers_max: workers.len(),
             workers,
             threads: None,
-            epoch: checkpoint.epoch,
+            epoch: EpochNumber(checkpoint.epoch),
             totals: Totals { hash, rows: rows as i64 },
             deferred_calls: Calls::new(),
             table_ids: agreed.table_ids.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
-            last_image_snapshot: checkpoint.epoch,
+            last_image_snapshot: EpochNumber(checkpoint.epoch),
             snapshots: Snapshots::default(),
             store,
         }
@@ -162,7 +164,7 @@ impl<D: Device> Engine<D> {
                 self.deferred_calls.len()
             )));
         }
-        if self.epoch >= EPOCH_MAX {
+        if self.epoch >= EpochNumber(EPOCH_MAX) {
             return Err(EngineError::Limit(format!("epoch numbers end at {EPOCH_MAX}")));
         }
         let procedures = self.procedures.len();
@@ -222,7 +224,7 @@ impl<D: Device> Engine<D> {
         info: EpochInfo,
         past: Option<Past<'_>>,
     ) -> Result<EpochOutcome> {
-        let number = self.epoch + 1;
+        let number = self.epoch.next();
         let started = (self.core.config.clock)();
         self.reset_shared(calls.len(), workers);
         self.begin_before_images(workers);
@@ -231,8 +233,8 @@ impl<D: Device> Engine<D> {
         let checkpoint_epoch = self.store.checkpoint_epoch();
         // A replay ends in a checkpoint and has none before, whatever the interval is now: one in
         // the middle needs space that the run before the crash did not reserve (O-43).
-        let due = |before: u64| match past {
-            None => number - before >= every,
+        let due = |before: EpochNumber| match past {
+            None => number.0 - before.0 >= every,
             Some(past) => past.last,
         };
         let still_deferred = self.still_deferred(calls);
@@ -248,8 +250,8 @@ impl<D: Device> Engine<D> {
             info,
             number,
             workers,
-            checkpoint_epoch,
-            ends_in_checkpoint: takes_snapshots || due(checkpoint_epoch),
+            checkpoint_epoch: EpochNumber(checkpoint_epoch),
+            ends_in_checkpoint: takes_snapshots || due(EpochNumber(checkpoint_epoch)),
             ends_in_image_snapshot: takes_snapshots && due(self.last_image_snapshot),
             replay: past,
             before: self.totals,
@@ -279,7 +281,7 @@ impl<D: Device> Engine<D> {
         }
         let outcome = self.finish(workers, calls, (number, started))?;
         if past.is_none() {
-            let mark = EndMark { epoch: number, hash: outcome.state_hash };
+            let mark = EndMark { epoch: number.0, hash: outcome.state_hash };
             mark.write(self.store.device().as_ref())?;
         }
         Ok(outcome)
@@ -289,7 +291,7 @@ impl<D: Device> Engine<D> {
     /// the epoch was answered, the log keeps a verdict on the call, so that recovery leaves it out.
     fn judge(
         &mut self,
-        epoch: u64,
+        epoch: EpochNumber,
         past: Option<Past<'_>>,
         calls: &Calls,
         error: EngineError,
@@ -298,11 +300,11 @@ impl<D: Device> Engine<D> {
         let Some((position, what)) = poisoned else { return error };
         // An epoch on which there is a verdict stopped an engine before: it was never answered.
         if past.is_some_and(|past| past.skipped.is_empty()) {
-            let (_, arguments) = calls.get(position as usize);
+            let (_, arguments) = calls.get(position.index());
             let what = format!("{what}; its arguments are {}", hex(arguments));
             return EngineError::StuckCall { epoch, position, what };
         }
-        let verdict = Verdict { epoch, position, reason: what.clone() };
+        let verdict = Verdict { epoch: epoch.0, position: position.0, reason: what.clone() };
         EngineError::Poisoned(match self.keep(&verdict, past.is_some()) {
             Ok(()) => {
                 format!("{what}; nothing of the epoch was answered, and the call is left out")
@@ -343,7 +345,7 @@ impl<D: Device> Engine<D> {
         &mut self,
         workers: usize,
         calls: &Calls,
-        (epoch, started): (u64, u64),
+        (epoch, started): (EpochNumber, u64),
     ) -> Result<EpochOutcome> {
         let sum = *self.shared.totals.get_mut().expect("no panic while locked");
         self.totals.hash.merge(sum.hash);
@@ -352,7 +354,7 @@ impl<D: Device> Engine<D> {
             std::mem::take(self.shared.deferred.get_mut().expect("no panic while locked"));
         self.deferred_calls = self.still_deferred(calls);
         for &position in &deferred {
-            let (procedure, arguments) = calls.get(position as usize);
+            let (procedure, arguments) = calls.get(position.index());
             self.deferred_calls.push_to(Part::Deferred, procedure, arguments)?;
         }
         let predicted = match calls.serial() {
@@ -377,7 +379,7 @@ impl<D: Device> Engine<D> {
         Ok(EpochOutcome {
             epoch,
             deferred_in: calls.deferred(),
-            deferred,
+            deferred: deferred.iter().map(|position| position.0).collect(),
             predicted,
             state_hash: self.running_hash(),
             stats,
@@ -416,7 +418,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Last finished epoch; 0 for a new store.
-    pub fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> EpochNumber {
         self.epoch
     }
 
@@ -464,12 +466,12 @@ impl<D: Device> Engine<D> {
     }
 
     /// Newest epoch from which a recovery would start now.
-    pub fn checkpoint_epoch(&self) -> u64 {
+    pub fn checkpoint_epoch(&self) -> EpochNumber {
         let device = self.store.device();
         if device.takes_snapshots() {
-            device.snapshot_epoch().unwrap_or(0)
+            EpochNumber(device.snapshot_epoch().unwrap_or(0))
         } else {
-            self.store.checkpoint_epoch()
+            EpochNumber(self.store.checkpoint_epoch())
         }
     }
 
@@ -485,7 +487,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown table or a key beyond its limit.
     pub fn get(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut waiter = Waiter::new(self.core.stopped());
-        let sid = SerialId::new(self.epoch + 1, 0);
+        let sid = SerialId::new(self.epoch.next().0, 0);
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
         match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter, &reading.reads) {
@@ -512,7 +514,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown table.
     pub fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
         let phase = ReadPhase::begin();
-        let sid = SerialId::new(self.epoch + 1, 0);
+        let sid = SerialId::new(self.epoch.next().0, 0);
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
         let mut visit = |word: u64, id: EntryId| {
@@ -577,7 +579,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.
     pub fn scan(&self, table: TableId, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
         let mut waiter = Waiter::new(self.core.stopped());
-        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch + 1, 0));
+        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch.next().0, 0));
         let mut reading = self.reading();
         let with = (&mut waiter, &reading.reads);
         match self.core.look_through(phase, table, ((low, high), false), sid, with, each) {
@@ -616,7 +618,7 @@ impl<D: Device> Engine<D> {
             row_entries: self.core.entries.bytes(),
             transient_pool: self.workers.iter().map(|w| w.local.pool.high_water()).sum(),
             cache: self.workers.iter().map(|w| w.local.cache.bytes()).sum(),
-            snapshots: self.kept_bytes(0),
+            snapshots: self.kept_bytes(EpochNumber(0)),
             persistent_rows: pools(true),
             persistent_values: pools(false),
             input_log: self.store.device().log_bytes(),
@@ -659,20 +661,20 @@ impl<D: Device> Engine<D> {
         if self.checkpoint_epoch() < self.epoch && !self.deferred_calls.is_empty() {
             let bytes = epoch::encode_deferred_calls(&self.deferred_calls);
             let port = &mut self.workers[0].row_store.port;
-            self.store.log().write_deferred_calls(port, self.epoch + 1, &bytes)?;
+            self.store.log().write_deferred_calls(port, self.epoch.next().0, &bytes)?;
             self.store.log().make_durable()?;
         }
-        if self.store.checkpoint_epoch() < self.epoch {
+        if self.store.checkpoint_epoch() < self.epoch.0 {
             self.commit_now();
         }
         if takes_snapshots && self.last_image_snapshot < self.epoch {
             self.store.device().snapshot_part(0, 1)?;
-            self.store.device().snapshot_commit(self.epoch)?;
+            self.store.device().snapshot_commit(self.epoch.0)?;
             self.last_image_snapshot = self.epoch;
         }
         self.store.device().settle()?;
         if self.core.config.lab.design.logs() {
-            self.store.log().release(self.checkpoint_epoch());
+            self.store.log().release(self.checkpoint_epoch().0);
         }
         Ok(())
     }
@@ -695,7 +697,7 @@ impl<D: Device> Engine<D> {
         let (hash, rows) = (self.running_hash(), self.totals.rows);
         let deferred = self.deferred_calls.len() as u32;
         let port = &mut self.workers[0].row_store.port;
-        self.store.commit(port, self.epoch, hash, rows as u64, deferred);
+        self.store.commit(port, self.epoch.0, hash, rows as u64, deferred);
         for worker in &mut self.workers {
             worker.row_store.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
             worker.row_store.search_all_sub_pools();

@@ -7,7 +7,7 @@
 //! or appends to rows that have one already are collected: batch append.
 
 use pmem::{Device, Port};
-use storage::{NewValue, SerialId, row};
+use storage::{EpochNumber, NewValue, Position, SerialId, row};
 
 use crate::declaration::{Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Span, Txn};
 use crate::design::append_method::AppendMethod;
@@ -197,7 +197,7 @@ fn append_declared<D: Device>(
             break;
         }
         next += 1;
-        let sid = SerialId::new(epoch.number, txn.position.into());
+        let sid = epoch.sid_at(txn.position);
         for declared in &lists.declared[txn.declared.range()] {
             let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
             if is_written && !declared.appended {
@@ -224,7 +224,7 @@ fn append_ranges<D: Device>(
     let Declarations { txns, extras, declared, ranges, members, keys, .. } = &mut local.lists;
     let txn = &txns[index];
     let extra = &extras[txn.extra as usize];
-    let sid = SerialId::new(epoch.number, u64::from(txn.position));
+    let sid = epoch.sid_at(txn.position);
     let from = members.len();
     let written = || declared[txn.declared.range()].iter().filter(|d| d.kind != DeclaredKind::Read);
     let (mut are_declared, mut are_sorted) = (false, true);
@@ -306,7 +306,7 @@ fn keep(members: &mut Vec<Member>, from: usize, mut is_kept: impl FnMut(Member) 
 struct Claimer<'c> {
     cache: &'c mut CachePool,
     image_base: usize,
-    checkpoint_epoch: u64,
+    checkpoint_epoch: EpochNumber,
     /// The epoch before ended in a checkpoint, so no persistent version is overwritten in place.
     every_epoch: bool,
     /// Copies and headers are read from the image.
@@ -320,7 +320,7 @@ impl<'c> Claimer<'c> {
             cache,
             image_base: epoch.core.image_base,
             checkpoint_epoch: epoch.checkpoint_epoch,
-            every_epoch: epoch.checkpoint_epoch + 1 == epoch.number,
+            every_epoch: epoch.checkpoint_epoch.next() == epoch.number,
             reads,
         }
     }
@@ -336,7 +336,7 @@ impl<'c> Claimer<'c> {
         if from.is_persistent() {
             self.reads.note(from.address(), from.len());
         }
-        pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), 0)
+        pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), Position(0))
     }
 }
 

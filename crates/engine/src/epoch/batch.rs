@@ -7,7 +7,7 @@
 
 use pmem::Device;
 use pmem::sync::RwLockWriteGuard;
-use storage::SerialId;
+use storage::{Position, SerialId};
 
 use crate::call::batch::RUN_CALLS;
 use crate::index::EntryId;
@@ -66,7 +66,7 @@ impl Method for Outbox<'_> {
     ) {
         if let Err(Claimed { by_other }) = entry.claim((sid, self.by), pool, claim) {
             let maker = maker(id, self.buffers.len());
-            self.buffers[maker].push(Appended { position: sid.position() as u32, id });
+            self.buffers[maker].push(Appended { position: Position(sid.position() as u32), id });
             self.claims_of_others += u64::from(by_other);
         }
     }
@@ -108,7 +108,7 @@ fn in_serial_order(parts: &mut [&[Appended]], entries: &EntrySlab, mut each: imp
             end += RUN_CALLS as u32;
             let mut allocated = 0;
             while let Some(&append) = part.get(allocated)
-                && append.position < end
+                && append.position < Position(end)
             {
                 if let Some(ahead) = part.get(allocated + AHEAD) {
                     entries.prefetch(ahead.id);
@@ -137,12 +137,12 @@ mod tests {
             {
                 let of = |worker| owned(worker, workers, calls).filter(|p| p % every == 0);
                 // Each call appends to two rows of this part.
-                let second_run = |p| [Appended { position: p as u32, id }; 2];
+                let second_run = |p| [Appended { position: Position(p as u32), id }; 2];
                 let runs: Vec<Vec<_>> =
                     (0..workers).map(|worker| of(worker).flat_map(second_run).collect()).collect();
                 let mut parts: Vec<_> = runs.iter().map(Vec::as_slice).collect();
                 let mut merged = Vec::new();
-                in_serial_order(&mut parts, &entries, |append| merged.push(append.position));
+                in_serial_order(&mut parts, &entries, |append| merged.push(append.position.0));
                 let expected: Vec<_> =
                     (0..calls as u32).step_by(every).flat_map(|p| [p, p]).collect();
                 assert_eq!(merged, expected, "{workers} workers, {calls} calls, every {every}");

@@ -3,6 +3,7 @@
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
+use storage::Position;
 
 use crate::call::answers::{Abort, Failure};
 
@@ -27,11 +28,16 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
     for position in owned(worker.local.worker, epoch.workers, epoch.calls.len()) {
         if position < epoch.calls.serial() {
-            declare_written(epoch.core, &mut worker.local.lists, position as u32, &overlay);
+            declare_written(
+                epoch.core,
+                &mut worker.local.lists,
+                Position::from_index(position),
+                &overlay,
+            );
             continue;
         }
         let allocating_call =
-            allocation.next_if(|allocating_call| allocating_call.position as usize == position);
+            allocation.next_if(|allocating_call| allocating_call.position.index() == position);
         let Local { lists, reads, .. } = &mut worker.local;
         declare_one(epoch, (lists, reads), position, allocating_call);
         reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
@@ -69,7 +75,7 @@ fn undo_indexes<D: Device>(epoch: &Epoch<'_, D>) {
 }
 
 /// Declares what a call of the serial part wrote last.
-fn declare_written(core: &Core, lists: &mut Declarations, position: u32, overlay: &Overlay) {
+fn declare_written(core: &Core, lists: &mut Declarations, position: Position, overlay: &Overlay) {
     let (from, inserts_from) = (lists.declared.len(), lists.inserts.len());
     for row in overlay.written_by(position) {
         let key = match row.is_word {
@@ -155,7 +161,8 @@ fn declare_one<D: Device>(
         lists.ranges.truncate(ranges_from);
         lists.pieces.truncate(pieces_from);
     }
-    let (position, declared) = (position as u32, Span::up_to(declared_from, lists.declared.len()));
+    let (position, declared) =
+        (Position::from_index(position), Span::up_to(declared_from, lists.declared.len()));
     let nothing_else = allocations.is_empty()
         && lookups.is_empty()
         && early.is_none()
@@ -214,7 +221,7 @@ pub(super) fn panic_text(panic: &str) -> String {
 
 /// Bytes of the calls that might be deferred: all but those of the serial part (O-78).
 fn deferred_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
-    let of_worker = worker.local.lists.txns.iter().map(|txn| txn.position as usize);
+    let of_worker = worker.local.lists.txns.iter().map(|txn| txn.position.index());
     let parallel = of_worker.filter(|&position| position >= epoch.calls.serial());
     parallel.map(|position| log_inputs::record_bytes(epoch.calls.get(position).1.len())).sum()
 }

@@ -102,7 +102,7 @@ impl<'a> Dispatch<'a> {
     #[cold]
     fn look(&mut self, run: usize) {
         let at = (run * RUN_CALLS).saturating_sub(LATE_CALLS * self.progress.len());
-        let is_late = |progress: &Progress| (progress.unfinished() as usize) < at;
+        let is_late = |progress: &Progress| progress.unfinished().index() < at;
         let late = self.progress.iter().enumerate().filter(|(_, progress)| is_late(progress));
         self.late = late.map(|(worker, _)| 1 << worker).sum();
         self.look_in = RUNS_BEFORE_LOOK;
@@ -113,6 +113,8 @@ impl<'a> Dispatch<'a> {
 mod tests {
     use std::sync::Barrier;
     use std::thread;
+
+    use storage::Position;
 
     use super::*;
 
@@ -132,10 +134,10 @@ mod tests {
         let mut turns = Dispatch::new((claimed, progress), worker, (calls, 2 * calls));
         let mut all = Vec::new();
         while let Some(positions) = turns.take() {
-            progress[worker].note(positions.start as u32);
+            progress[worker].note(Position::from_index(positions.start));
             all.extend(positions);
         }
-        progress[worker].note(u32::MAX);
+        progress[worker].note(Position::END);
         assert!(all.is_sorted(), "worker {worker} takes calls in serial order");
         all
     }
@@ -175,7 +177,7 @@ mod tests {
     fn a_worker_runs_its_own_calls_while_nobody_is_late() {
         let (calls, workers) = (10_000, 4);
         let epoch = epoch(calls, workers);
-        epoch.1.iter().for_each(|progress| progress.note(u32::MAX));
+        epoch.1.iter().for_each(|progress| progress.note(Position::END));
         for worker in 0..workers {
             let own = take_all(&epoch, worker, calls);
             assert!(own.iter().all(|&position| owner(position, workers).0 == worker));

@@ -8,7 +8,7 @@
 //! are published only. Pieces of contended rows run apart from their calls (CA 3.4, `piece.rs`).
 
 use pmem::Device;
-use storage::SerialId;
+use storage::{Position, SerialId};
 
 use crate::call::answers::{Abort, Failure};
 use crate::call::panics::{PanicText, caught};
@@ -79,8 +79,8 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
         }
     }
     queue.give_back(local);
-    reuse::note_progress(epoch, local, u32::MAX);
-    runner.drain_pieces(local, u32::MAX)?;
+    reuse::note_progress(epoch, local, Position::END);
+    runner.drain_pieces(local, Position::END)?;
     local.reads.account(&mut runner.row_store.port, epoch.core.image_base);
     Ok(())
 }
@@ -93,7 +93,7 @@ fn run_call<D: Device>(
     runner: &mut Runner<'_, '_, D>,
     call: &CallView<'_>,
 ) -> Result<(), Leave> {
-    if (call.position as usize) < epoch.calls.serial() {
+    if call.position.index() < epoch.calls.serial() {
         return Ok(runner.publish_serial(local, call)?);
     }
     if epoch.core.config.lab.design.is_all_nvmm() {
@@ -120,7 +120,7 @@ fn charge_version_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &Local, call: &
     for id in ids.chain(call.members().iter().map(|member| member.id)) {
         if id != NO_ENTRY {
             let entry = epoch.core.entries.get(id);
-            let sid = SerialId::new(epoch.number, u64::from(call.position));
+            let sid = epoch.sid_at(call.position);
             for (address, len) in entry.search_reads(sid) {
                 local.reads.charge(address, len);
             }
@@ -140,7 +140,7 @@ fn look_again<D: Device>(
     if !call.extra.lookups.is_empty() {
         // They wait without running pieces.
         runner.drain_pieces(local, call.position)?;
-        let sid = SerialId::new(epoch.number, u64::from(call.position));
+        let sid = epoch.sid_at(call.position);
         let mut waiter = Waiter::new(epoch.core.stopped());
         let holds = lookups_hold(epoch.core, call, sid, (&mut waiter, &local.reads))?;
         local.work.waits += waiter.waits;
@@ -174,7 +174,7 @@ pub(super) fn begin<'t, D: Device>(
         next_declared: 0,
         next_member: 0,
         serial: None,
-        sid: SerialId::new(epoch.number, u64::from(call.position)),
+        sid: epoch.sid_at(call.position),
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
         committed: false,
@@ -189,7 +189,7 @@ fn run_body<D: Device>(
     runner: &mut Runner<'_, '_, D>,
     call: &CallView<'_>,
 ) -> Result<(), Leave> {
-    let (number, arguments) = epoch.calls.get(call.position as usize);
+    let (number, arguments) = epoch.calls.get(call.position.index());
     let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
     let first_error = FirstError::default();
     let worker = local.worker;
@@ -315,7 +315,7 @@ fn scan_again(
 }
 
 /// The call runs again in the serial part of the next epoch, where it comes to its end.
-fn defer(local: &mut Local, position: u32) -> Failure {
+fn defer(local: &mut Local, position: Position) -> Failure {
     local.deferred.push(position);
     Failure::Deferred
 }

@@ -6,7 +6,7 @@
 //! their new keys in one merge at the end.
 
 use pmem::Device;
-use storage::SerialId;
+use storage::{EpochNumber, SerialId};
 
 use crate::declaration::{Declarations, Txn};
 use crate::epoch::index_changes::{self, Change};
@@ -46,7 +46,7 @@ fn insert_declared<D: Device>(
     let (tables, inserts, declared) = (&epoch.core.tables[..], &inserts[..], &mut declared[..]);
     let mut created_count = 0;
     for txn in txns.iter().filter(|txn| txn.extra != Txn::NO_EXTRA) {
-        let sid = SerialId::new(epoch.number, u64::from(txn.position));
+        let sid = epoch.sid_at(txn.position);
         let of_call = extras[txn.extra as usize].inserts.range();
         for (at, &insert) in (of_call.start + AHEAD..).zip(&inserts[of_call]) {
             if let Some(&ahead) = inserts.get(at) {
@@ -144,7 +144,7 @@ impl<D: Device> Maker<'_, '_, D> {
     #[inline(never)]
     fn share(&self, id: EntryId, sid: SerialId) -> EntryId {
         let entry = self.epoch.core.entries.get(id);
-        if entry.birth().epoch() == self.epoch.number {
+        if EpochNumber(entry.birth().epoch()) == self.epoch.number {
             entry.born_by(sid);
         }
         id
@@ -159,7 +159,7 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let state =
             sequences.get_mut(&(changed.table, changed.key)).expect("it was allocated from");
         if state.id.is_none() {
-            let sid = SerialId::new(epoch.number, u64::from(changed.position));
+            let sid = epoch.sid_at(changed.position);
             let table = &epoch.core.tables[changed.table.index()];
             let Local { supply, work, reads, .. } = &mut worker.local;
             let by = AppendedBy::NOBODY;

@@ -10,7 +10,7 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::{NewValue, SerialId};
+use storage::{NewValue, Position, SerialId};
 
 use super::declare::panic_text;
 use super::execute::begin;
@@ -30,10 +30,10 @@ impl<D: Device> Runner<'_, '_, D> {
     /// Whether the call of a queued piece commits, once that is known and the version before is
     /// there.
     fn ready(&self, queued: QueuedPiece) -> Option<bool> {
-        let call = call_at(self.lists, queued.position as usize);
+        let call = call_at(self.lists, queued.position.index());
         let piece = &call.pieces()[queued.number as usize];
         let commits = piece.commits()?;
-        let sid = SerialId::new(self.epoch.number, u64::from(queued.position));
+        let sid = self.epoch.sid_at(queued.position);
         let entry = self.epoch.core.entries.get(call.declared_of(piece).id);
         entry.try_read(sid).is_ok().then_some(commits)
     }
@@ -46,7 +46,7 @@ impl<D: Device> Runner<'_, '_, D> {
         commits: bool,
     ) -> Result<(), Stopped> {
         local.pieces.advance();
-        let call = call_at(self.lists, queued.position as usize);
+        let call = call_at(self.lists, queued.position.index());
         self.run_piece(local, &call, queued.number as usize, commits)?;
         self.reveal();
         local.reads.account_charged(&mut self.row_store.port, self.epoch.core.image_base);
@@ -59,7 +59,7 @@ impl<D: Device> Runner<'_, '_, D> {
     pub(super) fn run_ready_pieces(
         &mut self,
         local: &mut Local,
-        before: u32,
+        before: Position,
     ) -> Result<bool, Stopped> {
         let mut ran = false;
         while let Some(queued) = local.pieces.front_before(before)
@@ -72,7 +72,11 @@ impl<D: Device> Runner<'_, '_, D> {
     }
 
     /// Runs all pieces of calls before a position.
-    pub(super) fn drain_pieces(&mut self, local: &mut Local, before: u32) -> Result<(), Stopped> {
+    pub(super) fn drain_pieces(
+        &mut self,
+        local: &mut Local,
+        before: Position,
+    ) -> Result<(), Stopped> {
         let mut waiter = Waiter::new(self.epoch.core.stopped());
         while let Some(queued) = local.pieces.front_before(before) {
             let commits = waiter.until(|| self.ready(queued), || Ok(false))?;
@@ -94,7 +98,7 @@ impl<D: Device> Runner<'_, '_, D> {
         }
         if piece.is_split {
             local.work.waits += 1;
-            let before = call.position + 1;
+            let before = call.position.next();
             let mut waiter = Waiter::new(self.epoch.core.stopped());
             return waiter.until(|| piece.result(), || self.run_ready_pieces(local, before));
         }
@@ -138,7 +142,7 @@ impl<D: Device> Runner<'_, '_, D> {
         let piece = &call.pieces()[number];
         let declared = call.declared_of(piece);
         if declared.id != NO_ENTRY {
-            let sid = SerialId::new(self.epoch.number, u64::from(call.position));
+            let sid = self.epoch.sid_at(call.position);
             let write = match write {
                 PieceWrite::Value => Write::Value(NewValue::whole(&value)),
                 PieceWrite::Lines { seen, at } => {
@@ -172,7 +176,7 @@ impl<D: Device> Runner<'_, '_, D> {
         number: usize,
     ) -> Result<(u64, PieceWrite), Stopped> {
         let epoch = self.epoch;
-        let (procedure, arguments) = epoch.calls.get(call.position as usize);
+        let (procedure, arguments) = epoch.calls.get(call.position.index());
         let procedure = epoch.procedures.get(procedure).expect("checked before");
         let first_error = FirstError::default();
         let worker = local.worker;
@@ -230,7 +234,7 @@ pub(super) fn finish_answers<D: Device>(
         let (position, put_out) = local.answers.put_out_for(later);
         bytes.clear();
         bytes.extend_from_slice(put_out);
-        run_finish(epoch, local, &call_at(lists, position as usize), &mut bytes)?;
+        run_finish(epoch, local, &call_at(lists, position.index()), &mut bytes)?;
         local.answers.finish(later, &bytes);
     }
     local.piece_value = bytes;
@@ -245,7 +249,7 @@ fn run_finish<D: Device>(
     call: &CallView<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Leave> {
-    let (procedure, arguments) = epoch.calls.get(call.position as usize);
+    let (procedure, arguments) = epoch.calls.get(call.position.index());
     let procedure = epoch.procedures.get(procedure).expect("checked before");
     let results = &mut local.piece_results;
     results.clear();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::SerialId;
+use storage::{Position, SerialId};
 
 use crate::call::batch::owner;
 use crate::declaration::{CallView, Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Txn};
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
                 of_call += members;
             }
             // Calls of the serial part have run, and those without rows have nothing to do.
-            let says_nothing = of_call == 0 && txn.position as usize >= serial;
+            let says_nothing = of_call == 0 && txn.position.index() >= serial;
             self.is_long |= says_nothing || of_call > ROWS_LONG;
         }
         self.calls = calls;
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
 
     /// The rows that its calls declared by ranges, with the positions of the calls.
     #[inline(always)]
-    fn members(&self) -> impl Iterator<Item = (u32, &'a Member)> + use<'a> {
+    fn members(&self) -> impl Iterator<Item = (Position, &'a Member)> + use<'a> {
         let (lists, calls) = (self.lists, if self.has_members { self.calls.clone() } else { 0..0 });
         lists.txns[calls].iter().flat_map(move |txn| {
             let members = &lists.members[lists.extra(txn).members.range()];
@@ -187,7 +187,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
 
     /// The position of the next call of the run that was begun.
     #[inline(always)]
-    pub(super) fn next_position(&self) -> Option<u32> {
+    pub(super) fn next_position(&self) -> Option<Position> {
         let run = &self.ring[self.next.wrapping_sub(1) % RING];
         (!self.current.is_empty()).then(|| run.lists.txns[self.current.start].position)
     }
@@ -297,7 +297,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         let run = &mut self.ring[self.unfetched % RING];
         self.unfetched += 1;
         let (core, has_cache) = (self.epoch.core, self.has_cache);
-        let sid_at = |position: u32| SerialId::new(self.epoch.number, u64::from(position));
+        let sid_at = |position: Position| self.epoch.sid_at(position);
         let mut lines = 0;
         let mut fetch_row = |id: EntryId, sid: SerialId, is_written: bool| {
             let entry = core.entries.get(id);
@@ -338,7 +338,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         let run = &mut self.ring[self.unplaced % RING];
         self.unplaced += 1;
         let entries = &self.epoch.core.entries;
-        let sid_at = |position: u32| SerialId::new(self.epoch.number, u64::from(position));
+        let sid_at = |position: Position| self.epoch.sid_at(position);
         if run.has_arrays {
             let mut plan = run.plan.iter_mut();
             for txn in &run.lists.txns[run.calls.clone()] {

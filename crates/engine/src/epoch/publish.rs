@@ -3,7 +3,7 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::{ALL_LINES, NewValue, SerialId, TableId};
+use storage::{ALL_LINES, NewValue, Position, SerialId, TableId};
 
 use crate::declaration::overlay::{Now, Overlay};
 use crate::declaration::{CallView, Declarations, Declared, NO_ENTRY};
@@ -58,7 +58,11 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
         Ok(())
     }
 
-    fn run_pieces_before(&mut self, local: &mut Local, position: u32) -> Result<bool, Stopped> {
+    fn run_pieces_before(
+        &mut self,
+        local: &mut Local,
+        position: Position,
+    ) -> Result<bool, Stopped> {
         self.run_ready_pieces(local, position)
     }
 
@@ -127,7 +131,7 @@ impl<D: Device> Runner<'_, '_, D> {
             // The owner of a last version that becomes IGNORE waits for those before.
             self.drain_pieces(local, call.position)?;
         }
-        let sid = SerialId::new(self.epoch.number, u64::from(call.position));
+        let sid = self.epoch.sid_at(call.position);
         let Local { writes, scratch, parts, pool, cache, work, fetching, .. } = local;
         let private = (&**scratch, &**parts);
         let (keys, members) = writes.split_at_mut(call.declared.len());
@@ -157,7 +161,7 @@ impl<D: Device> Runner<'_, '_, D> {
         local: &mut Local,
         call: &CallView<'_>,
     ) -> Result<(), Stopped> {
-        let sid = SerialId::new(self.epoch.number, u64::from(call.position));
+        let sid = self.epoch.sid_at(call.position);
         let Local { pool, cache, work, .. } = local;
         let with = &mut publisher(self.epoch, (pool, cache, work));
         let overlay = self.overlay;
@@ -235,7 +239,7 @@ impl<D: Device> Runner<'_, '_, D> {
         let with = &mut publisher(self.epoch, (pool, cache, work));
         for change in changed.iter() {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
-            let sid = SerialId::new(self.epoch.number, u64::from(change.position));
+            let sid = self.epoch.sid_at(change.position);
             // The row is not claimed.
             let to = version_of(core, (id, change.table, change.key), (sid, NO_PLACE));
             let to = Publication { initial: to.entry.persistent_version(), ..to };

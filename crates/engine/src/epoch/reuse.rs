@@ -2,6 +2,7 @@
 //! workers (docs/decisions/0014).
 
 use pmem::Device;
+use storage::Position;
 
 use crate::memory::Local;
 use crate::worker::{Epoch, Progress};
@@ -9,7 +10,7 @@ use crate::worker::{Epoch, Progress};
 /// Says that the worker goes on with the call at a position, and takes back what no call sees any
 /// more that has not ended.
 #[inline]
-pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, next: u32) {
+pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, next: Position) {
     // Pieces of earlier calls may be waiting for others.
     let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
     let progress = &epoch.shared.progress;

@@ -7,7 +7,7 @@
 //!    atomic counters of NV 6.2.3).
 
 use pmem::Device;
-use storage::TableId;
+use storage::{EpochNumber, Position, TableId};
 
 use crate::call::answers::{Abort, Failure};
 
@@ -30,7 +30,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         if procedure.steps.sequences && !epoch.skips(position) {
             let allocate =
                 |sequences: &mut Sequences<'_>| procedure.sequences(arguments, sequences);
-            allocate_one(epoch, &mut worker.local, position as u32, allocate);
+            allocate_one(epoch, &mut worker.local, Position::from_index(position), allocate);
             worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 fn allocate_one<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
-    position: u32,
+    position: Position,
     allocate: impl FnOnce(&mut Sequences<'_>) -> Result<(), Abort>,
 ) {
     let Local { lists, reads, allocating_calls, .. } = local;
@@ -102,7 +102,7 @@ fn allocate_up_to(
     sequences: &mut BySequence<SequenceState>,
     name: (TableId, u64),
     next: u64,
-    epoch: u64,
+    epoch: EpochNumber,
 ) {
     let state = sequences.entry(name).or_default();
     if state.allocated_in != epoch {
@@ -136,7 +136,7 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         for (list, next) in lists.iter_mut().zip(&mut next_of) {
             end += RUN_CALLS as u32;
             while let Some(allocation) =
-                list.get_mut(*next).filter(|allocation| allocation.position < end)
+                list.get_mut(*next).filter(|allocation| allocation.position < Position(end))
             {
                 *next += 1;
                 let name = (allocation.table, allocation.key);
@@ -173,7 +173,7 @@ struct Ranked {
     before: Option<u64>,
     next: u64,
     /// Position of the last call that allocates.
-    allocating_call: Option<u32>,
+    allocating_call: Option<Position>,
 }
 
 /// Takes all numbers of a refused epoch back.
@@ -184,7 +184,7 @@ pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         match changed.before {
             Some(next) => {
                 let state = sequences.get_mut(&name).expect("it was allocated from");
-                (state.next, state.allocated_in) = (next, 0);
+                (state.next, state.allocated_in) = (next, EpochNumber::ZERO);
             }
             None => drop(sequences.remove(&name)),
         }

@@ -8,6 +8,7 @@
 //! pieces and its answer included, is that call's alone (O-79).
 
 use pmem::Device;
+use storage::Position;
 
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
 use super::execute::begin;
@@ -49,7 +50,7 @@ fn run_calls<D: Device>(
     let mut lists = std::mem::take(&mut worker.local.lists);
     let mut place_of = BySequence::default();
     for position in 0..epoch.calls.serial() {
-        let call = Call { epoch, position: position as u32 };
+        let call = Call { epoch, position: Position::from_index(position) };
         let local = &mut worker.local;
         let result = call.run(local, &mut lists, (&mut *overlay, &mut place_of));
         if epoch.core.config.contention {
@@ -87,12 +88,12 @@ impl From<Failure> for Leaving {
 /// A call of the serial part.
 struct Call<'c, 'e, D: Device> {
     epoch: &'c Epoch<'e, D>,
-    position: u32,
+    position: Position,
 }
 
 impl<D: Device> Call<'_, '_, D> {
     fn procedure(&self) -> (&Registered, &[u8]) {
-        let (number, arguments) = self.epoch.calls.get(self.position as usize);
+        let (number, arguments) = self.epoch.calls.get(self.position.index());
         let procedure = self.epoch.procedures.get(number);
         (procedure.expect("checked before the epoch began"), arguments)
     }
@@ -105,10 +106,10 @@ impl<D: Device> Call<'_, '_, D> {
         (overlay, place_of): (&mut Overlay, &mut BySequence<usize>),
     ) -> Result<(), Leaving> {
         let epoch = self.epoch;
-        if epoch.skips(self.position as usize) {
+        if epoch.skips(self.position.index()) {
             return Err(Failure::Failed(LEFT_OUT.into()).into());
         }
-        if epoch.calls.call(self.position as usize).part == Part::Refused {
+        if epoch.calls.call(self.position.index()).part == Part::Refused {
             let what = "it was deferred and then refused: there was no space for it by itself, or \
                         the process died in it twice";
             return Err(Failure::Failed(what.into()).into());
@@ -165,7 +166,7 @@ impl<D: Device> Call<'_, '_, D> {
         let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();
         if !set.declaration.is_unknown {
-            overlay.predicted.insert(self.epoch.calls.get(self.position as usize).0);
+            overlay.predicted.insert(self.epoch.calls.get(self.position.index()).0);
         }
         if !lists.pieces.is_empty() && !procedure.steps.pieces {
             mistake.get_or_insert_with(|| Box::new(PIECES_WITHOUT_FUNCTION.into()));
@@ -278,7 +279,7 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
         unreachable!("nothing is published in the serial part")
     }
 
-    fn run_pieces_before(&mut self, _: &mut Local, _: u32) -> Result<bool, Stopped> {
+    fn run_pieces_before(&mut self, _: &mut Local, _: Position) -> Result<bool, Stopped> {
         unreachable!("no read waits in the serial part")
     }
 

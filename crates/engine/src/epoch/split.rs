@@ -104,7 +104,7 @@ fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
         for (number, piece) in lists.pieces[lists.extra(txn).pieces.range()].iter().enumerate() {
             if piece.is_split {
                 let id = lists.declared[piece.declared as usize].id;
-                let random = mix((u64::from(txn.position) << 32) | u64::from(id.0));
+                let random = mix((u64::from(txn.position.0) << 32) | u64::from(id.0));
                 let queue = &mut queues[line.worker(id, random, epoch.workers)];
                 queue.push(QueuedPiece { position: txn.position, number: number as u32 });
             }

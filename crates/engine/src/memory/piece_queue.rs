@@ -1,5 +1,7 @@
 //! The contended pieces that a worker runs, whichever workers own their calls (CA 3.4).
 
+use storage::Position;
+
 /// The pieces that one worker runs in an epoch, in serial order.
 #[derive(Debug, Default)]
 pub(crate) struct PieceQueue {
@@ -27,7 +29,7 @@ impl PieceQueue {
     }
 
     /// The next one to run, if its call is before a position.
-    pub(crate) fn front_before(&self, position: u32) -> Option<QueuedPiece> {
+    pub(crate) fn front_before(&self, position: Position) -> Option<QueuedPiece> {
         self.front().filter(|next| next.position < position)
     }
 
@@ -41,6 +43,6 @@ impl PieceQueue {
 /// Sorted as they have to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueuedPiece {
-    pub(crate) position: u32,
+    pub(crate) position: Position,
     pub(crate) number: u32,
 }

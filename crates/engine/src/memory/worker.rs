@@ -1,5 +1,7 @@
 //! The memory itself.
 
+use storage::Position;
+
 use super::{PieceQueue, PrivatePart, PrivateWrite};
 use crate::call::answers::WorkerAnswers;
 use crate::contention::rows::Contention;
@@ -50,7 +52,7 @@ pub(crate) struct Local {
     /// Sequences that changed in this epoch (first worker only): row, next number, serial position.
     pub(crate) sequences: Vec<ChangedSequence>,
     /// Positions of the calls that it deferred to the next epoch.
-    pub(crate) deferred: Vec<u32>,
+    pub(crate) deferred: Vec<Position>,
     /// Which rows calls contended for, if that is an option of the engine.
     pub(crate) contention: Contention,
 }

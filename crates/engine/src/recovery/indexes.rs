@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pmem::Device;
+use storage::EpochNumber;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -52,7 +53,9 @@ impl<D: Device> Engine<D> {
         let index = self.core.secondary.indexes[number].read().expect("no panic while locked");
         let (mut entries, mut failed) = (Vec::new(), None);
         self.for_each(index.table, &mut |key, value| match index.entry_key(key, Some(value)) {
-            Ok(Some((key, prefix))) => entries.push((key, IndexEntry { prefix, since: 0 })),
+            Ok(Some((key, prefix))) => {
+                entries.push((key, IndexEntry { prefix, since: EpochNumber(0) }))
+            }
             Ok(None) => {}
             Err(what) if failed.is_none() => failed = Some(format!("{what}, of row {key:02x?}")),
             Err(_) => {}

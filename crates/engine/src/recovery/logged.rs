@@ -2,7 +2,7 @@
 //! they are read, and never run.
 
 use pmem::Device;
-use storage::Opened;
+use storage::{EpochNumber, Opened, Position};
 
 use crate::call::batch::Calls;
 use crate::epoch::{decode_calls, decode_deferred_calls};
@@ -13,9 +13,9 @@ use crate::program::record::logged_types;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedCall {
     /// The epoch of the log that has it, or that a deferred call waits for.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// Its position there.
-    pub position: u32,
+    pub position: Position,
     /// Whether the epoch before deferred it.
     pub is_deferred: bool,
     /// The name of its procedure.
@@ -36,12 +36,12 @@ pub fn logged_calls<D: Device>(opened: &Opened<D>) -> Result<Vec<LoggedCall>> {
     let procedures = logged_types(&opened.store)?;
     let (log, checkpoint) = (opened.store.log(), opened.store.checkpoint());
     let mut found = Vec::new();
-    let mut list = |epoch: u64, calls: &Calls, from: usize| {
+    let mut list = |epoch: EpochNumber, calls: &Calls, from: usize| {
         found.extend((from..calls.len()).map(|position| {
             let call = calls.call(position);
             let (procedure, types) = procedures[usize::from(call.procedure)].clone();
             let is_deferred = call.part.was_deferred();
-            let (position, arguments) = (position as u32, call.arguments.to_vec());
+            let (position, arguments) = (Position::from_index(position), call.arguments.to_vec());
             LoggedCall { epoch, position, is_deferred, procedure, types, arguments }
         }));
     };
@@ -49,11 +49,11 @@ pub fn logged_calls<D: Device>(opened: &Opened<D>) -> Result<Vec<LoggedCall>> {
     if checkpoint.deferred_calls > 0
         && let Some(bytes) = log.deferred_calls(next)?
     {
-        list(next, &decode_deferred_calls(&bytes, procedures.len())?, 0);
+        list(EpochNumber(next), &decode_deferred_calls(&bytes, procedures.len())?, 0);
     }
     for committed in &opened.log.committed {
         let calls = decode_calls(&log.read_epoch(committed.epoch)?, procedures.len())?;
-        list(committed.epoch, &calls, calls.deferred());
+        list(EpochNumber(committed.epoch), &calls, calls.deferred());
     }
     Ok(found)
 }

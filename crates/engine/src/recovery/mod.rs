@@ -32,8 +32,8 @@ use storage::input_log::{LogError, Recovered};
 use storage::scan::{self, ScanPlan, ScannedRow};
 use storage::settle::SettleRows;
 use storage::{
-    IndexKind, Opened, Owners, SerialId, StateHash, StorageError, Store, SubPool, TableDefinition,
-    TableId,
+    EpochNumber, IndexKind, Opened, Owners, SerialId, StateHash, StorageError, Store, SubPool,
+    TableDefinition, TableId,
 };
 
 use self::dropped::Dropped;
@@ -105,7 +105,7 @@ fn open<D: Device>(
     let Opened { mut store, mut sub_pools, log, created, end_mark, device } =
         Store::open(device, &config.store)?;
     (report.created, report.load_log) = (created, device);
-    report.checkpoint_epoch = store.checkpoint_epoch();
+    report.checkpoint_epoch = EpochNumber(store.checkpoint_epoch());
     report.timestamp_ns = log.timestamp_ns;
     let loaded = clock();
 

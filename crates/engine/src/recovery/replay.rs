@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pmem::Device;
 use storage::input_log::Recovered;
-use storage::{EndMark, StorageError, Store};
+use storage::{EndMark, EpochNumber, Position, StorageError, Store};
 
 use crate::call::batch::EpochInfo;
 use crate::call::deaths::Deaths;
@@ -40,7 +40,8 @@ pub(crate) fn replay<D: Device>(
         let marked =
             end_mark.filter(|mark| mark.epoch == committed.epoch).and_then(|mark| mark.hash);
         let verdicts = log.verdicts.iter().filter(|verdict| verdict.epoch == committed.epoch);
-        let mut skipped: Vec<u32> = verdicts.clone().map(|verdict| verdict.position).collect();
+        let mut skipped: Vec<Position> =
+            verdicts.clone().map(|verdict| Position(verdict.position)).collect();
         skipped.sort_unstable();
         let past = Past {
             hash: after.flatten().or(marked),
@@ -48,7 +49,7 @@ pub(crate) fn replay<D: Device>(
             deaths: &deaths,
             last: index + 1 == log.committed.len(),
         };
-        replay_epoch(engine, committed.epoch, past, report)?;
+        replay_epoch(engine, EpochNumber(committed.epoch), past, report)?;
         report.skipped.extend(verdicts.cloned());
     }
     if engine.store.device().takes_snapshots() {
@@ -66,8 +67,9 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
         return Ok(Deaths::default());
     }
     let mut deaths = Deaths::open(engine.store.device().as_ref())?;
-    let left_out =
-        |epoch, position| log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position));
+    let left_out = |epoch: EpochNumber, position: Position| {
+        log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch.0, position.0))
+    };
     match deaths.stuck() {
         // It was not logged: a replay of all that is comes to have the call.
         Some((epoch, _)) if epoch > last_logged(engine, log) => Ok(deaths),
@@ -80,8 +82,9 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
 }
 
 /// The last epoch that is in the log or in the checkpoint.
-fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> u64 {
-    log.committed.last().map_or(engine.store.checkpoint_epoch(), |committed| committed.epoch)
+fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> EpochNumber {
+    let checkpoint_epoch = engine.store.checkpoint_epoch();
+    EpochNumber(log.committed.last().map_or(checkpoint_epoch, |committed| committed.epoch))
 }
 
 /// Everything is replayed: a deferred call in which the process died twice is refused; if it died
@@ -89,13 +92,13 @@ fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> u64 {
 fn judge_deferred<D: Device>(
     engine: &mut Engine<D>,
     mut deaths: Deaths,
-    last_logged: u64,
+    last_logged: EpochNumber,
 ) -> Result<()> {
     match deaths.stuck() {
         Some((epoch, position))
-            if epoch > last_logged && (position as usize) < engine.deferred() =>
+            if epoch > last_logged && (position.index()) < engine.deferred() =>
         {
-            engine.refuse_deferred(position as usize)?;
+            engine.refuse_deferred(position.index())?;
         }
         _ if deaths.last_epoch().is_some_and(|epoch| epoch > last_logged) => deaths.keep(),
         _ => {}
@@ -104,16 +107,20 @@ fn judge_deferred<D: Device>(
 }
 
 /// A call in which the process died in two replays.
-fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<EngineError> {
-    let logged = engine.store.log().read_epoch(epoch)?;
+fn stuck<D: Device>(
+    engine: &Engine<D>,
+    epoch: EpochNumber,
+    position: Position,
+) -> Result<EngineError> {
+    let logged = engine.store.log().read_epoch(epoch.0)?;
     let calls = decode_calls(&logged, engine.procedures.len())?;
-    if position as usize >= calls.len() {
+    if position.index() >= calls.len() {
         let what = format!("the file of replay marks names call {position} of epoch {epoch}");
         return Err(
             StorageError::Corrupt(format!("{what}, which has {} calls", calls.len())).into()
         );
     }
-    let (number, arguments) = calls.get(position as usize);
+    let (number, arguments) = calls.get(position.index());
     let name = engine.procedures.get(number).map_or("?", |procedure| procedure.name());
     Ok(EngineError::StuckCall {
         epoch,
@@ -128,11 +135,11 @@ fn stuck<D: Device>(engine: &Engine<D>, epoch: u64, position: u32) -> Result<Eng
 
 fn replay_epoch<D: Device>(
     engine: &mut Engine<D>,
-    epoch: u64,
+    epoch: EpochNumber,
     past: Past<'_>,
     report: &mut RecoveryReport,
 ) -> Result<()> {
-    let logged = engine.store.log().read_epoch(epoch)?;
+    let logged = engine.store.log().read_epoch(epoch.0)?;
     let calls = decode_calls(&logged, engine.procedures.len())?;
     if calls.deferred() > engine.deferred() {
         let (are, were) = (calls.deferred(), engine.deferred());

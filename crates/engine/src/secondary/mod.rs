@@ -14,7 +14,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use pmem::sync::RwLock;
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use crate::call::answers::Abort;
 use crate::call::panics::caught;
@@ -52,7 +52,7 @@ pub(crate) struct IndexEntry {
     /// Bytes of the key in the index.
     pub(crate) prefix: u16,
     /// The epoch since which it is there.
-    pub(crate) since: u64,
+    pub(crate) since: EpochNumber,
 }
 
 /// An entry that was taken out, for snapshots.
@@ -60,7 +60,7 @@ pub(crate) struct IndexEntry {
 pub(crate) struct Removed {
     pub(crate) entry: IndexEntry,
     /// The epoch that took it out.
-    until: u64,
+    until: EpochNumber,
 }
 
 /// A secondary index.
@@ -72,7 +72,7 @@ pub(crate) struct SecondaryIndex {
     /// What snapshots may still see, by key ...
     pub(crate) removed: BTreeMap<Box<[u8]>, Vec<Removed>>,
     /// ... and in the order in which it came about.
-    removed_order: VecDeque<(u64, Box<[u8]>)>,
+    removed_order: VecDeque<(EpochNumber, Box<[u8]>)>,
     removed_bytes: u64,
 }
 
@@ -167,7 +167,7 @@ impl SecondaryIndexes {
     /// Why a key could not be made; nothing has changed then.
     pub(crate) fn change(
         &self,
-        (table, epoch): (TableId, u64),
+        (table, epoch): (TableId, EpochNumber),
         key: &[u8],
         (before, after): (Row<'_>, Row<'_>),
         undo: &mut IndexUndo,

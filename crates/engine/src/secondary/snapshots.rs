@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use storage::EpochNumber;
+
 use super::{IndexUndo, Removed, SecondaryIndex, SecondaryIndexes};
 
 /// What an entry takes besides its key, about.
@@ -10,10 +12,14 @@ const ENTRY_BYTES: u64 = 160;
 
 impl SecondaryIndexes {
     /// The epoch has ended: what it took out and the newest snapshot sees is kept.
-    pub(crate) fn keep_removed(&self, undo: &mut IndexUndo, (newest, epoch): (u64, u64)) {
+    pub(crate) fn keep_removed(
+        &self,
+        undo: &mut IndexUndo,
+        (newest, epoch): (EpochNumber, EpochNumber),
+    ) {
         undo.of_call = 0;
         for change in undo.changes.drain(..) {
-            if !change.is_added && newest != 0 && change.entry.since <= newest {
+            if !change.is_added && newest != EpochNumber(0) && change.entry.since <= newest {
                 let index = self.indexes[usize::from(change.index)].write();
                 let mut index = index.expect("no panic while locked");
                 index.keep(change.key, Removed { entry: change.entry, until: epoch });
@@ -31,8 +37,8 @@ impl SecondaryIndexes {
 
     /// Frees at most so many entries that no snapshot sees: those that were taken out before the
     /// oldest. Whether any are left.
-    pub(crate) fn sweep(&self, live: &BTreeMap<u64, usize>, most: usize) -> bool {
-        let oldest = live.keys().next().copied().unwrap_or(u64::MAX);
+    pub(crate) fn sweep(&self, live: &BTreeMap<EpochNumber, usize>, most: usize) -> bool {
+        let oldest = live.keys().next().copied().unwrap_or(EpochNumber(u64::MAX));
         let mut are_left = false;
         for index in &self.indexes {
             are_left |= index.write().expect("no panic while locked").sweep(oldest, most);
@@ -48,8 +54,8 @@ impl SecondaryIndex {
         self.removed.entry(key).or_default().push(removed);
     }
 
-    fn sweep(&mut self, oldest: u64, most: usize) -> bool {
-        let is_free = |order: &(u64, Box<[u8]>)| order.0 <= oldest;
+    fn sweep(&mut self, oldest: EpochNumber, most: usize) -> bool {
+        let is_free = |order: &(EpochNumber, Box<[u8]>)| order.0 <= oldest;
         for _ in 0..most {
             if !self.removed_order.front().is_some_and(is_free) {
                 break;
@@ -68,7 +74,7 @@ impl SecondaryIndex {
     }
 
     /// Whether a snapshot sees an entry of those that were taken out.
-    pub(crate) fn is_seen(removed: &[Removed], epoch: u64) -> bool {
+    pub(crate) fn is_seen(removed: &[Removed], epoch: EpochNumber) -> bool {
         removed.iter().any(|r| r.entry.since <= epoch && epoch < r.until)
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{Mutex, RwLock};
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
 use crate::reads::Reads;
@@ -23,7 +23,7 @@ pub(crate) struct SequenceState {
     pub(crate) next: u64,
     /// The last epoch that allocated from it, and what the first call of that epoch that allocates
     /// got.
-    pub(crate) allocated_in: u64,
+    pub(crate) allocated_in: EpochNumber,
     pub(crate) start: u64,
     pub(crate) id: Option<EntryId>,
 }
@@ -140,7 +140,7 @@ impl Core {
         &self,
         table: TableId,
         key: u64,
-        epoch: u64,
+        epoch: EpochNumber,
     ) -> Result<u64, String> {
         let t = self.table(table)?;
         if t.kind != storage::IndexKind::Sequence {

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use storage::EpochNumber;
+
 use crate::call::answers::EpochOutcome;
 use crate::stats::Phase;
 
@@ -24,7 +26,7 @@ pub enum Moment {
 /// What watches an engine.
 pub trait Watcher: Send + Sync {
     /// An epoch has come to a moment. Called by its first worker.
-    fn moment(&self, epoch: u64, moment: Moment);
+    fn moment(&self, epoch: EpochNumber, moment: Moment);
 
     /// Recovery has run an epoch again.
     fn replayed(&self, outcome: &EpochOutcome);
@@ -40,7 +42,7 @@ impl Watch {
         Self(Some(watcher))
     }
 
-    pub(crate) fn moment(&self, epoch: u64, moment: Moment) {
+    pub(crate) fn moment(&self, epoch: EpochNumber, moment: Moment) {
         if let Some(watcher) = &self.0 {
             watcher.moment(epoch, moment);
         }

@@ -13,7 +13,7 @@ mod read;
 mod serial;
 mod slots;
 
-use storage::{SerialId, TableId};
+use storage::{EpochNumber, Position, SerialId, TableId};
 
 pub(crate) use self::first_error::FirstError;
 pub(crate) use self::modify::{Bounds, change_lines, change_part};
@@ -105,7 +105,8 @@ pub(crate) trait PublishNow {
     fn publish_written(&mut self, local: &mut Local, call: &CallView<'_>) -> Result<(), Stopped>;
     /// Runs pieces of smaller serial ids in this worker's queue; whether there were any that could
     /// run.
-    fn run_pieces_before(&mut self, local: &mut Local, position: u32) -> Result<bool, Stopped>;
+    fn run_pieces_before(&mut self, local: &mut Local, position: Position)
+    -> Result<bool, Stopped>;
     /// The result of a piece of the running call, which commits; with what the serial part has
     /// written, if the call is of it.
     fn piece_result(
@@ -183,7 +184,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] if the table holds no sequences.
     pub fn sequence_start(&self, table: TableId, key: u64) -> Result<u64, Stop> {
-        let start = self.core.sequence_start(table, key, self.sid.epoch());
+        let start = self.core.sequence_start(table, key, EpochNumber(self.sid.epoch()));
         start.map_err(|what| self.mistake(what))
     }
 

@@ -1,7 +1,7 @@
 //! What a running transaction does in the serial part of its epoch: reads and writes go to the
 //! overlay, and nothing need be predicted.
 
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use super::modify::{Bounds, change_part};
 use super::{Stop, Transaction, for_a_piece};
@@ -71,7 +71,8 @@ impl<'a> Transaction<'a> {
         let Self { core, local, phase, serial, sid, .. } = self;
         let (core, phase, sid) = (*core, *phase, *sid);
         let Local { reads, .. } = &**local;
-        let mut before = |id: EntryId| value_before(core, phase, (id, sid.epoch()), reads);
+        let mut before =
+            |id: EntryId| value_before(core, phase, (id, EpochNumber(sid.epoch())), reads);
         let overlay = serial.as_deref_mut().expect("the serial part");
         overlay.scan(core, table, bounds, is_descending, (reads, &mut before), each)?;
         Ok(())
@@ -185,7 +186,7 @@ impl<'a> Transaction<'a> {
         if !self.call.pieces().is_empty() && core.secondary.differ(table, key, rows)? {
             return Err(super::changes_index(&core.tables[table.index()], key));
         }
-        core.secondary.change((table, epoch), key, rows, &mut overlay.index_undo)?;
+        core.secondary.change((table, EpochNumber(epoch)), key, rows, &mut overlay.index_undo)?;
         Ok(())
     }
 

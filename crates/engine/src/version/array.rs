@@ -7,6 +7,7 @@
 
 use pmem::sync::atomic::AtomicU64;
 use pmem::sync::{begin_words, reads, writes};
+use storage::Position;
 
 use super::{LINE, TransientPool};
 
@@ -40,7 +41,7 @@ impl VersionArray {
     }
 
     /// A new array with two positions in order.
-    pub(super) fn new(pool: &mut TransientPool, low: u32, high: u32) -> Self {
+    pub(super) fn new(pool: &mut TransientPool, low: Position, high: Position) -> Self {
         debug_assert!(low < high, "two versions with one serial id");
         let array = Self::allocate(pool, CAPACITY_FIRST);
         writes(array.words());
@@ -59,7 +60,7 @@ impl VersionArray {
     pub(super) fn exactly(
         pool: &mut TransientPool,
         len: usize,
-        fill: impl FnOnce(&mut [u32]),
+        fill: impl FnOnce(&mut [Position]),
     ) -> Self {
         // The first line has room for so many in any case.
         let array = Self::allocate(pool, len.max(CAPACITY_FIRST));
@@ -104,14 +105,14 @@ impl VersionArray {
         unsafe { *self.words() = *self.words() & !0xffff_ffff | len as u64 }
     }
 
-    fn positions(self) -> *mut u32 {
+    fn positions(self) -> *mut Position {
         // SAFETY: inside the allocation: positions follow `capacity` value words.
         unsafe { self.words().add(1 + self.capacity()).cast() }
     }
 
     /// All positions, sorted.
     #[inline(always)]
-    pub(crate) fn sorted(&self) -> &[u32] {
+    pub(crate) fn sorted(&self) -> &[Position] {
         reads(self.words());
         // SAFETY: `len` positions are initialised; they change only in append.
         unsafe { std::slice::from_raw_parts(self.positions(), self.len()) }
@@ -128,7 +129,7 @@ impl VersionArray {
 
     /// Adds a position by insertion from the end (CA 3.2); returns the array, which may have moved,
     /// and how many elements moved. Under the row's lock, in append.
-    pub(super) fn insert(self, pool: &mut TransientPool, position: u32) -> (Self, usize) {
+    pub(super) fn insert(self, pool: &mut TransientPool, position: Position) -> (Self, usize) {
         let len = self.len();
         let array = if len == self.capacity() {
             let larger = Self::allocate(pool, len * 2);
@@ -164,7 +165,7 @@ impl VersionArray {
 
     /// What a search for a position reads, about: the first line, the line of the position, and
     /// that of the cell before it.
-    pub(super) fn search_reads(self, position: u32) -> [(usize, usize); 3] {
+    pub(super) fn search_reads(self, position: Position) -> [(usize, usize); 3] {
         let index = self.lower_bound(position);
         let words = self.words().addr();
         let positions = self.positions().addr();
@@ -178,13 +179,13 @@ impl VersionArray {
 
     /// Index of the first version that is not smaller than `position`.
     #[inline]
-    pub(crate) fn lower_bound(&self, position: u32) -> usize {
+    pub(crate) fn lower_bound(&self, position: Position) -> usize {
         lower_bound(self.sorted(), position)
     }
 
     /// [`VersionArray::lower_bound`] of a position whose place may be known.
     #[inline(always)]
-    pub(crate) fn place(&self, known: u32, position: u32) -> usize {
+    pub(crate) fn place(&self, known: u32, position: Position) -> usize {
         if known >= super::IN_ARRAY {
             return self.lower_bound(position);
         }
@@ -199,7 +200,7 @@ const SHORT: usize = 16;
 /// Index of the first element that is not smaller. In a long array the search begins where an even
 /// spread would put the position, and widens from there.
 #[inline]
-fn lower_bound(sorted: &[u32], position: u32) -> usize {
+fn lower_bound(sorted: &[Position], position: Position) -> usize {
     if sorted.len() <= SHORT {
         return sorted.partition_point(|&p| p < position);
     }
@@ -207,15 +208,15 @@ fn lower_bound(sorted: &[u32], position: u32) -> usize {
 }
 
 /// Where an even spread would put a position.
-fn even_place(sorted: &[u32], position: u32) -> usize {
+fn even_place(sorted: &[Position], position: Position) -> usize {
     let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
-    let share = u64::from(position.clamp(first, last) - first) * (sorted.len() - 1) as u64;
-    (share / u64::from(last - first)) as usize
+    let share = u64::from(position.clamp(first, last).0 - first.0) * (sorted.len() - 1) as u64;
+    (share / u64::from(last.0 - first.0)) as usize
 }
 
 /// Looks in steps that double, upwards or downwards from `from`, and halves what is left.
 #[inline]
-fn widening_search(sorted: &[u32], position: u32, from: usize) -> usize {
+fn widening_search(sorted: &[Position], position: Position, from: usize) -> usize {
     let (mut low, mut high) = (0, sorted.len());
     let mut step = 1;
     if sorted[from] < position {
@@ -256,9 +257,9 @@ mod tests {
             let sparse_first = |i: u32| i.min(len / 2) * 1000 + i;
             let late = |i: u32| 1_000_000 + i;
             for spacing in [&even as &dyn Fn(u32) -> u32, &skewed, &sparse_first, &late] {
-                let sorted: Vec<u32> = (0..len).map(spacing).collect();
-                let around = sorted.iter().flat_map(|&p| [p.saturating_sub(1), p, p + 1]);
-                for position in around.chain([0, 2, 5000, u32::MAX]) {
+                let sorted: Vec<Position> = (0..len).map(spacing).map(Position).collect();
+                let around = sorted.iter().flat_map(|&Position(p)| [p.saturating_sub(1), p, p + 1]);
+                for position in around.chain([0, 2, 5000, u32::MAX]).map(Position) {
                     let halved = sorted.partition_point(|&p| p < position);
                     let found = lower_bound(&sorted, position);
                     assert_eq!(found, halved, "{position} in {sorted:?}");
@@ -275,14 +276,17 @@ mod tests {
     #[test]
     fn positions_stay_sorted_whatever_the_order_of_appends() {
         let mut pool = TransientPool::new(0).unwrap();
-        let mut array = VersionArray::new(&mut pool, 10, 500);
+        let mut array = VersionArray::new(&mut pool, Position(10), Position(500));
         for step in 1u32..2000 {
             let position = step.wrapping_mul(2_654_435_761) % 1_000_003 * 2 + 1;
-            (array, _) = array.insert(&mut pool, position);
+            (array, _) = array.insert(&mut pool, Position(position));
         }
         assert_eq!(array.len(), 2001);
         assert!(array.sorted().windows(2).all(|w| w[0] < w[1]));
         assert!((0..array.len()).all(|i| array.cell(i).load(Ordering::Relaxed) == 0));
-        assert_eq!(array.lower_bound(10), array.sorted().iter().position(|&p| p == 10).unwrap());
+        assert_eq!(
+            array.lower_bound(Position(10)),
+            array.sorted().iter().position(|&p| p == Position(10)).unwrap()
+        );
     }
 }

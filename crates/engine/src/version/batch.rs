@@ -7,6 +7,8 @@
 //! fills it from the end. No element moves, and nothing is sorted but the claim's position, which
 //! may be anywhere.
 
+use storage::Position;
+
 use super::array::VersionArray;
 use super::entry::Chain;
 use super::{AppendedBy, EntrySlab, TransientPool};
@@ -19,14 +21,14 @@ pub(crate) type Buffers = Vec<Vec<Appended>>;
 /// An append to a row that was claimed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Appended {
-    pub(crate) position: u32,
+    pub(crate) position: Position,
     pub(crate) id: EntryId,
 }
 
 /// One append of a row, and the one before it.
 #[derive(Debug, Clone, Copy)]
 struct Link {
-    position: u32,
+    position: Position,
     /// Index of the one before; any index where there is none.
     before: u32,
 }
@@ -88,7 +90,8 @@ impl Chains {
                 let other = self.links[chain.newest as usize].position;
                 VersionArray::new(pool, claimed.min(other), claimed.max(other))
             } else {
-                let fill = |positions: &mut [u32]| fill(positions, &self.links, chain, claimed);
+                let fill =
+                    |positions: &mut [Position]| fill(positions, &self.links, chain, claimed);
                 VersionArray::exactly(pool, chain.len as usize + 1, fill)
             };
             work.locks_handed_over += u64::from(entry.set_array(by, array));
@@ -101,7 +104,7 @@ impl Chains {
 
 /// Writes the positions of a row from the last to the first: those of its chain, and the one that
 /// claimed it where that belongs.
-fn fill(positions: &mut [u32], links: &[Link], chain: Chain, claimed: u32) {
+fn fill(positions: &mut [Position], links: &[Link], chain: Chain, claimed: Position) {
     assert!(positions.len() == chain.len as usize + 1, "those of the chain, and the claim's");
     let (mut link, mut after) = (links[chain.newest as usize], positions.len() - 1);
     while after > 0 && link.position > claimed {
@@ -119,7 +122,7 @@ fn fill(positions: &mut [u32], links: &[Link], chain: Chain, claimed: u32) {
 #[cfg(test)]
 mod tests {
     use pmem::sync::atomic::Ordering;
-    use storage::SerialId;
+    use storage::{EpochNumber, SerialId};
 
     use super::super::entry::Versions;
     use super::super::{Claimed, EntrySupply, KeepPersistent, ValueWord};
@@ -140,12 +143,12 @@ mod tests {
             entry.set_same_parts(0xf00f);
             for (index, &position) in positions.iter().enumerate() {
                 let sid = SerialId::new(EPOCH, position.into());
-                let by = AppendedBy::new(1, EPOCH);
+                let by = AppendedBy::new(1, EpochNumber(EPOCH));
                 match entry.claim((sid, by), &mut pools[1], &mut KeepPersistent) {
                     Ok(()) => assert_eq!(index, 0),
                     Err(claimed) => {
                         assert_eq!(claimed, Claimed { by_other: false });
-                        appends.push(Appended { position, id });
+                        appends.push(Appended { position: Position(position), id });
                     }
                 }
             }
@@ -154,7 +157,7 @@ mod tests {
         let mut chains = Chains::default();
         appends.iter().for_each(|&append| chains.add(&slab, append));
         let mut work = WorkCounts::default();
-        chains.build(&slab, AppendedBy::new(0, EPOCH), &mut pools[0], &mut work, None);
+        chains.build(&slab, AppendedBy::new(0, EpochNumber(EPOCH)), &mut pools[0], &mut work, None);
         assert!(chains.links.is_empty() && chains.rows.is_empty(), "nothing stays");
         (slab, ids, pools, work)
     }
@@ -169,12 +172,13 @@ mod tests {
         for (&id, positions) in ids.iter().zip(&rows) {
             let mut sorted = positions.to_vec();
             sorted.sort_unstable();
+            let sorted: Vec<Position> = sorted.into_iter().map(Position).collect();
             assert_eq!(
                 slab.get(id).same_parts(),
                 0xf00f,
                 "the row keeps what else its state holds"
             );
-            match slab.get(id).versions(EPOCH) {
+            match slab.get(id).versions(EpochNumber(EPOCH)) {
                 Versions::Array(array) => {
                     assert_eq!(array.sorted(), sorted);
                     assert!(pools[0].holds(array.word() as usize), "its maker's memory");
@@ -201,11 +205,11 @@ mod tests {
             let entry = slab.get(id);
             entry.set_chain(Chain::from_word(value));
             let sid = SerialId::new(EPOCH + 1, 6);
-            let by = AppendedBy::new(0, EPOCH + 1);
+            let by = AppendedBy::new(0, EpochNumber(EPOCH + 1));
             entry.claim((sid, by), &mut pools[0], &mut KeepPersistent).unwrap();
             assert_eq!(entry.chain(), Chain::default());
             assert!(
-                matches!(entry.versions(EPOCH + 1), Versions::Single(first, _) if first == sid)
+                matches!(entry.versions(EpochNumber(EPOCH + 1)), Versions::Single(first, _) if first == sid)
             );
         }
     }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use storage::{IndexKind, TableId};
+use storage::{EpochNumber, IndexKind, TableId};
 
 use crate::index::HashIndex;
 use crate::table::{KeyWord, Table};
@@ -16,7 +16,7 @@ use crate::table::{KeyWord, Table};
 /// The snapshots that live: how many of each epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    pub(crate) live: BTreeMap<u64, usize>,
+    pub(crate) live: BTreeMap<EpochNumber, usize>,
     /// Some ended by the limit: they may never be released.
     pub(crate) have_ended: bool,
 }
@@ -28,13 +28,13 @@ const BEFORE_IMAGE_BYTES: u64 = 112;
 #[derive(Debug)]
 pub(crate) struct BeforeImage {
     /// The epoch that wrote it.
-    pub(crate) written: u64,
+    pub(crate) written: EpochNumber,
     pub(crate) value: Box<[u8]>,
 }
 
 impl BeforeImage {
     /// What a snapshot sees of its key.
-    pub(crate) fn seen_at(&self, epoch: u64) -> Option<&[u8]> {
+    pub(crate) fn seen_at(&self, epoch: EpochNumber) -> Option<&[u8]> {
         (self.written <= epoch).then_some(&self.value)
     }
 }
@@ -45,7 +45,7 @@ pub(crate) type BeforeImages = BTreeMap<Box<[u8]>, BeforeImage>;
 /// The before-images that came about while a snapshot was the newest.
 #[derive(Debug)]
 pub(crate) struct Layer {
-    pub(crate) epoch: u64,
+    pub(crate) epoch: EpochNumber,
     pub(crate) before_images: BeforeImages,
     bytes: u64,
 }
@@ -68,7 +68,7 @@ fn bytes_of(key: &[u8], image: &BeforeImage) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct WorkerBeforeImages {
     /// The newest snapshot: values of its epoch and before are kept. 0 if there is none.
-    newest: u64,
+    newest: EpochNumber,
     /// Bytes that may still be kept in this epoch ...
     room: u64,
     /// ... and whether something was not.
@@ -88,18 +88,18 @@ impl WorkerBeforeImages {
     }
 
     /// An epoch begins, in which so many bytes may be kept for snapshots, the newest of this epoch.
-    pub(crate) fn begin(&mut self, newest: u64, room: u64) {
+    pub(crate) fn begin(&mut self, newest: EpochNumber, room: u64) {
         (self.newest, self.room) = (newest, room);
     }
 
     /// Whether a value that is about to be replaced is kept.
     #[inline(always)]
     pub(crate) fn are_wanted(&self) -> bool {
-        self.newest != 0
+        self.newest != EpochNumber(0)
     }
 
     /// Whether a value of this epoch is kept.
-    pub(crate) fn wants(&self, written: u64) -> bool {
+    pub(crate) fn wants(&self, written: EpochNumber) -> bool {
         written <= self.newest && !self.is_incomplete
     }
 
@@ -117,7 +117,7 @@ impl WorkerBeforeImages {
     }
 
     /// The layer of a snapshot.
-    fn layer(&mut self, epoch: u64) -> &mut Layer {
+    fn layer(&mut self, epoch: EpochNumber) -> &mut Layer {
         let at = self.layers.partition_point(|layer| layer.epoch < epoch);
         if self.layers.get(at).is_none_or(|layer| layer.epoch != epoch) {
             self.layers.insert(at, Layer { epoch, before_images: BeforeImages::new(), bytes: 0 });
@@ -126,19 +126,19 @@ impl WorkerBeforeImages {
     }
 
     /// The layers that a snapshot sees.
-    pub(crate) fn from(&self, epoch: u64) -> &[Layer] {
+    pub(crate) fn from(&self, epoch: EpochNumber) -> &[Layer] {
         let at = self.layers.partition_point(|layer| layer.epoch < epoch);
         &self.layers[at..]
     }
 
     /// Bytes that are kept for snapshots from an epoch on.
-    pub(crate) fn bytes_from(&self, epoch: u64) -> u64 {
+    pub(crate) fn bytes_from(&self, epoch: EpochNumber) -> u64 {
         self.from(epoch).iter().map(|layer| layer.bytes).sum()
     }
 
     /// Frees before-before-images of snapshots that have ended, of at most so many rows; an older
     /// snapshot that still sees one takes it over. Whether any are left (O-90).
-    pub(crate) fn sweep(&mut self, live: &BTreeMap<u64, usize>, most: usize) -> bool {
+    pub(crate) fn sweep(&mut self, live: &BTreeMap<EpochNumber, usize>, most: usize) -> bool {
         let ended = |layer: &Layer| !live.contains_key(&layer.epoch);
         let Some(at) = self.layers.iter().position(ended) else { return false };
         let heir = live.range(..self.layers[at].epoch).next_back().map(|(&epoch, _)| epoch);

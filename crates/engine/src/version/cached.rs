@@ -8,6 +8,7 @@
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::sync::writes;
 use pmem::{DeviceError, Mapping};
+use storage::EpochNumber;
 
 use super::{Place, RowEntry, ValueWord};
 use crate::design::variants::CachePolicy;
@@ -64,10 +65,10 @@ fn header(word: ValueWord) -> &'static [AtomicU64; 2] {
 
 /// Notes an access: an atomic store, only if the epoch changed (O-20).
 #[inline(always)]
-pub(super) fn touch(word: ValueWord, epoch: u64) {
+pub(super) fn touch(word: ValueWord, epoch: EpochNumber) {
     let access = &header(word)[0];
-    if access.load(Ordering::Relaxed) != epoch {
-        access.store(epoch, Ordering::Relaxed);
+    if access.load(Ordering::Relaxed) != epoch.0 {
+        access.store(epoch.0, Ordering::Relaxed);
     }
 }
 
@@ -108,7 +109,7 @@ impl CachePool {
 
     /// Whether the last version of a row in an epoch is cached.
     #[inline(always)]
-    pub(super) fn takes_new(&self, entry: &RowEntry, epoch: u64) -> bool {
+    pub(super) fn takes_new(&self, entry: &RowEntry, epoch: EpochNumber) -> bool {
         self.is_on()
             && match self.policy {
                 CachePolicy::All => true,
@@ -122,7 +123,12 @@ impl CachePool {
     }
 
     /// Copies a value into the cache, if the budget allows; the caller publishes it.
-    pub(crate) fn create(&mut self, entry: EntryId, value: &[u8], epoch: u64) -> Option<ValueWord> {
+    pub(crate) fn create(
+        &mut self,
+        entry: EntryId,
+        value: &[u8],
+        epoch: EpochNumber,
+    ) -> Option<ValueWord> {
         let class = class_of(value.len());
         let bytes = CLASS_BYTES_MIN << class;
         let start = match self.free.get_mut(class)?.pop() {
@@ -141,18 +147,18 @@ impl CachePool {
         }
         let word = ValueWord::new(Place::Cached, address, value.len());
         self.stamps += WORKERS_MAX as u64;
-        header(word)[0].store(epoch, Ordering::Relaxed);
+        header(word)[0].store(epoch.0, Ordering::Relaxed);
         header(word)[1].store(self.stamps, Ordering::Relaxed);
         self.live_bytes += bytes;
         let lists = self.lists.len() as u64;
-        self.lists[(epoch % lists) as usize].push(Listed { entry, word, stamp: self.stamps });
+        self.lists[(epoch.0 % lists) as usize].push(Listed { entry, word, stamp: self.stamps });
         Some(word)
     }
 
     /// Undoes a creation that lost the race to be published.
-    pub(crate) fn discard(&mut self, word: ValueWord, epoch: u64) {
+    pub(crate) fn discard(&mut self, word: ValueWord, epoch: EpochNumber) {
         let lists = self.lists.len() as u64;
-        let listed = self.lists[(epoch % lists) as usize].pop();
+        let listed = self.lists[(epoch.0 % lists) as usize].pop();
         debug_assert!(listed.is_some_and(|l| l.word == word), "the newest creation");
         self.release(word);
     }
@@ -171,14 +177,14 @@ impl CachePool {
 
     /// The eviction step of `epoch` (NV 5.2): frees what was retired in the epoch before, then
     /// handles the list of epoch - K - 1: what was accessed since moves to the list of that access.
-    pub(crate) fn evict(&mut self, entries: &EntrySlab, epoch: u64) -> Evicted {
+    pub(crate) fn evict(&mut self, entries: &EntrySlab, epoch: EpochNumber) -> Evicted {
         for word in std::mem::take(&mut self.retired) {
             self.release(word);
         }
         let mut evicted = Evicted::default();
         let lists = self.lists.len() as u64;
         let keep = lists - 2;
-        let due = (epoch + 1) % lists;
+        let due = epoch.next().0 % lists;
         // Lists are reused every K + 2 epochs: this one holds accesses of epoch - K - 1.
         for listed in std::mem::take(&mut self.lists[due as usize]) {
             let entry = entries.get(listed.entry);
@@ -188,7 +194,7 @@ impl CachePool {
                 continue;
             }
             let access = header(listed.word)[0].load(Ordering::Relaxed);
-            if access + keep + 1 > epoch {
+            if access + keep + 1 > epoch.0 {
                 self.lists[(access % lists) as usize].push(listed);
             } else {
                 entry.set_cached(None);

@@ -2,8 +2,8 @@
 
 use pmem::sync::Patience;
 use pmem::sync::atomic::{AtomicU64, Ordering};
-use storage::SerialId;
 use storage::format::EPOCH_MAX;
+use storage::{EpochNumber, Position, SerialId};
 
 use super::array::VersionArray;
 use super::{TransientPool, ValueWord};
@@ -155,8 +155,8 @@ impl AppendedBy {
     /// None did.
     pub(crate) const NOBODY: Self = Self(0);
 
-    pub(crate) fn new(worker: u64, epoch: u64) -> Self {
-        Self(epoch << EPOCH_SHIFT | worker << WORKER_SHIFT)
+    pub(crate) fn new(worker: u64, epoch: EpochNumber) -> Self {
+        Self(epoch.0 << EPOCH_SHIFT | worker << WORKER_SHIFT)
     }
 
     /// The whole state, given the one before.
@@ -213,7 +213,7 @@ impl RowEntry {
     ) -> AppendCost {
         let (mut locked, contended) = self.lock();
         let state = locked.state;
-        let by = AppendedBy::new(pool.worker, sid.epoch());
+        let by = AppendedBy::new(pool.worker, EpochNumber(sid.epoch()));
         let is_first = !by.is_of_epoch(state);
         let handed_over = !is_first && by.is_of_other(state);
         let mut cost = AppendCost { contended, handed_over, ..AppendCost::default() };
@@ -224,13 +224,17 @@ impl RowEntry {
         } else if state & ARRAY == 0 {
             let other = SerialId(self.first.load(Ordering::Relaxed));
             let (low, high) = if other < sid { (other, sid) } else { (sid, other) };
-            let array = VersionArray::new(pool, low.position() as u32, high.position() as u32);
+            let array = VersionArray::new(
+                pool,
+                Position(low.position() as u32),
+                Position(high.position() as u32),
+            );
             self.first.store(array.word(), Ordering::Relaxed);
             cost.new_array = true;
             mine | ARRAY
         } else {
             let array = VersionArray::from_word(self.first.load(Ordering::Relaxed));
-            let (array, moves) = array.insert(pool, sid.position() as u32);
+            let (array, moves) = array.insert(pool, Position(sid.position() as u32));
             self.first.store(array.word(), Ordering::Relaxed);
             cost.moves = moves;
             mine | ARRAY
@@ -274,8 +278,8 @@ impl RowEntry {
 
     /// Position of the call that claimed the row. In batch append, until the array is there.
     #[inline(always)]
-    pub(super) fn claimed(&self) -> u32 {
-        SerialId(self.first.load(Ordering::Relaxed)).position() as u32
+    pub(super) fn claimed(&self) -> Position {
+        Position(SerialId(self.first.load(Ordering::Relaxed)).position() as u32)
     }
 
     /// The appends that are linked to the row: none after the claim.
@@ -312,9 +316,9 @@ impl RowEntry {
 
     /// The versions of the running epoch. After append only.
     #[inline(always)]
-    pub(crate) fn versions(&self, epoch: u64) -> Versions<'_> {
+    pub(crate) fn versions(&self, epoch: EpochNumber) -> Versions<'_> {
         let state = self.state.load(Ordering::Acquire);
-        if state >> EPOCH_SHIFT & EPOCH_MASK != epoch {
+        if state >> EPOCH_SHIFT & EPOCH_MASK != epoch.0 {
             return Versions::None;
         }
         let first = self.first.load(Ordering::Relaxed);
@@ -329,7 +333,7 @@ impl RowEntry {
     #[inline(always)]
     pub(super) fn only_version(&self, sid: SerialId) -> &AtomicU64 {
         debug_assert!(
-            matches!(self.versions(sid.epoch()), Versions::Single(writer, _) if writer == sid),
+            matches!(self.versions(EpochNumber(sid.epoch())), Versions::Single(writer, _) if writer == sid),
             "O-101"
         );
         &self.value
@@ -337,7 +341,7 @@ impl RowEntry {
 
     /// The memory that the row's versions take: the entry, and the version array, if there is one.
     /// After append only.
-    pub(crate) fn version_memory(&self, epoch: u64) -> impl Iterator<Item = (usize, u64)> {
+    pub(crate) fn version_memory(&self, epoch: EpochNumber) -> impl Iterator<Item = (usize, u64)> {
         let array = match self.versions(epoch) {
             Versions::Array(array) => Some(array.memory()),
             Versions::None | Versions::Single(..) => None,
@@ -346,7 +350,7 @@ impl RowEntry {
     }
 
     /// How many versions the running epoch has. After append only.
-    pub(crate) fn version_count(&self, epoch: u64) -> usize {
+    pub(crate) fn version_count(&self, epoch: EpochNumber) -> usize {
         match self.versions(epoch) {
             Versions::None => 0,
             Versions::Single(..) => 1,
@@ -474,7 +478,9 @@ mod tests {
                 assert_eq!(cost.handed_over, handed_over);
             }
             assert_eq!(entry.same_parts(), 0xf00f);
-            assert!(matches!(entry.versions(epoch), Versions::Array(array) if array.len() == 4));
+            assert!(
+                matches!(entry.versions(EpochNumber(epoch)), Versions::Array(array) if array.len() == 4)
+            );
         }
     }
 }

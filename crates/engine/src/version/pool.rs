@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use pmem::sync::{polls, writes};
 use pmem::{DeviceError, Mapping};
-use storage::NewValue;
+use storage::{NewValue, Position};
 
 use super::{LINE, Place, ValueWord};
 
@@ -25,7 +25,7 @@ pub(crate) struct Maker {
     /// Lines in which the value may differ from the row before the epoch.
     pub(crate) changed: u64,
     /// Position of the call that wrote the value; 0 if it is a copy from before the epoch.
-    pub(crate) position: u32,
+    pub(crate) position: Position,
     /// Number of the worker.
     pub(crate) worker: u32,
 }
@@ -52,7 +52,7 @@ fn block_for(len: usize) -> (usize, usize) {
 struct Retired {
     word: ValueWord,
     /// Position of the call that wrote the successor. Later ones cannot see the version.
-    successor: u32,
+    successor: Position,
 }
 
 /// So many versions are retired, for each worker, before it is asked anew how far all workers are:
@@ -143,7 +143,7 @@ impl TransientPool {
 
     /// Copies in a value that the call at a position wrote.
     #[inline]
-    pub(crate) fn store(&mut self, value: &NewValue<'_>, position: u32) -> ValueWord {
+    pub(crate) fn store(&mut self, value: &NewValue<'_>, position: Position) -> ValueWord {
         let at = self.block(value.len(), position, value.changed());
         // SAFETY: the block has room for the value, and nothing else refers to it.
         unsafe { copy_pieces(value, at) };
@@ -152,7 +152,7 @@ impl TransientPool {
 
     /// A block for a value of a length that the call at a position writes: where its bytes go.
     #[inline(always)]
-    fn block(&mut self, len: usize, position: u32, changed: u64) -> *mut u8 {
+    fn block(&mut self, len: usize, position: Position, changed: u64) -> *mut u8 {
         let (class, bytes) = block_for(len);
         let block = match self.free[class].pop() {
             Some(block) => block as *mut u8,
@@ -171,7 +171,7 @@ impl TransientPool {
     /// The call at a position, which this worker runs, has published the version after this one, so
     /// that no later call sees this one.
     #[inline]
-    pub(crate) fn retire(&mut self, word: ValueWord, successor: u32) {
+    pub(crate) fn retire(&mut self, word: ValueWord, successor: Position) {
         self.retired.push_back(Retired { word, successor });
     }
 
@@ -184,7 +184,7 @@ impl TransientPool {
     /// Takes back retired versions, in their order, as long as their successors' calls have ended;
     /// how many. All calls before `unfinished` have, on all workers, and what they did happened
     /// before. In debug builds what is taken back is overwritten, so that a dangling word shows.
-    pub(crate) fn take_back(&mut self, unfinished: u32) -> u64 {
+    pub(crate) fn take_back(&mut self, unfinished: Position) -> u64 {
         let before = self.retired.len();
         while let Some(&Retired { word, successor }) = self.retired.front()
             && successor < unfinished
@@ -251,40 +251,40 @@ mod tests {
     fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {
         let mut pool = TransientPool::new(3).unwrap();
         let read = |word| ReadPhase::begin().bytes(word);
-        let first = pool.store(&NewValue::whole(&[1; 100]), 5);
-        let made = Maker { changed: u64::MAX, position: 5, worker: 3 };
+        let first = pool.store(&NewValue::whole(&[1; 100]), Position(5));
+        let made = Maker { changed: u64::MAX, position: Position(5), worker: 3 };
         assert_eq!(ReadPhase::begin().maker(first), made);
-        let second = pool.store(&NewValue::whole(&[2; 100]), 7);
-        pool.retire(first, 7);
-        assert_eq!(pool.take_back(7), 0, "call 7 itself may still read it");
-        assert_ne!(pool.store(&NewValue::whole(&[3; 100]), 8), first);
+        let second = pool.store(&NewValue::whole(&[2; 100]), Position(7));
+        pool.retire(first, Position(7));
+        assert_eq!(pool.take_back(Position(7)), 0, "call 7 itself may still read it");
+        assert_ne!(pool.store(&NewValue::whole(&[3; 100]), Position(8)), first);
         assert_eq!(read(first), [1; 100]);
-        assert_eq!(pool.take_back(8), 1);
+        assert_eq!(pool.take_back(Position(8)), 1);
         assert_ne!(
-            pool.store(&NewValue::whole(&[4; 300]), 9).address(),
+            pool.store(&NewValue::whole(&[4; 300]), Position(9)).address(),
             first.address(),
             "another class"
         );
-        let again = pool.store(&NewValue::whole(&[5; 101]), 10);
+        let again = pool.store(&NewValue::whole(&[5; 101]), Position(10));
         assert_eq!(again.address(), first.address());
         assert_eq!((read(again), read(second)), (&[5; 101][..], &[2; 100][..]));
-        assert_eq!(ReadPhase::begin().maker(again).position, 10);
-        pool.retire(again, 11);
+        assert_eq!(ReadPhase::begin().maker(again).position, Position(10));
+        pool.retire(again, Position(11));
         pool.reset();
-        assert_eq!(pool.take_back(u32::MAX), 0, "an epoch begins with nothing retired");
+        assert_eq!(pool.take_back(Position(u32::MAX)), 0, "an epoch begins with nothing retired");
     }
 
     #[test]
     fn it_is_worth_asking_after_so_many_for_each_worker() {
         let mut pool = TransientPool::new(0).unwrap();
-        let word = pool.store(&NewValue::whole(&[1]), 0);
+        let word = pool.store(&NewValue::whole(&[1]), Position(0));
         let retire = |pool: &mut TransientPool, from: usize, to: usize| {
-            (from..to).for_each(|n| pool.retire(word, n as u32));
+            (from..to).for_each(|n| pool.retire(word, Position(n as u32)));
         };
         retire(&mut pool, 0, 2 * RETIRED_PER_WORKER);
         assert!(pool.has_enough_retired(2) && !pool.has_enough_retired(3));
         let some = RETIRED_PER_WORKER;
-        assert_eq!(pool.take_back(some as u32), some as u64);
+        assert_eq!(pool.take_back(Position(some as u32)), some as u64);
         retire(&mut pool, 0, 2 * RETIRED_PER_WORKER - 1);
         assert!(!pool.has_enough_retired(2), "those that wait do not count");
         retire(&mut pool, 0, 1);

@@ -4,7 +4,8 @@
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 use storage::{
-    RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, TableId, ValuePointer, row,
+    EpochNumber, RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, TableId,
+    ValuePointer, row,
 };
 
 use super::write::{Hidden, Publication};
@@ -77,7 +78,7 @@ impl<D: Device> RowStore<D> {
     pub(super) fn free_values_of(
         &mut self,
         entry: &RowEntry,
-        checkpoint_epoch: u64,
+        checkpoint_epoch: EpochNumber,
         segments: &Segments,
     ) {
         let before = entry.persistent_version();
@@ -88,7 +89,8 @@ impl<D: Device> RowStore<D> {
         for (slot, version) in words.iter().enumerate() {
             // The other slot counts only if it is not a leftover of a crash.
             let sid = SerialId(version.serial_id);
-            let ours = slot == before.slot() || sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
+            let ours =
+                slot == before.slot() || sid.0 != 0 && EpochNumber(sid.epoch()) <= checkpoint_epoch;
             let pointer = ValuePointer(version.pointer);
             if let Some(offset) = pointer.external_offset().filter(|_| ours) {
                 self.free_value(offset, pointer.value_bytes(), segments);
@@ -375,10 +377,10 @@ pub(crate) fn initialise_row<D: Device>(
 
 /// Epoch of the version in a slot of a row.
 #[inline(always)]
-pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> u64 {
+pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> EpochNumber {
     let word = (image_base + row as usize + slot * 16) as *const AtomicU64;
     // SAFETY: header words of an initialised row, aligned, only accessed as atomics.
-    SerialId(unsafe { (*word).load(Ordering::Relaxed) }).epoch()
+    EpochNumber(SerialId(unsafe { (*word).load(Ordering::Relaxed) }).epoch())
 }
 
 /// Empties the stale slot of a row whose external value was just collected (NV 4.4).

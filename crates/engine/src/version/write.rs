@@ -2,7 +2,7 @@
 
 use pmem::Device;
 use pmem::sync::atomic::AtomicU64;
-use storage::{NewValue, RowLayout, Segments, SerialId, row};
+use storage::{EpochNumber, NewValue, RowLayout, Segments, SerialId, row};
 
 use super::{CachePool, RowEntry, TransientPool, ValueWord, Waiter};
 use crate::index::EntryId;
@@ -37,7 +37,7 @@ pub(crate) struct Publication<'e> {
 /// Everything of a worker that publishing touches besides the device.
 pub(crate) struct Publisher<'w, 's> {
     pub(crate) segments: &'s Segments,
-    pub(crate) checkpoint_epoch: u64,
+    pub(crate) checkpoint_epoch: EpochNumber,
     pub(crate) pool: &'w mut TransientPool,
     pub(crate) cache: &'w mut CachePool,
     pub(crate) work: &'w mut WorkCounts,

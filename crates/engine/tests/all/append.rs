@@ -58,7 +58,7 @@ fn counts(append: AppendMethod, workers: usize, calls: &[Vec<u8>]) -> WorkCounts
     let mut pair = open(append, workers);
     // Rows that are there already, beside those that the epoch creates.
     pair.run(&(0..8).map(|key| write(ORDERED, key, 1)).collect::<Vec<_>>()).unwrap();
-    let outcome = pair.engine.run_epoch(&to_calls(calls), info(pair.engine.epoch() + 1)).unwrap();
+    let outcome = pair.engine.run_epoch(&to_calls(calls), info(pair.engine.epoch().0 + 1)).unwrap();
     outcome.stats.work
 }
 

@@ -266,7 +266,7 @@ fn o_44_replay_fits_into_a_full_store_with_other_workers() {
         let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
         let batch = vec![allocating(); 3];
         loop {
-            let info = sim::history::info(pair.engine.epoch() + 1);
+            let info = sim::history::info(pair.engine.epoch().0 + 1);
             if pair.engine.run_epoch(&sim::history::to_calls(&batch), info).is_err() {
                 break;
             }
@@ -291,7 +291,7 @@ fn o_43_a_full_log_refuses_until_the_next_checkpoint() {
     let batch: Vec<Vec<u8>> = (0..50).map(|key| insert(ORDERED, key, key % 20)).collect();
     for _ in 0..3 {
         let error = loop {
-            let info = sim::history::info(pair.engine.epoch() + 1);
+            let info = sim::history::info(pair.engine.epoch().0 + 1);
             match pair.engine.run_epoch(&sim::history::to_calls(&batch), info) {
                 Ok(_) => drop(pair.model.run(&batch, info.timestamp_ns)),
                 Err(error) => break error,

@@ -297,8 +297,8 @@ fn o_24_damage_of_the_log_is_seen() {
             }
             // The last epoch cannot be told from one that a crash tore.
             Ok(engine) => {
-                let model = models[engine.epoch() as usize].clone();
-                assert!(engine.epoch() >= 2, "byte {offset}: {}", engine.epoch());
+                let model = models[engine.epoch().0 as usize].clone();
+                assert!(engine.epoch().0 >= 2, "byte {offset}: {}", engine.epoch().0);
                 Pair::new(engine, model).compare_state().unwrap();
             }
         }

@@ -216,7 +216,7 @@ impl<D: Device> History<D> {
         let engine = self.engine.as_mut().unwrap();
         engine.limit_workers(workers[usize::from(inserts)] as usize);
         engine.run_epoch(&calls, EpochInfo::default()).unwrap();
-        let has_checkpoint = engine.checkpoint_epoch() == engine.epoch();
+        let has_checkpoint = engine.checkpoint_epoch().0 == engine.epoch().0;
         let known = &mut self.known[table];
         known.removed += removed;
         known.written += calls.len() as u64;

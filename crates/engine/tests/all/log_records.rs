@@ -12,7 +12,7 @@ use engine::{
     ProcedureTable, RecoveryReport, Stop, Transaction, WriteSet,
 };
 use pmem::{AllOldest, Replay, Traced};
-use storage::{StoreOptions, TableId};
+use storage::{EpochNumber, Position, StoreOptions, TableId};
 
 use crate::cuts::{device, each_cut, each_kill, recorded};
 use crate::support::rows;
@@ -102,7 +102,7 @@ fn open(device: &Arc<Traced>, program: Program) -> Opened {
 fn run(engine: &mut Engine<Traced>, calls: &[(u16, u8)]) -> engine::Result<()> {
     let mut batch = Calls::new();
     calls.iter().for_each(|&(procedure, amount)| batch.push(procedure, &[amount]).unwrap());
-    let info = sim::history::info(engine.epoch() + 1);
+    let info = sim::history::info(engine.epoch().0 + 1);
     engine.run_epoch(&batch, info).map(drop)
 }
 
@@ -122,7 +122,7 @@ fn o_29_a_killed_process_record_of_the_program_is_made_durable_at_open() {
     each_kill(&created, live, |kill, device| {
         let opened = open(device, PROGRAM);
         let (engine, _) = opened.unwrap_or_else(|error| panic!("killed after {kill}: {error}"));
-        assert_eq!((engine.epoch(), row(&engine)), (2, 2), "killed after {kill} events");
+        assert_eq!((engine.epoch().0, row(&engine)), (2, 2), "killed after {kill} events");
     });
 }
 
@@ -140,8 +140,10 @@ fn damaged(device: &Arc<Traced>) {
 fn settled(device: &Arc<Traced>) -> Option<(u64, u64)> {
     for _ in 0..3 {
         match open(device, PROGRAM) {
-            Ok((engine, _)) => return Some((engine.epoch(), row(&engine))),
-            Err(EngineError::StuckCall { epoch: 2, position: 1, .. }) => return None,
+            Ok((engine, _)) => return Some((engine.epoch().0, row(&engine))),
+            Err(EngineError::StuckCall {
+                epoch: EpochNumber(2), position: Position(1), ..
+            }) => return None,
             Err(error @ EngineError::Poisoned(_)) => {
                 assert!(error.to_string().contains("the call is left out"), "{error}");
             }
@@ -184,7 +186,7 @@ fn o_49_a_verdict_survives_power_cuts() {
     });
     each_cut(&third, |position, load| {
         let (engine, _) = open(&load(), PROGRAM).unwrap();
-        assert_eq!((engine.epoch(), row(&engine)), (2, 31), "after {position} events");
+        assert_eq!((engine.epoch().0, row(&engine)), (2, 31), "after {position} events");
     });
 }
 
@@ -232,8 +234,8 @@ fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
             let opened = open(&load(), program);
             let (engine, _) =
                 opened.unwrap_or_else(|error| panic!("after {position} events: {error}"));
-            assert_eq!(row(&engine), engine.epoch(), "after {position} events");
-            assert_eq!(engine.deferred(), usize::from(engine.epoch() == 1));
+            assert_eq!(row(&engine), engine.epoch().0, "after {position} events");
+            assert_eq!(engine.deferred(), usize::from(engine.epoch().0 == 1));
         }
     });
     each_kill(
@@ -242,7 +244,7 @@ fn o_65_a_record_of_the_program_is_replaced_by_a_whole_one() {
         |kill, device| {
             let opened = open(device, more);
             let (engine, _) = opened.unwrap_or_else(|error| panic!("killed after {kill}: {error}"));
-            assert_eq!(row(&engine), engine.epoch(), "killed after {kill} events");
+            assert_eq!(row(&engine), engine.epoch().0, "killed after {kill} events");
         },
     );
 }

@@ -10,7 +10,7 @@ use engine::{
     ProcedureTable, RecoveryReport,
 };
 use pmem::{Device, Dram, Port};
-use storage::{IndexKind, TableDefinition, TableId};
+use storage::{EpochNumber, IndexKind, TableDefinition, TableId};
 
 const ROW: [u8; 8] = [1; 8];
 const OTHER: [u8; 8] = [2; 8];
@@ -135,11 +135,11 @@ fn o_65_a_changed_body_is_refused_with_the_epoch_and_its_procedures() {
     let changed: &[_] =
         &[("deposit", "u64 -> u64", changed_deposit as engine::BodyFn), BEFORE.procedures[1]];
     let error = refusal(&device, Program { procedures: Box::leak(Box::from(changed)), ..BEFORE });
-    assert!(matches!(error, EngineError::OtherPast { epoch: 1, .. }), "{error:?}");
+    assert!(matches!(error, EngineError::OtherPast { epoch: EpochNumber(1), .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("deposit (2 calls)") && text.contains("close it"), "{text}");
     let (engine, report) = open(&device, BEFORE).unwrap();
-    assert_eq!((engine.epoch(), report.epochs_replayed), (3, 3), "nothing was lost");
+    assert_eq!((engine.epoch().0, report.epochs_replayed), (3, 3), "nothing was lost");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn o_47_a_procedure_that_reads_a_clock_is_refused() {
     let clock = Program { procedures: &[("deposit", "", clock_deposit)], ..BEFORE };
     let device = killed(clock);
     let error = refusal(&device, clock);
-    assert!(matches!(error, EngineError::OtherPast { epoch: 1, .. }), "{error:?}");
+    assert!(matches!(error, EngineError::OtherPast { epoch: EpochNumber(1), .. }), "{error:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use engine::{
 };
 use pmem::Dram;
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use crate::support::rows;
 
@@ -220,7 +220,7 @@ fn o_49_a_piece_that_fails_stops_the_engine_with_words() {
             let mut again = open(&device, workers, threshold).unwrap();
             assert_eq!(
                 again.epoch(),
-                2,
+                EpochNumber(2),
                 "the epoch is in the log, and is replayed without the call"
             );
             run(&mut again, &[(0, 20)]).unwrap();

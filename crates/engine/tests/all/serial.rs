@@ -319,10 +319,10 @@ fn o_75_a_deferred_call_without_space_is_refused_and_holds_nobody_up() {
     assert_eq!(answers(&outcome), ["Committed([])", "Deferred"]);
     let refused = engine.run_epoch(&batch_of(&[0]), info).unwrap_err();
     assert!(refused.is_limit(), "{refused}");
-    assert_eq!((engine.epoch(), engine.deferred(), engine.rows()), (1, 1, 1));
+    assert_eq!((engine.epoch().0, engine.deferred(), engine.rows()), (1, 1, 1));
     let outcome = engine.run_deferred(info).unwrap();
     assert!(answers(&outcome)[0].contains("no space"), "{:?}", answers(&outcome));
-    assert_eq!((engine.epoch(), engine.deferred(), engine.rows()), (2, 0, 1));
+    assert_eq!((engine.epoch().0, engine.deferred(), engine.rows()), (2, 0, 1));
     engine.run_epoch(&batch_of(&[0]), info).unwrap();
     drop(engine);
     let (engine, report) = open();

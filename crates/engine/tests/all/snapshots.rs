@@ -8,7 +8,7 @@ use engine::{
     ScanPart,
 };
 use pmem::Dram;
-use storage::{IndexKind, TableDefinition, TableId};
+use storage::{EpochNumber, IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
 
@@ -75,7 +75,7 @@ fn all(engine: &Engine<Dram>, epoch: u64, table: TableId) -> Vec<(u64, Vec<u8>)>
     };
     if table == HASHED {
         for part in 0..HASH_PARTS {
-            engine.visit_part_at(epoch, table, part, &mut keep).unwrap();
+            engine.visit_part_at(EpochNumber(epoch), table, part, &mut keep).unwrap();
         }
         found.sort_unstable();
         return found;
@@ -84,7 +84,7 @@ fn all(engine: &Engine<Dram>, epoch: u64, table: TableId) -> Vec<(u64, Vec<u8>)>
     let (is_descending, rows_max) = (false, 3);
     loop {
         let part = ScanPart { table, low: &low, high: &high, is_descending, rows_max };
-        let last = engine.scan_at(epoch, part, &mut |key, value| {
+        let last = engine.scan_at(EpochNumber(epoch), part, &mut |key, value| {
             keep(key, value);
             ControlFlow::Continue(())
         });
@@ -103,7 +103,7 @@ fn o_85_the_first_final_write_keeps_what_a_snapshot_sees() {
         for (checkpoint_every, cache_bytes) in [(1, 0), (3, 0), (1, 1 << 20), (3, 1 << 20)] {
             let config = EngineConfig { workers: 2, checkpoint_every, cache_bytes, ..config() };
             let mut engine = open(config);
-            let mut expected = vec![(engine.snapshot(), Vec::new())];
+            let mut expected = vec![(engine.snapshot().0, Vec::new())];
             let mut state = vec![None; STRINGS as usize];
             for epoch in 1..=5 {
                 let op = |of: u64| (of >> (2 * (epoch - 1)) & 3) as u8;
@@ -118,7 +118,7 @@ fn o_85_the_first_final_write_keeps_what_a_snapshot_sees() {
                     }
                 }
                 let rows = (0..).zip(&state).filter_map(|(of, row)| Some((of, row.clone()?)));
-                expected.push((engine.snapshot(), rows.collect()));
+                expected.push((engine.snapshot().0, rows.collect()));
             }
             for (epoch, rows) in &expected {
                 for table in [HASHED, ORDERED] {
@@ -143,7 +143,7 @@ fn o_90_what_nobody_sees_any_more_is_freed_in_small_steps() {
         let mut allocated = Vec::new();
         for round in 1..=4 {
             run(&mut engine, (0..ROWS).map(|of| (INSERT, of, value(of, round, 40))));
-            allocated.push((engine.snapshot(), round));
+            allocated.push((engine.snapshot().0, round));
         }
         run(&mut engine, (0..ROWS).map(|of| (DELETE, of, Vec::new())));
         let mut bytes = engine.snapshot_bytes();
@@ -153,7 +153,7 @@ fn o_90_what_nobody_sees_any_more_is_freed_in_small_steps() {
             for table in [HASHED, ORDERED] {
                 assert_eq!(all(&engine, epoch, table), rows, "{order:?}, round {round}");
             }
-            engine.release_snapshot(epoch);
+            engine.release_snapshot(EpochNumber(epoch));
             let mut steps = 0;
             while engine.sweep_snapshots(7) {
                 steps += 1;
@@ -175,9 +175,9 @@ fn o_89_at_its_limit_a_snapshot_ends_and_no_writer() {
     for (snapshot_bytes_max, lives) in [(0, false), (40_000, false), (1 << 20, true)] {
         let mut engine = open(EngineConfig { workers: 2, snapshot_bytes_max, ..config() });
         run(&mut engine, writes(1));
-        let epoch = engine.snapshot();
+        let epoch = engine.snapshot().0;
         run(&mut engine, writes(2));
-        let read = engine.get_at(epoch, ORDERED, &key(5));
+        let read = engine.get_at(EpochNumber(epoch), ORDERED, &key(5));
         match lives {
             true => assert_eq!(read.unwrap(), Some(value(5, 1, 300))),
             false => {
@@ -187,8 +187,11 @@ fn o_89_at_its_limit_a_snapshot_ends_and_no_writer() {
             }
         }
         // Another one can be taken at once.
-        let epoch = engine.snapshot();
-        assert_eq!(engine.get_at(epoch, HASHED, &key(5)).unwrap(), Some(value(5, 2, 300)));
+        let epoch = engine.snapshot().0;
+        assert_eq!(
+            engine.get_at(EpochNumber(epoch), HASHED, &key(5)).unwrap(),
+            Some(value(5, 2, 300))
+        );
         hashes.push(engine.state_hash());
     }
     hashes.dedup();
@@ -203,9 +206,9 @@ fn o_90_what_ended_by_the_limit_is_freed_by_the_epochs_that_follow() {
         run(engine, (0..100).map(|of| (INSERT, of, value(of, round, 300))));
     };
     write(&mut engine, 1);
-    let epoch = engine.snapshot();
+    let epoch = engine.snapshot().0;
     write(&mut engine, 2);
-    assert!(engine.get_at(epoch, HASHED, &key(1)).is_err());
+    assert!(engine.get_at(EpochNumber(epoch), HASHED, &key(1)).is_err());
     write(&mut engine, 3);
     assert!(!engine.sweep_snapshots(0), "nothing is left to be freed");
 }
@@ -217,10 +220,12 @@ fn o_89_of_several_snapshots_the_oldest_ends_first() {
     let mut allocated = Vec::new();
     for round in 1..=6 {
         run(&mut engine, (0..100).map(|of| (INSERT, of, value(of, round, 100))));
-        allocated.push(engine.snapshot());
+        allocated.push(engine.snapshot().0);
     }
-    let lives: Vec<bool> =
-        allocated.iter().map(|&epoch| engine.get_at(epoch, HASHED, &key(1)).is_ok()).collect();
+    let lives: Vec<bool> = allocated
+        .iter()
+        .map(|&epoch| engine.get_at(EpochNumber(epoch), HASHED, &key(1)).is_ok())
+        .collect();
     assert!(!lives[0] && lives[5], "{lives:?}");
     assert!(lives.is_sorted(), "{lives:?}");
 }
@@ -230,11 +235,11 @@ fn o_89_of_several_snapshots_the_oldest_ends_first() {
 fn a_snapshot_lives_until_all_who_took_it_have_released_it() {
     let mut engine = open(config());
     run(&mut engine, [(INSERT, 1, vec![1])]);
-    let (one, two) = (engine.snapshot(), engine.snapshot());
+    let (one, two) = (engine.snapshot().0, engine.snapshot().0);
     assert_eq!(one, two);
-    engine.release_snapshot(one);
+    engine.release_snapshot(EpochNumber(one));
     run(&mut engine, [(INSERT, 1, vec![2])]);
-    assert_eq!(engine.get_at(two, HASHED, &key(1)).unwrap(), Some(vec![1]));
-    engine.release_snapshot(two);
-    assert!(engine.get_at(two, HASHED, &key(1)).is_err());
+    assert_eq!(engine.get_at(EpochNumber(two), HASHED, &key(1)).unwrap(), Some(vec![1]));
+    engine.release_snapshot(EpochNumber(two));
+    assert!(engine.get_at(EpochNumber(two), HASHED, &key(1)).is_err());
 }

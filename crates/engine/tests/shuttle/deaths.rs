@@ -74,7 +74,7 @@ fn run(setup: &Setup, device: &Arc<Dram>, batch: &[Vec<u8>], plan: Plan) -> bool
     ASKED.take();
     PASSED.set([0; PARTS]);
     PLAN.set(Some(plan));
-    let result = engine.run_epoch(&to_calls(batch), info(engine.epoch() + 1));
+    let result = engine.run_epoch(&to_calls(batch), info(engine.epoch().0 + 1));
     PLAN.set(None);
     let _ = die_after(None);
     if plan.victim == 0 {
@@ -158,7 +158,7 @@ fn o_50_a_worker_that_dies_leaves_nobody_waiting() {
             deaths[plan.part].fetch_add(1, Ordering::Relaxed);
             let (engine, report) = setup.open_with(&device, setup.config(), procedures()).unwrap();
             let mut model = before;
-            if engine.epoch() > model.epoch {
+            if engine.epoch().0 > model.epoch {
                 let calls = without(&report.skipped, last, model.deferred_calls.len());
                 model.run(&calls, info(model.epoch + 1).timestamp_ns);
             }

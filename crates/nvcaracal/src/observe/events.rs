@@ -56,7 +56,7 @@ pub(crate) fn opened(device: &str, report: &RecoveryReport, time: Duration) {
         tracing::info!(
             target: "nvcaracal",
             device,
-            epoch = report.epoch,
+            epoch = report.epoch.0,
             rows = report.rows,
             epochs_replayed = report.epochs_replayed,
             calls_replayed = report.calls_replayed,
@@ -98,7 +98,7 @@ pub(crate) fn epoch(
     callback(|| {
         tracing::debug!(
             target: "nvcaracal",
-            epoch = outcome.epoch,
+            epoch = outcome.epoch.0,
             committed = work.committed,
             aborted = work.aborted,
             failed = work.failed,

@@ -103,7 +103,7 @@ impl DeviceVisitor for Open<'_> {
             run.epochs()?;
         }
         if run.interrupted {
-            let last = job.epoch_name(run.engine.epoch());
+            let last = job.epoch_name(run.engine.epoch().0);
             settings.progress.note(&format!("stopping after {last}: closing the store"));
         }
         let problems = if run.has_news() { run.check()? } else { Vec::new() };
@@ -169,7 +169,7 @@ impl<'a, D: Device> Run<'a, D> {
             &job.table_definitions(),
             job.procedures().table,
         )?;
-        let epoch = engine.epoch();
+        let epoch = engine.epoch().0;
         if let Some(ack) = &mut ack {
             ack.check_recovered(epoch, &engine.state_hash().to_string())?;
         }
@@ -199,7 +199,7 @@ impl<'a, D: Device> Run<'a, D> {
     /// Runs the loading epochs that are left, unless asked to stop.
     fn load(&mut self) -> Result<()> {
         let loading = self.job.loading_epochs();
-        let first = self.engine.epoch() + 1;
+        let first = self.engine.epoch().0 + 1;
         let bar =
             self.settings.progress.bar("loading", (loading + 1).saturating_sub(first), "epochs");
         for epoch in first..=loading {
@@ -225,7 +225,7 @@ impl<'a, D: Device> Run<'a, D> {
     /// before they measure, too. Where there is not enough, the epochs will tell. Then waits for a
     /// image snapshot that loading began: the epochs pay for their own.
     fn prepare(&mut self) -> Result<()> {
-        let done = self.engine.epoch().saturating_sub(self.job.loading_epochs());
+        let done = self.engine.epoch().0.saturating_sub(self.job.loading_epochs());
         let rows = self.job.inserts(self.settings.epochs.saturating_sub(done));
         let rows: Vec<_> = rows.into_iter().map(|(table, n)| (TableId(table), n)).collect();
         match self.engine.prepare_rows(&rows) {
@@ -248,7 +248,7 @@ impl<'a, D: Device> Run<'a, D> {
     /// Runs the epochs of the stream that are left, unless asked to stop.
     fn epochs(&mut self) -> Result<()> {
         let loading = self.job.loading_epochs();
-        let (first, last) = (self.engine.epoch() + 1, loading + self.settings.epochs);
+        let (first, last) = (self.engine.epoch().0 + 1, loading + self.settings.epochs);
         let bar = self.settings.progress.bar("running", (last + 1).saturating_sub(first), "epochs");
         for epoch in first..=last {
             if self.stops() {
@@ -287,7 +287,7 @@ impl<'a, D: Device> Run<'a, D> {
         self.generate_ns += started - generating;
         let outcome = self.engine.run_epoch(&self.calls, self.job.info(epoch))?;
         let ns = now_ns() - started;
-        assert_eq!(outcome.epoch, epoch, "the engine counts epochs as the run does");
+        assert_eq!(outcome.epoch.0, epoch, "the engine counts epochs as the run does");
         if let Some(ack) = &mut self.ack {
             let hash = outcome.state_hash.expect("it was asked for before the run began");
             ack.write(epoch, &hash.to_string())?;

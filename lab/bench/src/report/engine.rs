@@ -240,9 +240,9 @@ impl Report {
         recovery: &RecoveryReport,
     ) {
         self.rows = engine.rows();
-        self.epoch = engine.epoch();
+        self.epoch = engine.epoch().0;
         self.waiting = engine.deferred() as u64;
-        self.resumed_at_epoch = recovery.epoch;
+        self.resumed_at_epoch = recovery.epoch.0;
         self.recovered_hash = recovery.hash.name();
         self.state_digest = engine.state_hash().to_string();
         self.state_digest_from =

@@ -59,9 +59,9 @@ pub(super) fn open_deciding(
     let Some(ended) = known.ended else { return opened.map(came(false)) };
     for _ in 1..OPENS_MAX {
         match opened {
-            Err(EngineError::StuckCall { epoch, position, .. }) if epoch == ended.epoch => {
+            Err(EngineError::StuckCall { epoch, position, .. }) if epoch.0 == ended.epoch => {
                 device.mark(Place::Deciding.encode());
-                decide(device, ended, position)?;
+                decide(device, ended, position.0)?;
                 decided = true;
             }
             // The verdict on another call of the epoch was kept.

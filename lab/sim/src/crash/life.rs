@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Answer, Engine, EngineConfig, EngineError, EpochOutcome, Moment, Watch, Watcher};
 use pmem::{Trace, Traced};
-use storage::StorageError;
+use storage::{EpochNumber, StorageError};
 
 use super::decide::{Came, Decision, Ended, open_deciding};
 use super::points::Place;
@@ -96,18 +96,18 @@ impl Watching {
 }
 
 impl Watcher for Watching {
-    fn moment(&self, epoch: u64, moment: Moment) {
-        self.device.mark(Place::Epoch(epoch, moment).encode());
+    fn moment(&self, epoch: EpochNumber, moment: Moment) {
+        self.device.mark(Place::Epoch(epoch.0, moment).encode());
     }
 
     fn replayed(&self, outcome: &EpochOutcome) {
-        let compared = match self.known.answers.get(outcome.epoch as usize) {
+        let compared = match self.known.answers.get(outcome.epoch.0 as usize) {
             Some(expected) => compare_answers(outcome, expected),
             None => Err("it was never run".into()),
         };
         if let Err(what) = compared {
             let mut difference = self.difference.lock().unwrap_or_else(PoisonError::into_inner);
-            difference.get_or_insert(format!("replay of epoch {}: {what}", outcome.epoch));
+            difference.get_or_insert(format!("replay of epoch {}: {what}", outcome.epoch.0));
         }
     }
 }
@@ -294,7 +294,7 @@ fn compare(
     expected: &[Expected],
 ) -> Result<(), String> {
     compare_answers(outcome, expected)
-        .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
+        .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch.0))?;
     compare_hash(outcome, &pair.engine, &pair.model)?;
     pair.look_behind()
 }
@@ -318,10 +318,10 @@ fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
         outcome => outcome.map_err(|error| format!("epoch {}: {error}", before.epoch + 1))?,
     };
     let expected = pair.model.run(batch, info.timestamp_ns);
-    if outcome.epoch != pair.model.epoch || outcome.deferred_in != before.deferred_calls.len() {
+    if outcome.epoch.0 != pair.model.epoch || outcome.deferred_in != before.deferred_calls.len() {
         return Err(format!(
             "epoch {} deferred {} in, expected epoch {} and {}",
-            outcome.epoch,
+            outcome.epoch.0,
             outcome.deferred_in,
             pair.model.epoch,
             before.deferred_calls.len()

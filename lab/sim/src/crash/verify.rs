@@ -193,7 +193,7 @@ fn recover(
     let opened = open_deciding(device, setup, known, &watching);
     let Came { mut engine, report, decided } =
         opened.map_err(|error| Violation::new(ViolationKind::DoesNotOpen, error.to_string()))?;
-    let epoch = engine.epoch();
+    let epoch = engine.epoch().0;
     let (oldest, newest) = (point.epochs.0, point.epochs.1.min(known.newest()));
     let range = format!("epoch {epoch} is recovered, expected {oldest} to {newest}");
     if epoch < oldest {
@@ -220,7 +220,7 @@ fn recover(
 
 /// Which of the states that may be there is: whether it is that after a change of the schema.
 fn find_state(engine: &Engine<Traced>, known: &Known, point: &Point) -> Result<bool, Violation> {
-    let epoch = engine.epoch();
+    let epoch = engine.epoch().0;
     let at_change = known.changed.as_ref().is_some_and(|(changed, _)| *changed == epoch);
     let may_be = if at_change { point.schemas } else { only(false) };
     let mut difference = String::from("no state is expected");

@@ -64,7 +64,7 @@ fn judge(
             };
         }
     };
-    let (epoch, hash) = (engine.epoch(), engine.state_hash());
+    let (epoch, hash) = (engine.epoch().0, engine.state_hash());
     let expected = life.hashes.get(epoch as usize).copied();
     if expected != Some(hash) {
         return Err(format!("recovered to epoch {epoch} with state {hash}, not {expected:?}"));
@@ -79,8 +79,8 @@ fn judge(
     let hash = engine.state_hash();
     drop((engine, device));
     let again = open(dir, family).1.map_err(|error| format!("it does not open again: {error}"))?;
-    if (again.1.epoch(), again.1.state_hash()) != (epoch + 1, hash) {
-        let (again, after) = (again.1.epoch(), again.1.state_hash());
+    if (again.1.epoch().0, again.1.state_hash()) != (epoch + 1, hash) {
+        let (again, after) = (again.1.epoch().0, again.1.state_hash());
         return Err(format!("it opens again at epoch {again} with state {after}, not {hash}"));
     }
     Ok(if epoch < answered { End::Older } else { End::Recovered })

@@ -134,7 +134,7 @@ impl Cut<'_> {
             open_device(dir.path(), Some(lab.clone())).map_err(|e| format!("{how}: {e}"))?;
         let setup = self.story.setup.reopened(random);
         let engine = setup.open(&device).map_err(|error| format!("{how}: open: {error}"))?;
-        let recovered = engine.epoch();
+        let recovered = engine.epoch().0;
         drop((engine, device));
         let events = lab.events();
         let at = random.below(events.len() as u64 + 1) as usize;

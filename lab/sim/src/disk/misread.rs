@@ -130,7 +130,7 @@ fn open(
     };
     match story.setup.open(&device) {
         Ok(engine) => {
-            let epoch = engine.epoch();
+            let epoch = engine.epoch().0;
             if epoch > progress.started {
                 return Err(format!("epoch {epoch} was never begun"));
             }

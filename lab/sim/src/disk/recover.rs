@@ -22,7 +22,7 @@ pub(crate) fn recover(
     }
     let setup = story.setup.reopened(random);
     let engine = setup.open(&device).map_err(|error| format!("open: {error}"))?;
-    let epoch = engine.epoch();
+    let epoch = engine.epoch().0;
     let Progress { started, answered, .. } = progress;
     if !(answered..=started.max(answered)).contains(&epoch) {
         return Err(format!(

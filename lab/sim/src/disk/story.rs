@@ -105,7 +105,7 @@ impl Story {
         lab.mark(Event::Opened);
         for (batch, expected) in self.batches.iter().zip(&self.expected) {
             lab.mark(Event::Started);
-            let outcome = engine.run_epoch(&to_calls(batch), info(engine.epoch() + 1));
+            let outcome = engine.run_epoch(&to_calls(batch), info(engine.epoch().0 + 1));
             let outcome = outcome.map_err(|error| format!("run: {error}"))?;
             compare_answers(&outcome, expected)?;
             lab.mark(Event::Answered);

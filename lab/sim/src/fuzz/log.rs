@@ -59,7 +59,7 @@ impl LogSubject {
         for _ in 0..1 + random.below(5) {
             let calls = 1 + random.below(40);
             let calls = to_calls(&batch(random, &mix, calls));
-            engine.run_epoch(&calls, info(engine.epoch() + 1)).map_err(|e| e.to_string())?;
+            engine.run_epoch(&calls, info(engine.epoch().0 + 1)).map_err(|e| e.to_string())?;
         }
         drop(engine);
         let mut bytes = vec![0; device.log_bytes() as usize];

@@ -67,7 +67,7 @@ impl StoreSubject {
                 pair.run(&calls).map_err(|error| format!("afterwards: {error}"))?;
                 continue;
             }
-            let next = pair.engine.epoch() + 1;
+            let next = pair.engine.epoch().0 + 1;
             match pair.engine.run_epoch(&to_calls(&calls), info(next)) {
                 Err(EngineError::Poisoned(why)) => return Err(format!("a bug afterwards: {why}")),
                 Err(_) => return Ok(()),
@@ -99,7 +99,7 @@ impl Subject for StoreSubject {
             Err(EngineError::Poisoned(why)) => return Err(format!("a bug in the open: {why}")),
             Err(error) => return refused(error.to_string()),
         };
-        let epoch = engine.epoch();
+        let epoch = engine.epoch().0;
         let forged = case.repaired;
         let Some(model) = self.story.models.get(epoch as usize).cloned() else {
             if forged {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use engine::{Engine, ScanPart};
 use pmem::Device;
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use super::indexes::{INDEX_END, INDEXES, index_of};
 use super::model::Model;
@@ -18,7 +18,7 @@ use super::program::INDEXED;
 pub fn compare_indexes<D: Device>(engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
     let at = |what: String| format!("after epoch {}: {what}", model.epoch);
     engine.check_indexes().map_err(|error| at(error.to_string()))?;
-    let epoch = engine.snapshot();
+    let epoch = engine.snapshot().0;
     let compared = (0..INDEXES).try_for_each(|index| {
         let mut found = Vec::new();
         let whole = ScanPart {
@@ -32,14 +32,14 @@ pub fn compare_indexes<D: Device>(engine: &mut Engine<D>, model: &Model) -> Resu
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         };
-        let scanned = engine.scan_index_at(epoch, whole, &mut each);
+        let scanned = engine.scan_index_at(EpochNumber(epoch), whole, &mut each);
         scanned.map_err(|error| at(error.to_string()))?;
         if whole.is_descending {
             found.reverse();
         }
         compare_found(index, &found, model).map_err(at)
     });
-    engine.release_snapshot(epoch);
+    engine.release_snapshot(EpochNumber(epoch));
     compared
 }
 

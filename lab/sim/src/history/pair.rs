@@ -302,7 +302,7 @@ impl<D: Device> Pair<D> {
     /// The next epoch runs on all workers, on the first one or on half of them, by its number: that
     /// changes nothing of what it comes to.
     pub fn vary_workers(&mut self) {
-        let (epoch, all) = (self.engine.epoch() + 1, self.engine.workers());
+        let (epoch, all) = (self.engine.epoch().0 + 1, self.engine.workers());
         self.engine.limit_workers([all, 1, all.div_ceil(2), all][epoch as usize % 4]);
     }
 
@@ -313,22 +313,22 @@ impl<D: Device> Pair<D> {
 
     /// As [`Pair::run`]; returns what the workers counted.
     pub fn run_counted(&mut self, batch: &[Vec<u8>]) -> Result<WorkCounts, String> {
-        let info = info(self.engine.epoch() + 1);
+        let info = info(self.engine.epoch().0 + 1);
         let deferred = self.model.deferred_calls.len();
         self.vary_workers();
         let outcome = self.engine.run_epoch(&to_calls(batch), info);
         let outcome =
             outcome.map_err(|error| format!("epoch {}: {error}", self.model.epoch + 1))?;
         let expected = self.model.run(batch, info.timestamp_ns);
-        if outcome.deferred_in != deferred || outcome.epoch != self.model.epoch {
+        if outcome.deferred_in != deferred || outcome.epoch.0 != self.model.epoch {
             let epoch = self.model.epoch;
             return Err(format!(
                 "epoch {} deferred {} in, expected epoch {epoch} and {deferred}",
-                outcome.epoch, outcome.deferred_in
+                outcome.epoch.0, outcome.deferred_in
             ));
         }
         compare_answers(&outcome, &expected)
-            .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch))?;
+            .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch.0))?;
         compare_hash(&outcome, &self.engine, &self.model)?;
         self.look_behind()?;
         Ok(outcome.stats.work)
@@ -372,7 +372,7 @@ pub fn compare_hash<D: Device>(
     }
     compare_state(engine, model)?;
     match outcome.state_hash {
-        Some(_) => Err(format!("epoch {}: equal rows, other state hash", outcome.epoch)),
+        Some(_) => Err(format!("epoch {}: equal rows, other state hash", outcome.epoch.0)),
         None => Ok(()),
     }
 }
@@ -383,10 +383,10 @@ pub fn compare_hash<D: Device>(
 /// The first difference.
 pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(), String> {
     let at = |what: String| Err(format!("after epoch {}: {what}", model.epoch));
-    if (engine.epoch(), engine.deferred()) != (model.epoch, model.deferred_calls.len()) {
+    if (engine.epoch().0, engine.deferred()) != (model.epoch, model.deferred_calls.len()) {
         return at(format!(
             "engine at {} with {} deferred, expected {}",
-            engine.epoch(),
+            engine.epoch().0,
             engine.deferred(),
             model.deferred_calls.len()
         ));

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use engine::{Engine, HASH_PARTS, ScanPart};
 use pmem::Device;
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use super::compare_indexes::compare_found;
 use super::indexes::{INDEX_END, INDEXES};
@@ -88,13 +88,13 @@ impl Snapshots {
                 (held.readings, held.of_indexes) = Default::default();
                 continue;
             }
-            engine.release_snapshot(self.held.swap_remove(at).epoch);
+            engine.release_snapshot(EpochNumber(self.held.swap_remove(at).epoch));
         }
         engine.sweep_snapshots(5);
         // No number but 0 is a multiple of 0.
         if self.held.len() < HELD_MAX && self.counted.is_multiple_of(self.every) {
             let (readings, of_indexes) = Default::default();
-            let (epoch, model) = (engine.snapshot(), model.clone());
+            let (epoch, model) = (engine.snapshot().0, model.clone());
             let is_read_again = epoch % 2 == 1;
             self.held.push(Held { epoch, model, readings, of_indexes, is_read_again });
         }
@@ -116,7 +116,7 @@ impl Snapshots {
                 held.read_on(engine, ROWS_AT_THE_END)?;
             }
             held.compare(engine, model)?;
-            engine.release_snapshot(held.epoch);
+            engine.release_snapshot(EpochNumber(held.epoch));
             while engine.sweep_snapshots(ROWS_AT_THE_END) {}
         }
         match engine.memory().snapshots {
@@ -177,7 +177,8 @@ impl Held {
                     ));
                 }
             }
-            let get = |key: &[u8]| engine.get_at(self.epoch, TableId(table as u16), key);
+            let get =
+                |key: &[u8]| engine.get_at(EpochNumber(self.epoch), TableId(table as u16), key);
             for key in expected.chain(&now.tables[table]).map(|(key, _)| key) {
                 let found = get(key).map_err(|error| error.to_string())?;
                 if found.as_ref() != self.model.tables[table].get(key) {
@@ -192,7 +193,11 @@ impl Held {
             }
         }
         for (key, next) in &self.model.sequences {
-            let found = engine.get_at(self.epoch, TableId(SEQUENCES.into()), &key.to_be_bytes());
+            let found = engine.get_at(
+                EpochNumber(self.epoch),
+                TableId(SEQUENCES.into()),
+                &key.to_be_bytes(),
+            );
             let found = found.map_err(|error| error.to_string())?;
             if found.as_deref() != Some(&next.to_le_bytes()[..]) {
                 return wrong(format!("sequence {key} is {found:?} and not {next}"));
@@ -227,7 +232,7 @@ impl Reading {
             rows_max,
         };
         let found = &mut self.found;
-        self.last = engine.scan_at(epoch, part, &mut |key, value| {
+        self.last = engine.scan_at(EpochNumber(epoch), part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         })?;
@@ -252,7 +257,7 @@ impl Reading {
         let part =
             ScanPart { table: TableId(index), low: &low, high: &high, is_descending, rows_max };
         let found = &mut self.found;
-        self.last = engine.scan_index_at(epoch, part, &mut |key, value| {
+        self.last = engine.scan_index_at(EpochNumber(epoch), part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         })?;
@@ -268,9 +273,14 @@ impl Reading {
     ) -> Result<(), engine::EngineError> {
         let found = &mut self.found;
         for part in self.part..self.part + PARTS {
-            engine.visit_part_at(epoch, TableId(table.into()), part, &mut |key, value| {
-                found.push((key.to_vec(), value.to_vec()));
-            })?;
+            engine.visit_part_at(
+                EpochNumber(epoch),
+                TableId(table.into()),
+                part,
+                &mut |key, value| {
+                    found.push((key.to_vec(), value.to_vec()));
+                },
+            )?;
         }
         self.part += PARTS;
         self.is_done = self.part == HASH_PARTS;

@@ -54,10 +54,10 @@ impl NotReplayed {
         let mut epochs = BTreeMap::<u64, OfEpoch>::new();
         let count = calls.len() as u64;
         for call in calls {
-            let of = epochs.entry(call.epoch).or_default();
-            (of.epoch, of.calls) = (call.epoch, of.calls + 1);
+            let of = epochs.entry(call.epoch.0).or_default();
+            (of.epoch, of.calls) = (call.epoch.0, of.calls + 1);
             of.list.push(OfCall {
-                position: call.position,
+                position: call.position.0,
                 is_deferred: call.is_deferred,
                 arguments: arguments(&call),
                 procedure: call.procedure,

@@ -10,7 +10,7 @@ mod gaps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use storage::TableId;
+use storage::{Position, TableId};
 
 use self::gaps::Gaps;
 use crate::declaration::NO_ENTRY;
@@ -51,7 +51,7 @@ pub(crate) struct OverlayRow {
     pub(crate) id: EntryId,
     pub(crate) now: Now,
     /// Position of the last call that wrote it and committed.
-    writer: u32,
+    writer: Position,
     /// Another row of its table whose key has the same word.
     next: u32,
 }
@@ -110,7 +110,7 @@ pub(crate) struct Overlay {
     written: Vec<u32>,
     /// For each row how many calls wrote it, and the last of them, where that is counted. A row
     /// that was added since is not here yet.
-    writers: Vec<(u32, u32)>,
+    writers: Vec<(u32, Position)>,
     /// Procedures of which a call has said what it may write.
     pub(crate) predicted: BTreeSet<u16>,
     /// How secondary indexes are set back.
@@ -238,7 +238,7 @@ impl Overlay {
             key,
             id,
             now: Now::Unchanged,
-            writer: 0,
+            writer: Position(0),
             next,
         });
         at
@@ -277,7 +277,7 @@ impl Overlay {
     }
 
     /// The running call commits at its position.
-    pub(crate) fn commit(&mut self, position: u32) {
+    pub(crate) fn commit(&mut self, position: Position) {
         for (at, _) in self.undo.drain(..) {
             self.rows[at as usize].writer = position;
         }
@@ -294,8 +294,8 @@ impl Overlay {
     }
 
     /// Counts the call at a position for all rows that it wrote, before it commits or is undone.
-    pub(crate) fn count_writer(&mut self, position: u32) {
-        self.writers.resize(self.rows.len(), (0, NONE));
+    pub(crate) fn count_writer(&mut self, position: Position) {
+        self.writers.resize(self.rows.len(), (0, Position(NONE)));
         for &(at, _) in &self.undo {
             let (calls, last) = &mut self.writers[at as usize];
             *calls += u32::from(*last != position);
@@ -319,7 +319,7 @@ impl Overlay {
     }
 
     /// The rows whose last writer is the call at a position.
-    pub(crate) fn written_by(&self, position: u32) -> impl Iterator<Item = &OverlayRow> {
+    pub(crate) fn written_by(&self, position: Position) -> impl Iterator<Item = &OverlayRow> {
         let writer = |at: &u32| self.rows[*at as usize].writer;
         let from = self.written.partition_point(|at| writer(at) < position);
         let rows = self.written[from..].iter().take_while(move |at| writer(at) == position);

@@ -11,7 +11,7 @@ use std::iter::Peekable;
 use std::ops::Bound;
 
 use pmem::Device;
-use storage::{IndexKind, SerialId, TableId};
+use storage::{EpochNumber, IndexKind, SerialId, TableId};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -45,7 +45,7 @@ impl<D: Device> Engine<D> {
     /// Takes a snapshot of the state at the end of the last epoch, and returns that epoch. It lives
     /// until it is released as often as it was taken, or until it needs too much memory
     /// ([`crate::EngineConfig::snapshot_bytes_max`]).
-    pub fn snapshot(&mut self) -> u64 {
+    pub fn snapshot(&mut self) -> EpochNumber {
         let epoch = self.epoch();
         for worker in &mut self.workers {
             worker.row_store.before_images.know(&self.core.tables);
@@ -56,7 +56,7 @@ impl<D: Device> Engine<D> {
 
     /// A snapshot is not read any more. Its memory is freed by
     /// [`Engine::sweep_snapshots`].
-    pub fn release_snapshot(&mut self, epoch: u64) {
+    pub fn release_snapshot(&mut self, epoch: EpochNumber) {
         if let Some(takers) = self.snapshots.live.get_mut(&epoch) {
             *takers -= 1;
             if *takers == 0 {
@@ -83,15 +83,15 @@ impl<D: Device> Engine<D> {
     }
 
     /// Bytes that are kept for snapshots from an epoch on, whether they live or not.
-    pub(crate) fn kept_bytes(&self, oldest: u64) -> u64 {
+    pub(crate) fn kept_bytes(&self, oldest: EpochNumber) -> u64 {
         let before_images =
             self.workers.iter().map(|w| w.row_store.before_images.bytes_from(oldest));
         before_images.sum::<u64>() + self.core.secondary.removed_bytes()
     }
 
     /// The newest snapshot that lives; 0 if there is none.
-    fn newest_snapshot(&self) -> u64 {
-        self.snapshots.live.keys().next_back().copied().unwrap_or(0)
+    fn newest_snapshot(&self) -> EpochNumber {
+        self.snapshots.live.keys().next_back().copied().unwrap_or(EpochNumber(0))
     }
 
     /// Tells the workers of the next epoch what to keep.
@@ -115,7 +115,7 @@ impl<D: Device> Engine<D> {
             let mut overlay = self.shared.overlay.write().expect("no panic while locked");
             self.core.secondary.keep_removed(&mut overlay.index_undo, (newest, epoch));
         }
-        if newest == 0 {
+        if newest == EpochNumber(0) {
             return;
         }
         let mut is_incomplete = false;
@@ -137,7 +137,12 @@ impl<D: Device> Engine<D> {
     ///
     /// # Errors
     /// `SnapshotEnded`; `Limit` for an unknown table or a key beyond its limit.
-    pub fn get_at(&self, epoch: u64, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get_at(
+        &self,
+        epoch: EpochNumber,
+        table: TableId,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
         self.check_snapshot(epoch)?;
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let word = t.word(key).map_err(EngineError::Limit)?;
@@ -162,7 +167,7 @@ impl<D: Device> Engine<D> {
     /// its keys.
     pub fn scan_at(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> Result<Option<Vec<u8>>> {
@@ -222,7 +227,7 @@ impl<D: Device> Engine<D> {
     /// does not exist.
     pub fn visit_part_at(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         table: TableId,
         part: usize,
         each: &mut dyn FnMut(&[u8], &[u8]),
@@ -263,7 +268,7 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    pub(crate) fn check_snapshot(&self, epoch: u64) -> Result<()> {
+    pub(crate) fn check_snapshot(&self, epoch: EpochNumber) -> Result<()> {
         if let Some(reason) = self.core.stop_reason() {
             return Err(EngineError::Poisoned(reason));
         }
@@ -274,7 +279,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// The layers of all workers that a snapshot sees, in the order in which they count.
-    fn layers_from(&self, epoch: u64) -> Vec<&Layer> {
+    fn layers_from(&self, epoch: EpochNumber) -> Vec<&Layer> {
         let mut layers: Vec<&Layer> = self
             .workers
             .iter()
@@ -285,7 +290,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// What a snapshot sees of a row that has no image: nothing, if it was written later.
-    fn row_at(&self, epoch: u64, id: EntryId, reading: &Reading<D>) -> Option<&[u8]> {
+    fn row_at(&self, epoch: EpochNumber, id: EntryId, reading: &Reading<D>) -> Option<&[u8]> {
         let entry = self.core.entries.get(id);
         let next = entry.persistent_version();
         if !next.is_value() || version_epoch(self.core.image_base, entry.row(), next.slot()) > epoch
@@ -293,7 +298,7 @@ impl<D: Device> Engine<D> {
             return None;
         }
         let mut waiter = Waiter::new(self.core.stopped());
-        let seen = entry.read(SerialId::new(self.epoch() + 1, 0), &mut waiter);
+        let seen = entry.read(SerialId::new(self.epoch().next().0, 0), &mut waiter);
         let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
         word.charge(&reading.reads);
         word.is_value().then(|| ReadPhase::begin().bytes(word))
@@ -301,7 +306,7 @@ impl<D: Device> Engine<D> {
 }
 
 /// Shows what a snapshot sees of a key with a before-image; whether the visitor has enough.
-fn shows(image: &BeforeImage, epoch: u64, key: &[u8], each: Visit<'_>) -> bool {
+fn shows(image: &BeforeImage, epoch: EpochNumber, key: &[u8], each: Visit<'_>) -> bool {
     image.seen_at(epoch).is_some_and(|value| each(key, value).is_break())
 }
 

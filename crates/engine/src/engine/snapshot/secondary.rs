@@ -5,6 +5,7 @@ use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
 use pmem::Device;
+use storage::EpochNumber;
 
 use super::ScanPart;
 use crate::engine::Engine;
@@ -20,7 +21,7 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::scan_at`].
     pub fn scan_index_at(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> Result<Option<Vec<u8>>> {

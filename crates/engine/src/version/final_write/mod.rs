@@ -18,8 +18,8 @@ use pmem::{Device, LINE_BYTES};
 use storage::lines::{ALL_LINES, LINE, for_each_run, padded_line};
 use storage::row::{Content, First, NewVersion};
 use storage::{
-    NewValue, RowLayout, SerialId, Shape, ValuePointer, changed_lines, lines_gain, only_line_gain,
-    only_line_hash, row, row_change, row_hash, word_gain,
+    EpochNumber, NewValue, RowLayout, SerialId, Shape, ValuePointer, changed_lines, lines_gain,
+    only_line_gain, only_line_hash, row, row_change, row_hash, word_gain,
 };
 
 use super::row_store::version_epoch;
@@ -67,11 +67,11 @@ impl<D: Device> RowStore<D> {
     pub(crate) fn begin_final_writes(
         &mut self,
         has_cache: bool,
-        checkpoint_epoch: u64,
-        epoch: u64,
+        checkpoint_epoch: EpochNumber,
+        epoch: EpochNumber,
     ) {
         self.are_plain = !has_cache
-            && checkpoint_epoch + 1 == epoch
+            && checkpoint_epoch.next() == epoch
             && !self.port.device().charges_loads()
             && self.minor_collection;
     }
@@ -136,11 +136,11 @@ impl<D: Device> RowStore<D> {
         let image_base = self.port.device().image().base() as usize;
         let epoch_of = |slot: usize| version_epoch(image_base, to.entry.row(), slot);
         // A row is written once in an epoch.
-        let every_epoch = with.checkpoint_epoch + 1 == to.sid.epoch();
+        let every_epoch = with.checkpoint_epoch.next() == EpochNumber(to.sid.epoch());
         let in_place = !every_epoch && epoch_of(newest) > with.checkpoint_epoch;
         let slot = if in_place { newest } else { 1 - newest };
         let stale = epoch_of(slot);
-        let collects = !in_place && stale != 0 && stale <= with.checkpoint_epoch;
+        let collects = !in_place && stale != EpochNumber(0) && stale <= with.checkpoint_epoch;
         with.work.minor_collections += u64::from(collects);
         Target { slot, in_place }
     }
@@ -164,11 +164,11 @@ impl<D: Device> RowStore<D> {
             to.entry.set_cached(None);
             with.cache.retire(old);
         }
-        if !with.cache.takes_new(to.entry, to.sid.epoch()) {
+        if !with.cache.takes_new(to.entry, EpochNumber(to.sid.epoch())) {
             return None;
         }
         let whole = value.put_together(&mut self.whole);
-        let word = with.cache.create(to.id, whole.bytes(), to.sid.epoch())?;
+        let word = with.cache.create(to.id, whole.bytes(), EpochNumber(to.sid.epoch()))?;
         to.entry.set_cached(Some(word));
         Some(word)
     }
@@ -378,8 +378,8 @@ impl<D: Device> RowStore<D> {
                 self.free_value(offset, ValuePointer(old.pointer).value_bytes(), with.segments);
             }
         } else {
-            let is_stale =
-                old.serial_id != 0 && SerialId(old.serial_id).epoch() <= with.checkpoint_epoch;
+            let is_stale = old.serial_id != 0
+                && EpochNumber(SerialId(old.serial_id).epoch()) <= with.checkpoint_epoch;
             assert!(
                 !is_stale || old_external.is_none(),
                 "the major collector missed the row at {}",
