@@ -33,6 +33,7 @@ mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
 mod worker;
+mod worker_id;
 
 pub use call::answers::{Abort, Answer, EpochOutcome};
 pub use call::batch::{ARGUMENT_BYTES_MAX, Calls, EpochInfo};
@@ -59,4 +60,4 @@ pub use state::watch::{Moment, Watch, Watcher};
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
-pub use version::WORKERS_MAX;
+pub use worker_id::WORKERS_MAX;

@@ -173,16 +173,18 @@ fn o_14_the_owner_of_the_last_version_waits_for_the_one_before() {
 #[test]
 fn o_16_a_version_array_is_there_before_its_tag() {
     explore("append", None, || {
-        let mut pool = TransientPool::new(0).unwrap();
+        let mut pool = TransientPool::new(WorkerId(0)).unwrap();
         let cell = Cell::new(&mut pool, &[]);
         let barrier = Arc::new(Barrier::new(2));
         drop(format!("{barrier:?}"));
         let append = |cell: &Cell, barrier: &Barrier, position| {
-            let mut pool = TransientPool::new(0).unwrap();
+            let mut pool = TransientPool::new(WorkerId(0)).unwrap();
             cell.entry().append(sid(position), &mut pool, &mut KeepPersistent);
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {
-                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2].map(Position)),
+                crate::version::Versions::Array(array) => {
+                    assert_eq!(array.sorted(), [1, 2].map(Position))
+                }
                 _ => panic!("it has two writers"),
             }
             pool
@@ -199,15 +201,15 @@ fn o_16_a_version_array_is_there_before_its_tag() {
 #[test]
 fn o_16_a_batch_is_there_before_its_array_is_made() {
     explore("batch append", None, || {
-        let mut pool = TransientPool::new(0).unwrap();
+        let mut pool = TransientPool::new(WorkerId(0)).unwrap();
         let cell = Cell::new(&mut pool, &[]);
         let barrier = Arc::new(Barrier::new(2));
         let buffers = Arc::new([const { Mutex::new(Vec::new()) }; 2]);
         drop(format!("{barrier:?} {buffers:?}"));
         let append = |cell: &Cell, barrier: &Barrier, buffers: &[Mutex<Vec<Appended>>; 2], me| {
-            let mut pool = TransientPool::new(me).unwrap();
+            let mut pool = TransientPool::new(WorkerId::from_index(me)).unwrap();
             let position = Position(1 + me as u32);
-            let by = AppendedBy::new(me as u64, EPOCH);
+            let by = AppendedBy::new(WorkerId::from_index(me), EPOCH);
             if cell
                 .entry()
                 .claim((sid(position.0.into()), by), &mut pool, &mut KeepPersistent)
@@ -226,7 +228,9 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
             }
             barrier.wait(&cell.stopped).unwrap();
             match cell.entry().versions(EPOCH) {
-                crate::version::Versions::Array(array) => assert_eq!(array.sorted(), [1, 2].map(Position)),
+                crate::version::Versions::Array(array) => {
+                    assert_eq!(array.sorted(), [1, 2].map(Position))
+                }
                 _ => panic!("it has two writers"),
             }
             pool
@@ -275,7 +279,7 @@ fn o_50_nobody_waits_once_the_engine_is_stopped() {
         let slab = EntrySlab::new().unwrap();
         let core = Core::new(EngineConfig::default(), Vec::new(), slab, 0);
         let core = Arc::new(core);
-        let mut pool = TransientPool::new(0).unwrap();
+        let mut pool = TransientPool::new(WorkerId(0)).unwrap();
         let cell = Cell::new(&mut pool, &[1]);
         let barrier = Barrier::new(2);
         drop(format!("{barrier:?} {:?}", core.stopped()));
@@ -357,7 +361,7 @@ fn o_20_a_cached_version_is_whole_when_it_is_found() {
 #[test]
 fn o_08_exactly_one_inserter_creates_the_row() {
     explore("insert", None, || {
-        let mut pool = TransientPool::new(0).unwrap();
+        let mut pool = TransientPool::new(WorkerId(0)).unwrap();
         let cell = Cell::new(&mut pool, &[]);
         let index = Arc::new(HashIndex::new(0));
         index.find_or_begin(7, |_| true).unwrap_err().fill(EntryId(900));

@@ -25,6 +25,7 @@ use crate::state::core::Core;
 use crate::state::watch::Moment;
 use crate::stats::{Laps, Phase};
 use crate::version::{Buffers, DeadRow, Idle, RowStore, Stopped};
+use crate::worker_id::WorkerId;
 
 /// Everything that one worker owns.
 pub(crate) struct Worker<D: Device> {
@@ -326,7 +327,7 @@ impl<D: Device> Epoch<'_, D> {
 
     /// Whether a worker is the one that does what is done once.
     pub(crate) fn leads(&self, worker: &Worker<D>) -> bool {
-        worker.local.worker == 0
+        worker.local.worker == WorkerId::LEADER
     }
 
     /// Whether a call must not run, because there is a verdict on it.
@@ -341,7 +342,7 @@ impl<D: Device> Epoch<'_, D> {
     #[inline]
     pub(crate) fn noting<R>(
         &self,
-        worker: usize,
+        worker: WorkerId,
         position: Position,
         run: impl FnOnce() -> R,
     ) -> R {

@@ -6,6 +6,7 @@ use storage::Position;
 use storage::format::EPOCH_CALLS_MAX;
 
 use crate::error::{EngineError, Result};
+use crate::worker_id::WorkerId;
 
 /// Most bytes of one call's arguments.
 pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
@@ -306,25 +307,25 @@ pub(crate) const RUN_CALLS: usize = 4;
 
 /// Which worker owns a position, and which of its calls it is.
 #[inline]
-pub(crate) fn owner(position: usize, workers: usize) -> (usize, usize) {
+pub(crate) fn owner(position: usize, workers: usize) -> (WorkerId, usize) {
     // Small numbers, which are divided twice as fast.
     let (run, workers) = ((position / RUN_CALLS) as u32, workers as u32);
     let (worker, before) = (run % workers, run / workers);
-    (worker as usize, before as usize * RUN_CALLS + position % RUN_CALLS)
+    (WorkerId(worker), before as usize * RUN_CALLS + position % RUN_CALLS)
 }
 
 /// Positions that a worker owns, in order.
-pub(crate) fn owned(worker: usize, workers: usize, calls: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn owned(worker: WorkerId, workers: usize, calls: usize) -> impl Iterator<Item = usize> {
     owned_runs(worker, workers, calls).flatten()
 }
 
 /// The same, by runs.
 pub(crate) fn owned_runs(
-    worker: usize,
+    worker: WorkerId,
     workers: usize,
     calls: usize,
 ) -> impl Iterator<Item = Range<usize>> {
-    (worker * RUN_CALLS..calls)
+    (worker.index() * RUN_CALLS..calls)
         .step_by(workers * RUN_CALLS)
         .map(move |first| first..(first + RUN_CALLS).min(calls))
 }
@@ -397,8 +398,10 @@ mod tests {
                 let mut seen = vec![0; calls];
                 for worker in 0..workers {
                     let mut last = None;
-                    for (index, position) in owned(worker, workers, calls).enumerate() {
-                        assert_eq!(owner(position, workers), (worker, index));
+                    for (index, position) in
+                        owned(WorkerId::from_index(worker), workers, calls).enumerate()
+                    {
+                        assert_eq!(owner(position, workers), (WorkerId::from_index(worker), index));
                         assert!(last < Some(position));
                         last = Some(position);
                         seen[position] += 1;

@@ -10,7 +10,7 @@
 use pmem::{Device, ReplayMarks};
 use storage::{EpochNumber, Position};
 
-use crate::version::WORKERS_MAX;
+use crate::worker_id::{WORKERS_MAX, WorkerId};
 
 /// Places of the words: the epoch that is replayed; for each worker the position of the call that
 /// it runs, plus one; and the same of the last replay that ended in a death.
@@ -95,17 +95,17 @@ impl Deaths {
     }
 
     /// A worker begins to run a call; returns what it ran until then.
-    pub(crate) fn enter(&self, worker: usize, position: Position) -> u64 {
+    pub(crate) fn enter(&self, worker: WorkerId, position: Position) -> u64 {
         let Some(marks) = &self.marks else { return 0 };
-        let before = marks.get(RUNNING + worker);
-        marks.set(RUNNING + worker, u64::from(position.0) + 1);
+        let before = marks.get(RUNNING + worker.index());
+        marks.set(RUNNING + worker.index(), u64::from(position.0) + 1);
         before
     }
 
     /// A worker goes on with what it ran before.
-    pub(crate) fn leave(&self, worker: usize, before: u64) {
+    pub(crate) fn leave(&self, worker: WorkerId, before: u64) {
         if let Some(marks) = &self.marks {
-            marks.set(RUNNING + worker, before);
+            marks.set(RUNNING + worker.index(), before);
         }
     }
 

@@ -16,6 +16,7 @@ use storage::{
 };
 
 use crate::call::answers::{EpochOutcome, WorkerAnswers, places, uncommitted};
+use crate::worker_id::WorkerId;
 
 use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::call::deaths::Deaths;
@@ -717,7 +718,7 @@ impl<D: Device> Engine<D> {
 
 /// A worker with nothing in it yet.
 pub(crate) fn new_worker<D: Device>(
-    number: usize,
+    number: WorkerId,
     config: &EngineConfig,
     store: &Store<D>,
 ) -> Result<Worker<D>> {
@@ -752,7 +753,7 @@ pub(crate) fn new_worker<D: Device>(
         contention: Contention::default(),
     };
     let row_store = RowStore {
-        port: Port::new(Arc::clone(store.device()), number as u32),
+        port: Port::new(Arc::clone(store.device()), number.0),
         sub_pools: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),
         changed: vec![0; storage::format::POOLS],
         handed: (0..storage::format::POOLS).map(|_| Vec::new()).collect(),

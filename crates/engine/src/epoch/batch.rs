@@ -17,6 +17,7 @@ use crate::version::{
     Appended, AppendedBy, Buffers, Claim, Claimed, EntrySlab, RowEntry, TransientPool,
 };
 use crate::worker::{Epoch, Leave};
+use crate::worker_id::WorkerId;
 
 /// Appends whose row entries are prefetched, in each buffer.
 const AHEAD: usize = 8;
@@ -42,10 +43,11 @@ pub(super) struct Outbox<'e> {
 
 impl<'e> Outbox<'e> {
     /// Empty buffers.
-    pub(super) fn new<D: Device>(epoch: &Epoch<'e, D>, worker: usize) -> Self {
-        let mut buffers = epoch.shared.appends[worker].write().expect("no panic while locked");
+    pub(super) fn new<D: Device>(epoch: &Epoch<'e, D>, worker: WorkerId) -> Self {
+        let mut buffers =
+            epoch.shared.appends[worker.index()].write().expect("no panic while locked");
         buffers.iter_mut().for_each(Vec::clear);
-        Self { buffers, by: AppendedBy::new(worker as u64, epoch.number), claims_of_others: 0 }
+        Self { buffers, by: AppendedBy::new(worker, epoch.number), claims_of_others: 0 }
     }
 
     /// All is in the buffers.
@@ -89,7 +91,8 @@ pub(super) fn make_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) ->
         .iter()
         .map(|buffers| buffers.read().expect("no panic while locked"))
         .collect();
-    let mut parts: Vec<&[Appended]> = buffers.iter().map(|b| b[local.worker].as_slice()).collect();
+    let mut parts: Vec<&[Appended]> =
+        buffers.iter().map(|b| b[local.worker.index()].as_slice()).collect();
     let entries = &epoch.core.entries;
     in_serial_order(&mut parts, entries, |append| local.chains.add(entries, append));
     let by = AppendedBy::new(local.pool.worker, epoch.number);
@@ -135,7 +138,9 @@ mod tests {
         for workers in [1, 2, 3, 7, 64] {
             for (calls, every) in [(0, 1), (3, 1), (4, 1), (5, 1), (999, 1), (1000, 13), (800, 300)]
             {
-                let of = |worker| owned(worker, workers, calls).filter(|p| p % every == 0);
+                let of = |worker| {
+                    owned(WorkerId::from_index(worker), workers, calls).filter(|p| p % every == 0)
+                };
                 // Each call appends to two rows of this part.
                 let second_run = |p| [Appended { position: Position(p as u32), id }; 2];
                 let runs: Vec<Vec<_>> =

@@ -36,7 +36,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         worker.collect.append(&mut worker.row_store.stale);
     }
     if epoch.ends_in_image_snapshot {
-        epoch.store.device().snapshot_part(worker.local.worker, epoch.workers)?;
+        epoch.store.device().snapshot_part(worker.local.worker.index(), epoch.workers)?;
         epoch.barrier()?;
         if epoch.leads(worker) {
             epoch.store.device().snapshot_commit(epoch.number.0)?;

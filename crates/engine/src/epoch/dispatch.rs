@@ -10,8 +10,8 @@ use pmem::sync::polls;
 
 use crate::call::batch::{RUN_CALLS, owner};
 use crate::call::claimed::ClaimedCalls;
-use crate::version::WORKERS_MAX;
 use crate::worker::Progress;
+use crate::worker_id::{WORKERS_MAX, WorkerId};
 
 /// Where calls declare at least one row and at most so many, on average, a worker runs the calls
 /// that it declared ...
@@ -29,7 +29,7 @@ pub(super) struct Dispatch<'a> {
     claimed: &'a ClaimedCalls,
     /// How far all workers are.
     progress: &'a [Progress],
-    worker: usize,
+    worker: WorkerId,
     calls: usize,
     /// Whether a worker runs the calls that it declared: they, and what it wrote for them in the
     /// initialization phase, are in its cache. Else a worker that is free takes the next call,
@@ -48,7 +48,7 @@ impl<'a> Dispatch<'a> {
     /// To a worker, in an epoch of so many calls, which declared so many rows.
     pub(super) fn new(
         (claimed, progress): (&'a ClaimedCalls, &'a [Progress]),
-        worker: usize,
+        worker: WorkerId,
         (calls, declared): (usize, usize),
     ) -> Self {
         let are_small = (calls..=calls * ROWS_SMALL).contains(&declared);
@@ -92,10 +92,10 @@ impl<'a> Dispatch<'a> {
             if self.look_in == 0 {
                 self.look(run);
             }
-        } else if self.late >> owner & 1 == 0 {
+        } else if self.late >> owner.0 & 1 == 0 {
             return false;
         }
-        workers == 1 || self.claimed.take_run(owner, index / RUN_CALLS)
+        workers == 1 || self.claimed.take_run(owner.index(), index / RUN_CALLS)
     }
 
     /// Looks who is late.
@@ -131,7 +131,8 @@ mod tests {
         worker: usize,
         calls: usize,
     ) -> Vec<usize> {
-        let mut turns = Dispatch::new((claimed, progress), worker, (calls, 2 * calls));
+        let mut turns =
+            Dispatch::new((claimed, progress), WorkerId::from_index(worker), (calls, 2 * calls));
         let mut all = Vec::new();
         while let Some(positions) = turns.take() {
             progress[worker].note(Position::from_index(positions.start));
@@ -169,7 +170,7 @@ mod tests {
         let first = take_all(&epoch, 0, calls);
         let late = take_all(&epoch, 1, calls);
         assert!(late.len() < 2 * LATE_CALLS * workers, "{} are left", late.len());
-        assert!(late.iter().all(|&position| owner(position, workers).0 == 1));
+        assert!(late.iter().all(|&position| owner(position, workers).0 == WorkerId(1)));
         assert_eq!(first.len() + late.len(), calls);
     }
 
@@ -180,7 +181,7 @@ mod tests {
         epoch.1.iter().for_each(|progress| progress.note(Position::END));
         for worker in 0..workers {
             let own = take_all(&epoch, worker, calls);
-            assert!(own.iter().all(|&position| owner(position, workers).0 == worker));
+            assert!(own.iter().all(|&position| owner(position, workers).0.index() == worker));
             assert_eq!(own.len(), calls / workers);
         }
     }

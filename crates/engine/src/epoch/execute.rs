@@ -26,10 +26,11 @@ use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
 use crate::worker::{Epoch, Leave, Worker};
+use crate::worker_id::WorkerId;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let Worker { local, row_store, .. } = worker;
-    let mine = &epoch.shared.declarations[local.worker];
+    let mine = &epoch.shared.declarations[local.worker.index()];
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     epoch.barrier()?;
     let lists: Vec<_> = epoch
@@ -42,7 +43,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     row_store.begin_final_writes(has_cache, epoch.checkpoint_epoch, epoch.number);
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
     let mut runner = Runner { epoch, lists: &lists, overlay: &overlay, row_store };
-    if local.worker == 0 {
+    if local.worker == WorkerId::LEADER {
         runner.persist_sequences(local);
     }
     // Answers are about as long as those of the epoch before.

@@ -24,7 +24,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if handovers.is_empty() {
         return Ok(());
     }
-    let (mine, segments) = (worker.local.worker, epoch.store.segments());
+    let (mine, segments) = (worker.local.worker.index(), epoch.store.segments());
     for Handover { pool, shares, slots } in &*handovers {
         if shares.gives[mine] > 0 {
             let given = worker.row_store.give(*pool, shares.gives[mine], segments);

@@ -66,7 +66,7 @@ pub(super) fn apply<D: Device>(
             epoch.core.tables[table].ordered.as_ref().expect("it took keys").finish_merge();
         }
     }
-    changes[worker.local.worker]
+    changes[worker.local.worker.index()]
         .write()
         .expect("no panic while locked")
         .iter_mut()
@@ -83,7 +83,7 @@ fn apply_part<D: Device>(
     lists: &[&[(u64, EntryId)]],
     change: Change,
 ) {
-    let (part, parts, core) = (local.worker, epoch.workers, epoch.core);
+    let (part, parts, core) = (local.worker.index(), epoch.workers, epoch.core);
     let keys = RowKeys { core, reads: &local.reads };
     let ordered = table.ordered.as_ref().expect("only ordered tables collect keys");
     match (change, table.exact) {

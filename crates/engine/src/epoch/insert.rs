@@ -22,7 +22,7 @@ const AHEAD: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let mut changes =
-        epoch.shared.added[worker.local.worker].write().expect("no panic while locked");
+        epoch.shared.added[worker.local.worker.index()].write().expect("no panic while locked");
     insert_declared(epoch, worker, &mut changes);
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
@@ -39,7 +39,7 @@ fn insert_declared<D: Device>(
     worker: &mut Worker<D>,
     changes: &mut IndexChanges,
 ) {
-    let by = AppendedBy::new(worker.local.worker as u64, epoch.number);
+    let by = AppendedBy::new(worker.local.worker, epoch.number);
     let Local { lists, supply, work, reads, .. } = &mut worker.local;
     let Declarations { txns, extras, inserts, declared, keys, .. } = lists;
     let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, supply, reads };

@@ -226,7 +226,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         let (worker, index) = owner(first, self.lists.len());
         let run = &mut self.ring[self.end % RING];
         let serial = self.epoch.calls.serial();
-        run.refill(&self.lists[worker], index..index + count, serial);
+        run.refill(&self.lists[worker.index()], index..index + count, serial);
         let entries = &self.epoch.core.entries;
         run.declared().iter().for_each(|declared| entries.prefetch(declared.id));
         run.members().for_each(|(_, member)| entries.prefetch(member.id));
@@ -282,7 +282,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         }
         let run = |position| {
             let (worker, index) = owner(position, self.lists.len());
-            (&*self.lists[worker], index..index + self.run_calls)
+            (&*self.lists[worker.index()], index..index + self.run_calls)
         };
         let (lists, calls) = run(first + 2 * step);
         fetch_all(&lists.txns[calls]);
@@ -376,5 +376,5 @@ pub(super) fn call_at<'l>(
     position: usize,
 ) -> CallView<'l> {
     let (worker, index) = owner(position, lists.len());
-    CallView::new(&lists[worker], index, &[])
+    CallView::new(&lists[worker.index()], index, &[])
 }

@@ -11,7 +11,7 @@ use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let dead_rows = share_evenly(epoch, worker)?;
     let mut changes =
-        epoch.shared.removed[worker.local.worker].write().expect("no panic while locked");
+        epoch.shared.removed[worker.local.worker.index()].write().expect("no panic while locked");
     for row in &dead_rows {
         remove_one(epoch, worker, &mut changes, row)?;
     }
@@ -32,7 +32,7 @@ fn share_evenly<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &mut Worker<D>,
 ) -> Result<Vec<DeadRow>, Leave> {
-    let mine = worker.local.worker;
+    let mine = worker.local.worker.index();
     *epoch.shared.dead_rows[mine].write().expect("no panic while locked") =
         std::mem::take(&mut worker.row_store.dead_rows);
     // Bodies have ended, and with them what readers see.

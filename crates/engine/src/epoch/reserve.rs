@@ -54,7 +54,7 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
         }
         let needed = inserts.get(pool).copied().unwrap_or(0);
         let stock = Stock { needed, ..stock_of(sub_pools) };
-        demand.stock(pool, (worker.local.worker, epoch.workers), stock);
+        demand.stock(pool, (worker.local.worker.index(), epoch.workers), stock);
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, 
     // Pieces of earlier calls may be waiting for others.
     let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
     let progress = &epoch.shared.progress;
-    progress[local.worker].note(unfinished);
+    progress[local.worker.index()].note(unfinished);
     if local.pool.has_enough_retired(epoch.workers) {
         local.work.versions_reused += local.pool.take_back(Progress::of_all(progress));
     }

@@ -34,7 +34,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
         }
     }
-    let mine = &epoch.shared.allocations[worker.local.worker];
+    let mine = &epoch.shared.allocations[worker.local.worker.index()];
     *mine.lock().expect("no panic while locked") =
         std::mem::take(&mut worker.local.lists.allocations);
     epoch.barrier()?;

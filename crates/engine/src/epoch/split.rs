@@ -32,7 +32,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         deal(epoch, worker, &line);
     }
     epoch.barrier()?;
-    let mut mine = epoch.shared.pieces[worker.local.worker].lock().expect("no panic while locked");
+    let mut mine =
+        epoch.shared.pieces[worker.local.worker.index()].lock().expect("no panic while locked");
     worker.local.pieces.fill(&mut mine);
     Ok(())
 }

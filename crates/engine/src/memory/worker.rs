@@ -11,10 +11,11 @@ use crate::reads::Reads;
 use crate::stats::WorkCounts;
 use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{Access, CachePool, Chains, EntrySupply, Seen, TransientPool};
+use crate::worker_id::WorkerId;
 
 /// One worker's memory of an epoch.
 pub(crate) struct Local {
-    pub(crate) worker: usize,
+    pub(crate) worker: WorkerId,
     pub(crate) lists: Declarations,
     /// Calls that went through step one of their declarations, in order, until step two.
     pub(crate) allocating_calls: Vec<AllocatingCall>,

@@ -55,6 +55,7 @@ use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, persistent_word};
 use crate::worker::Worker;
+use crate::worker_id::WorkerId;
 
 impl<D: Device> Engine<D> {
     /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the
@@ -110,7 +111,7 @@ fn open<D: Device>(
     let loaded = clock();
 
     let mut workers = (0..config.workers)
-        .map(|number| new_worker(number, &config, &store))
+        .map(|number| new_worker(WorkerId::from_index(number), &config, &store))
         .collect::<Result<Vec<_>>>()?;
     let plan = scan::plan(&store, &sub_pools, &log);
     let owners = Owners::new(&store, &sub_pools, &plan)?;

@@ -6,7 +6,7 @@ use storage::StoreOptions;
 use crate::design::variants::Lab;
 use crate::error::{EngineError, Result};
 use crate::state::watch::Watch;
-use crate::version::WORKERS_MAX;
+use crate::worker_id::WORKERS_MAX;
 
 /// More is no machine's memory.
 const CACHE_BYTES_MAX: u64 = 1 << 42;

@@ -147,7 +147,7 @@ impl<'a> Transaction<'a> {
         } else {
             let maker = self.phase.maker(word);
             debug_assert!(u64::from(maker.position.0) <= self.sid.position(), "it is reclaimed");
-            let handed_over = u64::from(maker.worker) != self.local.pool.worker;
+            let handed_over = maker.worker != self.local.pool.worker;
             self.local.work.versions_handed_over += u64::from(handed_over);
             if self.core.config.lab.design.is_all_nvmm() {
                 self.local.reads.charge(word.address(), word.len());

@@ -248,6 +248,7 @@ mod tests {
     use pmem::sync::atomic::Ordering;
 
     use super::*;
+    use crate::worker_id::WorkerId;
 
     #[test]
     fn searches_agree_with_halving_whatever_the_spacing() {
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn positions_stay_sorted_whatever_the_order_of_appends() {
-        let mut pool = TransientPool::new(0).unwrap();
+        let mut pool = TransientPool::new(WorkerId(0)).unwrap();
         let mut array = VersionArray::new(&mut pool, Position(10), Position(500));
         for step in 1u32..2000 {
             let position = step.wrapping_mul(2_654_435_761) % 1_000_003 * 2 + 1;

@@ -127,13 +127,14 @@ mod tests {
     use super::super::entry::Versions;
     use super::super::{Claimed, EntrySupply, KeepPersistent, ValueWord};
     use super::*;
+    use crate::worker_id::WorkerId;
 
     const EPOCH: u64 = 9;
 
     /// Rows that the first of their positions, in the order given, claims.
     fn build(rows: &[&[u32]]) -> (EntrySlab, Vec<EntryId>, [TransientPool; 2], WorkCounts) {
         let slab = EntrySlab::new().unwrap();
-        let mut pools = [0, 1].map(|worker| TransientPool::new(worker).unwrap());
+        let mut pools = [0, 1].map(|worker| TransientPool::new(WorkerId(worker)).unwrap());
         let mut supply = EntrySupply::default();
         let ids: Vec<_> = rows.iter().map(|_| slab.take(&mut supply)).collect();
         let mut appends = Vec::new();
@@ -143,7 +144,7 @@ mod tests {
             entry.set_same_parts(0xf00f);
             for (index, &position) in positions.iter().enumerate() {
                 let sid = SerialId::new(EPOCH, position.into());
-                let by = AppendedBy::new(1, EpochNumber(EPOCH));
+                let by = AppendedBy::new(WorkerId(1), EpochNumber(EPOCH));
                 match entry.claim((sid, by), &mut pools[1], &mut KeepPersistent) {
                     Ok(()) => assert_eq!(index, 0),
                     Err(claimed) => {
@@ -157,7 +158,13 @@ mod tests {
         let mut chains = Chains::default();
         appends.iter().for_each(|&append| chains.add(&slab, append));
         let mut work = WorkCounts::default();
-        chains.build(&slab, AppendedBy::new(0, EpochNumber(EPOCH)), &mut pools[0], &mut work, None);
+        chains.build(
+            &slab,
+            AppendedBy::new(WorkerId(0), EpochNumber(EPOCH)),
+            &mut pools[0],
+            &mut work,
+            None,
+        );
         assert!(chains.links.is_empty() && chains.rows.is_empty(), "nothing stays");
         (slab, ids, pools, work)
     }
@@ -205,7 +212,7 @@ mod tests {
             let entry = slab.get(id);
             entry.set_chain(Chain::from_word(value));
             let sid = SerialId::new(EPOCH + 1, 6);
-            let by = AppendedBy::new(0, EpochNumber(EPOCH + 1));
+            let by = AppendedBy::new(WorkerId(0), EpochNumber(EPOCH + 1));
             entry.claim((sid, by), &mut pools[0], &mut KeepPersistent).unwrap();
             assert_eq!(entry.chain(), Chain::default());
             assert!(

@@ -13,7 +13,8 @@ use storage::EpochNumber;
 use super::{Place, RowEntry, ValueWord};
 use crate::design::variants::CachePolicy;
 use crate::index::EntryId;
-use crate::version::{EntrySlab, WORKERS_MAX};
+use crate::version::EntrySlab;
+use crate::worker_id::{WORKERS_MAX, WorkerId};
 
 const HEADER_BYTES: usize = 16;
 const CLASS_BYTES_MIN: usize = 64;
@@ -80,7 +81,7 @@ fn class_of(bytes: usize) -> usize {
 impl CachePool {
     /// A cache of at most `budget` bytes that keeps versions for `epochs` epochs (K).
     pub(crate) fn new(
-        worker: usize,
+        worker: WorkerId,
         budget: u64,
         (epochs, policy): (u64, CachePolicy),
     ) -> Result<Self, DeviceError> {
@@ -91,7 +92,7 @@ impl CachePool {
             policy,
             free: Default::default(),
             live_bytes: 0,
-            stamps: worker as u64,
+            stamps: worker.0.into(),
             lists: vec![Vec::new(); epochs as usize + 2],
             retired: Vec::new(),
         })

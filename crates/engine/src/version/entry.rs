@@ -7,6 +7,7 @@ use storage::{EpochNumber, Position, SerialId};
 
 use super::array::VersionArray;
 use super::{TransientPool, ValueWord};
+use crate::worker_id::{WORKERS_MAX, WorkerId};
 
 /// Polls for the lock of a row before the processor is given up.
 const LOCK_POLLS: u32 = 64;
@@ -18,7 +19,7 @@ const EPOCH_MASK: u64 = EPOCH_MAX;
 const WORKER_SHIFT: u32 = 42;
 const WORKER_MASK: u64 = 63;
 const SAME_SHIFT: u32 = 48;
-const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && super::WORKERS_MAX <= 64);
+const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && WORKERS_MAX <= 64);
 const GENERATION_SHIFT: u32 = 40;
 
 /// What DRAM knows of a row. An entry of zeros is unused.
@@ -155,8 +156,8 @@ impl AppendedBy {
     /// None did.
     pub(crate) const NOBODY: Self = Self(0);
 
-    pub(crate) fn new(worker: u64, epoch: EpochNumber) -> Self {
-        Self(epoch.0 << EPOCH_SHIFT | worker << WORKER_SHIFT)
+    pub(crate) fn new(worker: WorkerId, epoch: EpochNumber) -> Self {
+        Self(epoch.0 << EPOCH_SHIFT | u64::from(worker.0) << WORKER_SHIFT)
     }
 
     /// The whole state, given the one before.
@@ -468,7 +469,7 @@ mod tests {
         let entry = slab.get(slab.take(&mut EntrySupply::default()));
         entry.initialise(0, ValueWord::PENDING, SerialId(0));
         entry.set_same_parts(0xf00f);
-        let mut pools = [0, 63].map(|number| TransientPool::new(number).unwrap());
+        let mut pools = [0, 63].map(|number| TransientPool::new(WorkerId(number)).unwrap());
         let mut position = 0;
         for epoch in [1, 2, EPOCH_MAX] {
             for (pool, handed_over) in [(1, false), (1, false), (0, true), (1, true)] {

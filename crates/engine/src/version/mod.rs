@@ -43,9 +43,6 @@ pub(crate) use write::{Publication, Publisher, Write};
 
 use crate::reads::Reads;
 
-/// Most workers.
-pub const WORKERS_MAX: usize = storage::format::SUB_POOLS;
-
 /// Where a value is, in one word: bits 0-1 its place, bits 2-19 its length, bits 20-63 its address
 /// in 8-byte units. With address 0 it is a marker and not a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use pmem::{DeviceError, Mapping};
 use storage::{NewValue, Position};
 
 use super::{LINE, Place, ValueWord};
+use crate::worker_id::WorkerId;
 
 /// Address space of one worker's pool: what is asked for, and the least. Only what is touched takes
 /// memory.
@@ -27,7 +28,7 @@ pub(crate) struct Maker {
     /// Position of the call that wrote the value; 0 if it is a copy from before the epoch.
     pub(crate) position: Position,
     /// Number of the worker.
-    pub(crate) worker: u32,
+    pub(crate) worker: WorkerId,
 }
 
 /// Up to so many lines there is a class of blocks for each number of lines, beyond that one for
@@ -70,7 +71,7 @@ pub(crate) struct TransientPool {
     used: u64,
     high_water: u64,
     /// Number of the worker.
-    pub(crate) worker: u64,
+    pub(crate) worker: WorkerId,
     /// Versions that this worker's versions replaced, its own or others', in the order in which
     /// that happened.
     retired: VecDeque<Retired>,
@@ -82,12 +83,12 @@ pub(crate) struct TransientPool {
 
 impl TransientPool {
     /// The pool of a worker with a number.
-    pub(crate) fn new(worker: usize) -> Result<Self, DeviceError> {
+    pub(crate) fn new(worker: WorkerId) -> Result<Self, DeviceError> {
         Ok(Self {
             memory: Mapping::reserve_up_to(RESERVED_BYTES, RESERVED_BYTES_MIN)?,
             used: 0,
             high_water: 0,
-            worker: worker as u64,
+            worker,
             retired: VecDeque::with_capacity(RETIRED_FIRST),
             kept: 0,
             free: vec![Vec::new(); CLASSES],
@@ -161,7 +162,7 @@ impl TransientPool {
         // SAFETY: the block is longer than that.
         let at = unsafe { block.add(size_of::<Maker>()) };
         writes(at);
-        let maker = Maker { changed, position, worker: self.worker as u32 };
+        let maker = Maker { changed, position, worker: self.worker };
         // SAFETY: the block begins a line and has room for both; it was freshly allocated, or taken
         // back after the last call had ended that could see it, so nothing else refers to it.
         unsafe { block.cast::<Maker>().write(maker) };
@@ -249,10 +250,10 @@ mod tests {
     /// before; and by values of its class.
     #[test]
     fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {
-        let mut pool = TransientPool::new(3).unwrap();
+        let mut pool = TransientPool::new(WorkerId(3)).unwrap();
         let read = |word| ReadPhase::begin().bytes(word);
         let first = pool.store(&NewValue::whole(&[1; 100]), Position(5));
-        let made = Maker { changed: u64::MAX, position: Position(5), worker: 3 };
+        let made = Maker { changed: u64::MAX, position: Position(5), worker: WorkerId(3) };
         assert_eq!(ReadPhase::begin().maker(first), made);
         let second = pool.store(&NewValue::whole(&[2; 100]), Position(7));
         pool.retire(first, Position(7));
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn it_is_worth_asking_after_so_many_for_each_worker() {
-        let mut pool = TransientPool::new(0).unwrap();
+        let mut pool = TransientPool::new(WorkerId(0)).unwrap();
         let word = pool.store(&NewValue::whole(&[1]), Position(0));
         let retire = |pool: &mut TransientPool, from: usize, to: usize| {
             (from..to).for_each(|n| pool.retire(word, Position(n as u32)));

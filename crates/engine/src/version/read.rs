@@ -398,6 +398,7 @@ pub(crate) fn persistent_word(
 mod tests {
     use super::*;
     use crate::version::{EntrySlab, EntrySupply, KeepPersistent, TransientPool};
+    use crate::worker_id::WorkerId;
 
     /// O-06: for each number of writers, of which one in three wrote nothing and the last ones are
     /// still at it, what every serial id sees. No call may wait for a version that is not smaller:
@@ -409,7 +410,8 @@ mod tests {
         let word = |number: u64| ValueWord::new(Place::Transient, 16 * (number as usize + 1), 8);
         let stopped = AtomicBool::new(true);
         let slab = EntrySlab::new().unwrap();
-        let (mut pool, mut supply) = (TransientPool::new(0).unwrap(), EntrySupply::default());
+        let (mut pool, mut supply) =
+            (TransientPool::new(WorkerId(0)).unwrap(), EntrySupply::default());
         for writers in 0..40 {
             for written in 0..=writers {
                 let entry = slab.get(slab.take(&mut supply));
