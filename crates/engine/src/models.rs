@@ -212,7 +212,7 @@ fn o_16_a_batch_is_there_before_its_array_is_made() {
             let by = AppendedBy::new(WorkerId::from_index(me), EPOCH);
             if cell
                 .entry()
-                .claim((sid(position.0.into()), by), &mut pool, &mut KeepPersistent)
+                .claim(sid(position.0.into()), by, &mut pool, &mut KeepPersistent)
                 .is_err()
             {
                 buffers[me].lock().unwrap().push(Appended { position, id: cell.id });

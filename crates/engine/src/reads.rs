@@ -13,6 +13,14 @@ use storage::row;
 /// Sees the key and the value of one row after the other, until it returns `Break`.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
+/// Keys from `low` up to, and without, `high`, in one direction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyRange<'k> {
+    pub(crate) low: &'k [u8],
+    pub(crate) high: &'k [u8],
+    pub(crate) is_descending: bool,
+}
+
 /// The reads of a step. Closures note theirs, too, so it is shared.
 #[derive(Debug)]
 pub(crate) enum Reads {

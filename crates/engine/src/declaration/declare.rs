@@ -14,7 +14,7 @@ use crate::declaration::{
 };
 use crate::error::{EngineError, Words};
 use crate::index::EntryId;
-use crate::reads::{Reads, Visit};
+use crate::reads::{KeyRange, Reads, Visit};
 use crate::state::core::Core;
 use crate::table::{KeyWord, Table, word_of};
 use crate::version::{ReadPhase, Stopped, Waiter};
@@ -50,24 +50,23 @@ impl Core {
     /// enough.
     pub(crate) fn look_through(
         &self,
-        phase: ReadPhase<'_>,
         table: TableId,
-        (bounds, is_descending): ((&[u8], &[u8]), bool),
-        sid: SerialId,
-        (waiter, reads): (&mut Waiter<'_>, &Reads),
+        keys: KeyRange<'_>,
+        reader: Reader<'_, '_>,
         each: Visit<'_>,
     ) -> Result<u64, LookupError> {
+        let Reader { phase, sid, waiter, reads } = reader;
         let table = self.table(table)?;
         let mut visited = 0;
-        let mut range = self.range(table, bounds.0, bounds.1, reads)?;
-        let mut next = || if is_descending { range.next_back() } else { range.next() };
+        let mut range = self.range(table, keys.low, keys.high, reads)?;
+        let mut next = || if keys.is_descending { range.next_back() } else { range.next() };
         while let Some((word, id)) = next() {
             let entry = self.entries.get(id);
             let seen = entry.read(sid, waiter)?;
             if seen.word.is_value() {
                 visited += 1;
                 let mut room = [0; 8];
-                let key = self.key(table, (word, id), &mut room, reads);
+                let key = self.key(table, word, id, &mut room, reads);
                 seen.word.charge(reads);
                 if each(key, phase.bytes(seen.word)).is_break() {
                     return Ok(visited);
@@ -78,11 +77,20 @@ impl Core {
     }
 }
 
+/// How something is read at a serial position.
+pub(crate) struct Reader<'r, 's> {
+    pub(crate) phase: ReadPhase<'r>,
+    pub(crate) sid: SerialId,
+    pub(crate) waiter: &'r mut Waiter<'s>,
+    pub(crate) reads: &'r Reads,
+}
+
 /// The value that a row had before an epoch, in which it is not written yet.
 pub(crate) fn value_before<'p>(
     core: &Core,
     phase: ReadPhase<'p>,
-    (id, epoch): (EntryId, EpochNumber),
+    id: EntryId,
+    epoch: EpochNumber,
     reads: &Reads,
 ) -> Option<&'p [u8]> {
     let sid = SerialId::new(epoch.0, 0);
@@ -190,7 +198,8 @@ impl<'a> Declaration<'a> {
     pub(crate) fn serial(
         core: &'a Core,
         lists: &'a mut Declarations,
-        (reads, overlay): (&'a Reads, &'a mut Overlay),
+        reads: &'a Reads,
+        overlay: &'a mut Overlay,
         epoch: EpochNumber,
     ) -> Self {
         Self { overlay: Some(overlay), ..Self::new(core, lists, reads, epoch) }
@@ -198,7 +207,7 @@ impl<'a> Declaration<'a> {
 
     /// The value of a row as it was before the epoch.
     fn value_before(&self, id: EntryId) -> Option<&'a [u8]> {
-        value_before(self.core, self.phase, (id, self.epoch), self.reads)
+        value_before(self.core, self.phase, id, self.epoch, self.reads)
     }
 
     #[cold]
@@ -262,24 +271,20 @@ impl<'a> Declaration<'a> {
             && let Some(word) = word_of(key)
             && !self.filter.add(table, word)
         {
-            return Some(self.push(table, (word, Span::EMPTY, true), kind));
+            return Some(self.push(table, word, None, kind));
         }
         self.declare_any(table, key, kind)
     }
 
-    /// Notes a key that is declared for the first time: its word, its bytes, and whether the word
-    /// is all of it.
+    /// Notes a key that is declared for the first time: its word, and its bytes unless the word is
+    /// all of it.
     #[inline(always)]
-    fn push(
-        &mut self,
-        table: TableId,
-        (word, key, is_word): (u64, Span, bool),
-        kind: DeclaredKind,
-    ) -> usize {
+    fn push(&mut self, table: TableId, word: u64, key: Option<Span>, kind: DeclaredKind) -> usize {
         let at = self.lists.declared.len();
         if kind == DeclaredKind::Insert {
             self.lists.inserts.push(at as u32);
         }
+        let (is_word, key) = (key.is_none(), key.unwrap_or(Span::EMPTY));
         let (appended, id) = (false, NO_ENTRY);
         self.lists.declared.push(Declared { word, key, table, kind, is_word, appended, id });
         at
@@ -301,8 +306,8 @@ impl<'a> Declaration<'a> {
         {
             return self.declare_again(t, key, kind, at);
         }
-        let key = if t.exact { Span::default() } else { self.lists.keep_key(key) };
-        Some(self.push(table, (word.hash, key, t.exact), kind))
+        let key = (!t.exact).then(|| self.lists.keep_key(key));
+        Some(self.push(table, word.hash, key, kind))
     }
 
     /// The place of a key that this call declared before.
@@ -512,7 +517,8 @@ impl WriteSet<'_> {
         each: Visit<'_>,
     ) {
         let declaration = &mut self.declaration;
-        let scanned = declaration.core.secondary.scan(index, (low, high), descending, each);
+        let keys = KeyRange { low, high, is_descending: descending };
+        let scanned = declaration.core.secondary.scan(index, keys, each);
         scanned.unwrap_or_else(|what| declaration.note(what));
     }
 
@@ -533,12 +539,12 @@ impl WriteSet<'_> {
         each: Visit<'_>,
     ) {
         let declaration = &mut self.declaration;
+        let keys = KeyRange { low, high, is_descending };
         if let Some(overlay) = declaration.overlay.as_deref_mut() {
             let (core, phase, reads) = (declaration.core, declaration.phase, declaration.reads);
             let epoch = declaration.epoch;
-            let mut before = |id| value_before(core, phase, (id, epoch), reads);
-            let from = (reads, &mut before as &mut dyn FnMut(EntryId) -> _);
-            if let Err(what) = overlay.scan(core, table, (low, high), is_descending, from, each) {
+            let mut before = |id| value_before(core, phase, id, epoch, reads);
+            if let Err(what) = overlay.scan(core, table, keys, reads, &mut before, each) {
                 declaration.note(what);
             }
             return;
@@ -550,9 +556,9 @@ impl WriteSet<'_> {
             fingerprint = fold(fingerprint, key, value);
             each(key, value)
         };
-        let (phase, with) = (declaration.phase, (&mut waiter, declaration.reads));
-        let bounds = ((low, high), is_descending);
-        let result = declaration.core.look_through(phase, table, bounds, sid, with, &mut visit);
+        let (phase, reads) = (declaration.phase, declaration.reads);
+        let reader = Reader { phase, sid, waiter: &mut waiter, reads };
+        let result = declaration.core.look_through(table, keys, reader, &mut visit);
         match result {
             Ok(visited) => {
                 let (low, high) =

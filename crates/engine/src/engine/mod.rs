@@ -22,6 +22,7 @@ use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::call::deaths::Deaths;
 use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::declaration::declare::LookupError;
+use crate::declaration::declare::Reader;
 use crate::declaration::demand::SpaceDemand;
 use crate::engine::reader::ShutsGate;
 use crate::epoch;
@@ -32,7 +33,7 @@ use crate::index::{EntryId, ExactWords, SortRoom};
 use crate::memory::Local;
 use crate::program::procedure::ProcedureTable;
 use crate::program::schema::Agreed;
-use crate::reads::{Reading, Reads, Visit};
+use crate::reads::{KeyRange, Reading, Reads, Visit};
 use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps, MemoryUse};
@@ -74,7 +75,7 @@ impl<D: Device> Engine<D> {
         agreed: &Agreed,
         store: Arc<Store<D>>,
         workers: Vec<Worker<D>>,
-        (hash, rows): (StateHash, u64),
+        totals: Totals,
     ) -> Self {
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
@@ -90,7 +91,7 @@ impl<D: Device> Engine<D> {
             workers,
             threads: None,
             epoch: EpochNumber(checkpoint.epoch),
-            totals: Totals { hash, rows: rows as i64 },
+            totals,
             deferred_calls: Calls::new(),
             table_ids: agreed.table_ids.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
@@ -280,7 +281,7 @@ impl<D: Device> Engine<D> {
             workers::give_back(&mut self.workers, self.store.segments());
             workers::rotate(&mut self.workers, workers);
         }
-        let outcome = self.finish(workers, calls, (number, started))?;
+        let outcome = self.finish(workers, calls, started)?;
         if past.is_none() {
             let mark = EndMark { epoch: number.0, hash: outcome.state_hash };
             mark.write(self.store.device().as_ref())?;
@@ -342,12 +343,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Takes over what the workers left.
-    fn finish(
-        &mut self,
-        workers: usize,
-        calls: &Calls,
-        (epoch, started): (EpochNumber, u64),
-    ) -> Result<EpochOutcome> {
+    fn finish(&mut self, workers: usize, calls: &Calls, started: u64) -> Result<EpochOutcome> {
         let sum = *self.shared.totals.get_mut().expect("no panic while locked");
         self.totals.hash.merge(sum.hash);
         self.totals.rows += sum.rows;
@@ -378,7 +374,7 @@ impl<D: Device> Engine<D> {
             .map(|w| std::mem::take(&mut w.local.answers))
             .collect();
         Ok(EpochOutcome {
-            epoch,
+            epoch: self.epoch,
             deferred_in: calls.deferred(),
             deferred: deferred.iter().map(|position| position.0).collect(),
             predicted,
@@ -525,7 +521,7 @@ impl<D: Device> Engine<D> {
                 && seen.word.is_value()
             {
                 let mut room = [0; 8];
-                let key = self.core.key(t, (word, id), &mut room, &reading.reads);
+                let key = self.core.key(t, word, id, &mut room, &reading.reads);
                 seen.word.charge(&reading.reads);
                 reading.end_step(self.core.image_base);
                 each(key, phase.bytes(seen.word));
@@ -582,8 +578,9 @@ impl<D: Device> Engine<D> {
         let mut waiter = Waiter::new(self.core.stopped());
         let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch.next().0, 0));
         let mut reading = self.reading();
-        let with = (&mut waiter, &reading.reads);
-        match self.core.look_through(phase, table, ((low, high), false), sid, with, each) {
+        let reader = Reader { phase, sid, waiter: &mut waiter, reads: &reading.reads };
+        let range = KeyRange { low, high, is_descending: false };
+        match self.core.look_through(table, range, reader, each) {
             Ok(_) => {
                 reading.end_step(self.core.image_base);
                 Ok(())
@@ -742,7 +739,8 @@ pub(crate) fn new_worker<D: Device>(
         cache: CachePool::new(
             number,
             config.cache_bytes / config.workers as u64,
-            (config.lab.cache_epochs, config.lab.cache_policy),
+            config.lab.cache_epochs,
+            config.lab.cache_policy,
         )?,
         supply: crate::version::EntrySupply::default(),
         chains: crate::version::Chains::default(),

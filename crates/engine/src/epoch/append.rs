@@ -73,7 +73,8 @@ impl Method for RowLocks {
     #[inline(always)]
     fn append(
         &mut self,
-        (id, entry): (EntryId, &RowEntry),
+        id: EntryId,
+        entry: &RowEntry,
         sid: SerialId,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
@@ -105,7 +106,7 @@ fn append_all<D: Device>(
             finder.find_some(&mut local.lists, &local.reads);
             local.reads.account_charged(port, epoch.core.image_base);
         }
-        next = append_declared(epoch, local, method, (next, &finder));
+        next = append_declared(epoch, local, method, next, &finder);
         if !local.lists.extra(&local.lists.txns[next - 1]).ranges.is_empty() {
             append_ranges(epoch, local, method, next - 1)
                 .map_err(crate::error::EngineError::Poisoned)?;
@@ -187,7 +188,8 @@ fn append_declared<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     method: &mut impl Method,
-    (mut next, finder): (usize, &Finder<'_>),
+    mut next: usize,
+    finder: &Finder<'_>,
 ) -> usize {
     let Local { lists, cache, pool, work, reads, .. } = local;
     let mut claimer = Claimer::new(epoch, cache, reads);
@@ -201,7 +203,7 @@ fn append_declared<D: Device>(
         for declared in &lists.declared[txn.declared.range()] {
             let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
             if is_written && !declared.appended {
-                method.append((declared.id, entries.get(declared.id)), sid, pool, &mut claimer);
+                method.append(declared.id, entries.get(declared.id), sid, pool, &mut claimer);
                 appended += 1;
             }
         }
@@ -256,7 +258,7 @@ fn append_ranges<D: Device>(
     let Local { lists, cache, pool, work, reads, .. } = local;
     let mut claimer = Claimer::new(epoch, cache, reads);
     let of_call = &mut lists.members[from..];
-    let kept = append_members(&core.entries, of_call, sid, method, (pool, &mut claimer));
+    let kept = append_members(&core.entries, of_call, sid, method, pool, &mut claimer);
     lists.members.truncate(from + kept);
     work.appends += kept as u64;
     lists.extras[lists.txns[index].extra as usize].members = Span::up_to(from, from + kept);
@@ -271,7 +273,8 @@ fn append_members(
     members: &mut [Member],
     sid: SerialId,
     method: &mut impl Method,
-    (pool, claim): (&mut TransientPool, &mut impl Claim),
+    pool: &mut TransientPool,
+    claim: &mut impl Claim,
 ) -> usize {
     let mut kept = 0;
     for at in 0..members.len() {
@@ -282,7 +285,7 @@ fn append_members(
                 members[kept] = member;
             }
             kept += 1;
-            method.append((member.id, entry), sid, pool, claim);
+            method.append(member.id, entry, sid, pool, claim);
         }
     }
     kept

@@ -27,7 +27,8 @@ pub(super) trait Method {
     /// Adds the pending version of a serial id, or sees to it that this is done in this step.
     fn append(
         &mut self,
-        row: (EntryId, &RowEntry),
+        id: EntryId,
+        entry: &RowEntry,
         sid: SerialId,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
@@ -61,12 +62,13 @@ impl Method for Outbox<'_> {
     #[inline(always)]
     fn append(
         &mut self,
-        (id, entry): (EntryId, &RowEntry),
+        id: EntryId,
+        entry: &RowEntry,
         sid: SerialId,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
     ) {
-        if let Err(Claimed { by_other }) = entry.claim((sid, self.by), pool, claim) {
+        if let Err(Claimed { by_other }) = entry.claim(sid, self.by, pool, claim) {
             let maker = maker(id, self.buffers.len());
             self.buffers[maker].push(Appended { position: Position(sid.position() as u32), id });
             self.claims_of_others += u64::from(by_other);

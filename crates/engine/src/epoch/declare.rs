@@ -39,7 +39,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let allocating_call =
             allocation.next_if(|allocating_call| allocating_call.position.index() == position);
         let Local { lists, reads, .. } = &mut worker.local;
-        declare_one(epoch, (lists, reads), position, allocating_call);
+        declare_one(epoch, lists, reads, position, allocating_call);
         reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     drop(overlay);
@@ -111,7 +111,7 @@ fn decide(core: &Core, decided: &mut Decided, row: &OverlayRow) {
     let (table, layout) = (row.table.index(), &core.tables[row.table.index()].layout);
     let is_new = row.id == NO_ENTRY;
     let Some(bytes) = row.value_bytes() else {
-        return decided.write((table, Written::Deleted), None, Change::Frees);
+        return decided.write(table, Written::Deleted, None, Change::Frees);
     };
     let is_inline = if is_new { layout.fits_alone(bytes) } else { layout.fits_always(bytes) };
     let before = || core.entries.get(row.id).persistent_version().len() as u64;
@@ -121,12 +121,13 @@ fn decide(core: &Core, decided: &mut Decided, row: &OverlayRow) {
         false => Change::Grows,
     };
     let written = if is_new { Written::New } else { Written::Changed };
-    decided.write((table, written), (!is_inline).then_some(bytes), change);
+    decided.write(table, written, (!is_inline).then_some(bytes), change);
 }
 
 fn declare_one<D: Device>(
     epoch: &Epoch<'_, D>,
-    (lists, reads): (&mut Declarations, &Reads),
+    lists: &mut Declarations,
+    reads: &Reads,
     position: usize,
     step_one: Option<&mut AllocatingCall>,
 ) {

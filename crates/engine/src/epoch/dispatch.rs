@@ -47,9 +47,11 @@ const _: () = assert!(WORKERS_MAX <= u64::BITS as usize);
 impl<'a> Dispatch<'a> {
     /// To a worker, in an epoch of so many calls, which declared so many rows.
     pub(super) fn new(
-        (claimed, progress): (&'a ClaimedCalls, &'a [Progress]),
+        claimed: &'a ClaimedCalls,
+        progress: &'a [Progress],
         worker: WorkerId,
-        (calls, declared): (usize, usize),
+        calls: usize,
+        declared: usize,
     ) -> Self {
         let are_small = (calls..=calls * ROWS_SMALL).contains(&declared);
         let are_many = calls >= progress.len() * RUN_CALLS * RUNS_MIN;
@@ -132,7 +134,7 @@ mod tests {
         calls: usize,
     ) -> Vec<usize> {
         let mut turns =
-            Dispatch::new((claimed, progress), WorkerId::from_index(worker), (calls, 2 * calls));
+            Dispatch::new(claimed, progress, WorkerId::from_index(worker), calls, 2 * calls);
         let mut all = Vec::new();
         while let Some(positions) = turns.take() {
             progress[worker].note(Position::from_index(positions.start));

@@ -12,7 +12,7 @@ use storage::{Position, SerialId};
 
 use crate::call::answers::{Abort, Failure};
 use crate::call::panics::{PanicText, caught};
-use crate::declaration::declare::{ALL, LookupError, fold};
+use crate::declaration::declare::{ALL, LookupError, Reader, fold};
 use crate::declaration::{CallView, Lookup, NO_ENTRY};
 use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
@@ -21,7 +21,7 @@ use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::error::EngineError;
 use crate::memory::{Local, PrivateWrite};
-use crate::reads::Reads;
+use crate::reads::{KeyRange, Reads};
 use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
@@ -143,7 +143,7 @@ fn look_again<D: Device>(
         runner.drain_pieces(local, call.position)?;
         let sid = epoch.sid_at(call.position);
         let mut waiter = Waiter::new(epoch.core.stopped());
-        let holds = lookups_hold(epoch.core, call, sid, (&mut waiter, &local.reads))?;
+        let holds = lookups_hold(epoch.core, call, sid, &mut waiter, &local.reads)?;
         local.work.waits += waiter.waits;
         if !holds {
             runner.publish(local, call, Mode::Abort)?;
@@ -207,7 +207,7 @@ fn run_body<D: Device>(
         // What a function of the transaction failed with counts more than what the body made of it.
         result => {
             let ended = first_error.take().map_or(result, |stop| Ok(Err(stop)));
-            take_back(epoch, local, runner, call, (ended, committed))
+            take_back(epoch, local, runner, call, ended, committed)
         }
     }
 }
@@ -220,7 +220,8 @@ fn take_back<D: Device>(
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
     call: &CallView<'_>,
-    (ended, committed): (Result<Result<(), Stop>, PanicText>, bool),
+    ended: Result<Result<(), Stop>, PanicText>,
+    committed: bool,
 ) -> Result<(), Leave> {
     let failure = match ended {
         Ok(Ok(())) => unreachable!("it would have committed"),
@@ -256,7 +257,8 @@ fn lookups_hold(
     core: &Core,
     call: &CallView<'_>,
     sid: SerialId,
-    (waiter, reads): (&mut Waiter<'_>, &Reads),
+    waiter: &mut Waiter<'_>,
+    reads: &Reads,
 ) -> Result<bool, Leave> {
     let phase = ReadPhase::begin();
     for lookup in &call.lists.lookups[call.extra.lookups.range()] {
@@ -270,7 +272,10 @@ fn lookups_hold(
                 let value = core.look_up_in(phase, t, call.key(*key), sid, waiter, reads);
                 value.map(|value| value.is_none())
             }
-            Lookup::Scan { .. } => scan_again(core, call, lookup, sid, (waiter, reads)),
+            Lookup::Scan { .. } => {
+                let waiter = &mut *waiter;
+                scan_again(core, call, lookup, Reader { phase, sid, waiter, reads })
+            }
         };
         match result {
             Ok(true) => {}
@@ -290,8 +295,7 @@ fn scan_again(
     core: &Core,
     call: &CallView<'_>,
     lookup: &Lookup,
-    sid: SerialId,
-    with: (&mut Waiter<'_>, &Reads),
+    reader: Reader<'_, '_>,
 ) -> Result<bool, LookupError> {
     let Lookup::Scan { table, low, high, is_descending, visited, fingerprint: before } = *lookup
     else {
@@ -299,9 +303,8 @@ fn scan_again(
     };
     let visited_before = visited;
     let (mut fingerprint, mut seen) = (0, 0);
-    let bounds = ((call.key(low), call.key(high)), is_descending);
-    let phase = ReadPhase::begin();
-    let visited = core.look_through(phase, table, bounds, sid, with, &mut |key, value| {
+    let keys = KeyRange { low: call.key(low), high: call.key(high), is_descending };
+    let visited = core.look_through(table, keys, reader, &mut |key, value| {
         fingerprint = fold(fingerprint, key, value);
         seen += 1;
         if seen == visited_before {

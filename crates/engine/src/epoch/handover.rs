@@ -54,7 +54,7 @@ fn take_from_idle<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, hando
         let mut slots = slots.lock().expect("no panic while locked");
         for (idle, &count) in idle.iter_mut().zip(&shares.gives[epoch.workers..]) {
             if count > 0 {
-                slots.extend(idle.give((*pool, count), (&mut *port, segments), sequence));
+                slots.extend(idle.give(*pool, count, &mut *port, segments, sequence));
             }
         }
     }

@@ -147,7 +147,7 @@ impl<D: Device> Runner<'_, '_, D> {
                 PieceWrite::Value => Write::Value(NewValue::whole(&value)),
                 PieceWrite::Lines { seen, at } => {
                     let initial = self.epoch.core.entries.get(declared.id).initial_version();
-                    Write::Value(with_lines((seen, initial), at, &value))
+                    Write::Value(with_lines(seen, initial, at, &value))
                 }
                 PieceWrite::None => {
                     // The owner of a last version that becomes IGNORE waits for those before, which

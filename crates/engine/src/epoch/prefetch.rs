@@ -158,8 +158,9 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         local: &mut Local,
     ) -> Self {
         let declared = lists.iter().map(|lists| lists.declared.len()).sum();
-        let shared = (&epoch.shared.claimed, &*epoch.shared.progress);
-        let dispatch = Dispatch::new(shared, local.worker, (epoch.calls.len(), declared));
+        let (claimed, progress) = (&epoch.shared.claimed, &*epoch.shared.progress);
+        let calls = epoch.calls.len();
+        let dispatch = Dispatch::new(claimed, progress, local.worker, calls, declared);
         Self {
             epoch,
             lists,

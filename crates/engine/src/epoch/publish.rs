@@ -80,7 +80,9 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
 /// What publishing touches besides the device, of these parts of a worker.
 fn publisher<'w, D: Device>(
     epoch: &Epoch<'w, D>,
-    (pool, cache, work): (&'w mut TransientPool, &'w mut CachePool, &'w mut WorkCounts),
+    pool: &'w mut TransientPool,
+    cache: &'w mut CachePool,
+    work: &'w mut WorkCounts,
 ) -> Publisher<'w, 'w> {
     Publisher {
         segments: epoch.store.segments(),
@@ -95,7 +97,8 @@ fn publisher<'w, D: Device>(
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
 #[inline(always)]
 pub(super) fn with_lines(
-    (seen, initial): (ValueWord, ValueWord),
+    seen: ValueWord,
+    initial: ValueWord,
     at: usize,
     lines: &[u8],
 ) -> NewValue<'_> {
@@ -108,13 +111,40 @@ pub(super) fn with_lines(
     NewValue::with_lines(phase.bytes(seen), at, lines, changed)
 }
 
+/// A row of a table, with its key where all keys have 8 bytes.
+#[derive(Clone, Copy)]
+struct NamedRow {
+    id: EntryId,
+    table: TableId,
+    word: u64,
+}
+
+impl NamedRow {
+    /// The row of a declared key.
+    #[inline(always)]
+    fn of(declared: &Declared) -> Self {
+        Self { id: declared.id, table: declared.table, word: declared.word }
+    }
+}
+
+/// The version of a serial id, and its place in the version array, if that is known.
+#[derive(Clone, Copy)]
+struct VersionPlace {
+    sid: SerialId,
+    place: u32,
+}
+
+/// Where private writes have their values.
+#[derive(Clone, Copy)]
+struct PrivateValues<'p> {
+    scratch: &'p [u8],
+    parts: &'p [PrivatePart],
+}
+
 /// Where the version of a serial id goes, of a row of a table.
 #[inline(always)]
-fn version_of(
-    core: &Core,
-    (id, table, word): (EntryId, TableId, u64),
-    (sid, place): (SerialId, u32),
-) -> Publication<'_> {
+fn version_of(core: &Core, row: NamedRow, at: VersionPlace) -> Publication<'_> {
+    let (NamedRow { id, table, word }, VersionPlace { sid, place }) = (row, at);
     let (layout, entry) = (&core.tables[table.index()].layout, core.entries.get(id));
     Publication { id, word, entry, layout, sid, initial: entry.initial_version(), place }
 }
@@ -133,19 +163,20 @@ impl<D: Device> Runner<'_, '_, D> {
         }
         let sid = self.epoch.sid_at(call.position);
         let Local { writes, scratch, parts, pool, cache, work, fetching, .. } = local;
-        let private = (&**scratch, &**parts);
+        let private = PrivateValues { scratch, parts };
         let (keys, members) = writes.split_at_mut(call.declared.len());
-        let with = &mut publisher(self.epoch, (pool, cache, work));
+        let with = &mut publisher(self.epoch, pool, cache, work);
         for (number, (d, write)) in call.declared.iter().zip(keys).enumerate() {
             if d.id != NO_ENTRY && d.kind.is_of_body() {
                 fetching.step();
-                let (row, place) = ((d.id, d.table, d.word), call.access(number).place);
-                self.publish_write(row, (sid, place), mode, (write, private), with)?;
+                let at = VersionPlace { sid, place: call.access(number).place };
+                self.publish_write(NamedRow::of(d), at, mode, write, private, with)?;
             }
         }
         for (m, write) in call.members().iter().zip(members) {
-            let row = (m.id, m.table, m.word);
-            self.publish_write(row, (sid, NO_PLACE), mode, (write, private), with)?;
+            let row = NamedRow { id: m.id, table: m.table, word: m.word };
+            let at = VersionPlace { sid, place: NO_PLACE };
+            self.publish_write(row, at, mode, write, private, with)?;
         }
         self.reveal();
         if mode != Mode::Written && !call.pieces().is_empty() {
@@ -163,7 +194,7 @@ impl<D: Device> Runner<'_, '_, D> {
     ) -> Result<(), Stopped> {
         let sid = self.epoch.sid_at(call.position);
         let Local { pool, cache, work, .. } = local;
-        let with = &mut publisher(self.epoch, (pool, cache, work));
+        let with = &mut publisher(self.epoch, pool, cache, work);
         let overlay = self.overlay;
         for (number, (d, row)) in
             call.declared.iter().zip(overlay.written_by(call.position)).enumerate()
@@ -171,8 +202,8 @@ impl<D: Device> Runner<'_, '_, D> {
             debug_assert!((d.table, d.word) == (row.table, row.word), "as it was declared");
             let to = version_of(
                 self.epoch.core,
-                (d.id, d.table, d.word),
-                (sid, call.access(number).place),
+                NamedRow::of(d),
+                VersionPlace { sid, place: call.access(number).place },
             );
             let write = match row.now {
                 Now::Value(kept) => Write::Value(NewValue::whole(overlay.bytes(kept))),
@@ -189,12 +220,14 @@ impl<D: Device> Runner<'_, '_, D> {
     #[inline(always)]
     fn publish_write(
         &mut self,
-        row: (EntryId, TableId, u64),
-        at: (SerialId, u32),
+        row: NamedRow,
+        at: VersionPlace,
         mode: Mode,
-        (private, (scratch, parts)): (&mut PrivateWrite, (&[u8], &[PrivatePart])),
+        private: &mut PrivateWrite,
+        values: PrivateValues<'_>,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
+        let PrivateValues { scratch, parts } = values;
         let to = version_of(self.epoch.core, row, at);
         let write = match (mode, *private) {
             (_, PrivateWrite::Published)
@@ -206,7 +239,7 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
             (_, PrivateWrite::Lines(part)) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
-                Write::Value(with_lines((seen, to.initial), at as usize, &scratch[lines.range()]))
+                Write::Value(with_lines(seen, to.initial, at as usize, &scratch[lines.range()]))
             }
         };
         *private = PrivateWrite::Published;
@@ -222,8 +255,9 @@ impl<D: Device> Runner<'_, '_, D> {
         write: Write<'_>,
     ) -> Result<(), Stopped> {
         let Local { pool, cache, work, .. } = local;
-        let to = version_of(self.epoch.core, (of.id, of.table, of.word), (sid, NO_PLACE));
-        self.row_store.publish(&to, write, &mut publisher(self.epoch, (pool, cache, work)))
+        let to =
+            version_of(self.epoch.core, NamedRow::of(of), VersionPlace { sid, place: NO_PLACE });
+        self.row_store.publish(&to, write, &mut publisher(self.epoch, pool, cache, work))
     }
 
     /// Publishes the final writes that still hide.
@@ -236,12 +270,13 @@ impl<D: Device> Runner<'_, '_, D> {
         let core = self.epoch.core;
         let sequences = core.sequences.read().expect("no panic while locked");
         let Local { sequences: changed, pool, cache, work, .. } = local;
-        let with = &mut publisher(self.epoch, (pool, cache, work));
+        let with = &mut publisher(self.epoch, pool, cache, work);
         for change in changed.iter() {
             let id = sequences[&(change.table, change.key)].id.expect("inserted before");
             let sid = self.epoch.sid_at(change.position);
+            let row = NamedRow { id, table: change.table, word: change.key };
             // The row is not claimed.
-            let to = version_of(core, (id, change.table, change.key), (sid, NO_PLACE));
+            let to = version_of(core, row, VersionPlace { sid, place: NO_PLACE });
             let to = Publication { initial: to.entry.persistent_version(), ..to };
             let next = change.next.to_le_bytes();
             self.row_store.write_final(&to, &NewValue::whole(&next), with);

@@ -62,7 +62,7 @@ fn remove_one<D: Device>(
     let t = &epoch.core.tables[row.table.index()];
     let entry = epoch.core.entries.get(row.id);
     let mut room = [0; 8];
-    let key = epoch.core.key(t, (row.word, row.id), &mut room, &worker.local.reads);
+    let key = epoch.core.key(t, row.word, row.id, &mut room, &worker.local.reads);
     let word = t.word(key).expect("it was checked when the row was inserted");
     assert!(t.hash.remove(word.hash, row.id), "a row that is deleted was in the index");
     if t.ordered.is_some() {

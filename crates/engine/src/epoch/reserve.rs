@@ -54,7 +54,7 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
         }
         let needed = inserts.get(pool).copied().unwrap_or(0);
         let stock = Stock { needed, ..stock_of(sub_pools) };
-        demand.stock(pool, (worker.local.worker.index(), epoch.workers), stock);
+        demand.stock(pool, worker.local.worker, epoch.workers, stock);
     }
 }
 
@@ -110,7 +110,7 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     handover::plan(epoch, &mut demand, tables.clone());
     let of_all = |pool| stock_of_all(epoch, worker, &demand, pool);
     let used = |pool| of_all(pool).used();
-    let needed = demand.segments(tables.clone(), (epoch.workers as u64, segment_bytes), used);
+    let needed = demand.segments(tables.clone(), epoch.workers as u64, segment_bytes, used);
     if epoch.replay.is_some() {
         return Ok(segments.reserve(device, needed.all())?);
     }

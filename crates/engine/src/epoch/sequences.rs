@@ -81,14 +81,15 @@ pub(super) fn run_step(
 pub(super) fn rank_at_once<D: Device>(
     epoch: &Epoch<'_, D>,
     allocation: &mut [Allocation],
-    (changed, place_of): (&mut Vec<ChangedSequence>, &mut BySequence<usize>),
+    changed: &mut Vec<ChangedSequence>,
+    place_of: &mut BySequence<usize>,
 ) {
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     for allocation in allocation {
         let (table, key, position) = (allocation.table, allocation.key, allocation.position);
         let before = sequences.get(&(table, key)).map(|state| state.next);
         let Some(next) = allocation.number(before.unwrap_or(0)) else { continue };
-        allocate_up_to(&mut sequences, (table, key), next, epoch.number);
+        allocate_up_to(&mut sequences, table, key, next, epoch.number);
         let place = *place_of.entry((table, key)).or_insert(changed.len());
         match changed.get_mut(place) {
             Some(changed) => (changed.next, changed.position) = (next, position),
@@ -100,11 +101,12 @@ pub(super) fn rank_at_once<D: Device>(
 /// The next number of a sequence is another one, in an epoch.
 fn allocate_up_to(
     sequences: &mut BySequence<SequenceState>,
-    name: (TableId, u64),
+    table: TableId,
+    key: u64,
     next: u64,
     epoch: EpochNumber,
 ) {
-    let state = sequences.entry(name).or_default();
+    let state = sequences.entry((table, key)).or_default();
     if state.allocated_in != epoch {
         (state.allocated_in, state.start) = (epoch, state.next);
     }
@@ -161,7 +163,7 @@ fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let Some(position) = allocating_call else {
             continue;
         };
-        allocate_up_to(&mut sequences, (table, key), next, epoch.number);
+        allocate_up_to(&mut sequences, table, key, next, epoch.number);
         worker.local.sequences.push(ChangedSequence { table, key, before, next, position });
     }
 }

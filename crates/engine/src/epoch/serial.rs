@@ -52,7 +52,7 @@ fn run_calls<D: Device>(
     for position in 0..epoch.calls.serial() {
         let call = Call { epoch, position: Position::from_index(position) };
         let local = &mut worker.local;
-        let result = call.run(local, &mut lists, (&mut *overlay, &mut place_of));
+        let result = call.run(local, &mut lists, &mut *overlay, &mut place_of);
         if epoch.core.config.contention {
             overlay.count_writer(call.position);
         }
@@ -103,7 +103,8 @@ impl<D: Device> Call<'_, '_, D> {
         &self,
         local: &mut Local,
         lists: &mut Declarations,
-        (overlay, place_of): (&mut Overlay, &mut BySequence<usize>),
+        overlay: &mut Overlay,
+        place_of: &mut BySequence<usize>,
     ) -> Result<(), Leaving> {
         let epoch = self.epoch;
         if epoch.skips(self.position.index()) {
@@ -140,12 +141,12 @@ impl<D: Device> Call<'_, '_, D> {
         }
         let Local { reads, sequences, .. } = local;
         let (core, number) = (self.epoch.core, self.epoch.number);
-        let declaration = Declaration::serial(core, lists, (reads, overlay), number);
+        let declaration = Declaration::serial(core, lists, reads, overlay, number);
         let steps = Sequences { declaration, position: self.position };
         let early =
             sequences::run_step(steps, |sequences| procedure.sequences(arguments, sequences));
         early.map_or(Ok(()), Err)?;
-        sequences::rank_at_once(self.epoch, &mut lists.allocations, (sequences, place_of));
+        sequences::rank_at_once(self.epoch, &mut lists.allocations, sequences, place_of);
         Ok(())
     }
 
@@ -160,8 +161,7 @@ impl<D: Device> Call<'_, '_, D> {
         let (procedure, arguments) = self.procedure();
         let allocations = Span::up_to(0, lists.allocations.len());
         let (core, number) = (self.epoch.core, self.epoch.number);
-        let with = (&local.reads, &mut *overlay);
-        let declaration = Declaration::serial(core, lists, with, number);
+        let declaration = Declaration::serial(core, lists, &local.reads, &mut *overlay, number);
         let mut set = WriteSet { declaration, allocations };
         let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();

@@ -24,7 +24,7 @@ pub(crate) fn run<D: Device>(
     }
     if !one_by_one {
         let all = workers.len();
-        let result = run_together(context, workers, (threads, all));
+        let result = run_together(context, workers, threads, all);
         // Spread over the sub-pools of several workers an epoch may need more space than it did
         // before the crash; with all sub-pools in one hand it does not (O-43, O-44).
         let does_not_fit = matches!(&result, Err(error) if error.is_limit());
@@ -124,7 +124,7 @@ fn run_on_first<D: Device>(
     idle().extend(others.iter_mut().map(lend));
     let result = match running {
         [first] => run_worker(context, first).map_err(|leave| reason(context, leave)),
-        running => run_together(context, running, (threads, all)),
+        running => run_together(context, running, threads, all),
     };
     for (other, Idle { sub_pools, changed }) in others.iter_mut().zip(idle().drain(..)) {
         (other.row_store.sub_pools, other.row_store.changed) = (sub_pools, changed);
@@ -163,7 +163,8 @@ fn start_worker_threads<D: Device>(
 fn run_together<D: Device>(
     context: &Epoch<'_, D>,
     workers: &mut [Worker<D>],
-    (threads, all): (&mut Option<WorkerThreads>, usize),
+    threads: &mut Option<WorkerThreads>,
+    all: usize,
 ) -> Result<()> {
     let threads = match threads {
         Some(threads) => threads,

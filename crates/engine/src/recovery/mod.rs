@@ -54,7 +54,7 @@ use crate::state::core::{Core, RowKeys, SequenceState};
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
 use crate::version::{EntrySlab, ReadPhase, persistent_word};
-use crate::worker::Worker;
+use crate::worker::{Totals, Worker};
 use crate::worker_id::WorkerId;
 
 impl<D: Device> Engine<D> {
@@ -148,8 +148,8 @@ fn open<D: Device>(
     rebuild(&core, &store, found, &mut workers);
     workers.iter_mut().for_each(|w| report.rebuild.add(&w.row_store.port.take_counters()));
 
-    let rows = store.checkpoint().rows - dropped.rows;
-    let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, (hash, rows));
+    let totals = Totals { hash, rows: (store.checkpoint().rows - dropped.rows) as i64 };
+    let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, totals);
     engine.build_indexes()?;
     let rebuilt = clock();
     engine.set_deferred_calls(deferred_calls);

@@ -18,7 +18,7 @@ use storage::{EpochNumber, TableId};
 
 use crate::call::answers::Abort;
 use crate::call::panics::caught;
-use crate::reads::Visit;
+use crate::reads::{KeyRange, Visit};
 
 /// Appends the key that a row, of a key and a value, has in an index; returns whether it is in the
 /// index at all. A key must say where it ends, because the row's key follows it. Must be pure.
@@ -100,8 +100,12 @@ pub(crate) struct IndexUndo {
     of_call: usize,
 }
 
-/// Key and value of a row, if there is one.
-type Row<'r> = Option<&'r [u8]>;
+/// The value of a row before and after a write; none where there is no row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowWrite<'r> {
+    pub(crate) before: Option<&'r [u8]>,
+    pub(crate) after: Option<&'r [u8]>,
+}
 
 /// The key of an entry, and how much of it is that of the index.
 type EntryKey = (Box<[u8]>, u16);
@@ -150,11 +154,11 @@ impl SecondaryIndexes {
         &self,
         table: TableId,
         key: &[u8],
-        (before, after): (Row<'_>, Row<'_>),
+        write: RowWrite<'_>,
     ) -> Result<bool, String> {
         for &number in &self.of_table[table.index()] {
             let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
-            if index.entry_key(key, before)? != index.entry_key(key, after)? {
+            if index.entry_key(key, write.before)? != index.entry_key(key, write.after)? {
                 return Ok(true);
             }
         }
@@ -167,15 +171,17 @@ impl SecondaryIndexes {
     /// Why a key could not be made; nothing has changed then.
     pub(crate) fn change(
         &self,
-        (table, epoch): (TableId, EpochNumber),
+        table: TableId,
         key: &[u8],
-        (before, after): (Row<'_>, Row<'_>),
+        write: RowWrite<'_>,
+        epoch: EpochNumber,
         undo: &mut IndexUndo,
     ) -> Result<(), String> {
         let mut changes = Vec::new();
         for &number in &self.of_table[table.index()] {
             let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
-            let (old, new) = (index.entry_key(key, before)?, index.entry_key(key, after)?);
+            let old = index.entry_key(key, write.before)?;
+            let new = index.entry_key(key, write.after)?;
             if old != new {
                 changes.push((number, old, new));
             }
@@ -237,11 +243,11 @@ impl SecondaryIndexes {
     pub(crate) fn scan(
         &self,
         index: u16,
-        (low, high): (&[u8], &[u8]),
-        is_descending: bool,
+        keys: KeyRange<'_>,
         each: Visit<'_>,
     ) -> Result<(), String> {
         let index = self.get(index)?.read().expect("no panic while locked");
+        let KeyRange { low, high, is_descending } = keys;
         if low >= high {
             return Ok(());
         }
@@ -281,7 +287,11 @@ impl IndexUndo {
 impl SecondaryIndex {
     /// The key of a row's entry, and how much of it is that of the index; `None` if there is no
     /// row, or it is not in the index.
-    pub(crate) fn entry_key(&self, key: &[u8], value: Row<'_>) -> Result<Option<EntryKey>, String> {
+    pub(crate) fn entry_key(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<Option<EntryKey>, String> {
         let Some(value) = value else { return Ok(None) };
         let mut bytes = Vec::new();
         let make = || (self.definition.key)(key, value, &mut bytes);

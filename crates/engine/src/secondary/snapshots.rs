@@ -15,7 +15,8 @@ impl SecondaryIndexes {
     pub(crate) fn keep_removed(
         &self,
         undo: &mut IndexUndo,
-        (newest, epoch): (EpochNumber, EpochNumber),
+        newest: EpochNumber,
+        epoch: EpochNumber,
     ) {
         undo.of_call = 0;
         for change in undo.changes.drain(..) {

@@ -210,7 +210,8 @@ impl Core {
     pub(crate) fn key<'k>(
         &'k self,
         table: &Table,
-        (word, id): (u64, EntryId),
+        word: u64,
+        id: EntryId,
         room: &'k mut [u8; 8],
         reads: &Reads,
     ) -> &'k [u8] {

@@ -4,7 +4,8 @@ use storage::TableId;
 
 use super::{Stop, Transaction, changes_index};
 use crate::declaration::DeclaredKind;
-use crate::reads::Visit;
+use crate::reads::{KeyRange, Visit};
+use crate::secondary::RowWrite;
 
 impl Transaction<'_> {
     /// Visits the rows that a secondary index has with `low <= key < high`, own writes included:
@@ -21,7 +22,8 @@ impl Transaction<'_> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
-        let scanned = self.core.secondary.scan(index, (low, high), descending, each);
+        let keys = KeyRange { low, high, is_descending: descending };
+        let scanned = self.core.secondary.scan(index, keys, each);
         scanned.map_err(|what| self.mistake(what))
     }
 
@@ -52,7 +54,7 @@ impl Transaction<'_> {
         let result = write(self)?;
         let core = self.core;
         let after = self.try_get(table, key)?;
-        if !core.secondary.differ(table, key, (before.as_deref(), after))? {
+        if !core.secondary.differ(table, key, RowWrite { before: before.as_deref(), after })? {
             return Ok(result);
         }
         Err(match self.keeps_to_its_set() {

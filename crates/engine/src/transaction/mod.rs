@@ -24,7 +24,7 @@ use crate::declaration::{CallView, DeclaredKind, NO_ENTRY, Span};
 use crate::error::Words;
 use crate::index::EntryId;
 use crate::memory::{Local, PrefetchedRow, PrivateWrite};
-use crate::reads::Visit;
+use crate::reads::{KeyRange, Visit};
 use crate::state::core::Core;
 use crate::table::{KeyWord, Table};
 use crate::version::{ReadPhase, Stopped, Waiter};
@@ -337,12 +337,13 @@ impl<'a> Transaction<'a> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
+        let keys = KeyRange { low, high, is_descending: descending };
         if self.is_serial() {
-            let result = self.serial_scan(table, (low, high), descending, each);
+            let result = self.serial_scan(table, keys, each);
             return result.map_err(|stop| self.first_error.note(stop));
         }
         let mut rows = std::mem::take(&mut self.local.prefetched);
-        let result = self.scan_in_groups(table, (low, high), descending, each, &mut rows);
+        let result = self.scan_in_groups(table, keys, each, &mut rows);
         self.local.prefetched = rows;
         result.map_err(|stop| self.first_error.note(stop))
     }
@@ -352,15 +353,14 @@ impl<'a> Transaction<'a> {
     fn scan_in_groups(
         &mut self,
         table: TableId,
-        (low, high): (&[u8], &[u8]),
-        descending: bool,
+        keys: KeyRange<'_>,
         each: Visit<'_>,
         rows: &mut Vec<PrefetchedRow>,
     ) -> Result<(), Stop> {
         let core = self.core;
         let t = core.row_table(table)?;
-        let mut range = core.range(t, low, high, &self.local.reads)?;
-        let mut next = || if descending { range.next_back() } else { range.next() };
+        let mut range = core.range(t, keys.low, keys.high, &self.local.reads)?;
+        let mut next = || if keys.is_descending { range.next_back() } else { range.next() };
         let mut group = SCAN_AHEAD_FIRST;
         loop {
             rows.clear();
@@ -374,7 +374,7 @@ impl<'a> Transaction<'a> {
             for row in &*rows {
                 let mut room = [0; 8];
                 // The value may be the call's own, so what the key reads is noted before it.
-                let key = core.key(t, (row.word, row.id), &mut room, &self.local.reads);
+                let key = core.key(t, row.word, row.id, &mut room, &self.local.reads);
                 if let Some(value) = self.scanned(table, row)?
                     && each(key, value).is_break()
                 {

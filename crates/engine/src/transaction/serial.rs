@@ -10,7 +10,8 @@ use crate::declaration::overlay::{Found, Kept, Now, Overlay};
 use crate::declaration::{Declared, DeclaredKind};
 use crate::index::EntryId;
 use crate::memory::Local;
-use crate::reads::Visit;
+use crate::reads::{KeyRange, Visit};
+use crate::secondary::RowWrite;
 use crate::table::{KeyWord, Table};
 
 /// What a call of the serial part does to a row.
@@ -64,17 +65,16 @@ impl<'a> Transaction<'a> {
     pub(super) fn serial_scan(
         &mut self,
         table: TableId,
-        bounds: (&[u8], &[u8]),
-        is_descending: bool,
+        keys: KeyRange<'_>,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
         let Self { core, local, phase, serial, sid, .. } = self;
         let (core, phase, sid) = (*core, *phase, *sid);
         let Local { reads, .. } = &**local;
         let mut before =
-            |id: EntryId| value_before(core, phase, (id, EpochNumber(sid.epoch())), reads);
+            |id: EntryId| value_before(core, phase, id, EpochNumber(sid.epoch()), reads);
         let overlay = serial.as_deref_mut().expect("the serial part");
-        overlay.scan(core, table, bounds, is_descending, (reads, &mut before), each)?;
+        overlay.scan(core, table, keys, reads, &mut before, each)?;
         Ok(())
     }
 
@@ -182,11 +182,11 @@ impl<'a> Transaction<'a> {
             Now::Value(kept) => Some(overlay.bytes(kept).to_vec()),
             Now::Deleted | Now::Unchanged => None,
         };
-        let rows = (before.as_deref(), after.as_deref());
-        if !self.call.pieces().is_empty() && core.secondary.differ(table, key, rows)? {
+        let write = RowWrite { before: before.as_deref(), after: after.as_deref() };
+        if !self.call.pieces().is_empty() && core.secondary.differ(table, key, write)? {
             return Err(super::changes_index(&core.tables[table.index()], key));
         }
-        core.secondary.change((table, EpochNumber(epoch)), key, rows, &mut overlay.index_undo)?;
+        core.secondary.change(table, key, write, EpochNumber(epoch), &mut overlay.index_undo)?;
         Ok(())
     }
 

@@ -145,7 +145,7 @@ mod tests {
             for (index, &position) in positions.iter().enumerate() {
                 let sid = SerialId::new(EPOCH, position.into());
                 let by = AppendedBy::new(WorkerId(1), EpochNumber(EPOCH));
-                match entry.claim((sid, by), &mut pools[1], &mut KeepPersistent) {
+                match entry.claim(sid, by, &mut pools[1], &mut KeepPersistent) {
                     Ok(()) => assert_eq!(index, 0),
                     Err(claimed) => {
                         assert_eq!(claimed, Claimed { by_other: false });
@@ -213,7 +213,7 @@ mod tests {
             entry.set_chain(Chain::from_word(value));
             let sid = SerialId::new(EPOCH + 1, 6);
             let by = AppendedBy::new(WorkerId(0), EpochNumber(EPOCH + 1));
-            entry.claim((sid, by), &mut pools[0], &mut KeepPersistent).unwrap();
+            entry.claim(sid, by, &mut pools[0], &mut KeepPersistent).unwrap();
             assert_eq!(entry.chain(), Chain::default());
             assert!(
                 matches!(entry.versions(EpochNumber(EPOCH + 1)), Versions::Single(first, _) if first == sid)

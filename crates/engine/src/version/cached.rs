@@ -83,7 +83,8 @@ impl CachePool {
     pub(crate) fn new(
         worker: WorkerId,
         budget: u64,
-        (epochs, policy): (u64, CachePolicy),
+        epochs: u64,
+        policy: CachePolicy,
     ) -> Result<Self, DeviceError> {
         Ok(Self {
             memory: Mapping::reserve((budget + (1 << 20)).next_multiple_of(2 << 20))?,

@@ -249,7 +249,8 @@ impl RowEntry {
     #[inline(always)]
     pub(crate) fn claim(
         &self,
-        (sid, by): (SerialId, AppendedBy),
+        sid: SerialId,
+        by: AppendedBy,
         pool: &mut TransientPool,
         claim: &mut impl Claim,
     ) -> Result<(), Claimed> {

@@ -167,7 +167,7 @@ impl<D: Device> RowStore<D> {
     /// If it has not so many, which is a bug: they were counted in this epoch.
     pub(crate) fn give(&mut self, pool: usize, count: u64, segments: &Segments) -> Vec<u64> {
         self.changed[pool] = CHECKPOINTS;
-        let slots = pop_all(&mut self.sub_pools[pool], (count, &mut self.port), segments);
+        let slots = pop_all(&mut self.sub_pools[pool], count, &mut self.port, segments);
         assert_eq!(slots.len() as u64, count, "free slots are counted before they are given");
         slots
     }
@@ -315,13 +315,15 @@ impl Idle {
     /// If there are not so many, which is a bug: they were counted in this epoch.
     pub(crate) fn give<D: Device>(
         &mut self,
-        (pool, count): (usize, u64),
-        (port, segments): (&mut Port<D>, &Segments),
+        pool: usize,
+        count: u64,
+        port: &mut Port<D>,
+        segments: &Segments,
         sequence: Option<u64>,
     ) -> Vec<u64> {
         self.changed[pool] = CHECKPOINTS;
         let sub_pools = &mut self.sub_pools[pool];
-        let mut slots = pop_all(sub_pools, (count, &mut *port), segments);
+        let mut slots = pop_all(sub_pools, count, &mut *port, segments);
         for sub_pool in &mut *sub_pools {
             while (slots.len() as u64) < count && sub_pool.has_room() {
                 slots.push(sub_pool.bump(port, segments).expect("the segment is there"));
@@ -338,7 +340,8 @@ impl Idle {
 /// Takes so many slots out of the free lists of sub-pools, or all that there are.
 fn pop_all<D: Device>(
     sub_pools: &mut [SubPool],
-    (count, port): (u64, &mut Port<D>),
+    count: u64,
+    port: &mut Port<D>,
     segments: &Segments,
 ) -> Vec<u64> {
     let mut slots = Vec::with_capacity(count as usize);

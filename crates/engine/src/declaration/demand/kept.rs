@@ -54,7 +54,8 @@ impl Decided {
     /// A row of a table is written, with a value of so many bytes if that may not be inline.
     pub(crate) fn write(
         &mut self,
-        (table, written): (usize, Written),
+        table: usize,
+        written: Written,
         external: Option<u64>,
         change: Change,
     ) {
@@ -119,7 +120,7 @@ impl Taker {
         }
         let (mut kept, mut is_unused, mut may_begin) = (0, false, false);
         for (table, &(rows, row_bytes)) in self.rows.iter().enumerate().filter(|_| takes_segments) {
-            kept += self.lists(&of_all(table), (rows, self.segment_bytes / row_bytes));
+            kept += self.lists(&of_all(table), rows, self.segment_bytes / row_bytes);
         }
         for (class, per_segment) in classes_of(self.segment_bytes) {
             let count = self.values.most(class);
@@ -128,7 +129,7 @@ impl Taker {
             }
             let stock = of_all(class_pool(class).into());
             if takes_segments {
-                kept += self.lists(&stock, (count, per_segment));
+                kept += self.lists(&stock, count, per_segment);
             }
             if stock.all == 0 && count == 0 {
                 is_unused = true;
@@ -148,7 +149,7 @@ impl Taker {
     }
 
     /// Segments that the list of a pool may need one day, when it has taken `count` slots.
-    fn lists(&self, stock: &Stock, (count, per_segment): (u64, u64)) -> u64 {
+    fn lists(&self, stock: &Stock, count: u64, per_segment: u64) -> u64 {
         let allocated = count.saturating_sub(stock.slots()).div_ceil(per_segment) * per_segment;
         match stock.all + allocated {
             0 => 0,

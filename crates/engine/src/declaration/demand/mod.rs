@@ -19,6 +19,7 @@ use storage::{class_bytes, class_of, class_pool};
 
 use self::handover::Shares;
 pub(crate) use self::kept::{Change, Decided, Taker, Written};
+use crate::worker_id::WorkerId;
 
 /// What the workers may need, and what they have at hand.
 #[derive(Debug, Default)]
@@ -151,9 +152,9 @@ impl SpaceDemand {
     }
 
     /// Says what one of several workers has of a pool.
-    pub(crate) fn stock(&mut self, pool: usize, (worker, workers): (usize, usize), stock: Stock) {
+    pub(crate) fn stock(&mut self, pool: usize, worker: WorkerId, workers: usize, stock: Stock) {
         self.stocks[pool].resize(workers, Stock::default());
-        self.stocks[pool][worker] = stock;
+        self.stocks[pool][worker.index()] = stock;
     }
 
     /// Counts slots as where they are handed over to.
@@ -191,7 +192,8 @@ impl SpaceDemand {
     pub(crate) fn segments(
         &self,
         tables: impl Iterator<Item = TableSpace> + Clone,
-        (workers, segment_bytes): (u64, u64),
+        workers: u64,
+        segment_bytes: u64,
         used: impl Fn(usize) -> u64,
     ) -> Needed {
         let mut needed = Needed::default();
@@ -202,10 +204,10 @@ impl SpaceDemand {
             needed.slots += self.row_segments(index, segment_bytes / table.row_bytes);
         }
         let values = self.values(tables);
-        let for_values = self.value_segments(&values, (workers, segment_bytes));
+        let for_values = self.value_segments(&values, workers, segment_bytes);
         needed.slots += for_values;
         needed.guessed = if values.are_unknown() { for_values } else { 0 };
-        needed.lists += self.value_list_segments(&values, (workers, segment_bytes), used);
+        needed.lists += self.value_list_segments(&values, workers, segment_bytes, used);
         needed
     }
 
@@ -234,7 +236,7 @@ impl SpaceDemand {
     /// spread over the classes, so it is largest where all that have one limit are of one class,
     /// but for the segments that each class begins. Slots at hand are theirs only as far as all
     /// others leave them.
-    fn value_segments(&self, values: &Values, (workers, segment_bytes): (u64, u64)) -> u64 {
+    fn value_segments(&self, values: &Values, workers: u64, segment_bytes: u64) -> u64 {
         let unknown: u64 = values.unknown.iter().sum();
         let mut segments = 0;
         let mut most_of = [0; CLASSES];
@@ -258,7 +260,8 @@ impl SpaceDemand {
     fn value_list_segments(
         &self,
         values: &Values,
-        (workers, segment_bytes): (u64, u64),
+        workers: u64,
+        segment_bytes: u64,
         used: impl Fn(usize) -> u64,
     ) -> u64 {
         let frees = values.frees;

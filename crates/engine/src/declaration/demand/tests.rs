@@ -29,7 +29,7 @@ fn bound(
     let classes = if demand.collected > 0 { CLASSES } else { longest.map_or(0, class_of) + 1 };
     let last = usize::from(class_pool(classes - 1));
     let used = |pool| if pool <= last { u64::MAX } else { 0 };
-    demand.segments(tables, (workers, segment_bytes), used).all()
+    demand.segments(tables, workers, segment_bytes, used).all()
 }
 
 /// Has a worker, which is the poorest one, so many slots and room for so many entries.
@@ -139,8 +139,7 @@ fn o_43_no_way_to_spread_the_work_needs_more() {
         let mut writes = Vec::new();
         for _ in 0..known {
             let class = classes[below(classes.len() as u64) as usize];
-            let written = (1, Written::Deleted);
-            demand.decided.write(written, Some(class_bytes(class)), Change::Grows);
+            demand.decided.write(1, Written::Deleted, Some(class_bytes(class)), Change::Grows);
             writes.push((class, 1));
         }
         for table in 0..2 {
@@ -160,7 +159,7 @@ fn o_43_no_way_to_spread_the_work_needs_more() {
             external_bytes_max: Some(class_bytes(class)),
         };
         let tables = inline([0]).chain(limits.map(external));
-        let bound = demand.segments(tables, (workers, segment), |pool| used[pool]).all();
+        let bound = demand.segments(tables, workers, segment, |pool| used[pool]).all();
 
         // Each write goes to some worker, and frees two values, as long as there are some.
         let mut slots = vec![vec![0_u64; CLASSES]; workers as usize];
@@ -217,10 +216,10 @@ fn o_43_known_values_cost_what_they_take() {
     let longest = TableSpace { rows: 0, row_bytes: SEGMENT, external_bytes_max: Some(segment) };
     let mut notes = demand([1000]);
     let segments =
-        |demand: &SpaceDemand| demand.segments(std::iter::once(longest), (1, segment), |_| 0).all();
+        |demand: &SpaceDemand| demand.segments(std::iter::once(longest), 1, segment, |_| 0).all();
     // A segment each, and one for the table's free list.
     assert_eq!(segments(&notes), 1000 + CLASSES as u64 + 1);
-    (0..1000).for_each(|_| notes.decided.write((0, Written::New), Some(900), Change::Grows));
+    (0..1000).for_each(|_| notes.decided.write(0, Written::New, Some(900), Change::Grows));
     assert_eq!(segments(&notes), 1000_u64.div_ceil(segment / 1024) + 1);
     at_hand(&mut notes, class_pool(class_of(900)).into(), 1000, 0);
     assert_eq!(segments(&notes), 1);

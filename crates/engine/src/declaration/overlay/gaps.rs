@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use crate::reads::KeyRange;
+
 /// Spans of keys, from the first to before the last, that have no live row of the index; they do
 /// not touch.
 #[derive(Debug, Default)]
@@ -59,12 +61,8 @@ impl Gaps {
     }
 
     /// A scan begins.
-    pub(super) fn walk(
-        &mut self,
-        (low, high): (&[u8], &[u8]),
-        is_descending: bool,
-        is_word: bool,
-    ) -> Walk<'_> {
+    pub(super) fn walk(&mut self, keys: KeyRange<'_>, is_word: bool) -> Walk<'_> {
+        let KeyRange { low, high, is_descending } = keys;
         let bounds = Some((low.to_vec(), high.to_vec()));
         let (low, high) = (low.to_vec(), high.to_vec());
         Walk { gaps: self, low, high, bounds, is_descending, is_word, dead: None }

@@ -15,7 +15,7 @@ use storage::{Position, TableId};
 use self::gaps::Gaps;
 use crate::declaration::NO_ENTRY;
 use crate::index::EntryId;
-use crate::reads::{Reads, Visit};
+use crate::reads::{KeyRange, Reads, Visit};
 use crate::secondary::IndexUndo;
 use crate::state::core::{BySequence, Core};
 use crate::table::{KeyWord, Table};
@@ -332,11 +332,12 @@ impl Overlay {
         &mut self,
         core: &'p Core,
         table: TableId,
-        (low, high): (&[u8], &[u8]),
-        is_descending: bool,
-        (reads, before): (&Reads, &mut dyn FnMut(EntryId) -> Option<&'p [u8]>),
+        keys: KeyRange<'_>,
+        reads: &Reads,
+        before: &mut dyn FnMut(EntryId) -> Option<&'p [u8]>,
         each: Visit<'_>,
     ) -> Result<(), String> {
+        let KeyRange { low, high, is_descending } = keys;
         let t = core.row_table(table)?;
         core.range(t, low, high, reads)?;
         if low >= high {
@@ -353,7 +354,7 @@ impl Overlay {
             Now::Unchanged | Now::Deleted => unreachable!("new keys are of live rows"),
         };
         let comes_first = |new: &[u8], key: &[u8]| (new < key) != is_descending;
-        let mut walk = gaps.walk((low, high), is_descending, t.exact);
+        let mut walk = gaps.walk(keys, t.exact);
         // Where rows are skipped, the search begins anew behind them.
         while let Some((from, to)) = walk.next_bounds() {
             let mut range = core.range(t, &from, &to, reads)?;
@@ -364,7 +365,7 @@ impl Overlay {
                     break;
                 };
                 let mut room = [0; 8];
-                let key = core.key(t, (word, id), &mut room, reads);
+                let key = core.key(t, word, id, &mut room, reads);
                 let own = by_entry.get(&(table, id.0.into())).map(|&at| rows[at as usize]);
                 let value = match own.map(|row| row.now) {
                     Some(Now::Deleted) => {

@@ -8,7 +8,7 @@
 mod secondary;
 
 use std::iter::Peekable;
-use std::ops::Bound;
+use std::ops::Range;
 
 use pmem::Device;
 use storage::{EpochNumber, IndexKind, SerialId, TableId};
@@ -113,7 +113,7 @@ impl<D: Device> Engine<D> {
         if !self.core.secondary.is_empty() {
             let epoch = self.epoch();
             let mut overlay = self.shared.overlay.write().expect("no panic while locked");
-            self.core.secondary.keep_removed(&mut overlay.index_undo, (newest, epoch));
+            self.core.secondary.keep_removed(&mut overlay.index_undo, newest, epoch);
         }
         if newest == EpochNumber(0) {
             return;
@@ -180,15 +180,15 @@ impl<D: Device> Engine<D> {
             return Ok(None);
         }
         let layers = self.layers_from(epoch);
-        let bounds = (before_image_key(table, None, low), before_image_key(table, None, high));
-        let mut before_images = Merged::new(&layers, bounds, is_descending);
+        let keys = before_image_key(table, None, low)..before_image_key(table, None, high);
+        let mut before_images = Merged::new(&layers, keys, is_descending);
         let comes_first = |image: &[u8], key: &[u8]| image != key && (image < key) != is_descending;
         let mut visited = 0;
         let mut entries: Box<dyn Iterator<Item = _>> =
             if is_descending { Box::new(range.rev()) } else { Box::new(range) };
         for (word, id) in entries.by_ref() {
             let mut room = [0; 8];
-            let key = self.core.key(t, (word, id), &mut room, &reading.reads);
+            let key = self.core.key(t, word, id, &mut room, &reading.reads);
             while let Some((before_image_key, image)) =
                 before_images.next_if(|image| comes_first(image, key))
             {
@@ -244,12 +244,12 @@ impl<D: Device> Engine<D> {
             Some(next) => before_image_key(table, Some(next), &[]),
             None => before_image_key(TableId(table.0 + 1), None, &[]),
         };
-        let mut before_images = Merged::new(&layers, (first, end), false);
+        let mut before_images = Merged::new(&layers, first..end, false);
         let has_before_images = before_images.peek().is_some();
         let mut reading = self.reading();
         t.hash.for_each_in(part, |word, id| {
             let mut room = [0; 8];
-            let key = self.core.key(t, (word, id), &mut room, &reading.reads);
+            let key = self.core.key(t, word, id, &mut room, &reading.reads);
             let has_image = || {
                 let key = before_image_key(table, Some(part), key);
                 layers.iter().any(|layer| layer.before_images.contains_key(&key))
@@ -322,12 +322,11 @@ type Head<'l> = Box<dyn Iterator<Item = (&'l [u8], &'l BeforeImage)> + 'l>;
 const TABLE_BYTES: usize = 2;
 
 impl<'l> Merged<'l> {
-    fn new(layers: &[&'l Layer], (low, high): (Box<[u8]>, Box<[u8]>), is_descending: bool) -> Self {
-        let bounds = || (Bound::Included(low.clone()), Bound::Excluded(high.clone()));
+    fn new(layers: &[&'l Layer], keys: Range<Box<[u8]>>, is_descending: bool) -> Self {
         let head = |layer: &&'l Layer| -> Head<'l> {
             let range = layer
                 .before_images
-                .range(bounds())
+                .range(keys.clone())
                 .map(|(key, image)| (&key[TABLE_BYTES..], image));
             if is_descending { Box::new(range.rev()) } else { Box::new(range) }
         };

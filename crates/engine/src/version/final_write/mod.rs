@@ -94,7 +94,7 @@ impl<D: Device> RowStore<D> {
         };
         let cached = match self.are_plain {
             true => None,
-            false => self.prepare((to, before), target, value, with),
+            false => self.prepare(to, before, target, value, with),
         };
         let at = match (to.layout.shape(), old) {
             (Shape::Line, None) => self.first_line(to, value),
@@ -113,7 +113,7 @@ impl<D: Device> RowStore<D> {
             {
                 self.replace_word(to, target, old, new)
             }
-            (_, Some(old)) => self.replace_any(to, target, (old, value), with),
+            (_, Some(old)) => self.replace_any(to, target, old, value, with),
             (_, None) => self.first_any(to, value, with),
         };
         let address = self.port.device().image().base() as usize + at as usize;
@@ -149,7 +149,8 @@ impl<D: Device> RowStore<D> {
     #[inline(never)]
     fn prepare(
         &mut self,
-        (to, before): (&Publication<'_>, ValueWord),
+        to: &Publication<'_>,
+        before: ValueWord,
         target: Target,
         value: &NewValue<'_>,
         with: &mut Publisher<'_, '_>,
@@ -286,7 +287,8 @@ impl<D: Device> RowStore<D> {
         &mut self,
         to: &Publication<'_>,
         target: Target,
-        (old, value): (&[u8], &NewValue<'_>),
+        old: &[u8],
+        value: &NewValue<'_>,
         with: &mut Publisher<'_, '_>,
     ) -> u64 {
         let (layout, mut room) = (to.layout, std::mem::take(&mut self.whole));
