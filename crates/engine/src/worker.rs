@@ -315,7 +315,7 @@ impl<D: Device> Epoch<'_, D> {
     /// Readers see the end of an epoch from now on. All workers have done what leads there.
     pub(crate) fn open_gate(&self, worker: &Worker<D>, epoch: EpochNumber) {
         if self.leads(worker) {
-            self.core.gate.open(epoch);
+            self.core.gate.open(epoch.0);
         }
     }
 

@@ -101,7 +101,7 @@ impl Reader {
         enter: impl FnOnce() -> std::result::Result<Inside<'g>, NoEntry>,
     ) -> Result<ReadOutcome> {
         let core = &*self.core;
-        let table = core.table(table.0).map_err(EngineError::Limit)?;
+        let table = core.table(table).map_err(EngineError::Limit)?;
         if table.kind == IndexKind::Sequence {
             return Err(EngineError::Limit(format!("table {:?} holds sequences", table.name)));
         }

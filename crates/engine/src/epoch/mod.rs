@@ -71,7 +71,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.begin(worker, Phase::Append);
     append::run(epoch, worker)?;
     epoch.barrier()?;
-    epoch.open_gate(worker, epoch.number - 1);
+    epoch.open_gate(worker, epoch.number.previous());
     split::run(epoch, worker)?;
     epoch.lap(worker, Phase::Append);
 
