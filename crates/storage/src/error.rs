@@ -56,6 +56,7 @@ impl StorageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::EpochNumber;
     use crate::input_log::LogError;
 
     fn full() -> DeviceError {
@@ -69,7 +70,7 @@ mod tests {
     /// Callers tell the kinds apart, through whatever layer an error came.
     #[test]
     fn each_error_is_of_one_kind() {
-        let lost = LogError::Lost { last: 3, what: "epoch 4".into() };
+        let lost = LogError::Lost { last: EpochNumber(3), what: "epoch 4".into() };
         for (error, is_corrupt, is_limit) in [
             (StorageError::Corrupt("a".into()), true, false),
             (StorageError::Limit("a".into()), false, true),

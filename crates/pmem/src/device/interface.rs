@@ -3,6 +3,7 @@
 use crate::device::Counters;
 use crate::device::combining::Buffered;
 use crate::device::owed_time::OwedTime;
+use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::Mapping;
 use crate::side_files::{LoadMark, ReplayMarks};
@@ -266,14 +267,14 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// The error of an earlier snapshot, sticky.
-    fn snapshot_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+    fn snapshot_commit(&self, epoch: EpochNumber) -> Result<(), DeviceError> {
         let _ = epoch;
         Ok(())
     }
 
     /// Number of the newest snapshot that would survive a crash now; `None` if this device does not
     /// snapshot or nothing was saved yet.
-    fn snapshot_epoch(&self) -> Option<u64> {
+    fn snapshot_epoch(&self) -> Option<EpochNumber> {
         None
     }
 

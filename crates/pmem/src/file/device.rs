@@ -13,6 +13,7 @@ use super::open::{Opened, State, open};
 use super::options::FileOptions;
 use super::writer::Background;
 use crate::device::{Description, Device, MARK_BYTES, PortState};
+use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Limited, Mapping, PAGE_BYTES, Space, page_ceil};
 use crate::side_files::{LoadMark, ReplayMarks};
@@ -37,7 +38,7 @@ pub struct File {
     /// What was opened, until it is accepted. Only one caller at a time extends files.
     opened: Mutex<Option<State>>,
     /// The snapshot that was opened.
-    opened_epoch: Option<u64>,
+    opened_epoch: Option<EpochNumber>,
     instance: u64,
     marks: Mutex<Marks>,
     read_only: bool,
@@ -319,7 +320,7 @@ impl Device for File {
         Ok(())
     }
 
-    fn snapshot_commit(&self, epoch: u64) -> Result<(), DeviceError> {
+    fn snapshot_commit(&self, epoch: EpochNumber) -> Result<(), DeviceError> {
         self.health.check()?;
         if self.detached {
             return Ok(());
@@ -330,7 +331,7 @@ impl Device for File {
         self.background().submit(ImageSnapshot { epoch, image_bytes, log_bytes, parts })
     }
 
-    fn snapshot_epoch(&self) -> Option<u64> {
+    fn snapshot_epoch(&self) -> Option<EpochNumber> {
         self.background.get().map_or(self.opened_epoch, Background::snapshot_epoch)
     }
 

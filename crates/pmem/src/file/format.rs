@@ -25,6 +25,7 @@
 //!
 //! Format version 1 had headers of 64 bytes, without digest and length of the log. It is refused.
 
+use crate::epoch_number::EpochNumber;
 use crate::memory::PAGE_BYTES;
 
 pub(super) const META_MAGIC: [u8; 8] = *b"NVCRMETA";
@@ -48,7 +49,7 @@ const _: () = assert!((PAGE_BYTES as usize).is_multiple_of(ENTRY_BYTES));
 pub(super) struct Header {
     pub(super) instance: u64,
     pub(super) sequence: u64,
-    pub(super) epoch: Option<u64>,
+    pub(super) epoch: Option<EpochNumber>,
     pub(super) image_bytes: u64,
     pub(super) pages_count: u64,
     pub(super) index_crc: u32,
@@ -86,7 +87,7 @@ impl Header {
         put(12, &u32::from(self.epoch.is_some()).to_le_bytes());
         put(16, &self.instance.to_le_bytes());
         put(24, &self.sequence.to_le_bytes());
-        put(32, &self.epoch.unwrap_or(0).to_le_bytes());
+        put(32, &self.epoch.unwrap_or_default().0.to_le_bytes());
         put(40, &self.image_bytes.to_le_bytes());
         put(48, &self.pages_count.to_le_bytes());
         put(56, &self.index_crc.to_le_bytes());
@@ -118,7 +119,7 @@ impl Header {
         Found::Header(Self {
             instance: u64_at(bytes, 16),
             sequence: u64_at(bytes, 24),
-            epoch: (u32_at(bytes, 12) != 0).then(|| u64_at(bytes, 32)),
+            epoch: (u32_at(bytes, 12) != 0).then(|| EpochNumber(u64_at(bytes, 32))),
             image_bytes: u64_at(bytes, 40),
             pages_count: u64_at(bytes, 48),
             index_crc: u32_at(bytes, 56),
@@ -178,7 +179,7 @@ mod tests {
         Header {
             instance: 7,
             sequence: 9,
-            epoch: Some(0),
+            epoch: Some(EpochNumber(0)),
             image_bytes: 8192,
             pages_count: 2,
             index_crc: 5,
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn a_header_survives_the_way_there_and_back() {
         for epoch in [None, Some(0), Some(u64::MAX)] {
-            let header = Header { epoch, ..header() };
+            let header = Header { epoch: epoch.map(EpochNumber), ..header() };
             let bytes = header.encode(META_MAGIC);
             assert_eq!(Header::decode(&bytes, META_MAGIC), Found::Header(header));
         }

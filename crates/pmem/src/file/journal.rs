@@ -9,13 +9,14 @@ use super::format::{
     ENTRY_BYTES, HEADER_BYTES, Header, INDEX_OFFSET, JOURNAL_MAGIC, META_MAGIC, entries,
     journal_bytes, pages_offset, push_entry, slot_offset,
 };
+use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES};
 
 /// What a snapshot consists of, handed to the background writer.
 #[derive(Debug)]
 pub(super) struct ImageSnapshot {
-    pub(super) epoch: u64,
+    pub(super) epoch: EpochNumber,
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
     pub(super) parts: Vec<CopiedPages>,

@@ -198,7 +198,7 @@ impl Loaded<'_> {
         if !std::ptr::eq(file, &self.files.log) {
             return what;
         }
-        let epoch = snapshot.epoch.unwrap_or(0);
+        let epoch = snapshot.epoch.unwrap_or_default();
         format!(
             "{what} Restore it, or accept the loss of everything after epoch {epoch} with \
              `nvcaracal recover --accept-loss-after {epoch} PATH`"

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use super::dirty::CopiedPages;
 use super::journal::{ImageSnapshot, SnapshotWriter};
+use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::system::Process;
 
@@ -14,7 +15,7 @@ struct State {
     waiting: Option<ImageSnapshot>,
     busy: bool,
     stop: bool,
-    snapshot_epoch: Option<u64>,
+    snapshot_epoch: Option<EpochNumber>,
     spare: Vec<CopiedPages>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Background {
 impl Background {
     pub(super) fn start(
         mut writer: SnapshotWriter,
-        snapshot_epoch: Option<u64>,
+        snapshot_epoch: Option<EpochNumber>,
         health: Arc<Health>,
     ) -> std::io::Result<Self> {
         let state = Mutex::new(State { snapshot_epoch, ..State::default() });
@@ -62,7 +63,7 @@ impl Background {
         self.idle().map(drop)
     }
 
-    pub(super) fn snapshot_epoch(&self) -> Option<u64> {
+    pub(super) fn snapshot_epoch(&self) -> Option<EpochNumber> {
         lock(&self.shared.state).snapshot_epoch
     }
 

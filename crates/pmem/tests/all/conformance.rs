@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use pmem::{
-    Counters, Crash, Dax, Delayed, Device, Dram, Emulated, File, FileOptions, PAGE_BYTES, Port,
-    Profile,
+    Counters, Crash, Dax, Delayed, Device, Dram, Emulated, EpochNumber, File, FileOptions,
+    PAGE_BYTES, Port, Profile,
 };
 
 const LIMIT_BYTES: u64 = 1 << 20;
@@ -178,11 +178,11 @@ fn snapshots_are_consistent<D: Device>(device: D) {
         for part in 0..3 {
             device.snapshot_part(part, 3).unwrap();
         }
-        device.snapshot_commit(epoch).unwrap();
+        device.snapshot_commit(EpochNumber(epoch)).unwrap();
     }
     device.settle().unwrap();
     let expected = device.takes_snapshots().then_some(7);
-    assert_eq!(device.snapshot_epoch(), expected);
+    assert_eq!(device.snapshot_epoch(), expected.map(EpochNumber));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pmem::{
-    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File,
+    FileOptions, Outcome,
 };
 
 use crate::open::filled;
@@ -162,7 +163,7 @@ fn o_52_two_paths_to_one_directory_exclude_each_other() {
         assert!(open(path).unwrap_err().is_locked());
     }
     drop(device);
-    assert_eq!(open(&link).unwrap().snapshot_epoch(), EPOCHS.last().copied());
+    assert_eq!(open(&link).unwrap().snapshot_epoch(), EPOCHS.last().copied().map(EpochNumber));
     assert!(!dir.path().join("lock").exists(), "no file is there only to be locked");
 }
 
@@ -194,7 +195,10 @@ fn a_directory_that_is_removed_or_replaced_stops_its_device() {
     let changes: [fn(&Path); 3] = [replaced, removed, image_replaced];
     for (number, change) in changes.into_iter().enumerate() {
         let snapshot = |device: &File| {
-            device.snapshot_part(0, 1).and_then(|()| device.snapshot_commit(1)).unwrap_err()
+            device
+                .snapshot_part(0, 1)
+                .and_then(|()| device.snapshot_commit(EpochNumber(1)))
+                .unwrap_err()
         };
         let grow_log =
             |device: &File| device.grow_log(device.log_bytes() + (64 << 10)).unwrap_err();
@@ -230,7 +234,7 @@ fn a_link_that_leads_elsewhere_later_stops_nobody() {
     device.accept().unwrap();
     fs::remove_file(&link).unwrap();
     symlink(other.path(), &link).unwrap();
-    device.snapshot_part(0, 1).and_then(|()| device.snapshot_commit(30)).unwrap();
+    device.snapshot_part(0, 1).and_then(|()| device.snapshot_commit(EpochNumber(30))).unwrap();
     device.settle().unwrap();
 }
 

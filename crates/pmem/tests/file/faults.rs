@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pmem::{
-    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
-    PortState,
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File,
+    FileOptions, Outcome, PortState,
 };
 
 use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
@@ -44,7 +44,7 @@ fn sweep(outcome: Outcome, each: impl Fn((usize, bool), &File, Result<(), Device
         match File::open(dir.path(), &options(Some(fault.clone()))) {
             Ok(device) => {
                 let result = run(&device, None, &mut progress);
-                progress.saved = device.snapshot_epoch();
+                progress.saved = device.snapshot_epoch().map(|epoch| epoch.0);
                 let was_made = fault.calls.load(Ordering::SeqCst) > at;
                 each((at, was_made), &device, result);
             }
@@ -73,7 +73,7 @@ fn assert_sticky(device: &File, what: &str) {
         ("grow_image", device.grow_image(device.image_bytes() + 1)),
         ("grow_log", device.grow_log(device.log_bytes() + 1)),
         ("snapshot_part", device.snapshot_part(0, 1)),
-        ("snapshot_commit", device.snapshot_commit(99)),
+        ("snapshot_commit", device.snapshot_commit(EpochNumber(99))),
         ("settle", device.settle()),
         ("write_mark", device.write_mark(&[1; pmem::MARK_BYTES])),
     ];
@@ -106,7 +106,7 @@ fn o_58_a_full_file_system_while_growing_can_be_tried_again() {
             refused.fetch_add(1, Ordering::SeqCst);
             let from = {
                 let _ = device.settle();
-                device.snapshot_epoch()
+                device.snapshot_epoch().map(|epoch| epoch.0)
             };
             let mut progress = Progress::default();
             run(device, from, &mut progress).unwrap_or_else(|e| panic!("call {at}: {e}"));

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pmem::{
-    Device, DeviceError, DiskCall, DiskHook, File, FileOptions, Outcome, PAGE_BYTES, PortState,
+    Device, DeviceError, DiskCall, DiskHook, EpochNumber, File, FileOptions, Outcome, PAGE_BYTES,
+    PortState,
 };
 
 use crate::refused::contents;
@@ -71,9 +72,9 @@ fn dropping_the_device_finishes_what_was_committed() {
     device.accept().unwrap();
     device.grow_image(image_bytes(3)).unwrap();
     device.snapshot_part(0, 1).unwrap();
-    device.snapshot_commit(3).unwrap();
+    device.snapshot_commit(EpochNumber(3)).unwrap();
     drop(device);
-    assert_eq!(open(dir.path()).unwrap().snapshot_epoch(), Some(3));
+    assert_eq!(open(dir.path()).unwrap().snapshot_epoch(), Some(EpochNumber(3)));
 }
 
 /// Makes three snapshots, of most pages, of all and of a few, and looks for them after a reopen.
@@ -98,7 +99,7 @@ fn large_snapshots(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
                 scope.spawn(move || device.snapshot_part(part, parts).unwrap());
             }
         });
-        device.snapshot_commit(epoch).unwrap();
+        device.snapshot_commit(EpochNumber(epoch)).unwrap();
         device.settle().unwrap();
         // After the second one the journal has every page. An open that finds a torn image reads
         // it in several pieces.
@@ -112,7 +113,7 @@ fn large_snapshots(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
 
 fn check_large(dir: &Path, options: &FileOptions, epoch: u64, expected: &[u64]) {
     let device = File::open(dir, options).unwrap();
-    assert_eq!(device.snapshot_epoch(), Some(epoch));
+    assert_eq!(device.snapshot_epoch(), Some(EpochNumber(epoch)));
     for (page, expected) in (0..).zip(expected) {
         let found = device.image().load_u64(page * PAGE_BYTES + 8);
         assert_eq!(found, *expected, "page {page} of snapshot {epoch}");
@@ -278,7 +279,7 @@ fn o_59_the_stranger_among_the_files_is_named() {
         // SAFETY: this test owns the device.
         unsafe { device.store_u64(&mut PortState::default(), 0, 1) };
         device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(1).unwrap();
+        device.snapshot_commit(EpochNumber(1)).unwrap();
         let other = killed(other.path(), &device);
         fs::copy(other.path().join(name), dir.path().join(name)).unwrap();
         let error = open(dir.path()).unwrap_err().to_string();
@@ -301,7 +302,7 @@ fn o_59_mixed_files_are_refused() {
     let old = fs::read(dir.path().join("meta")).unwrap();
     for epoch in 0..4 {
         device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(epoch).unwrap();
+        device.snapshot_commit(EpochNumber(epoch)).unwrap();
     }
     drop(device);
     fs::write(dir.path().join("meta"), old).unwrap();
@@ -322,7 +323,7 @@ fn a_torn_index_is_a_torn_journal() {
         // SAFETY: this test owns the device.
         unsafe { device.store_u64(&mut port, 0, 76 + epoch) };
         device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(epoch).unwrap();
+        device.snapshot_commit(EpochNumber(epoch)).unwrap();
         device.settle().unwrap();
         images.push(fs::read(dir.path().join("image")).unwrap());
     }
@@ -330,7 +331,7 @@ fn a_torn_index_is_a_torn_journal() {
     fs::write(dir.path().join("image"), &images[0]).unwrap();
     edit(dir.path(), "journal", |bytes| bytes[4096] ^= 1);
     let device = open(dir.path()).unwrap();
-    assert_eq!(device.snapshot_epoch(), Some(1));
+    assert_eq!(device.snapshot_epoch(), Some(EpochNumber(1)));
     assert_eq!((device.image().load_u64(0), device.image().load_u64(PAGE_BYTES)), (77, 0));
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pmem::{
-    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions,
-    MARK_BYTES, Outcome, Port,
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File,
+    FileOptions, MARK_BYTES, Outcome, Port,
 };
 
 use crate::open::filled;
@@ -112,9 +112,9 @@ fn a_detached_device_takes_changes_and_keeps_none() {
         device.log_sync().unwrap();
         device.write_mark(&[7; MARK_BYTES]).unwrap();
         device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(1_000).unwrap();
+        device.snapshot_commit(EpochNumber(1_000)).unwrap();
         device.settle().unwrap();
-        assert_eq!(device.snapshot_epoch(), newest, "nothing is saved");
+        assert_eq!(device.snapshot_epoch(), newest.map(EpochNumber), "nothing is saved");
         let mut beyond = [1; 64];
         device.log_read(log_bytes, &mut beyond).unwrap();
         assert_eq!(beyond, [0; 64]);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pmem::{Device, DiskCall, DiskFile, DiskHook, File, Outcome, PortState};
+use pmem::{Device, DiskCall, DiskFile, DiskHook, EpochNumber, File, Outcome, PortState};
 use tempfile::TempDir;
 
 use crate::disk::{Arrived, Change, DiskContents, Recorder};
@@ -137,7 +137,7 @@ fn o_59_files_of_another_store_or_moment() {
         // SAFETY: this test owns the device.
         unsafe { device.store_u64(&mut pmem::PortState::default(), epoch * 64, epoch) };
         device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(epoch).unwrap();
+        device.snapshot_commit(EpochNumber(epoch)).unwrap();
         let at = contents(killed(early.path(), &device).path());
         donors.push(("the same or another store, early", at));
     }
@@ -255,7 +255,7 @@ fn before_a_state_is_accepted_nothing_can_be_saved() {
         assert!(result.is_err(), "{what}");
     };
     caught("snapshot_part", &|| drop(device.snapshot_part(0, 1)));
-    caught("snapshot_commit", &|| drop(device.snapshot_commit(21)));
+    caught("snapshot_commit", &|| drop(device.snapshot_commit(EpochNumber(21))));
     caught("grow_log", &|| drop(device.grow_log(device.log_bytes() + 1)));
     caught("write_mark", &|| drop(device.write_mark(&[0; pmem::MARK_BYTES])));
     let mut port = pmem::PortState::default();
@@ -294,7 +294,7 @@ fn o_54_a_journal_of_another_copy_is_refused() {
         // SAFETY: no other thread uses the device.
         unsafe { device.store_bytes(&mut PortState::default(), 0, &[byte; 8]) };
         device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(99).unwrap();
+        device.snapshot_commit(EpochNumber(99)).unwrap();
         drop(device);
         contents(dir.path())
     });

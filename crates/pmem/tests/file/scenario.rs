@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Device, DeviceError, DiskHook, File, FileOptions, PAGE_BYTES, PortState};
+use pmem::{Device, DeviceError, DiskHook, EpochNumber, File, FileOptions, PAGE_BYTES, PortState};
 
 pub(crate) const IMAGE_LIMIT_BYTES: u64 = 1 << 20;
 pub(crate) const LOG_LIMIT_BYTES: u64 = 1 << 20;
@@ -92,21 +92,21 @@ pub(crate) fn run(
         for part in 0..3 {
             device.snapshot_part(part, 3)?;
         }
-        device.snapshot_commit(epoch)?;
+        device.snapshot_commit(EpochNumber(epoch))?;
         // Every other snapshot goes on in the background while the next one is collected.
         if epoch % 2 == 0 {
             device.settle()?;
         }
-        progress.saved = device.snapshot_epoch();
+        progress.saved = device.snapshot_epoch().map(|epoch| epoch.0);
     }
     device.settle()?;
-    progress.saved = device.snapshot_epoch();
+    progress.saved = device.snapshot_epoch().map(|epoch| epoch.0);
     Ok(())
 }
 
 /// Checks that a device holds exactly what it says it holds.
 pub(crate) fn check(device: &File, what: &str) -> Option<u64> {
-    let epoch = device.snapshot_epoch();
+    let epoch = device.snapshot_epoch().map(|epoch| epoch.0);
     let usable = device.image_bytes();
     if let Some(epoch) = epoch {
         assert!(EPOCHS.contains(&epoch), "{what}: snapshot {epoch} was never made");

@@ -3,6 +3,7 @@
 use crate::catalog::{TableDefinition, UNUSED, definition};
 use crate::error::{Result, StorageError};
 use crate::format::{TABLES_MAX, TableRecord};
+use crate::ids::TableId;
 
 /// A table that a program asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +47,9 @@ pub struct CatalogRequest {
 #[derive(Debug, Clone)]
 pub struct CatalogChange {
     /// The number of each table asked for.
-    pub numbers: Vec<u16>,
+    pub numbers: Vec<TableId>,
     /// Numbers of tables that go.
-    pub dropped: Vec<u16>,
+    pub dropped: Vec<TableId>,
     /// What changes beside tables that are added, in words: a log of before means something else
     /// under such a catalog.
     pub differences: Vec<String>,
@@ -61,7 +62,7 @@ impl CatalogChange {
     /// Makes an empty catalog the same as another one.
     pub(crate) fn same_as(records: &[TableRecord]) -> Self {
         Self {
-            numbers: (0..records.len() as u16).collect(),
+            numbers: (0..records.len() as u16).map(TableId).collect(),
             dropped: Vec::new(),
             differences: Vec::new(),
             is_change: true,
@@ -110,7 +111,7 @@ impl CatalogChange {
     fn drop(&mut self, name: &str) {
         if let Some(place) = self.find(name) {
             self.records[place] = UNUSED;
-            self.dropped.push(place as u16);
+            self.dropped.push(TableId(place as u16));
             self.differences.push(format!("table {name:?} is dropped"));
         }
     }
@@ -130,7 +131,7 @@ impl CatalogChange {
     }
 
     /// The number of a table, which is as asked for from now on.
-    fn ask_for(&mut self, asked: &TableRequest, segment_bytes: u64) -> Result<u16> {
+    fn ask_for(&mut self, asked: &TableRequest, segment_bytes: u64) -> Result<TableId> {
         let place = match self.find(&asked.definition.name) {
             Some(place) => {
                 self.grow(place, &asked.definition, segment_bytes)?;
@@ -141,7 +142,7 @@ impl CatalogChange {
         if asked.types != TypesMark::default() {
             self.mark_types(place, asked);
         }
-        Ok(place as u16)
+        Ok(TableId(place as u16))
     }
 
     fn add(&mut self, asked: &TableRequest, segment_bytes: u64) -> Result<usize> {

@@ -13,9 +13,14 @@ use crate::format::{
     CATALOG_STRIDE, HEAP_IN_HEADER, KEY_BYTES_MAX, NAME_BYTES, TABLES_MAX, TableRecord,
     VALUE_BYTES_MAX,
 };
+use crate::ids::TableId;
 use crate::row::RowLayout;
 
 const SEGMENT_BYTES: u64 = 4096;
+
+fn numbers<const N: usize>(of: [u16; N]) -> Vec<TableId> {
+    of.map(TableId).into()
+}
 
 fn table(name: &str) -> TableDefinition {
     TableDefinition {
@@ -116,23 +121,26 @@ fn plan(stored: &[TableRecord], request: &CatalogRequest) -> Result<CatalogChang
 fn o_92_numbers_follow_names() {
     let stored = [record("a"), record("b"), record("c")];
     let same = plan(&stored, &request(&["c", "a"], &[], &[])).unwrap();
-    assert_eq!((&same.numbers[..], &same.records[..]), (&[2, 0][..], &stored[..]));
+    assert_eq!(
+        (&same.numbers[..], &same.records[..]),
+        (&[TableId(2), TableId(0)][..], &stored[..])
+    );
     assert!(same.differences.is_empty() && same.dropped.is_empty());
 
     let more = plan(&stored, &request(&["d", "b", "d"], &[], &[])).unwrap();
-    assert_eq!((more.numbers, more.differences), (vec![3, 1, 3], vec![]));
+    assert_eq!((more.numbers, more.differences), (numbers([3, 1, 3]), vec![]));
 
     let changed = request(&["new", "d", "e"], &[("c", "d")], &["b", "lost"]);
     let change = plan(&stored, &changed).unwrap();
-    assert_eq!((change.numbers, change.dropped), (vec![1, 2, 3], vec![1]));
+    assert_eq!((change.numbers, change.dropped), (numbers([1, 2, 3]), numbers([1])));
     assert_eq!(change.differences.len(), 2, "{:?}", change.differences);
     assert_eq!(change.records, [record("a"), record("new"), record("d"), record("e")]);
     // Asked for again there is nothing left to do.
     let again = plan(&change.records, &changed).unwrap();
-    assert_eq!((again.numbers, again.differences.len()), (vec![1, 2, 3], 0));
+    assert_eq!((again.numbers, again.differences.len()), (numbers([1, 2, 3]), 0));
 
     let anew = plan(&stored, &request(&["b"], &[], &["b"])).unwrap();
-    assert_eq!((&anew.records[..], anew.dropped), (&stored[..], vec![1]));
+    assert_eq!((&anew.records[..], anew.dropped), (&stored[..], numbers([1])));
     assert!(anew.is_change && !same.is_change && more.is_change);
 
     let left = plan(&stored, &request(&[], &[], &["a", "c"])).unwrap();

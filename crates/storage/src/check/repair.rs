@@ -8,6 +8,7 @@ use pmem::{Device, Port};
 
 use crate::error::{Result, StorageError};
 use crate::format::SerialId;
+use crate::ids::{EpochNumber, Position};
 use crate::input_log::{GivenUp, InputLog, Verdict};
 use crate::scan::ScanPlan;
 use crate::store::{EndMark, Opened, Store, StoreOptions, checkpoint, superblock};
@@ -18,12 +19,12 @@ use crate::{row, scan};
 /// # Errors
 /// `Limit` for an epoch before the checkpoint; `Log` if what is to be kept cannot be read back,
 /// with nothing changed; `Missing`, `Foreign`, `Corrupt`, `Device`.
-pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
+pub fn accept_loss<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<GivenUp> {
     let name = device.description().name;
     let superblock = superblock::read_superblock(device.as_ref())?;
     let superblock = superblock.ok_or(StorageError::Missing(name))?;
     let current = checkpoint::read(device.as_ref())?;
-    if last < current.epoch {
+    if last < EpochNumber(current.epoch) {
         return Err(StorageError::Limit(format!(
             "the checkpoint is of epoch {}: only what comes after it can be given up, not what \
              comes after epoch {last}",
@@ -31,8 +32,9 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
         )));
     }
     let (instance, segment_bytes) = (superblock.instance, superblock.log_segment_bytes);
-    let given_up = InputLog::give_up(device, instance, segment_bytes, (current.epoch, last))?;
-    if last == current.epoch && current.deferred_calls > 0 {
+    let given_up =
+        InputLog::give_up(device, instance, segment_bytes, (EpochNumber(current.epoch), last))?;
+    if last == EpochNumber(current.epoch) && current.deferred_calls > 0 {
         keep_no_deferred_record(device, instance, segment_bytes, last)?;
     }
     EndMark { epoch: last, hash: None }.write(device.as_ref())?;
@@ -46,7 +48,7 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: u64) -> Result<GivenUp> {
 /// No replay will write them again, and their numbers will be reused: so they are cleared.
 /// After a crash in between the store is refused because of them, and the same decision clears
 /// them.
-fn forget_versions<D: Device>(device: &Arc<D>, last: u64) -> Result<()> {
+fn forget_versions<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<()> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, sub_pools, log, .. } = Store::open(Arc::clone(device), &options)?;
     clear_versions(&store, &scan::plan(&store, &sub_pools, &log), last);
@@ -55,11 +57,11 @@ fn forget_versions<D: Device>(device: &Arc<D>, last: u64) -> Result<()> {
 
 /// Clears the versions of all epochs after `last` in the rows of a plan, durably. A crash on the
 /// way leaves some of them, which count as little as before.
-pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: u64) {
+pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: EpochNumber) {
     let device = store.device();
     let mut port = Port::new(Arc::clone(device), u32::MAX);
     for unit in &plan.units {
-        let row_bytes = store.tables()[unit.table as usize].layout.row_bytes;
+        let row_bytes = store.tables()[unit.table.index()].layout.row_bytes;
         let first = store.segments().offset(unit.segment);
         let rows = (0..unit.slots).map(|slot| first + slot * row_bytes);
         for row in rows.filter(|row| plan.free.binary_search(row).is_err()) {
@@ -79,11 +81,11 @@ fn keep_no_deferred_record<D: Device>(
     device: &Arc<D>,
     instance: u64,
     segment_bytes: u64,
-    last: u64,
+    last: EpochNumber,
 ) -> Result<()> {
     let (log, _) = InputLog::open(Arc::clone(device), instance, segment_bytes, last)?;
-    if log.deferred_calls(last + 1)?.is_none() {
-        log.write_deferred_calls(&mut Port::new(Arc::clone(device), u32::MAX), last + 1, &[])?;
+    if log.deferred_calls(last.next())?.is_none() {
+        log.write_deferred_calls(&mut Port::new(Arc::clone(device), u32::MAX), last.next(), &[])?;
         log.make_durable()?;
     }
     Ok(())
@@ -94,7 +96,7 @@ fn keep_no_deferred_record<D: Device>(
 /// # Errors
 /// `Limit` if the epoch is not the last of the log, is known to have ended, so that its answers may
 /// have been given, or has no such call; as [`Store::open`].
-pub fn skip_call<D: Device>(device: &Arc<D>, epoch: u64, position: u32) -> Result<()> {
+pub fn skip_call<D: Device>(device: &Arc<D>, epoch: EpochNumber, position: Position) -> Result<()> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, log, end_mark, .. } = Store::open(Arc::clone(device), &options)?;
     let refuse = |what: String| Err(StorageError::Limit(what));
@@ -110,7 +112,7 @@ pub fn skip_call<D: Device>(device: &Arc<D>, epoch: u64, position: u32) -> Resul
             "epoch {epoch} had ended, and may have been answered: none of its calls can be left out"
         ));
     }
-    if u64::from(position) >= committed.calls {
+    if u64::from(position.0) >= committed.calls {
         return refuse(format!("epoch {epoch} has {} calls, none at {position}", committed.calls));
     }
     if log.verdicts.iter().any(|of| (of.epoch, of.position) == (epoch, position)) {

@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::digest::state_hash::join;
 use crate::digest::sums::{BLOCK_LINES, KEYS, WORDS, gain_of};
+use crate::ids::TableId;
 use crate::value::lines::padded_line;
 
 /// Odd multipliers that spread bits: digits of pi, made odd.
@@ -57,8 +58,8 @@ impl Gain {
 
 /// What all numbers of a row follow from.
 #[inline(always)]
-pub(super) fn row_seed(table: u16, key: &[u8]) -> u64 {
-    let table = u64::from(table) + 1;
+pub(super) fn row_seed(table: TableId, key: &[u8]) -> u64 {
+    let table = u64::from(table.0) + 1;
     match key.try_into() {
         Ok(word) => {
             let word = u64::from_le_bytes(word) ^ SPREAD[0];

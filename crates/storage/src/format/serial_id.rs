@@ -1,5 +1,7 @@
 //! The serial id of a call, as it lies in a row.
 
+use crate::ids::{EpochNumber, Position};
+
 /// Epoch in the high 40 bits, position in the epoch in the low 24; total order of everything
 /// (O-01). Epochs count from 1, so 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -15,21 +17,22 @@ pub const EPOCH_MAX: u64 = (1 << (64 - POSITION_BITS)) - 1;
 impl SerialId {
     /// The serial id of a position in an epoch.
     #[inline(always)]
-    pub fn new(epoch: u64, position: u64) -> Self {
-        debug_assert!(epoch <= EPOCH_MAX && position <= EPOCH_CALLS_MAX);
-        Self(epoch << POSITION_BITS | position)
+    pub fn new(epoch: EpochNumber, position: Position) -> Self {
+        debug_assert!(epoch.0 <= EPOCH_MAX, "epoch {epoch} is beyond the last one");
+        debug_assert!(u64::from(position.0) <= EPOCH_CALLS_MAX, "no epoch has a call {position}");
+        Self(epoch.0 << POSITION_BITS | u64::from(position.0))
     }
 
     /// Epoch part.
     #[inline(always)]
-    pub fn epoch(self) -> u64 {
-        self.0 >> POSITION_BITS
+    pub fn epoch(self) -> EpochNumber {
+        EpochNumber(self.0 >> POSITION_BITS)
     }
 
     /// Position part.
     #[inline(always)]
-    pub fn position(self) -> u64 {
-        self.0 & EPOCH_CALLS_MAX
+    pub fn position(self) -> Position {
+        Position((self.0 & EPOCH_CALLS_MAX) as u32)
     }
 }
 
@@ -39,9 +42,11 @@ mod tests {
 
     #[test]
     fn o_01_serial_ids_order_by_epoch_then_position() {
-        let last = SerialId::new(7, EPOCH_CALLS_MAX);
-        assert!(last < SerialId::new(8, 0));
-        assert_eq!((last.epoch(), last.position()), (7, EPOCH_CALLS_MAX));
-        assert_eq!(SerialId::new(EPOCH_MAX, 5).epoch(), EPOCH_MAX);
+        let position = Position(EPOCH_CALLS_MAX as u32);
+        let last = SerialId::new(EpochNumber(7), position);
+        assert!(last < SerialId::new(EpochNumber(8), Position(0)));
+        assert_eq!((last.epoch(), last.position()), (EpochNumber(7), position));
+        let epoch = EpochNumber(EPOCH_MAX);
+        assert_eq!(SerialId::new(epoch, Position(5)).epoch(), epoch);
     }
 }

@@ -14,6 +14,7 @@ use super::space::Run;
 use super::summary::CommitInfo;
 use super::writer::{Place, complete_header, write_segment};
 use crate::digest::StateHash;
+use crate::ids::EpochNumber;
 
 /// A file system writes whole pages of this size without reading what was there.
 const PAGE_BYTES: usize = 4096;
@@ -102,7 +103,7 @@ impl<D: Device> InputLog<D> {
     pub fn write_deferred_calls(
         &self,
         port: &mut Port<D>,
-        epoch: u64,
+        epoch: EpochNumber,
         bytes: &[u8],
     ) -> Result<(), LogError> {
         self.erase_leftovers()?;
@@ -111,14 +112,14 @@ impl<D: Device> InputLog<D> {
             let mut space = self.space();
             let durable = space.durable;
             assert!(
-                epoch <= durable + 1,
+                epoch <= durable.next(),
                 "record of deferred calls to epoch {epoch} but only {durable} is durable"
             );
             assert!(
                 epoch > space.released,
                 "record of deferred calls to epoch {epoch}, which has a checkpoint"
             );
-            if space.released + 1 < epoch {
+            if space.released.next() < epoch {
                 space.drop_deferred_records(epoch);
                 self.change_index(|index| index.drop_deferred_records(epoch));
             }
@@ -156,7 +157,7 @@ impl<D: Device> InputLog<D> {
     /// [`LogError::Damaged`] if a segment does not read as it did at open; the device's.
     pub fn harden(&self, port: &mut Port<D>) -> Result<(), LogError> {
         let mut scratch = self.scratch();
-        let segments: Vec<(u64, u64, u32)> = {
+        let segments: Vec<(EpochNumber, u64, u32)> = {
             let space = self.space();
             let each = space.holdings.iter().flat_map(|holding| {
                 holding.segments.iter().map(|segment| (holding.epoch, holding.attempt, *segment))
@@ -177,14 +178,14 @@ impl<D: Device> InputLog<D> {
     /// Bytes in use of a segment that was intact when the log was opened, if it still is.
     fn intact_bytes(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         attempt: u64,
         offset: u64,
         segment: &[u8],
     ) -> Result<usize, LogError> {
         let header = SegmentHeader::parse(segment);
         let same = header.filter(|header| {
-            (header.epoch.get(), header.attempt.get()) == (epoch, attempt)
+            (header.epoch.get(), header.attempt.get()) == (epoch.0, attempt)
                 && header.instance.get() == self.geometry().instance
         });
         let payload = same.and_then(|header| {
@@ -208,7 +209,11 @@ impl<D: Device> InputLog<D> {
     fn check_order(&self, info: &CommitInfo) -> (u64, Option<(u64, u32)>) {
         let mut space = self.space();
         let (committed, durable) = (space.committed, space.durable);
-        assert!(info.epoch == committed + 1, "epoch {} is committed after {committed}", info.epoch);
+        assert!(
+            info.epoch == committed.next(),
+            "epoch {} is committed after {committed}",
+            info.epoch
+        );
         assert!(committed == durable, "epoch {committed} is durable before the next is committed");
         for (number, stream) in info.streams.iter().enumerate() {
             assert!(usize::from(stream.stream) == number, "streams are numbered from 0");
@@ -223,7 +228,7 @@ impl<D: Device> InputLog<D> {
     /// Takes the segments of a record; all of them or none.
     pub(super) fn take_record(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         attempt: u64,
         bytes: usize,
         segments: &mut Vec<u32>,

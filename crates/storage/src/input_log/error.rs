@@ -1,5 +1,6 @@
 //! What can go wrong with the input log: what, where, and what to do about it.
 
+use crate::ids::EpochNumber;
 use pmem::DeviceError;
 
 /// Why the input log could not be opened, written or read.
@@ -18,7 +19,7 @@ pub enum LogError {
     )]
     Full {
         /// The epoch that needs the space.
-        epoch: u64,
+        epoch: EpochNumber,
         /// Bytes of the segments that are missing.
         wanted_bytes: u64,
         /// Bytes of free segments that are not promised to anything else.
@@ -49,7 +50,7 @@ pub enum LogError {
     )]
     OtherSegmentBytes {
         /// Epoch of the segment found.
-        epoch: u64,
+        epoch: EpochNumber,
         /// Where it was found in the log space.
         offset: u64,
         /// The size it was written with.
@@ -66,7 +67,7 @@ pub enum LogError {
         /// Where the segment is in the log space.
         offset: u64,
         /// Its epoch.
-        epoch: u64,
+        epoch: EpochNumber,
         /// Its codec version.
         version: u16,
         /// Its kind.
@@ -80,26 +81,26 @@ pub enum LogError {
         "input log is corrupt: epoch {missing} is missing between checkpoint {checkpoint} and the \
          logged epoch {committed}: restore a backup, or accept the loss of epoch {missing} and all \
          after it with `nvcaracal recover --accept-loss-after {} PATH`",
-        .missing.saturating_sub(1)
+        .missing.previous()
     )]
     Gap {
         /// First epoch that is missing.
-        missing: u64,
+        missing: EpochNumber,
         /// First committed epoch after it.
-        committed: u64,
+        committed: EpochNumber,
         /// The checkpoint that the store was opened at.
-        checkpoint: u64,
+        checkpoint: EpochNumber,
     },
     /// A committed epoch cannot be read back.
     #[error(
         "input log is corrupt: epoch {epoch}, stream {stream}, segment {ordinal} of the stream \
          near offset {offset}: {what}; restore a backup, or accept the loss of this epoch and all \
          after it with `nvcaracal recover --accept-loss-after {} PATH`",
-        .epoch.saturating_sub(1)
+        .epoch.previous()
     )]
     Damaged {
         /// The epoch.
-        epoch: u64,
+        epoch: EpochNumber,
         /// The stream.
         stream: u16,
         /// Position of the segment in the stream.
@@ -116,11 +117,11 @@ pub enum LogError {
         "input log is corrupt: the {bytes} bytes of calls deferred to the committed epoch \
          {epoch} are missing or damaged: restore a backup, or accept the loss of this epoch and \
          all after it with `nvcaracal recover --accept-loss-after {} PATH`",
-        .epoch.saturating_sub(1)
+        .epoch.previous()
     )]
     DeferredCallsDamaged {
         /// The epoch that the calls belong to.
-        epoch: u64,
+        epoch: EpochNumber,
         /// Bytes that the commit record names.
         bytes: u64,
     },
@@ -129,11 +130,11 @@ pub enum LogError {
         "input log is corrupt: the record of the program that logged epoch {epoch} is missing or \
          damaged: restore a backup, or accept the loss of this epoch and all after it with \
          `nvcaracal recover --accept-loss-after {} PATH`",
-        .epoch.saturating_sub(1)
+        .epoch.previous()
     )]
     ProgramLost {
         /// The first epoch that was logged under it.
-        epoch: u64,
+        epoch: EpochNumber,
     },
     /// The log lacks what is known to have been in it.
     #[error(
@@ -142,7 +143,7 @@ pub enum LogError {
     )]
     Lost {
         /// The last epoch that can be recovered.
-        last: u64,
+        last: EpochNumber,
         /// What shows it.
         what: String,
     },
@@ -153,7 +154,7 @@ pub enum LogError {
     )]
     Conflict {
         /// The epoch.
-        epoch: u64,
+        epoch: EpochNumber,
         /// One attempt.
         first: u64,
         /// The other.
@@ -166,7 +167,7 @@ pub enum LogError {
     )]
     NotLogged {
         /// The epoch asked for.
-        epoch: u64,
+        epoch: EpochNumber,
     },
 }
 

@@ -10,6 +10,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::format::{StructLayout, describe};
+use crate::ids::EpochNumber;
 
 /// First four bytes of every segment in use.
 pub const SEGMENT_MAGIC: [u8; 4] = *b"NVIL";
@@ -46,7 +47,7 @@ pub enum Kind {
 
 /// The epoch in the segments of a [`Kind::Program`]: larger than any, so that no checkpoint makes
 /// them obsolete.
-pub const PROGRAM_EPOCH: u64 = u64::MAX >> 1;
+pub const PROGRAM_EPOCH: EpochNumber = EpochNumber(u64::MAX >> 1);
 
 impl Kind {
     /// The kind of a number on the device.

@@ -11,19 +11,20 @@ use super::geometry::Geometry;
 use super::log::InputLog;
 use super::reader::check_up_to;
 use super::scan::{Key, Scan};
+use crate::ids::EpochNumber;
 
 /// What was given up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GivenUp {
     /// Epochs of which something was in the log, whole or not.
-    pub epochs: BTreeSet<u64>,
+    pub epochs: BTreeSet<EpochNumber>,
     /// Segments that were erased, those of another store included.
     pub segments: u32,
 }
 
 /// Whether a segment is still needed if the log ends after an epoch.
-fn is_kept(key: &Key, last: u64) -> bool {
-    key.epoch <= last || key.kind == Kind::Deferred && key.epoch == last + 1 || is_program(key)
+fn is_kept(key: &Key, last: EpochNumber) -> bool {
+    key.epoch <= last || key.kind == Kind::Deferred && key.epoch == last.next() || is_program(key)
 }
 
 fn is_program(key: &Key) -> bool {
@@ -41,7 +42,7 @@ impl<D: Device> InputLog<D> {
         device: &Arc<D>,
         instance: u64,
         segment_bytes: u64,
-        (checkpoint, last): (u64, u64),
+        (checkpoint, last): (EpochNumber, EpochNumber),
     ) -> Result<GivenUp, LogError> {
         let geometry = Geometry { instance, segment_bytes };
         let mut scan = Scan::read(device.as_ref(), geometry, checkpoint)?;

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::summary::CommitInfo;
+use crate::ids::EpochNumber;
 
 /// Where to read what was found committed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    pub(super) epochs: BTreeMap<u64, CommittedEpoch>,
+    pub(super) epochs: BTreeMap<EpochNumber, CommittedEpoch>,
     /// By epoch and attempt.
-    pub(super) deferred_records: BTreeMap<(u64, u64), DeferredRecord>,
+    pub(super) deferred_records: BTreeMap<(EpochNumber, u64), DeferredRecord>,
 }
 
 #[derive(Debug, Clone)]
@@ -37,7 +38,7 @@ pub(super) struct DeferredRecord {
 impl Index {
     pub(super) fn add_deferred_record(
         &mut self,
-        epoch: u64,
+        epoch: EpochNumber,
         attempt: u64,
         segments: &[u32],
         bytes: u64,
@@ -47,14 +48,15 @@ impl Index {
         self.deferred_records.insert((epoch, attempt), record);
     }
 
-    pub(super) fn drop_deferred_records(&mut self, epoch: u64) {
+    pub(super) fn drop_deferred_records(&mut self, epoch: EpochNumber) {
         self.deferred_records.retain(|(held, _), _| *held != epoch);
     }
 
     /// Forgets the records of deferred calls that do not count because there is another one of the
     /// same epoch.
     pub(super) fn keep_one_deferred_record_each(&mut self) {
-        let epochs: BTreeSet<u64> = self.deferred_records.keys().map(|(epoch, _)| *epoch).collect();
+        let epochs: BTreeSet<EpochNumber> =
+            self.deferred_records.keys().map(|(epoch, _)| *epoch).collect();
         for epoch in epochs {
             // None counts if the commit record names another one; what needs it will say so.
             let counts = self.deferred_calls(epoch).map(|(attempt, _)| attempt);
@@ -63,13 +65,13 @@ impl Index {
         }
     }
 
-    pub(super) fn release(&mut self, epoch: u64) {
+    pub(super) fn release(&mut self, epoch: EpochNumber) {
         self.epochs.retain(|held, _| *held > epoch);
         self.deferred_records.retain(|(held, _), _| *held > epoch);
     }
 
     /// The record of deferred calls that the epoch's commit record names, or else the newest.
-    pub(super) fn deferred_calls(&self, epoch: u64) -> Option<(u64, &DeferredRecord)> {
+    pub(super) fn deferred_calls(&self, epoch: EpochNumber) -> Option<(u64, &DeferredRecord)> {
         let named = self.epochs.get(&epoch).and_then(|committed| committed.deferred_calls);
         let deferred_records = self.deferred_records.range((epoch, 0)..=(epoch, u64::MAX)).rev();
         let mut fitting = deferred_records.filter(|(_, deferred_calls)| {

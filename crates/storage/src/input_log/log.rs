@@ -13,6 +13,7 @@ use super::index::Index;
 use super::space::{Run, Space};
 use super::summary::EpochSummary;
 use super::verdict::Verdicts;
+use crate::ids::EpochNumber;
 
 /// The log grows by at least this much at a time, if its limit allows it.
 const GROW_BYTES_MIN: u64 = 4 << 20;
@@ -54,7 +55,7 @@ impl<D: Device> InputLog<D> {
     ///
     /// # Panics
     /// If the epoch is committed or begun already.
-    pub fn begin(&self, epoch: u64, demand: Demand) -> Result<(), LogError> {
+    pub fn begin(&self, epoch: EpochNumber, demand: Demand) -> Result<(), LogError> {
         self.erase_leftovers()?;
         let mut space = self.space();
         assert!(
@@ -64,7 +65,7 @@ impl<D: Device> InputLog<D> {
         );
         let mut begun = space.holdings.iter().filter(|holding| holding.kind == Kind::Stream);
         assert!(begun.all(|holding| holding.epoch != epoch), "epoch {epoch} is begun once");
-        space.forget_deferred_promises(epoch.saturating_sub(2));
+        space.forget_deferred_promises(epoch.previous().previous());
         let own = self.geometry.epoch_segments(&demand);
         let deferred_calls = self.geometry.deferred_segments(&demand);
         self.ensure(&mut space, (Kind::Stream, epoch), own.saturating_add(deferred_calls))?;
@@ -78,7 +79,7 @@ impl<D: Device> InputLog<D> {
     ///
     /// # Panics
     /// If the epoch is not begun or is committed.
-    pub fn abandon(&self, epoch: u64) {
+    pub fn abandon(&self, epoch: EpochNumber) {
         let mut space = self.space();
         let attempt = space.open_epoch(epoch).attempt;
         space.drop_holding(attempt);
@@ -104,7 +105,7 @@ impl<D: Device> InputLog<D> {
     ///
     /// # Panics
     /// If one of the epochs is begun and not committed.
-    pub fn release(&self, epoch: u64) {
+    pub fn release(&self, epoch: EpochNumber) {
         self.space().release(epoch);
         let mut index = self.index.lock().expect("no thread panicked with the index locked");
         Arc::make_mut(&mut index).release(epoch);
@@ -128,7 +129,7 @@ impl<D: Device> InputLog<D> {
     }
 
     /// The newest epoch that is committed, or that needs no log because of a checkpoint.
-    pub fn committed_epoch(&self) -> u64 {
+    pub fn committed_epoch(&self) -> EpochNumber {
         self.space().committed
     }
 
@@ -180,7 +181,7 @@ impl<D: Device> InputLog<D> {
     }
 
     /// Takes up to `max` segments for a holding, growing the log if there is none.
-    pub(super) fn take(&self, epoch: u64, attempt: u64, max: u32) -> Result<Run, LogError> {
+    pub(super) fn take(&self, epoch: EpochNumber, attempt: u64, max: u32) -> Result<Run, LogError> {
         let mut space = self.space();
         if let Some(run) = space.take(attempt, max) {
             return Ok(run);
@@ -195,7 +196,7 @@ impl<D: Device> InputLog<D> {
     fn ensure(
         &self,
         space: &mut Space,
-        (kind, epoch): (Kind, u64),
+        (kind, epoch): (Kind, EpochNumber),
         segments: u64,
     ) -> Result<(), LogError> {
         let missing = space.missing(kind, segments);

@@ -20,6 +20,7 @@ use super::space::{Holding, Space};
 use super::summary::{CommitInfo, EpochSummary, StreamSummary};
 use super::verdict::{Verdict, Verdicts};
 use crate::digest::StateHash;
+use crate::ids::EpochNumber;
 
 /// What [`InputLog::open`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Recovered {
     /// The committed epochs after the checkpoint, without gaps: those to replay, in order (O-25).
     pub committed: Vec<EpochSummary>,
     /// Epochs of which something was logged but that count as never started (O-24).
-    pub uncommitted: Vec<u64>,
+    pub uncommitted: Vec<EpochNumber>,
     /// Bytes of log space that were read to find out.
     pub scanned_bytes: u64,
     /// Calls of committed epochs that replay must not run.
@@ -42,7 +43,7 @@ pub struct Recovered {
 impl Recovered {
     /// The last epoch that is committed, or the checkpoint.
     #[must_use]
-    pub fn last(&self, checkpoint: u64) -> u64 {
+    pub fn last(&self, checkpoint: EpochNumber) -> EpochNumber {
         self.committed.last().map_or(checkpoint, |epoch| epoch.epoch)
     }
 }
@@ -73,7 +74,7 @@ impl<D: Device> InputLog<D> {
         device: Arc<D>,
         instance: u64,
         segment_bytes: u64,
-        checkpoint_epoch: u64,
+        checkpoint_epoch: EpochNumber,
     ) -> Result<(Self, Recovered), LogError> {
         let (min, max) = (SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
         if !segment_bytes.is_power_of_two() || !(min..=max).contains(&segment_bytes) {
@@ -99,7 +100,7 @@ impl<D: Device> InputLog<D> {
     /// # Errors
     /// [`LogError::NotLogged`] for any other epoch; [`LogError::Damaged`] if the bytes have changed
     /// since they were found; the device's.
-    pub fn read_epoch(&self, epoch: u64) -> Result<LoggedEpoch, LogError> {
+    pub fn read_epoch(&self, epoch: EpochNumber) -> Result<LoggedEpoch, LogError> {
         let index = self.index();
         let committed = index.epochs.get(&epoch).ok_or(LogError::NotLogged { epoch })?;
         if committed.is_whole {
@@ -131,7 +132,7 @@ impl<D: Device> InputLog<D> {
     /// # Errors
     /// [`LogError::DeferredCallsDamaged`] if the bytes have changed since they were found; the
     /// device's.
-    pub fn deferred_calls(&self, epoch: u64) -> Result<Option<Vec<u8>>, LogError> {
+    pub fn deferred_calls(&self, epoch: EpochNumber) -> Result<Option<Vec<u8>>, LogError> {
         let index = self.index();
         let Some((attempt, deferred_calls)) = index.deferred_calls(epoch) else { return Ok(None) };
         let belongs = Belongs { kind: Kind::Deferred, epoch, attempt, stream: 0 };
@@ -150,7 +151,7 @@ impl<D: Device> InputLog<D> {
 #[derive(Debug, Clone, Copy)]
 struct Belongs {
     kind: Kind,
-    epoch: u64,
+    epoch: EpochNumber,
     attempt: u64,
     stream: u16,
 }
@@ -190,7 +191,7 @@ fn checked_payload(
     let payload = segment[HEADER_BYTES..].get(..header.payload_bytes.get() as usize)?;
     let same = header.instance.get() == geometry.instance
         && header.kind.get() == belongs.kind as u16
-        && header.epoch.get() == belongs.epoch
+        && header.epoch.get() == belongs.epoch.0
         && header.attempt.get() == belongs.attempt
         && header.stream.get() == belongs.stream
         && header.ordinal.get() == ordinal
@@ -213,7 +214,7 @@ struct Recovery {
 fn recover<D: Device>(
     device: &D,
     geometry: Geometry,
-    checkpoint: u64,
+    checkpoint: EpochNumber,
 ) -> Result<Recovery, LogError> {
     let scan = Scan::read(device, geometry, checkpoint)?;
     let (epochs, lacks) = find_committed(device, geometry, &scan)?;
@@ -226,7 +227,7 @@ fn recover<D: Device>(
     for (epoch, attempt) in scan.attempts(Kind::Deferred) {
         // A record of deferred calls belongs to the end of an epoch that is durable, so none can be
         // newer than this.
-        let needed = epoch <= last + 1;
+        let needed = epoch <= last.next();
         let Some(segments) = scan.record(epoch, Kind::Deferred, attempt).filter(|_| needed) else {
             continue;
         };
@@ -246,10 +247,10 @@ fn recover<D: Device>(
     // Replay of an epoch makes the record of deferred calls of the next one again; only the first
     // has to find it here.
     if let Some((bytes, _)) =
-        index.epochs.get(&(checkpoint + 1)).and_then(|committed| committed.deferred_calls)
-        && index.deferred_calls(checkpoint + 1).is_none()
+        index.epochs.get(&(checkpoint.next())).and_then(|committed| committed.deferred_calls)
+        && index.deferred_calls(checkpoint.next()).is_none()
     {
-        return Err(LogError::DeferredCallsDamaged { epoch: checkpoint + 1, bytes });
+        return Err(LogError::DeferredCallsDamaged { epoch: checkpoint.next(), bytes });
     }
     let records: Vec<&Record> = program.iter().chain(&verdicts).collect();
     let space = hold_found(&scan, &index, &records, (checkpoint, last));
@@ -274,13 +275,13 @@ fn recover<D: Device>(
 pub(super) fn check_up_to<D: Device>(
     device: &D,
     geometry: Geometry,
-    (checkpoint, last): (u64, u64),
+    (checkpoint, last): (EpochNumber, EpochNumber),
     scan: &Scan,
 ) -> Result<(), LogError> {
     let (epochs, lacks) = find_committed(device, geometry, scan)?;
     let found = check_order(geometry, checkpoint, &epochs, &lacks)?;
     if found != last {
-        return Err(LogError::NotLogged { epoch: found + 1 });
+        return Err(LogError::NotLogged { epoch: found.next() });
     }
     check_program(&epochs, read_program(device, geometry, scan)?.as_ref())
 }
@@ -288,7 +289,7 @@ pub(super) fn check_up_to<D: Device>(
 /// A whole record of the log that belongs to no stream.
 struct Record {
     kind: Kind,
-    epoch: u64,
+    epoch: EpochNumber,
     attempt: u64,
     segments: Vec<u32>,
     bytes: Vec<u8>,
@@ -298,7 +299,7 @@ fn read_record<D: Device>(
     device: &D,
     geometry: Geometry,
     scan: &Scan,
-    (kind, epoch, attempt): (Kind, u64, u64),
+    (kind, epoch, attempt): (Kind, EpochNumber, u64),
 ) -> Result<Option<Record>, LogError> {
     let Some(segments) = scan.record(epoch, kind, attempt) else { return Ok(None) };
     let belongs = Belongs { kind, epoch, attempt, stream: 0 };
@@ -327,7 +328,7 @@ fn read_verdicts<D: Device>(
     device: &D,
     geometry: Geometry,
     scan: &Scan,
-    last: u64,
+    last: EpochNumber,
 ) -> Result<Vec<Record>, LogError> {
     let mut newest = BTreeMap::new();
     for (epoch, attempt) in scan.attempts(Kind::Verdict) {
@@ -343,7 +344,7 @@ fn read_verdicts<D: Device>(
 
 /// Checks that every committed epoch was logged under the program that was found.
 fn check_program(
-    epochs: &BTreeMap<u64, CommittedEpoch>,
+    epochs: &BTreeMap<EpochNumber, CommittedEpoch>,
     program: Option<&Record>,
 ) -> Result<(), LogError> {
     let found = program.map_or(0, |program| program.attempt);
@@ -356,23 +357,23 @@ fn check_program(
 /// Checks that nothing of a later epoch follows the first one that is not committed. The log of an
 /// epoch is not begun before the one before is durable, so a crash leaves a torn end and nothing
 /// after it.
-fn check_end(scan: &Scan, checkpoint: u64, last: u64) -> Result<(), LogError> {
+fn check_end(scan: &Scan, checkpoint: EpochNumber, last: EpochNumber) -> Result<(), LogError> {
     let epochs = scan.found.keys().map(|key| key.epoch).filter(|epoch| *epoch != PROGRAM_EPOCH);
-    match epochs.max().filter(|newest| *newest > last + 1) {
+    match epochs.max().filter(|newest| *newest > last.next()) {
         None => Ok(()),
-        Some(committed) => Err(LogError::Gap { missing: last + 1, committed, checkpoint }),
+        Some(committed) => Err(LogError::Gap { missing: last.next(), committed, checkpoint }),
     }
 }
 
 /// What a committed epoch lacks, by epoch.
-type Lacks = BTreeMap<u64, Lack>;
+type Lacks = BTreeMap<EpochNumber, Lack>;
 
 fn find_committed<D: Device>(
     device: &D,
     geometry: Geometry,
     scan: &Scan,
-) -> Result<(BTreeMap<u64, CommittedEpoch>, Lacks), LogError> {
-    let mut epochs: BTreeMap<u64, CommittedEpoch> = BTreeMap::new();
+) -> Result<(BTreeMap<EpochNumber, CommittedEpoch>, Lacks), LogError> {
+    let mut epochs: BTreeMap<EpochNumber, CommittedEpoch> = BTreeMap::new();
     let mut lacks = Lacks::new();
     let commits = scan.attempts(Kind::Commit).into_iter().map(|found| (found, Kind::Commit));
     let wholes = scan.attempts(Kind::Epoch).into_iter().map(|found| (found, Kind::Epoch));
@@ -419,13 +420,13 @@ fn find_committed<D: Device>(
 /// Checks that committed epochs follow the checkpoint without a gap; returns the last.
 fn check_order(
     geometry: Geometry,
-    checkpoint: u64,
-    epochs: &BTreeMap<u64, CommittedEpoch>,
+    checkpoint: EpochNumber,
+    epochs: &BTreeMap<EpochNumber, CommittedEpoch>,
     lacks: &Lacks,
-) -> Result<u64, LogError> {
+) -> Result<EpochNumber, LogError> {
     let mut last = checkpoint;
     for epoch in epochs.keys() {
-        let missing = last + 1;
+        let missing = last.next();
         if *epoch != missing {
             return Err(match lacks.get(&missing) {
                 None => LogError::Gap { missing, committed: *epoch, checkpoint },
@@ -452,7 +453,7 @@ struct Commit {
 }
 
 /// Reads a commit record; that of a whole epoch stands behind its stream.
-fn decode_commit(epoch: u64, payload: &[u8], is_whole: bool) -> Option<Commit> {
+fn decode_commit(epoch: EpochNumber, payload: &[u8], is_whole: bool) -> Option<Commit> {
     let of_stream = if is_whole { payload.len().checked_sub(commit_bytes(1))? } else { 0 };
     let payload = &payload[of_stream..];
     let (header, rest) = CommitHeader::read_from_prefix(payload).ok()?;
@@ -493,7 +494,7 @@ fn hold_found(
     scan: &Scan,
     index: &Index,
     records: &[&Record],
-    (checkpoint, last): (u64, u64),
+    (checkpoint, last): (EpochNumber, EpochNumber),
 ) -> Space {
     let mut space = Space::default();
     space.attempt_next = scan.attempt_max.saturating_add(1);
@@ -534,7 +535,7 @@ fn hold_found(
 }
 
 fn summarize(scan: &Scan, index: &Index) -> Recovered {
-    let summary = |(epoch, committed): (&u64, &CommittedEpoch)| {
+    let summary = |(epoch, committed): (&EpochNumber, &CommittedEpoch)| {
         let streams = committed.streams.iter().map(Vec::len).sum::<usize>();
         EpochSummary {
             epoch: *epoch,
@@ -548,7 +549,7 @@ fn summarize(scan: &Scan, index: &Index) -> Recovered {
             hash_before: committed.info.hash_before,
         }
     };
-    let mut uncommitted: Vec<u64> = scan.found.keys().map(|key| key.epoch).collect();
+    let mut uncommitted: Vec<EpochNumber> = scan.found.keys().map(|key| key.epoch).collect();
     uncommitted.dedup();
     uncommitted.retain(|epoch| {
         let is_known = index.epochs.contains_key(epoch) || index.deferred_calls(*epoch).is_some();

@@ -12,6 +12,7 @@ use super::format::{Kind, PROGRAM_EPOCH};
 use super::log::{InputLog, Scratch};
 use super::verdict::Verdict;
 use super::writer::Place;
+use crate::ids::EpochNumber;
 
 impl<D: Device> InputLog<D> {
     /// Bytes of the program that the next epochs are logged under; `None` if there never was one.
@@ -64,7 +65,7 @@ impl<D: Device> InputLog<D> {
         &self,
         port: &mut Port<D>,
         kind: Kind,
-        epoch: u64,
+        epoch: EpochNumber,
         bytes: &[u8],
     ) -> Result<u64, LogError> {
         self.erase_leftovers()?;

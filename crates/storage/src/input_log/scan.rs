@@ -15,6 +15,7 @@ use super::format::{
 };
 use super::geometry::Geometry;
 use super::summary::StreamSummary;
+use crate::ids::EpochNumber;
 
 /// The largest number of an attempt: one for each nanosecond of a century.
 const ATTEMPT_MAX: u64 = 1 << 62;
@@ -22,7 +23,7 @@ const ATTEMPT_MAX: u64 = 1 << 62;
 /// Where a segment belongs. The order puts what belongs together side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    pub(super) epoch: u64,
+    pub(super) epoch: EpochNumber,
     pub(super) kind: Kind,
     pub(super) attempt: u64,
     pub(super) stream: u16,
@@ -103,7 +104,7 @@ fn ends_with_commit_record(header: &SegmentHeader) -> bool {
 
 /// The timestamp of the newest of these segments, by epoch and attempt, that is intact.
 fn newest_timestamp<D: Device>(
-    mut commits: Vec<(u64, u64, u32)>,
+    mut commits: Vec<(EpochNumber, u64, u32)>,
     reader: &mut Reader<'_, D>,
 ) -> Result<u64, LogError> {
     commits.sort_unstable();
@@ -145,7 +146,7 @@ impl Scan {
     pub(super) fn read<D: Device>(
         device: &D,
         geometry: Geometry,
-        checkpoint: u64,
+        checkpoint: EpochNumber,
     ) -> Result<Self, LogError> {
         let segments = device.log_bytes() / geometry.segment_bytes;
         let segments_total = u32::try_from(segments).unwrap_or(u32::MAX);
@@ -166,10 +167,10 @@ impl Scan {
             }
             check_attempt(&header, geometry.offset(number))?;
             scan.attempt_max = scan.attempt_max.max(header.attempt.get());
-            if header.epoch.get() > checkpoint {
+            if header.epoch.get() > checkpoint.0 {
                 scan.add(number, &header, &mut reader)?;
             } else if ends_with_commit_record(&header) {
-                settled.push((header.epoch.get(), header.attempt.get(), number));
+                settled.push((EpochNumber(header.epoch.get()), header.attempt.get(), number));
             }
         }
         scan.timestamp_ns = newest_timestamp(settled, &mut reader)?;
@@ -189,7 +190,7 @@ impl Scan {
         let payload_bytes = header.payload_bytes.get();
         let payload = reader.payload(number, header)?;
         let key = Key {
-            epoch: header.epoch.get(),
+            epoch: EpochNumber(header.epoch.get()),
             kind,
             attempt: header.attempt.get(),
             stream: header.stream.get(),
@@ -211,7 +212,7 @@ impl Scan {
     /// be gaps.
     fn pieces(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         kind: Kind,
         attempt: u64,
         stream: u16,
@@ -222,16 +223,17 @@ impl Scan {
     }
 
     /// The attempts that left a segment of `kind`, by epoch.
-    pub(super) fn attempts(&self, kind: Kind) -> Vec<(u64, u64)> {
+    pub(super) fn attempts(&self, kind: Kind) -> Vec<(EpochNumber, u64)> {
         let keys = self.found.keys().filter(|key| key.kind == kind);
-        let mut attempts: Vec<(u64, u64)> = keys.map(|key| (key.epoch, key.attempt)).collect();
+        let mut attempts: Vec<(EpochNumber, u64)> =
+            keys.map(|key| (key.epoch, key.attempt)).collect();
         attempts.dedup();
         attempts
     }
 
     /// The segments of a commit record or a record of deferred calls if all of them are there and
     /// intact.
-    pub(super) fn record(&self, epoch: u64, kind: Kind, attempt: u64) -> Option<Vec<u32>> {
+    pub(super) fn record(&self, epoch: EpochNumber, kind: Kind, attempt: u64) -> Option<Vec<u32>> {
         let mut segments = Vec::new();
         let (mut bytes, mut total_bytes) = (0, None);
         for (ordinal, found) in self.pieces(epoch, kind, attempt, 0) {
@@ -248,7 +250,7 @@ impl Scan {
     /// The segments of a stream if they are exactly those that the commit record names.
     pub(super) fn stream(
         &self,
-        epoch: u64,
+        epoch: EpochNumber,
         attempt: u64,
         committed: &StreamSummary,
     ) -> Result<Vec<u32>, Lack> {
@@ -292,7 +294,7 @@ fn check_attempt(header: &SegmentHeader, offset: u64) -> Result<(), LogError> {
         return Ok(());
     }
     Err(LogError::Damaged {
-        epoch: header.epoch.get(),
+        epoch: EpochNumber(header.epoch.get()),
         stream: header.stream.get(),
         ordinal: header.ordinal.get(),
         offset,
@@ -306,12 +308,23 @@ fn check_header(header: &SegmentHeader, geometry: Geometry, offset: u64) -> Resu
     let (version, number) = (header.version.get(), header.kind.get());
     let kind = Kind::from_number(number).filter(|_| version == CODEC_VERSION);
     let Some(kind) = kind else {
-        return Err(LogError::Codec { offset, epoch, version, kind: number, known: CODEC_VERSION });
+        return Err(LogError::Codec {
+            offset,
+            epoch: EpochNumber(epoch),
+            version,
+            kind: number,
+            known: CODEC_VERSION,
+        });
     };
     let stored = u64::from(header.segment_bytes.get());
     let given = geometry.segment_bytes;
     if stored != given {
-        return Err(LogError::OtherSegmentBytes { epoch, offset, stored, given });
+        return Err(LogError::OtherSegmentBytes {
+            epoch: EpochNumber(epoch),
+            offset,
+            stored,
+            given,
+        });
     }
     Ok(kind)
 }

@@ -8,6 +8,7 @@
 
 use super::format::Kind;
 use crate::digest::StateHash;
+use crate::ids::EpochNumber;
 
 /// Segments for the records that may come when epochs have filled the log: the verdicts on an
 /// epoch, and the record that takes the place of the one before it, be it verdicts or program.
@@ -90,7 +91,7 @@ impl FreeMap {
 #[derive(Debug)]
 pub(super) struct Holding {
     pub(super) kind: Kind,
-    pub(super) epoch: u64,
+    pub(super) epoch: EpochNumber,
     pub(super) attempt: u64,
     /// An epoch: whether its commit record was written. A record of deferred calls is always
     /// complete.
@@ -110,7 +111,7 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    pub(super) fn new(kind: Kind, epoch: u64, attempt: u64) -> Self {
+    pub(super) fn new(kind: Kind, epoch: EpochNumber, attempt: u64) -> Self {
         Self {
             kind,
             epoch,
@@ -138,18 +139,18 @@ pub(super) struct Space {
     promised: u32,
     pub(super) attempt_next: u64,
     /// Newest epoch whose commit record was written; at least `released`.
-    pub(super) committed: u64,
+    pub(super) committed: EpochNumber,
     /// Newest epoch that was made durable; at least `released`.
-    pub(super) durable: u64,
+    pub(super) durable: EpochNumber,
     /// Newest epoch whose log is not needed any more.
-    pub(super) released: u64,
+    pub(super) released: EpochNumber,
     /// Free segments whose headers must be erased before anything is written.
     pub(super) leftovers: Vec<u32>,
 }
 
 impl Space {
     /// Starts a holding with an attempt number of its own.
-    pub(super) fn hold(&mut self, kind: Kind, epoch: u64) -> &mut Holding {
+    pub(super) fn hold(&mut self, kind: Kind, epoch: EpochNumber) -> &mut Holding {
         let mut holding = Holding::new(kind, epoch, self.attempt_next);
         holding.segments = self.spare.pop().unwrap_or_default();
         self.attempt_next += 1;
@@ -161,7 +162,7 @@ impl Space {
     ///
     /// # Panics
     /// If there is none: a bug of the caller.
-    pub(super) fn open_epoch(&mut self, epoch: u64) -> &mut Holding {
+    pub(super) fn open_epoch(&mut self, epoch: EpochNumber) -> &mut Holding {
         let open = |holding: &&mut Holding| {
             holding.kind == Kind::Stream && holding.epoch == epoch && !holding.committed
         };
@@ -170,7 +171,7 @@ impl Space {
     }
 
     /// The newest record of deferred calls of an epoch.
-    pub(super) fn deferred_calls(&self, epoch: u64) -> Option<&Holding> {
+    pub(super) fn deferred_calls(&self, epoch: EpochNumber) -> Option<&Holding> {
         let deferred_records =
             self.holdings.iter().rev().filter(|holding| holding.kind == Kind::Deferred);
         deferred_records
@@ -208,7 +209,7 @@ impl Space {
 
     /// Promises segments to an open epoch: for itself, and for the record of deferred calls that it
     /// may hand over.
-    pub(super) fn promise(&mut self, epoch: u64, own: u32, deferred_calls: u32) {
+    pub(super) fn promise(&mut self, epoch: EpochNumber, own: u32, deferred_calls: u32) {
         assert!(own + deferred_calls <= self.surplus(Kind::Stream), "what is promised is there");
         let holding = self.open_epoch(epoch);
         holding.promised += own;
@@ -248,7 +249,7 @@ impl Space {
     }
 
     /// The streams and the commit record are written: what they did not take is free for others.
-    pub(super) fn close(&mut self, epoch: u64) -> &mut Holding {
+    pub(super) fn close(&mut self, epoch: EpochNumber) -> &mut Holding {
         let unused = std::mem::take(&mut self.open_epoch(epoch).promised);
         self.promised -= unused;
         let holding = self.open_epoch(epoch);
@@ -258,7 +259,7 @@ impl Space {
 
     /// Dispatch what the epochs up to `epoch` were promised for their record of deferred calls into
     /// free space.
-    pub(super) fn forget_deferred_promises(&mut self, epoch: u64) {
+    pub(super) fn forget_deferred_promises(&mut self, epoch: EpochNumber) {
         for holding in self.holdings.iter_mut().filter(|holding| holding.epoch <= epoch) {
             self.promised -= std::mem::take(&mut holding.promised_deferred_bytes);
         }
@@ -266,9 +267,9 @@ impl Space {
 
     /// Hands the promise that `epoch - 1` has for a record of deferred calls to the holding of that
     /// record of deferred calls.
-    pub(super) fn inherit_deferred_promise(&mut self, epoch: u64, attempt: u64) {
+    pub(super) fn inherit_deferred_promise(&mut self, epoch: EpochNumber, attempt: u64) {
         let mut inherited = 0;
-        for holding in self.holdings.iter_mut().filter(|holding| holding.epoch + 1 == epoch) {
+        for holding in self.holdings.iter_mut().filter(|holding| holding.epoch.next() == epoch) {
             inherited += std::mem::take(&mut holding.promised_deferred_bytes);
         }
         let at = self.position(attempt);
@@ -290,7 +291,7 @@ impl Space {
     }
 
     /// Frees all records of deferred calls of an epoch.
-    pub(super) fn drop_deferred_records(&mut self, epoch: u64) {
+    pub(super) fn drop_deferred_records(&mut self, epoch: EpochNumber) {
         let deferred_calls =
             |holding: &Holding| holding.kind == Kind::Deferred && holding.epoch == epoch;
         while let Some(at) = self.holdings.iter().position(deferred_calls) {
@@ -314,7 +315,7 @@ impl Space {
     }
 
     /// Frees the logs and records of deferred calls of all epochs up to `epoch`.
-    pub(super) fn release(&mut self, epoch: u64) {
+    pub(super) fn release(&mut self, epoch: EpochNumber) {
         while let Some(at) = self.holdings.iter().position(|holding| holding.epoch <= epoch) {
             let holding = &self.holdings[at];
             assert!(

@@ -1,6 +1,7 @@
 //! What is known of logged epochs.
 
 use crate::digest::StateHash;
+use crate::ids::EpochNumber;
 
 /// What a finished stream consists of.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct StreamSummary {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CommitInfo {
     /// The epoch.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// Transactions in all streams.
     pub calls: u64,
     /// Timestamp of the epoch: nanoseconds since 1970.
@@ -38,7 +39,7 @@ pub struct CommitInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochSummary {
     /// The epoch.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// Number of its streams.
     pub streams: u32,
     /// Transactions.

@@ -8,6 +8,7 @@
 //! those before it, and then their record is released. So a log that epochs have filled has room
 //! for any number of them ([`super::space::RESERVE_SEGMENTS`]), as long as they fit into a segment.
 
+use crate::ids::{EpochNumber, Position};
 use std::collections::BTreeMap;
 
 /// Bytes in front of a verdict's reason: position and length.
@@ -17,15 +18,15 @@ const HEADER_BYTES: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The epoch of the call.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// Its position in the epoch.
-    pub position: u32,
+    pub position: Position,
     /// Why, for people. The record keeps as much of it as fits into its segment.
     pub reason: String,
 }
 
 /// For each epoch that has verdicts, the attempt of its record, and what it says.
-pub(super) type Verdicts = BTreeMap<u64, (u64, Vec<Verdict>)>;
+pub(super) type Verdicts = BTreeMap<EpochNumber, (u64, Vec<Verdict>)>;
 
 impl Verdict {
     /// A record of verdicts. Reasons are cut where it would be longer than `bytes_max`.
@@ -35,7 +36,7 @@ impl Verdict {
         for verdict in verdicts {
             let reason = &verdict.reason[..verdict.reason.floor_char_boundary(room)];
             room -= reason.len();
-            bytes.extend_from_slice(&verdict.position.to_le_bytes());
+            bytes.extend_from_slice(&verdict.position.0.to_le_bytes());
             bytes.extend_from_slice(&(reason.len() as u32).to_le_bytes());
             bytes.extend_from_slice(reason.as_bytes());
         }
@@ -43,7 +44,7 @@ impl Verdict {
     }
 
     /// Reads what `encode_all` wrote.
-    pub(super) fn decode_all(epoch: u64, mut bytes: &[u8]) -> Vec<Self> {
+    pub(super) fn decode_all(epoch: EpochNumber, mut bytes: &[u8]) -> Vec<Self> {
         let mut verdicts = Vec::new();
         while let Some((verdict, rest)) = Self::decode(epoch, bytes) {
             verdicts.push(verdict);
@@ -52,12 +53,12 @@ impl Verdict {
         verdicts
     }
 
-    fn decode(epoch: u64, bytes: &[u8]) -> Option<(Self, &[u8])> {
+    fn decode(epoch: EpochNumber, bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (position, rest) = bytes.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         let (reason, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let reason = String::from_utf8_lossy(reason).into_owned();
-        Some((Self { epoch, position: u32::from_le_bytes(*position), reason }, rest))
+        Some((Self { epoch, position: Position(u32::from_le_bytes(*position)), reason }, rest))
     }
 }
 
@@ -69,20 +70,31 @@ mod tests {
     /// each which call it is about.
     #[test]
     fn o_49_long_reasons_are_cut_and_positions_are_kept() {
-        let verdict =
-            |position, reason: &str| Verdict { epoch: 5, position, reason: reason.into() };
+        let verdict = |position, reason: &str| Verdict {
+            epoch: EpochNumber(5),
+            position,
+            reason: reason.into(),
+        };
         let long = "\u{e9}".repeat(200);
-        let verdicts = [verdict(1, &long), verdict(2, "short"), verdict(9, &long), verdict(3, "")];
+        let verdicts = [
+            verdict(Position(1), &long),
+            verdict(Position(2), "short"),
+            verdict(Position(9), &long),
+            verdict(Position(3), ""),
+        ];
         for bytes_max in [32, 33, 100, 432, 433, 437, 600, 10_000] {
             let bytes = Verdict::encode_all(&verdicts, bytes_max);
             assert!(bytes.len() <= bytes_max, "{} of {bytes_max} bytes", bytes.len());
-            let read = Verdict::decode_all(5, &bytes);
+            let read = Verdict::decode_all(EpochNumber(5), &bytes);
             assert_eq!(read.len(), verdicts.len());
             for (read, written) in read.iter().zip(&verdicts) {
                 assert_eq!(read.position, written.position);
                 assert!(written.reason.starts_with(&read.reason), "{read:?}");
             }
         }
-        assert_eq!(Verdict::decode_all(5, &Verdict::encode_all(&verdicts, 10_000)), verdicts);
+        assert_eq!(
+            Verdict::decode_all(EpochNumber(5), &Verdict::encode_all(&verdicts, 10_000)),
+            verdicts
+        );
     }
 }

@@ -10,6 +10,7 @@ use super::geometry::Geometry;
 use super::log::InputLog;
 use super::space::Run;
 use super::summary::{CommitInfo, StreamSummary};
+use crate::ids::EpochNumber;
 
 /// Most segments that a stream takes at once. A stream starts with one and doubles.
 const RUN_SEGMENTS_MAX: u32 = 8;
@@ -18,7 +19,7 @@ const RUN_SEGMENTS_MAX: u32 = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) kind: Kind,
-    pub(super) epoch: u64,
+    pub(super) epoch: EpochNumber,
     pub(super) attempt: u64,
     pub(super) stream: u16,
     pub(super) ordinal: u32,
@@ -48,7 +49,7 @@ pub(super) fn complete_header(geometry: Geometry, place: Place, buffer: &mut [u8
         version: U16::ZERO,
         kind: U16::new(place.kind as u16),
         instance: U64::new(geometry.instance),
-        epoch: U64::new(place.epoch),
+        epoch: U64::new(place.epoch.0),
         attempt: U64::new(place.attempt),
         total_bytes: U64::new(place.total_bytes),
         ordinal: U32::new(place.ordinal),
@@ -74,7 +75,7 @@ pub struct StreamWriter {
     run: Run,
     run_len_next: u32,
     started: bool,
-    epoch: u64,
+    epoch: EpochNumber,
     attempt: u64,
     digest: StreamDigest,
     summary: StreamSummary,
@@ -88,7 +89,7 @@ impl StreamWriter {
             run: Run::default(),
             run_len_next: 1,
             started: false,
-            epoch: 0,
+            epoch: EpochNumber(0),
             attempt: 0,
             digest: StreamDigest::default(),
             summary: StreamSummary::default(),
@@ -100,7 +101,7 @@ impl StreamWriter {
     ///
     /// # Panics
     /// If the epoch is not begun, or is committed or abandoned.
-    pub fn start<D: Device>(&mut self, log: &InputLog<D>, epoch: u64, stream: u16) {
+    pub fn start<D: Device>(&mut self, log: &InputLog<D>, epoch: EpochNumber, stream: u16) {
         assert!(
             self.buffer.len() as u64 == log.segment_bytes(),
             "a writer stays with the log that made it"

@@ -4,6 +4,7 @@ use super::shared_heap::fit_together;
 use crate::format::{
     HEAP_IN_HEADER, KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, TableRecord, ValuePointer,
 };
+use crate::ids::TableId;
 use crate::value::lines::LINE;
 
 /// Offset of the key in a row; it goes on past the header line.
@@ -17,7 +18,7 @@ const WORDS_OFFSET: u64 = KEY_OFFSET + WORD_BYTES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLayout {
     /// Catalog position of the table.
-    pub table: u16,
+    pub table: TableId,
     /// Bytes of a row.
     pub row_bytes: u64,
     /// Offset of the inline heap.
@@ -52,7 +53,7 @@ pub enum Shape {
 
 impl RowLayout {
     /// The layout that a catalog record gives.
-    pub fn new(table: u16, record: &TableRecord) -> Self {
+    pub fn new(table: TableId, record: &TableRecord) -> Self {
         let key_bytes_max = u64::from(record.key_bytes_max);
         let value_bytes_max = u64::from(record.value_bytes_max);
         let is_one_line = record.inline_heap == HEAP_IN_HEADER;
@@ -229,14 +230,15 @@ mod tests {
             [(8, 8, true), (1, 0, true), (4, 8, true), (9, 8, false), (8, 9, false)]
         {
             let record = record(key, value, 0);
-            let layout = RowLayout::new(0, &record);
+            let layout = RowLayout::new(TableId(0), &record);
             assert_eq!(layout.is_one_line(), is_one_line, "{key} {value}");
             if is_one_line {
                 assert_eq!(layout.row_bytes, ROW_HEADER_BYTES);
                 assert_eq!([0, 1].map(|slot| layout.half_offset(640, slot)), [688, 696]);
                 assert!(layout.fits_half(8) && !layout.may_be_external());
                 // Values that grow are elsewhere, and rows are what they were.
-                let grown = RowLayout::new(0, &TableRecord { value_bytes_max: 9, ..record });
+                let grown =
+                    RowLayout::new(TableId(0), &TableRecord { value_bytes_max: 9, ..record });
                 assert!(grown.is_one_line() && grown.may_be_external() && !grown.fits_half(9));
                 assert_eq!(grown.shape(), Shape::Any);
             }
@@ -248,7 +250,7 @@ mod tests {
         for key_bytes_max in [8, 24, 25, 60, 256] {
             for value in [0, 8, 48, 64, 100, 1000] {
                 let record = record(key_bytes_max, value, 0);
-                assert!(RowLayout::new(0, &record).fits_half(u64::from(value)));
+                assert!(RowLayout::new(TableId(0), &record).fits_half(u64::from(value)));
             }
         }
     }

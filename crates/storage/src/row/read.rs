@@ -4,6 +4,7 @@ use pmem::Device;
 
 use super::layout::KEY_OFFSET;
 use crate::format::{SerialId, VersionWords};
+use crate::ids::{EpochNumber, TableId};
 
 const META_OFFSET: u64 = 32;
 /// Bytes of both versions, from the beginning of a row: what [`versions`] reads.
@@ -21,7 +22,10 @@ pub fn versions<D: Device>(device: &D, row: u64) -> [VersionWords; 2] {
 
 /// The slot of the version that the checkpoint holds, if the row existed then: the newest with an
 /// epoch not after it (O-27, O-28). Versions of later epochs are leftovers of a crash.
-pub fn checkpoint_slot(versions: &[VersionWords; 2], checkpoint_epoch: u64) -> Option<usize> {
+pub fn checkpoint_slot(
+    versions: &[VersionWords; 2],
+    checkpoint_epoch: EpochNumber,
+) -> Option<usize> {
     (0..2)
         .filter(|&i| {
             let sid = SerialId(versions[i].serial_id);
@@ -31,9 +35,9 @@ pub fn checkpoint_slot(versions: &[VersionWords; 2], checkpoint_epoch: u64) -> O
 }
 
 /// Table, key length and checksum of a row.
-pub fn meta<D: Device>(device: &D, row: u64) -> (u16, u64, u32) {
+pub fn meta<D: Device>(device: &D, row: u64) -> (TableId, u64, u32) {
     let word = device.image().load_u64(row + META_OFFSET);
-    (word as u16, word >> 16 & 0xffff, (word >> 32) as u32)
+    (TableId(word as u16), word >> 16 & 0xffff, (word >> 32) as u32)
 }
 
 /// What reading the key of a row reads, with its length: offset and bytes.
@@ -68,6 +72,7 @@ pub unsafe fn key_at<'i>(base: usize, row: u64) -> &'i [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Position;
 
     fn words(serial_id: SerialId, pointer: u64) -> VersionWords {
         VersionWords { serial_id: serial_id.0, pointer }
@@ -79,27 +84,28 @@ mod tests {
     #[test]
     fn o_26_every_torn_header_leads_to_the_checkpoint() {
         let checkpoint = 9;
-        let current = words(SerialId::new(8, 3), 0x11);
-        let stales = [words(SerialId(0), 0), words(SerialId::new(5, 1), 0x22)];
+        let current = words(SerialId::new(EpochNumber(8), Position(3)), 0x11);
+        let stales =
+            [words(SerialId(0), 0), words(SerialId::new(EpochNumber(5), Position(1)), 0x22)];
         for stale in stales {
-            let new = words(SerialId::new(10, 7), 0x33);
+            let new = words(SerialId::new(EpochNumber(10), Position(7)), 0x33);
             for mask in 0..4 {
                 let torn = VersionWords {
                     serial_id: if mask & 1 != 0 { new.serial_id } else { stale.serial_id },
                     pointer: if mask & 2 != 0 { new.pointer } else { stale.pointer },
                 };
-                assert_eq!(checkpoint_slot(&[current, torn], checkpoint), Some(0));
-                assert_eq!(checkpoint_slot(&[torn, current], checkpoint), Some(1));
+                assert_eq!(checkpoint_slot(&[current, torn], EpochNumber(checkpoint)), Some(0));
+                assert_eq!(checkpoint_slot(&[torn, current], EpochNumber(checkpoint)), Some(1));
             }
         }
     }
 
     #[test]
     fn o_28_rows_born_after_the_checkpoint_do_not_exist_in_it() {
-        let born = words(SerialId::new(10, 0), 0x1);
-        let updated = words(SerialId::new(11, 0), 0x1);
-        assert_eq!(checkpoint_slot(&[born, updated], 9), None);
-        assert_eq!(checkpoint_slot(&[born, updated], 10), Some(0));
-        assert_eq!(checkpoint_slot(&[born, updated], 11), Some(1));
+        let born = words(SerialId::new(EpochNumber(10), Position(0)), 0x1);
+        let updated = words(SerialId::new(EpochNumber(11), Position(0)), 0x1);
+        assert_eq!(checkpoint_slot(&[born, updated], EpochNumber(9)), None);
+        assert_eq!(checkpoint_slot(&[born, updated], EpochNumber(10)), Some(0));
+        assert_eq!(checkpoint_slot(&[born, updated], EpochNumber(11)), Some(1));
     }
 }

@@ -7,6 +7,7 @@ use super::layout::{KEY_OFFSET, RowLayout, Shape};
 use crate::format::{
     KEY_BYTES_IN_HEADER, ROW_HEADER_BYTES, RowHeader, SerialId, ValuePointer, VersionWords,
 };
+use crate::ids::TableId;
 use crate::pool::{class_bytes, class_of};
 use crate::value::NewValue;
 use crate::value::lines::{LINE, for_each_run, padded_line, single_lines};
@@ -31,20 +32,20 @@ static REMAINDERS: [[u32; 256]; 8] = {
 
 /// Checksum of what never changes in a row: CRC-32 of table and key.
 #[inline(always)]
-pub fn key_crc(table: u16, key: &[u8]) -> u32 {
+pub fn key_crc(table: TableId, key: &[u8]) -> u32 {
     let Ok(key) = <[u8; 8]>::try_from(key) else { return long_key_crc(table, key) };
     let remainder = |zeros: usize, byte: u64| REMAINDERS[zeros][byte as usize & 0xff];
     // Two bytes, then eight: a call of the library takes three times as long.
-    let table = u64::from(!table);
+    let table = u64::from(!table.0);
     let crc = remainder(1, table) ^ remainder(0, table >> 8) ^ 0xffff;
     let word = u64::from_le_bytes(key) ^ u64::from(crc);
     !(0..8).fold(0, |crc, byte| crc ^ remainder(7 - byte, word >> (8 * byte)))
 }
 
 #[inline(never)]
-fn long_key_crc(table: u16, key: &[u8]) -> u32 {
+fn long_key_crc(table: TableId, key: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&table.to_le_bytes());
+    hasher.update(&table.0.to_le_bytes());
     hasher.update(key);
     hasher.finalize()
 }
@@ -53,7 +54,7 @@ fn long_key_crc(table: u16, key: &[u8]) -> u32 {
 fn header_line(layout: &RowLayout, key: &[u8]) -> [u8; LINE] {
     assert!(key.len() as u64 <= layout.key_bytes_max, "key length was checked at admission");
     let mut line = [0u8; LINE];
-    line[32..34].copy_from_slice(&layout.table.to_le_bytes());
+    line[32..34].copy_from_slice(&layout.table.0.to_le_bytes());
     line[34..36].copy_from_slice(&(key.len() as u16).to_le_bytes());
     line[36..40].copy_from_slice(&key_crc(layout.table, key).to_le_bytes());
     let head = key.len().min(KEY_BYTES_IN_HEADER as usize);
@@ -274,7 +275,7 @@ unsafe fn store_header<D: Device>(
     let &NewVersion { slot, sid, content, .. } = version;
     let mut header = RowHeader {
         versions: [VersionWords::default(); 2],
-        table: layout.table,
+        table: layout.table.0,
         key_bytes: key.len() as u16,
         crc: key_crc(layout.table, key),
         key: [0; KEY_BYTES_IN_HEADER as usize],
@@ -429,7 +430,7 @@ mod tests {
     fn the_checksum_of_a_key_is_that_of_table_and_key() {
         for key in [&b"1234567"[..], b"12345678", b"123456789"] {
             let whole = [&0x1234_u16.to_le_bytes()[..], key].concat();
-            assert_eq!(key_crc(0x1234, key), crc32fast::hash(&whole));
+            assert_eq!(key_crc(TableId(0x1234), key), crc32fast::hash(&whole));
         }
     }
 }

@@ -12,6 +12,7 @@ use pmem::Device;
 
 use crate::error::{Result, StorageError};
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
+use crate::ids::TableId;
 use crate::pool::SubPool;
 use crate::scan::{ScanPlan, ScannedRow};
 use crate::store::Store;
@@ -63,7 +64,7 @@ impl Owners {
     ///
     /// # Errors
     /// `Corrupt` for a slot that is free, or that another row owns.
-    pub fn add<D: Device>(&self, store: &Store<D>, table: u16, row: &ScannedRow) -> Result<()> {
+    pub fn add<D: Device>(&self, store: &Store<D>, table: TableId, row: &ScannedRow) -> Result<()> {
         let stale = row.stale_external(store.checkpoint_epoch());
         for offset in row.pointer().external_offset().into_iter().chain(stale) {
             if !self.claim(store, offset) {

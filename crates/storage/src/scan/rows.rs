@@ -3,6 +3,7 @@
 use pmem::Device;
 
 use crate::error::Result;
+use crate::ids::TableId;
 use crate::store::Opened;
 use crate::{row, scan};
 
@@ -20,9 +21,9 @@ pub struct RowAt {
 ///
 /// # Errors
 /// `Corrupt` for a row that is damaged.
-pub fn rows_of<D: Device>(opened: &Opened<D>, table: u16) -> Result<Vec<RowAt>> {
+pub fn rows_of<D: Device>(opened: &Opened<D>, table: TableId) -> Result<Vec<RowAt>> {
     let (store, device) = (&opened.store, opened.store.device().as_ref());
-    let (epoch, layout) = (store.checkpoint_epoch(), store.tables()[usize::from(table)].layout);
+    let (epoch, layout) = (store.checkpoint_epoch(), store.tables()[table.index()].layout);
     let plan = scan::plan(store, &opened.sub_pools, &opened.log);
     let mut rows = Vec::new();
     for unit in plan.units.iter().filter(|unit| unit.table == table) {

@@ -4,6 +4,7 @@ use pmem::{Device, LINE_BYTES, Port};
 
 use crate::error::{Result, StorageError};
 use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
+use crate::ids::{EpochNumber, TableId};
 use crate::input_log::Recovered;
 use crate::pool::{SegmentKind, Segments, SubPool, class_of, class_pool};
 use crate::row;
@@ -14,7 +15,7 @@ use crate::store::Store;
 #[derive(Debug, Clone, Copy)]
 pub struct ScanUnit {
     /// Table.
-    pub table: u16,
+    pub table: TableId,
     /// Segment.
     pub segment: u32,
     /// Slots below the bump offset.
@@ -35,7 +36,7 @@ pub struct ScannedRow {
 impl ScannedRow {
     /// The stale version's pool slot, if there is one to collect: both versions are checkpointed
     /// and the older one is external (O-35).
-    pub fn stale_external(&self, checkpoint_epoch: u64) -> Option<u64> {
+    pub fn stale_external(&self, checkpoint_epoch: EpochNumber) -> Option<u64> {
         let stale = self.versions[1 - self.slot];
         let sid = SerialId(stale.serial_id);
         (sid.0 != 0 && sid.epoch() <= checkpoint_epoch)
@@ -60,7 +61,7 @@ pub struct ScanPlan {
     pub value_slots: Vec<u64>,
     /// The last epoch that any version can be of: that of the checkpoint, or the last one
     /// committed.
-    pub last_epoch: u64,
+    pub last_epoch: EpochNumber,
 }
 
 /// Plans the scan of all row pools of a store whose log is read. Final writes come after the log of
@@ -80,7 +81,7 @@ pub fn plan<D: Device>(store: &Store<D>, sub_pools: &[SubPool], log: &Recovered)
     }
     for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) < tables) {
         plan.units.extend(sub_pool.used_segments().map(|(segment, slots)| ScanUnit {
-            table: sub_pool.pool(),
+            table: TableId(sub_pool.pool()),
             segment,
             slots,
         }));
@@ -124,7 +125,7 @@ pub fn visit<D: Device>(
     unit: ScanUnit,
     layout: &RowLayout,
     plan: &ScanPlan,
-    checkpoint_epoch: u64,
+    checkpoint_epoch: EpochNumber,
     mut each: impl FnMut(ScannedRow) -> Result<()>,
 ) -> Result<()> {
     let free = &plan.free;
@@ -157,7 +158,7 @@ fn check_row<D: Device>(
     scanned: &ScannedRow,
     layout: &RowLayout,
     plan: &ScanPlan,
-    checkpoint_epoch: u64,
+    checkpoint_epoch: EpochNumber,
 ) -> Result<()> {
     let corrupt = |what: String| {
         Err(StorageError::Corrupt(format!(
@@ -244,6 +245,7 @@ mod tests {
     use super::*;
     use crate::catalog::{IndexKind, TableDefinition};
     use crate::format::SUB_POOLS;
+    use crate::ids::Position;
     use crate::store::StoreOptions;
     use crate::store::tests::add_tables;
 
@@ -251,7 +253,7 @@ mod tests {
     /// of up to 16 bytes or more, and of which the pointer may be changed afterwards. A slot of
     /// each of the first two classes of values was taken, which the pointer may follow from.
     fn scan(
-        table: u16,
+        table: TableId,
         key: &[u8],
         pointer: impl FnOnce([u64; 2]) -> Option<u64>,
     ) -> Result<usize> {
@@ -265,7 +267,7 @@ mod tests {
 
     /// As [`scan`], of tables with a shared heap or without, after any change of the row.
     fn scan_changed(
-        table: u16,
+        table: TableId,
         shared_heap_bytes: u32,
         key: &[u8],
         change: impl FnOnce(&mut Port<Dram>, u64, [u64; 2]),
@@ -294,7 +296,12 @@ mod tests {
         let values = [bump(row_sub_pools)?, bump(row_sub_pools + SUB_POOLS)?];
         let content = row::Content::Bytes(&[5; 8], None);
         let first = row::First::KeyIsThere;
-        let version = row::NewVersion { slot: 0, sid: SerialId::new(1, 0), content, first };
+        let version = row::NewVersion {
+            slot: 0,
+            sid: SerialId::new(EpochNumber(1), Position(0)),
+            content,
+            first,
+        };
         // SAFETY: this test owns the store.
         unsafe {
             row::initialise(&mut port, at, &layout, key);
@@ -302,18 +309,26 @@ mod tests {
         }
         change(&mut port, at, values);
         sub_pools[0].save(&mut port, store.next_sequence());
-        store.commit(&mut port, 1, None, 1, 0);
+        store.commit(&mut port, EpochNumber(1), None, 1, 0);
         let plan = plan(&store, &sub_pools, &opened.log);
         // As if the log had an epoch after the checkpoint.
-        let plan = ScanPlan { last_epoch: 2, ..plan };
+        let plan = ScanPlan { last_epoch: EpochNumber(2), ..plan };
         let mut rows = 0;
         for unit in &plan.units {
-            let layout = &store.tables()[unit.table as usize].layout;
+            let layout = &store.tables()[unit.table.index()].layout;
             let count = |_| {
                 rows += 1;
                 Ok(())
             };
-            visit(store.device().as_ref(), store.segments(), *unit, layout, &plan, 1, count)?;
+            visit(
+                store.device().as_ref(),
+                store.segments(),
+                *unit,
+                layout,
+                &plan,
+                EpochNumber(1),
+                count,
+            )?;
         }
         Ok(rows)
     }
@@ -321,10 +336,10 @@ mod tests {
     /// O-54: a row that is whole by its own checksum, but not of the table in whose pool it is.
     #[test]
     fn o_54_rows_belong_to_their_table() {
-        assert_eq!(scan(0, b"a key", |_| None).unwrap(), 1);
-        let other = scan(1, b"a key", |_| None).unwrap_err();
+        assert_eq!(scan(TableId(0), b"a key", |_| None).unwrap(), 1);
+        let other = scan(TableId(1), b"a key", |_| None).unwrap_err();
         assert!(other.to_string().contains("claims table 1"), "{other}");
-        let long = scan(0, &[7; 17], |_| None).unwrap_err().to_string();
+        let long = scan(TableId(0), &[7; 17], |_| None).unwrap_err().to_string();
         assert!(long.contains("table 0 and a key of 17 bytes"), "{long}");
     }
 
@@ -332,9 +347,9 @@ mod tests {
     #[test]
     fn o_54_pointers_lead_to_values() {
         let value = |at| ValuePointer::external(at, 8).0;
-        assert_eq!(scan(0, b"a key", |[first, _]| Some(value(first))).unwrap(), 1);
+        assert_eq!(scan(TableId(0), b"a key", |[first, _]| Some(value(first))).unwrap(), 1);
         let check = |what: &str, pointer: fn([u64; 2]) -> u64| {
-            let error = scan(0, b"a key", |slots| Some(pointer(slots))).expect_err(what);
+            let error = scan(TableId(0), b"a key", |slots| Some(pointer(slots))).expect_err(what);
             let text = error.to_string();
             assert!(text.contains("its value pointer") && text.contains("nowhere"), "{text}");
         };
@@ -350,13 +365,13 @@ mod tests {
     /// may be torn, or be longer than there is room for beside it, and is not judged.
     #[test]
     fn o_32_versions_that_count_do_not_overlap() {
-        let check = |heap: u32, lens: [u64; 2], epoch: u64| {
+        let check = |heap: u32, lens: [u64; 2], epoch: EpochNumber| {
             let [first, second] = lens.map(|len| ValuePointer::inline(len).0);
-            scan_changed(0, heap, b"a key", |port, at, _| {
+            scan_changed(TableId(0), heap, b"a key", |port, at, _| {
                 // SAFETY: the test owns the store.
                 unsafe {
                     port.store_u64(at + 8, first);
-                    port.store_two(at + 16, [SerialId::new(epoch, 1).0, second]);
+                    port.store_two(at + 16, [SerialId::new(epoch, Position(1)).0, second]);
                 }
             })
         };
@@ -370,14 +385,14 @@ mod tests {
             ([168, 0], true),
             ([168, 8], false),
         ] {
-            let found = check(168, lens, 1);
+            let found = check(168, lens, EpochNumber(1));
             assert_eq!(found.is_ok(), is_beside, "{lens:?}");
             let overlaps =
                 |error: StorageError| error.to_string().contains("overlap in the shared");
             assert!(found.err().is_none_or(overlaps));
-            assert!(check(168, lens, 2).is_ok(), "{lens:?}");
+            assert!(check(168, lens, EpochNumber(2)).is_ok(), "{lens:?}");
         }
-        assert!(check(0, [64, 64], 1).is_ok());
-        assert!(check(168, [169, 0], 1).unwrap_err().to_string().contains("nowhere"));
+        assert!(check(0, [64, 64], EpochNumber(1)).is_ok());
+        assert!(check(168, [169, 0], EpochNumber(1)).unwrap_err().to_string().contains("nowhere"));
     }
 }

@@ -12,6 +12,7 @@ use crate::error::{Result, StorageError};
 use crate::format::{
     CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, CheckpointRecord, HASH_KNOWN, HASH_UNKNOWN,
 };
+use crate::ids::EpochNumber;
 
 fn crc(record: &CheckpointRecord) -> u32 {
     crc32fast::hash(CheckpointRecord { crc: 0, ..*record }.as_bytes())
@@ -22,7 +23,7 @@ impl CheckpointRecord {
     /// maintained.
     pub(crate) fn new(
         sequence: u64,
-        epoch: u64,
+        epoch: EpochNumber,
         hash: Option<StateHash>,
         rows: u64,
         deferred_calls: u32,
@@ -37,7 +38,7 @@ impl CheckpointRecord {
             crc: 0,
             hash_state: if hash.is_some() { HASH_KNOWN } else { HASH_UNKNOWN },
             catalog: 0,
-            epoch,
+            epoch: epoch.0,
         }
     }
 
@@ -125,7 +126,7 @@ mod tests {
 
     fn record(sequence: u64) -> CheckpointRecord {
         let hash = StateHash(u128::from(sequence) << 64 | 7);
-        CheckpointRecord::new(sequence, 10 * sequence, Some(hash), 3, 2)
+        CheckpointRecord::new(sequence, EpochNumber(10 * sequence), Some(hash), 3, 2)
     }
 
     fn words(port: &Port<Dram>, at: u64) -> [u64; 8] {
@@ -192,6 +193,6 @@ mod tests {
             let found = read(port.device().as_ref()).map(|found| found.state_hash()).ok();
             assert_eq!(found, expected, "{hash_state}, {hash_low}, {hash_high}");
         }
-        assert_eq!(CheckpointRecord::new(1, 1, None, 0, 0).state_hash(), None);
+        assert_eq!(CheckpointRecord::new(1, EpochNumber(1), None, 0, 0).state_hash(), None);
     }
 }

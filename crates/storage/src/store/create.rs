@@ -10,6 +10,7 @@ use crate::error::{Result, StorageError};
 use crate::format::{
     CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION, SUPERBLOCK_MAGIC, Superblock,
 };
+use crate::ids::EpochNumber;
 use crate::input_log::InputLog;
 use crate::pool::Segments;
 use crate::store::options::StoreOptions;
@@ -46,12 +47,13 @@ pub(super) fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> R
     };
     let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
     port.device().grow_image(segments.image_bytes(0))?;
-    let empty = CheckpointRecord::new(0, 0, Some(StateHash::default()), 0, 0);
+    let empty = CheckpointRecord::new(0, EpochNumber(0), Some(StateHash::default()), 0, 0);
     checkpoint::write(port, empty);
     catalog::write(port, empty.catalog, &[]);
     port.fence();
     let device = Arc::clone(port.device());
-    let (log, _) = InputLog::open(device, superblock.instance, superblock.log_segment_bytes, 0)?;
+    let (log, _) =
+        InputLog::open(device, superblock.instance, superblock.log_segment_bytes, EpochNumber(0))?;
     log.write_program(port, &[])?;
     superblock::write_superblocks(port, superblock);
     Ok(superblock)

@@ -9,12 +9,13 @@ use pmem::{Device, MARK_BYTES};
 
 use crate::digest::StateHash;
 use crate::error::Result;
+use crate::ids::EpochNumber;
 
 /// An epoch that ended, and the state that it came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndMark {
     /// The epoch.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// State hash at its end, if it is maintained.
     pub hash: Option<StateHash>,
 }
@@ -27,7 +28,7 @@ impl EndMark {
     pub fn write<D: Device>(&self, device: &D) -> Result<()> {
         let StateHash(hash) = self.hash.unwrap_or_default();
         let known = u64::from(self.hash.is_some());
-        let words = [self.epoch, hash as u64, (hash >> 64) as u64, known];
+        let words = [self.epoch.0, hash as u64, (hash >> 64) as u64, known];
         let mut mark = [0; MARK_BYTES];
         for (bytes, word) in mark.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.to_le_bytes();
@@ -41,6 +42,6 @@ impl EndMark {
         let words: [[u8; 8]; 4] = *mark.as_chunks().0.first_chunk()?;
         let [epoch, low, high, known] = words.map(u64::from_le_bytes);
         let hash = StateHash(u128::from(low) | u128::from(high) << 64);
-        Some(Self { epoch, hash: (known == 1).then_some(hash) })
+        Some(Self { epoch: EpochNumber(epoch), hash: (known == 1).then_some(hash) })
     }
 }

@@ -20,7 +20,14 @@ pub(super) fn load_row_sub_pools<D: Device>(
     for table in tables {
         let (pool, bytes) = (table.layout.table, table.layout.row_bytes);
         for sub_pool in 0..SUB_POOLS {
-            sub_pools.push(SubPool::load(device, segments, pool, sub_pool as u8, bytes, sequence)?);
+            sub_pools.push(SubPool::load(
+                device,
+                segments,
+                pool.0,
+                sub_pool as u8,
+                bytes,
+                sequence,
+            )?);
         }
     }
     Ok(sub_pools)
@@ -54,7 +61,7 @@ pub(super) fn load_sub_pools<D: Device>(
     let mut sub_pools = load_row_sub_pools(device, segments, tables, sequence)?;
     let mut first_of_pool = vec![None; POOLS];
     for (number, table) in tables.iter().enumerate() {
-        first_of_pool[table.layout.table as usize] = Some(number * SUB_POOLS);
+        first_of_pool[table.layout.table.index()] = Some(number * SUB_POOLS);
     }
     let values = (0..CLASSES)
         .map(|class| (class_pool(class), class_bytes(class)))

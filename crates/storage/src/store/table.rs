@@ -3,6 +3,7 @@
 use crate::catalog;
 use crate::catalog::{TableDefinition, TypesMark};
 use crate::format::{ROW_HEADER_BYTES, TableRecord};
+use crate::ids::TableId;
 use crate::row::RowLayout;
 
 /// A number of a table: what the catalog says of it.
@@ -17,7 +18,7 @@ pub struct StoredTable {
 }
 
 impl StoredTable {
-    pub(super) fn new((number, record): (u16, &TableRecord)) -> Self {
+    fn new(number: TableId, record: &TableRecord) -> Self {
         let unused = TableRecord {
             row_bytes: ROW_HEADER_BYTES as u32,
             key_bytes_max: 8,
@@ -36,4 +37,10 @@ impl StoredTable {
     pub fn is_used(&self) -> bool {
         !self.definition.name.is_empty()
     }
+}
+
+/// The tables of a catalog, by number.
+pub(super) fn stored_tables(records: &[TableRecord]) -> Vec<StoredTable> {
+    let numbered = (0..).map(TableId).zip(records);
+    numbered.map(|(number, record)| StoredTable::new(number, record)).collect()
 }

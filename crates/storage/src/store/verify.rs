@@ -4,6 +4,7 @@ use pmem::Device;
 
 use crate::error::{Result, StorageError};
 use crate::format::Superblock;
+use crate::ids::EpochNumber;
 use crate::input_log::{InputLog, LogError, Recovered};
 use crate::pool::Segments;
 use crate::store::{EndMark, checkpoint};
@@ -16,7 +17,7 @@ pub(super) const SEGMENTS_MAX: u64 = 1 << 22;
 pub(super) fn check_snapshot<D: Device>(device: &D) -> Result<()> {
     let epoch = checkpoint::read(device)?.epoch;
     match device.snapshot_epoch() {
-        Some(saved) if saved != epoch => Err(StorageError::Corrupt(format!(
+        Some(saved) if saved != EpochNumber(epoch) => Err(StorageError::Corrupt(format!(
             "the image was saved at epoch {saved}, but its checkpoint is of epoch {epoch}"
         ))),
         _ => Ok(()),
@@ -40,7 +41,7 @@ pub(super) fn check_instance<D: Device>(superblock: &Superblock, device: &D) -> 
 pub(super) fn check_log<D: Device>(
     log: &InputLog<D>,
     found: &Recovered,
-    checkpoint: u64,
+    checkpoint: EpochNumber,
     end_mark: Option<EndMark>,
 ) -> Result<()> {
     let last = found.last(checkpoint);

@@ -12,6 +12,7 @@ use pmem::Device;
 use crate::digest::{StateHash, row_hash};
 use crate::error::Result;
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
+use crate::ids::EpochNumber;
 use crate::pool::SubPool;
 use crate::scan::{ScanPlan, ScannedRow};
 use crate::store::{Opened, Store, StoreOptions};
@@ -21,7 +22,7 @@ use crate::{row, scan};
 #[derive(Debug, Clone)]
 pub struct CheckReport {
     /// Epoch of the checkpoint.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// State hash, recomputed.
     pub state_hash: StateHash,
     /// Whether the checkpoint knows its own, so that the two could be compared.
@@ -29,7 +30,7 @@ pub struct CheckReport {
     /// Live rows of each table, by name.
     pub rows: Vec<(String, u64)>,
     /// Committed epochs after the checkpoint: they are replayed at the next open.
-    pub committed_epochs: Vec<u64>,
+    pub committed_epochs: Vec<EpochNumber>,
     /// Everything that is wrong; empty for a clean store.
     pub problems: Vec<String>,
 }
@@ -55,7 +56,7 @@ pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
         rows: vec![0; store.tables().len()],
         values: HashMap::new(),
     };
-    checker.scan_rows(checkpoint.epoch);
+    checker.scan_rows(EpochNumber(checkpoint.epoch));
     checker.account_values(checkpoint.sequence);
     let stored = checkpoint.state_hash();
     if let Some(stored) = stored.filter(|stored| *stored != checker.hash)
@@ -73,7 +74,7 @@ pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
             .push(format!("{total} live rows, the checkpoint says {}", checkpoint.rows));
     }
     CheckReport {
-        epoch: checkpoint.epoch,
+        epoch: EpochNumber(checkpoint.epoch),
         state_hash: checker.hash,
         hash_is_stored: stored.is_some(),
         rows: store
@@ -98,14 +99,14 @@ struct Checker<'a, D: Device> {
 }
 
 impl<D: Device> Checker<'_, D> {
-    fn scan_rows(&mut self, epoch: u64) {
+    fn scan_rows(&mut self, epoch: EpochNumber) {
         let opened = self.opened;
         let (store, device) = (&opened.store, opened.store.device().as_ref());
         let plan = scan::plan(store, &opened.sub_pools, &opened.log);
         self.find_duplicates("free row slot", &plan.free);
         self.account_free_rows(&plan);
         for unit in &plan.units {
-            let layout = store.tables()[unit.table as usize].layout;
+            let layout = store.tables()[unit.table.index()].layout;
             let visited =
                 scan::visit(device, store.segments(), *unit, &layout, &plan, epoch, |scanned| {
                     self.row(&scanned, &layout, epoch);
@@ -117,7 +118,7 @@ impl<D: Device> Checker<'_, D> {
         }
     }
 
-    fn row(&mut self, scanned: &ScannedRow, layout: &crate::row::RowLayout, epoch: u64) {
+    fn row(&mut self, scanned: &ScannedRow, layout: &crate::row::RowLayout, epoch: EpochNumber) {
         let device = self.opened.store.device().as_ref();
         let pointer = scanned.pointer();
         let at = layout.value_offset(scanned.row, scanned.slot, pointer);
@@ -126,7 +127,7 @@ impl<D: Device> Checker<'_, D> {
             (row::key(device, scanned.row), device.image().slice(at, pointer.value_bytes()))
         };
         self.hash.add(row_hash(layout.table, key, value));
-        self.rows[layout.table as usize] += 1;
+        self.rows[layout.table.index()] += 1;
         let live = pointer.external_offset().map(|offset| (offset, false));
         let stale = scanned.stale_external(epoch).map(|offset| (offset, true));
         for (offset, is_stale) in live.into_iter().chain(stale) {
@@ -150,7 +151,7 @@ impl<D: Device> Checker<'_, D> {
         let (store, mut slots) = (&self.opened.store, HashSet::new());
         for unit in &plan.units {
             let first = store.segments().offset(unit.segment);
-            let row_bytes = store.tables()[unit.table as usize].layout.row_bytes;
+            let row_bytes = store.tables()[unit.table.index()].layout.row_bytes;
             slots.extend((0..unit.slots).map(|slot| first + slot * row_bytes));
         }
         for offset in plan.free.iter().filter(|offset| !slots.contains(offset)) {

@@ -5,6 +5,7 @@ use pmem::{Dram, Port};
 use super::*;
 use crate::catalog::{IndexKind, TableDefinition};
 use crate::format::SerialId;
+use crate::ids::Position;
 use crate::pool::{class_of, class_pool};
 use crate::store::tests::add_tables;
 
@@ -48,7 +49,10 @@ impl Rows {
         unsafe {
             row::initialise(&mut port, row, &layout, &[7; 8]);
             for (slot, epoch, external, first) in versions {
-                let (sid, value) = (SerialId::new(epoch, 0), &[epoch as u8; VALUE_BYTES as usize]);
+                let (sid, value) = (
+                    SerialId::new(EpochNumber(epoch), Position(0)),
+                    &[epoch as u8; VALUE_BYTES as usize],
+                );
                 let content = row::Content::Bytes(value, Some(external));
                 let version = row::NewVersion { slot, sid, content, first };
                 row::write_version(&mut port, row, &layout, &version);
@@ -57,7 +61,7 @@ impl Rows {
         sub_pools[0].push(&mut port, segments, free).unwrap();
         sub_pools[0].save(&mut port, store.next_sequence());
         values.save(&mut port, store.next_sequence());
-        store.commit(&mut port, 2, None, 1, 0);
+        store.commit(&mut port, EpochNumber(2), None, 1, 0);
         let opened = Store::open(device, &StoreOptions { create: false, ..options }).unwrap();
         Self { opened, port, row, free, stale, live }
     }

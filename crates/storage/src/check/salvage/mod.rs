@@ -19,6 +19,7 @@ use crate::catalog::CatalogChange;
 use crate::digest::{StateHash, row_hash};
 use crate::error::Result;
 use crate::format::{SerialId, TABLES_MAX, ValuePointer};
+use crate::ids::{EpochNumber, Position, TableId};
 use crate::pool::{SubPool, class_of, class_pool};
 use crate::row::{Content, First, NewVersion, RowLayout};
 use crate::scan::{ScanPlan, ScannedRow, leads_to_a_value};
@@ -44,7 +45,7 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FoundRow {
     /// Its table.
-    pub table: u16,
+    pub table: TableId,
     /// Its key.
     pub key: Vec<u8>,
     /// Who wrote it.
@@ -64,7 +65,7 @@ pub struct FoundRow {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LostRow {
     /// The table in whose pool it is.
-    pub table: u16,
+    pub table: TableId,
     /// Offset in the image.
     pub row: u64,
     /// Its key, if that has its checksum.
@@ -80,7 +81,7 @@ pub fn find<D: Device>(opened: &Opened<D>) -> Found {
     let mut found = Found::default();
     let look = Look { opened, plan: &plan };
     for unit in &plan.units {
-        let layout = opened.store.tables()[usize::from(unit.table)].layout;
+        let layout = opened.store.tables()[unit.table.index()].layout;
         let first = opened.store.segments().offset(unit.segment);
         let rows = (0..unit.slots).map(|slot| first + slot * layout.row_bytes);
         for at in rows.filter(|at| plan.free.binary_search(at).is_err()) {
@@ -260,7 +261,7 @@ pub fn write<D: Device, T: Device>(
     let program = opened.store.log().program().unwrap_or_default();
     store.log().write_program(&mut port, &program)?;
     // Rows are of an epoch, and epoch 0 has none.
-    let epoch = opened.store.checkpoint_epoch().max(1);
+    let epoch = opened.store.checkpoint_epoch().max(EpochNumber(1));
     let mut first_of_pool = HashMap::new();
     for (at, sub_pool) in sub_pools.iter().enumerate() {
         first_of_pool.entry(sub_pool.pool()).or_insert(at);
@@ -283,19 +284,19 @@ struct Writer<'s, T: Device> {
     sub_pools: Vec<SubPool>,
     /// Where they begin in there.
     first_of_pool: HashMap<u16, usize>,
-    epoch: u64,
+    epoch: EpochNumber,
 }
 
 impl<T: Device> Writer<'_, T> {
     fn row(&mut self, found: &FoundRow, value: &[u8]) -> Result<()> {
-        let layout = self.store.tables()[usize::from(found.table)].layout;
+        let layout = self.store.tables()[found.table.index()].layout;
         let len = value.len() as u64;
         let external = match layout.fits_alone(len) {
             true => None,
             false => Some(self.slot(class_pool(class_of(len)))?),
         };
-        let at = self.slot(found.table)?;
-        let sid = SerialId::new(self.epoch, 0);
+        let at = self.slot(found.table.0)?;
+        let sid = SerialId::new(self.epoch, Position(0));
         let content = Content::Bytes(value, external);
         let version = NewVersion { slot: 0, sid, content, first: First::KeyIsThere };
         // SAFETY: both slots were allocated just now, and the store is used here only.

@@ -5,13 +5,14 @@ use pmem::Dram;
 use super::*;
 use crate::catalog::{IndexKind, TableDefinition};
 use crate::check::check;
+use crate::ids::TableId;
 use crate::scan::rows::rows_of;
 use crate::store::tests::add_tables;
 
 /// A table of short rows, which got longer values, and one of long ones.
-const SHORT: u16 = 0;
-const LONG: u16 = 1;
-const EPOCH: u64 = 2;
+const SHORT: TableId = TableId(0);
+const LONG: TableId = TableId(1);
+const EPOCH: EpochNumber = EpochNumber(2);
 
 /// A store that is being made and damaged.
 struct Made {
@@ -61,11 +62,11 @@ impl Made {
     }
 
     /// A row with one version.
-    fn row(&mut self, table: u16, key: &[u8], value: &[u8]) -> u64 {
-        let layout = self.store.tables()[usize::from(table)].layout;
-        let (at, len) = (self.slot(table), value.len() as u64);
+    fn row(&mut self, table: TableId, key: &[u8], value: &[u8]) -> u64 {
+        let layout = self.store.tables()[table.index()].layout;
+        let (at, len) = (self.slot(table.0), value.len() as u64);
         let external = (!layout.fits_alone(len)).then(|| self.slot(class_pool(class_of(len))));
-        let sid = SerialId::new(EPOCH, self.rows);
+        let sid = SerialId::new(EPOCH, Position(self.rows as u32));
         let content = Content::Bytes(value, external);
         let version = NewVersion { slot: 0, sid, content, first: First::KeyIsThere };
         // SAFETY: the test owns the store.
@@ -111,7 +112,7 @@ impl Made {
 }
 
 /// The rows of a store, by table.
-fn rows(opened: &Opened<Dram>) -> Vec<(u16, Vec<u8>, Vec<u8>)> {
+fn rows(opened: &Opened<Dram>) -> Vec<(TableId, Vec<u8>, Vec<u8>)> {
     let of = |table| {
         let rows = rows_of(opened, table).unwrap().into_iter();
         rows.map(move |row| {
@@ -190,7 +191,7 @@ fn rows_that_cannot_be_read_are_listed() {
         // A later version lies in what was the value.
         ("leads nowhere", true, |made, at| {
             made.word(at + 8, ValuePointer::inline(12).0);
-            made.word(at + 16, SerialId::new(EPOCH - 1, 0).0);
+            made.word(at + 16, SerialId::new(EPOCH.previous(), Position(0)).0);
             made.word(at + 24, ValuePointer::inline(8).0);
         }),
         ("both versions have the serial id", true, |made, at| {
@@ -233,7 +234,7 @@ fn rows_that_cannot_be_read_are_listed() {
 fn a_damaged_stale_version_is_no_loss() {
     let mut made = Made::new();
     let at = made.row(SHORT, b"the key.", &[2; 8]);
-    made.word(at + 16, SerialId::new(EPOCH - 1, 5).0);
+    made.word(at + 16, SerialId::new(EPOCH.previous(), Position(5)).0);
     made.word(at + 24, ValuePointer::external(1 << 30, 9).0);
     let (opened, found) = made.find();
     assert!(rows_of(&opened, SHORT).is_err());

@@ -7,6 +7,7 @@ use pmem::Line;
 use crate::digest::gain::{Gain, length_hash, row_seed};
 use crate::digest::state_hash::{StateHash, join, sum_of};
 use crate::digest::sums::{BLOCK_LINES, KEYS, SHIFT, WORDS, gain_of, product};
+use crate::ids::TableId;
 use crate::value::NewValue;
 use crate::value::lines::{ALL_LINES, LINE, for_each_run};
 
@@ -14,7 +15,7 @@ use crate::value::lines::{ALL_LINES, LINE, for_each_run};
 /// for each word of its value a product, times a number for table, key and block. The state hash is
 /// the sum of these.
 #[inline]
-pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
+pub fn row_hash(table: TableId, key: &[u8], value: &[u8]) -> u128 {
     value_hash(row_seed(table, key), value)
 }
 
@@ -30,7 +31,7 @@ pub struct RowChange {
 /// Compares the values of a row, line by line, where it is not known what they have in common. A
 /// new value of another length must lie in one piece.
 #[inline]
-pub fn row_change(table: u16, key: &[u8], old: &[u8], new: &NewValue<'_>) -> RowChange {
+pub fn row_change(table: TableId, key: &[u8], old: &[u8], new: &NewValue<'_>) -> RowChange {
     let seed = row_seed(table, key);
     if old.len() != new.len() {
         let new = new.in_one_piece().expect("lines are replaced in a value of the same length");
@@ -68,7 +69,7 @@ fn compare(seed: u64, old: &[u8], new: &NewValue<'_>) -> RowChange {
 /// What the hash of a row gains with some lines that are replaced: from a byte on, which begins a
 /// line, up to the end of a line or of the value.
 #[inline(always)]
-pub fn lines_gain(table: u16, key: &[u8], at: usize, old: &[u8], new: &[u8]) -> u128 {
+pub fn lines_gain(table: TableId, key: &[u8], at: usize, old: &[u8], new: &[u8]) -> u128 {
     let (seed, first) = (row_seed(table, key), at / LINE);
     let ((old, old_rest), (new, new_rest)) = (old.as_chunks(), new.as_chunks());
     let mut gain = Gain::of(seed);
@@ -88,7 +89,7 @@ pub fn lines_gain(table: u16, key: &[u8], at: usize, old: &[u8], new: &[u8]) -> 
 
 /// What the hash of a row gains whose value is a line, or less with zeros behind it.
 #[inline(always)]
-pub fn only_line_gain(table: u16, key: &[u8], old: &Line, new: &Line) -> u128 {
+pub fn only_line_gain(table: TableId, key: &[u8], old: &Line, new: &Line) -> u128 {
     let mut gain = Gain::of(row_seed(table, key));
     gain.of_block = gain_of(&KEYS, from_ref(old), from_ref(new));
     join(gain.of_row())
@@ -96,7 +97,7 @@ pub fn only_line_gain(table: u16, key: &[u8], old: &Line, new: &Line) -> u128 {
 
 /// [`row_hash`] of a value of some bytes that lie in a line, with zeros behind them.
 #[inline(always)]
-pub fn only_line_hash(table: u16, key: &[u8], line: &Line, len: usize) -> u128 {
+pub fn only_line_hash(table: TableId, key: &[u8], line: &Line, len: usize) -> u128 {
     let seed = row_seed(table, key);
     let mut gain = Gain::of(seed);
     gain.of_block = gain_of(&KEYS, &ZEROS[..1], from_ref(line));
@@ -105,7 +106,7 @@ pub fn only_line_hash(table: u16, key: &[u8], line: &Line, len: usize) -> u128 {
 
 /// What the hash of a row gains whose value is one word, see [`row_hash`].
 #[inline(always)]
-pub fn word_gain(table: u16, key: &[u8], old: u64, new: u64) -> u128 {
+pub fn word_gain(table: TableId, key: &[u8], old: u64, new: u64) -> u128 {
     let mut gain = Gain::of(row_seed(table, key));
     gain.of_block =
         [KEYS[0], KEYS[SHIFT]].map(|key| product(new, key).wrapping_sub(product(old, key)));

@@ -12,7 +12,7 @@ use crate::value::lines_around;
 fn o_102_a_line_missing_in_the_mask_is_noticed() {
     let (old, mut new) = ([1; 200], [1; 200]);
     (new[0], new[190]) = (2, 2);
-    row_change(3, b"key", &old, &NewValue::with_lines(&new, 0, &new[..64], 0));
+    row_change(TableId(3), b"key", &old, &NewValue::with_lines(&new, 0, &new[..64], 0));
 }
 
 /// O-48: maintaining the hash by difference is the same as hashing both values whole.
@@ -26,8 +26,10 @@ fn o_48_a_change_is_the_difference_of_two_hashes() {
         for new_len in lengths {
             for salt in [0, 64, 200, 1024, 5000] {
                 let (old, new) = (value(old_len, 9999), value(new_len, salt));
-                let whole = StateHash(row_hash(3, b"key", &new)).less(row_hash(3, b"key", &old)).0;
-                let change = row_change(3, b"key", &old, &NewValue::whole(&new));
+                let whole = StateHash(row_hash(TableId(3), b"key", &new))
+                    .less(row_hash(TableId(3), b"key", &old))
+                    .0;
+                let change = row_change(TableId(3), b"key", &old, &NewValue::whole(&new));
                 assert_eq!(change.hash, whole);
                 assert_eq!(whole == 0, old == new, "{old_len} to {new_len}, {salt}");
                 let differing = match old_len == new_len {
@@ -40,7 +42,7 @@ fn o_48_a_change_is_the_difference_of_two_hashes() {
                 if old_len == new_len && salt < new_len {
                     let lines = lines_around(&(salt..salt + 1), new_len);
                     let by_lines = NewValue::with_lines(&old, lines.start, &new[lines], 0);
-                    assert_eq!(row_change(3, b"key", &old, &by_lines), change);
+                    assert_eq!(row_change(TableId(3), b"key", &old, &by_lines), change);
                     assert_eq!(changed_lines(&old, &by_lines), differing);
                 }
             }
@@ -55,9 +57,15 @@ fn o_48_a_part_of_several_blocks_is_the_difference_of_two_hashes() {
     for range in [0..64, 960..1024, 960..1088, 1024..2048, 64..2112, 960..2500, 0..2500] {
         let mut new = old.clone();
         new[range.clone()].iter_mut().for_each(|byte| *byte = !*byte);
-        let whole = StateHash(row_hash(3, b"key", &new)).less(row_hash(3, b"key", &old)).0;
+        let whole = StateHash(row_hash(TableId(3), b"key", &new))
+            .less(row_hash(TableId(3), b"key", &old))
+            .0;
         let (part, at) = (&new[range.clone()], range.start);
-        assert_eq!(lines_gain(3, b"key", at, &old[range.clone()], part), whole, "{range:?}");
+        assert_eq!(
+            lines_gain(TableId(3), b"key", at, &old[range.clone()], part),
+            whole,
+            "{range:?}"
+        );
     }
 }
 
@@ -74,11 +82,15 @@ fn o_48_all_processors_come_to_the_same_sums() {
         }
     }
     let line = padded_line(&bytes[..45]);
-    assert_eq!(only_line_hash(3, b"key", &line, 45), row_hash(3, b"key", &bytes[..45]));
+    assert_eq!(
+        only_line_hash(TableId(3), b"key", &line, 45),
+        row_hash(TableId(3), b"key", &bytes[..45])
+    );
     let old = padded_line(&bytes[100..145]);
-    let whole =
-        StateHash(row_hash(3, b"key", &bytes[..45])).less(row_hash(3, b"key", &old[..45])).0;
-    assert_eq!(only_line_gain(3, b"key", &old, &line), whole);
+    let whole = StateHash(row_hash(TableId(3), b"key", &bytes[..45]))
+        .less(row_hash(TableId(3), b"key", &old[..45]))
+        .0;
+    assert_eq!(only_line_gain(TableId(3), b"key", &old, &line), whole);
 }
 
 #[test]
@@ -86,8 +98,8 @@ fn o_48_a_word_changes_the_hash_as_any_value_does() {
     for (old, new) in [(0, 0), (0, 1), (1, 0), (5, u64::MAX), (u64::MAX, 5), (1 << 63, 7)] {
         for key in [&b"12345678"[..], b"a longer key"] {
             let [old_hash, new_hash] =
-                [old, new].map(|word: u64| row_hash(3, key, &word.to_le_bytes()));
-            assert_eq!(word_gain(3, key, old, new), StateHash(new_hash).less(old_hash).0);
+                [old, new].map(|word: u64| row_hash(TableId(3), key, &word.to_le_bytes()));
+            assert_eq!(word_gain(TableId(3), key, old, new), StateHash(new_hash).less(old_hash).0);
         }
     }
 }
@@ -104,7 +116,7 @@ fn o_48_the_hash_is_that_of_stores_that_exist() {
         (511, b"a longer key", 150),
         (511, b"a longer key", 2500),
     ];
-    let hashes = cases.map(|(table, key, len)| row_hash(table, key, &value[..len]));
+    let hashes = cases.map(|(table, key, len)| row_hash(TableId(table), key, &value[..len]));
     let expected = [
         186414165196754903755489565197836752685,
         63346337345599246649122842456429340881,
@@ -123,20 +135,20 @@ fn o_48_every_bit_counts() {
     for key in [&b"12345678"[..], b"a longer key"] {
         let mut seen = std::collections::BTreeSet::new();
         let mut is_new = |hash: u128| seen.insert(hash);
-        assert!(is_new(row_hash(1, key, &value)));
+        assert!(is_new(row_hash(TableId(1), key, &value)));
         for bit in 0..value.len() * 8 {
             let mut flipped = value.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(is_new(row_hash(1, key, &flipped)), "bit {bit} of the value");
+            assert!(is_new(row_hash(TableId(1), key, &flipped)), "bit {bit} of the value");
         }
         for bit in 0..key.len() * 8 {
             let mut flipped = key.to_vec();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(is_new(row_hash(1, &flipped, &value)), "bit {bit} of the key");
+            assert!(is_new(row_hash(TableId(1), &flipped, &value)), "bit {bit} of the key");
         }
         for zeros in 1..100 {
             let longer = [&value[..], &vec![0; zeros]].concat();
-            assert!(is_new(row_hash(1, key, &longer)), "{zeros} zeros more");
+            assert!(is_new(row_hash(TableId(1), key, &longer)), "{zeros} zeros more");
         }
     }
 }
@@ -145,8 +157,11 @@ fn o_48_every_bit_counts() {
 #[test]
 fn o_48_places_and_rows_count() {
     let (a, b) = ([1_u8; 64], [2_u8; 64]);
-    assert_ne!(row_hash(0, b"k", &[a, b].concat()), row_hash(0, b"k", &[b, a].concat()));
-    let straight = sum_of(row_hash(0, b"k", &a), row_hash(0, b"l", &b));
-    assert_ne!(straight, sum_of(row_hash(0, b"k", &b), row_hash(0, b"l", &a)));
-    assert_ne!(row_hash(0, b"k", &a), row_hash(1, b"k", &a));
+    assert_ne!(
+        row_hash(TableId(0), b"k", &[a, b].concat()),
+        row_hash(TableId(0), b"k", &[b, a].concat())
+    );
+    let straight = sum_of(row_hash(TableId(0), b"k", &a), row_hash(TableId(0), b"l", &b));
+    assert_ne!(straight, sum_of(row_hash(TableId(0), b"k", &b), row_hash(TableId(0), b"l", &a)));
+    assert_ne!(row_hash(TableId(0), b"k", &a), row_hash(TableId(1), b"k", &a));
 }

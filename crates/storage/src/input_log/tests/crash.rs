@@ -3,6 +3,7 @@
 
 use super::device::TestDevice;
 use super::*;
+use crate::ids::EpochNumber;
 
 const LIMIT: u64 = 256 * SEGMENT_BYTES;
 
@@ -22,18 +23,18 @@ fn check_image(image: Vec<u8>, promised: &Promised, what: &str) -> usize {
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, recovered) =
         open(&device, promised.checkpoint).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let last = log.committed_epoch() as usize;
+    let last = log.committed_epoch().0 as usize;
     let first = promised.checkpoint + 1;
     assert_eq!(committed(&recovered), (first..=last as u64).collect::<Vec<_>>(), "{what}");
     assert!(last >= promised.durable, "{what}: epoch {} was durable", promised.durable);
     assert!(last <= promised.epochs.len(), "{what}: epoch {last} was never committed");
     for epoch in first..=last as u64 {
-        let read = log.read_epoch(epoch).unwrap();
+        let read = log.read_epoch(EpochNumber(epoch)).unwrap();
         assert_eq!(read.streams, promised.epochs[epoch as usize - 1], "{what}: epoch {epoch}");
         assert_eq!(read.commit.seed, epoch * 7, "{what}");
     }
     if let Some((epoch, bytes)) = &promised.deferred_calls {
-        match log.deferred_calls(*epoch).unwrap() {
+        match log.deferred_calls(EpochNumber(*epoch)).unwrap() {
             Some(read) => assert_eq!(&read, bytes, "{what}"),
             None => assert!(
                 !promised.deferred_durable,
@@ -87,7 +88,8 @@ fn run_epoch(
     if random.below(3) == 0 {
         let len = random.below(6000) as usize;
         let bytes = random.bytes(len);
-        log.write_deferred_calls(&mut Port::new(device.clone(), 0), epoch + 1, &bytes).unwrap();
+        log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(epoch + 1), &bytes)
+            .unwrap();
         (promised.deferred_calls, promised.deferred_durable) = (Some((epoch + 1, bytes)), false);
         check_images(
             device,
@@ -114,7 +116,7 @@ fn run_epoch(
         {
             promised.deferred_calls = None;
         }
-        log.release(promised.checkpoint);
+        log.release(EpochNumber(promised.checkpoint));
     }
 }
 

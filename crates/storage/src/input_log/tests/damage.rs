@@ -3,6 +3,7 @@
 use super::device::TestDevice;
 use super::format::SegmentHeader;
 use super::*;
+use crate::ids::EpochNumber;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -27,7 +28,7 @@ fn check_damaged(log: Vec<u8>, epochs: &[Vec<Vec<u8>>], what: &str) -> Option<Ve
     match open(&device, 0) {
         Ok((log, recovered)) => {
             for epoch in committed(&recovered) {
-                let read = log.read_epoch(epoch).unwrap();
+                let read = log.read_epoch(EpochNumber(epoch)).unwrap();
                 assert_eq!(read.streams, epochs[epoch as usize - 1], "{what}: epoch {epoch}");
                 assert_eq!(read.commit.calls, epoch * 10, "{what}: epoch {epoch}");
             }
@@ -126,10 +127,10 @@ fn every_subset_of_segments() {
         let (log, recovered) = open(&device, 0).unwrap();
         let complete = subset == (1 << writes.len()) - 1;
         assert_eq!(committed(&recovered), if complete { vec![1] } else { vec![] });
-        let torn = if complete || subset == 0 { vec![] } else { vec![1] };
+        let torn = if complete || subset == 0 { vec![] } else { vec![EpochNumber(1)] };
         assert_eq!(recovered.uncommitted, torn);
         if complete {
-            assert_eq!(log.read_epoch(1).unwrap().streams, streams);
+            assert_eq!(log.read_epoch(EpochNumber(1)).unwrap().streams, streams);
         } else {
             assert_eq!(log.bytes_in_use(), 0, "what is not committed is free");
         }
@@ -147,7 +148,7 @@ fn damage_before_a_committed_epoch_names_the_place() {
         open(&Arc::new(TestDevice::with_log(log, u64::MAX)), 0).map(|_| ()).unwrap_err()
     };
     match open_error(payload) {
-        LogError::Damaged { epoch: 1, stream: 0, ordinal: 0, offset: 0, what } => {
+        LogError::Damaged { epoch: EpochNumber(1), stream: 0, ordinal: 0, offset: 0, what } => {
             assert!(what.contains("checksum"));
         }
         other => panic!("{other}"),
@@ -155,14 +156,24 @@ fn damage_before_a_committed_epoch_names_the_place() {
     let mut header = log.clone();
     header[2 * SEGMENT_BYTES as usize..][..64].fill(0); // second segment of stream 1
     match open_error(header) {
-        LogError::Damaged { epoch: 1, stream: 1, ordinal: 1, offset: SEGMENT_BYTES, .. } => {}
+        LogError::Damaged {
+            epoch: EpochNumber(1),
+            stream: 1,
+            ordinal: 1,
+            offset: SEGMENT_BYTES,
+            ..
+        } => {}
         other => panic!("{other}"),
     }
     let mut commit = log.clone();
     commit[3 * SEGMENT_BYTES as usize..][..64].fill(0);
     assert!(matches!(
         open_error(commit),
-        LogError::Gap { missing: 1, committed: 2, checkpoint: 0 }
+        LogError::Gap {
+            missing: EpochNumber(1),
+            committed: EpochNumber(2),
+            checkpoint: EpochNumber(0)
+        }
     ));
     // What is left of the second epoch was written after the first was durable.
     let mut both = log.clone();
@@ -170,7 +181,8 @@ fn damage_before_a_committed_epoch_names_the_place() {
         both[segment * SEGMENT_BYTES as usize..][..64].fill(0);
     }
     match open_error(both) {
-        LogError::Damaged { epoch: 1, .. } | LogError::Gap { missing: 1, committed: 2, .. } => {}
+        LogError::Damaged { epoch: EpochNumber(1), .. }
+        | LogError::Gap { missing: EpochNumber(1), committed: EpochNumber(2), .. } => {}
         other => panic!("{other}"),
     }
     let mut end = log;
@@ -183,7 +195,8 @@ fn damage_before_a_committed_epoch_names_the_place() {
 fn segments_of_others() {
     let (log, _) = small_log();
     let device = Arc::new(TestDevice::with_log(log.clone(), u64::MAX));
-    let (foreign, recovered) = InputLog::open(device, INSTANCE + 1, SEGMENT_BYTES, 0).unwrap();
+    let (foreign, recovered) =
+        InputLog::open(device, INSTANCE + 1, SEGMENT_BYTES, EpochNumber(0)).unwrap();
     assert_eq!((committed(&recovered), foreign.bytes_in_use()), (vec![], 0));
     assert_eq!(recovered.foreign, Some(INSTANCE), "the store that it is of");
 
@@ -207,10 +220,13 @@ fn segments_of_others() {
     assert!(matches!(open(&unknown, 0), Err(LogError::Codec { kind: 9, .. })));
     let device = Arc::new(TestDevice::with_log(log, u64::MAX));
     let larger = |checkpoint| InputLog::open(device.clone(), INSTANCE, 8192, checkpoint);
-    assert!(matches!(larger(0), Err(LogError::OtherSegmentBytes { stored: 4096, .. })));
-    assert!(larger(2).is_ok(), "obsolete segments of another size do not matter");
+    assert!(matches!(
+        larger(EpochNumber(0)),
+        Err(LogError::OtherSegmentBytes { stored: 4096, .. })
+    ));
+    assert!(larger(EpochNumber(2)).is_ok(), "obsolete segments of another size do not matter");
     for given in [0, 2048, 5000, 32 << 20] {
-        let opened = InputLog::open(device.clone(), INSTANCE, given, 0);
+        let opened = InputLog::open(device.clone(), INSTANCE, given, EpochNumber(0));
         assert!(matches!(opened, Err(LogError::SegmentBytes { .. })));
     }
 }
@@ -222,8 +238,11 @@ fn damage_after_open_is_found() {
     let device = Arc::new(TestDevice::with_log(log, u64::MAX));
     let (log, _) = open(&device, 0).unwrap();
     device.log_write(&mut pmem::PortState::default(), 100, &[0xff; 4]).unwrap();
-    assert!(matches!(log.read_epoch(1), Err(LogError::Damaged { epoch: 1, stream: 0, .. })));
-    assert!(log.read_epoch(2).is_ok());
+    assert!(matches!(
+        log.read_epoch(EpochNumber(1)),
+        Err(LogError::Damaged { epoch: EpochNumber(1), stream: 0, .. })
+    ));
+    assert!(log.read_epoch(EpochNumber(2)).is_ok());
 }
 
 /// Found by the crash lab: a sector that read wrongly while the log was hardened was written back,

@@ -2,6 +2,7 @@
 
 use super::device::TestDevice;
 use super::*;
+use crate::ids::EpochNumber;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 
@@ -11,7 +12,7 @@ fn write_deferred_calls(
     epoch: u64,
     bytes: &[u8],
 ) {
-    log.write_deferred_calls(&mut Port::new(device.clone(), 0), epoch, bytes).unwrap();
+    log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(epoch), bytes).unwrap();
     log.make_durable().unwrap();
 }
 
@@ -23,24 +24,30 @@ fn deferred_record_round_trip_and_release() {
         log_epoch(&log, &device, 1, &[vec![1; 10]]).unwrap();
         let bytes = Random::new(len as u64).bytes(len);
         write_deferred_calls(&log, &device, 2, &bytes);
-        assert_eq!(log.deferred_calls(2).unwrap().as_ref(), Some(&bytes));
-        log.release(1);
+        assert_eq!(log.deferred_calls(EpochNumber(2)).unwrap().as_ref(), Some(&bytes));
+        log.release(EpochNumber(1));
         assert_eq!(
-            log.deferred_calls(2).unwrap().as_ref(),
+            log.deferred_calls(EpochNumber(2)).unwrap().as_ref(),
             Some(&bytes),
             "still needed by epoch 2"
         );
 
         let (log, recovered) = open(&device, 1).unwrap();
         assert!(recovered.committed.is_empty() && recovered.uncommitted.is_empty());
-        assert_eq!(log.deferred_calls(2).unwrap(), Some(bytes));
-        assert_eq!((log.deferred_calls(1).unwrap(), log.deferred_calls(3).unwrap()), (None, None));
+        assert_eq!(log.deferred_calls(EpochNumber(2)).unwrap(), Some(bytes));
+        assert_eq!(
+            (
+                log.deferred_calls(EpochNumber(1)).unwrap(),
+                log.deferred_calls(EpochNumber(3)).unwrap()
+            ),
+            (None, None)
+        );
         log_epoch(&log, &device, 2, &[]).unwrap();
         assert_eq!(log.summary()[0].deferred_bytes, Some(len as u64));
-        log.release(2);
-        assert_eq!((log.deferred_calls(2).unwrap(), log.bytes_in_use()), (None, 0));
+        log.release(EpochNumber(2));
+        assert_eq!((log.deferred_calls(EpochNumber(2)).unwrap(), log.bytes_in_use()), (None, 0));
         let (log, _) = open(&device, 2).unwrap();
-        assert_eq!((log.deferred_calls(2).unwrap(), log.bytes_in_use()), (None, 0));
+        assert_eq!((log.deferred_calls(EpochNumber(2)).unwrap(), log.bytes_in_use()), (None, 0));
     }
 }
 
@@ -57,7 +64,7 @@ fn torn_deferred_record_reads_as_none() {
         let mut image = device.log();
         image[write.offset as usize + 70] ^= 1;
         let (log, _) = open(&Arc::new(TestDevice::with_log(image, LIMIT)), 1).unwrap();
-        assert_eq!((log.deferred_calls(2).unwrap(), log.bytes_in_use()), (None, 0));
+        assert_eq!((log.deferred_calls(EpochNumber(2)).unwrap(), log.bytes_in_use()), (None, 0));
     }
 }
 
@@ -77,7 +84,11 @@ fn a_deferred_record_replaces_that_of_its_epoch() {
     let (log, _) = open(&device, 0).unwrap();
     write_deferred_calls(&log, &device, 4, b"and again");
     for (epoch, bytes) in [(2, &[1; 20][..]), (3, &[2; 20]), (4, b"and again")] {
-        assert_eq!(log.deferred_calls(epoch).unwrap().as_deref(), Some(bytes), "epoch {epoch}");
+        assert_eq!(
+            log.deferred_calls(EpochNumber(epoch)).unwrap().as_deref(),
+            Some(bytes),
+            "epoch {epoch}"
+        );
     }
     assert_eq!(log.bytes_in_use(), in_use);
 }
@@ -97,14 +108,17 @@ fn lost_deferred_record_of_a_committed_epoch_is_corruption() {
     image[deferred_calls.offset as usize + 64] ^= 1;
     let damaged = Arc::new(TestDevice::with_log(image, LIMIT));
     let error = open(&damaged, 1).map(|_| ()).unwrap_err();
-    assert!(matches!(error, LogError::DeferredCallsDamaged { epoch: 2, bytes: 99 }), "{error}");
+    assert!(
+        matches!(error, LogError::DeferredCallsDamaged { epoch: EpochNumber(2), bytes: 99 }),
+        "{error}"
+    );
     let (log, recovered) = open(&damaged, 0).unwrap();
     assert_eq!(
         committed(&recovered),
         [1, 2],
         "replay of epoch 1 makes the record of deferred calls again"
     );
-    assert_eq!(log.deferred_calls(2).unwrap(), None);
+    assert_eq!(log.deferred_calls(EpochNumber(2)).unwrap(), None);
 }
 
 /// Replay writes a record of deferred calls again, over the first one; it is freed with its epoch.
@@ -118,10 +132,10 @@ fn deferred_record_written_again_by_replay() {
     let (log, _) = open(&device, 0).unwrap();
     write_deferred_calls(&log, &device, 2, b"same");
     let (log, _) = open(&device, 1).unwrap();
-    assert_eq!(log.deferred_calls(2).unwrap().unwrap(), b"same");
+    assert_eq!(log.deferred_calls(EpochNumber(2)).unwrap().unwrap(), b"same");
     assert_eq!(log.bytes_in_use(), SEGMENT_BYTES);
     log_epoch(&log, &device, 2, &[]).unwrap();
-    log.release(2);
+    log.release(EpochNumber(2));
     assert_eq!(log.bytes_in_use(), 0);
 }
 
@@ -134,5 +148,5 @@ fn deferred_record_from_an_epoch_that_is_not_durable() {
     let (log, _) = open(&device, 0).unwrap();
     let info = log_streams(&log, &device, 1, &[]).unwrap();
     log.commit(&mut Port::new(device.clone(), 0), &info).unwrap();
-    let _ = log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, b"early");
+    let _ = log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), b"early");
 }

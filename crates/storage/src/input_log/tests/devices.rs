@@ -1,6 +1,7 @@
 //! The same promises on the devices of `pmem`: every power cut of a short run on `Crash`, and a
 //! directory that is opened again on `File`.
 
+use crate::ids::EpochNumber;
 use pmem::{Adversary, AllNewest, AllOldest, Crash, File, FileOptions, OneLineEarly, OneLineLate};
 
 use super::*;
@@ -37,7 +38,7 @@ fn run(device: &Arc<Crash>) -> AtCut {
         }
         log.write_deferred_calls(
             &mut Port::new(device.clone(), 0),
-            epoch + 1,
+            EpochNumber(epoch + 1),
             &defer_to(epoch + 1),
         )
         .unwrap();
@@ -46,7 +47,7 @@ fn run(device: &Arc<Crash>) -> AtCut {
             at_cut.deferred_calls = epoch + 1;
         }
         if epoch >= 2 {
-            log.release(epoch - 1);
+            log.release(EpochNumber(epoch - 1));
             if !device.is_cut() {
                 at_cut.checkpoint = epoch - 1;
             }
@@ -61,13 +62,21 @@ fn check(device: &Crash, at_cut: &AtCut, adversary: &mut dyn Adversary, what: &s
     let (log, recovered) =
         open(&device, at_cut.checkpoint).unwrap_or_else(|error| panic!("{what}: {error}"));
     let last = log.committed_epoch();
-    assert_eq!(committed(&recovered), (at_cut.checkpoint + 1..=last).collect::<Vec<_>>(), "{what}");
-    assert!(last >= at_cut.durable, "{what}: epoch {} was durable", at_cut.durable);
-    for epoch in at_cut.checkpoint + 1..=last {
-        assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch), "{what}");
+    assert_eq!(
+        committed(&recovered),
+        (at_cut.checkpoint + 1..=last.0).collect::<Vec<_>>(),
+        "{what}"
+    );
+    assert!(last >= EpochNumber(at_cut.durable), "{what}: epoch {} was durable", at_cut.durable);
+    for epoch in at_cut.checkpoint + 1..=last.0 {
+        assert_eq!(
+            log.read_epoch(EpochNumber(epoch)).unwrap().streams,
+            streams_of(epoch),
+            "{what}"
+        );
     }
-    for epoch in at_cut.checkpoint + 1..=last + 1 {
-        let deferred_calls = log.deferred_calls(epoch).unwrap();
+    for epoch in at_cut.checkpoint + 1..=last.next().0 {
+        let deferred_calls = log.deferred_calls(EpochNumber(epoch)).unwrap();
         assert!(
             deferred_calls.is_some() || epoch == 1 || epoch > at_cut.deferred_calls,
             "{what}: record of deferred calls to {epoch}"
@@ -78,9 +87,9 @@ fn check(device: &Crash, at_cut: &AtCut, adversary: &mut dyn Adversary, what: &s
         );
     }
     log.harden(&mut Port::new(device.clone(), 0)).unwrap();
-    log_epoch(&log, &device, last + 1, &[b"next".to_vec()]).unwrap();
+    log_epoch(&log, &device, last.next().0, &[b"next".to_vec()]).unwrap();
     let (log, _) = open(&device, at_cut.checkpoint).unwrap();
-    assert_eq!(log.committed_epoch(), last + 1, "{what}");
+    assert_eq!(log.committed_epoch(), last.next(), "{what}");
 }
 
 #[test]
@@ -123,14 +132,15 @@ fn file_device_keeps_the_log() {
         let (log, recovered) = open(&device, checkpoint).unwrap();
         assert_eq!(committed(&recovered), (checkpoint + 1..epoch).collect::<Vec<_>>());
         for epoch in checkpoint + 1..epoch {
-            assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch));
+            assert_eq!(log.read_epoch(EpochNumber(epoch)).unwrap().streams, streams_of(epoch));
         }
         // What was read is believed from here on: before that no file may change.
         device.accept().unwrap();
         log.harden(&mut Port::new(device.clone(), 0)).unwrap();
         log_epoch(&log, &device, epoch, &streams_of(epoch)).unwrap();
         log_streams(&log, &device, epoch + 1, &[b"not committed".to_vec()]).unwrap();
-        let full = log.begin(epoch + 2, Demand { bytes: LOG_BYTES, ..Demand::default() });
+        let full =
+            log.begin(EpochNumber(epoch + 2), Demand { bytes: LOG_BYTES, ..Demand::default() });
         assert!(full.unwrap_err().is_limit());
     }
     let (log, recovered) = open(&device(), EPOCHS).unwrap();

@@ -1,5 +1,6 @@
 //! Free segments, promises, growth and a full log (O-43).
 
+use crate::ids::{EpochNumber, Position};
 use pmem::DeviceError;
 
 use super::device::TestDevice;
@@ -44,12 +45,15 @@ fn free_map_refuses_a_second_free() {
 fn long_streams_are_contiguous() {
     let device = Arc::new(TestDevice::new(1 << 30));
     let (log, _) = open(&device, 0).unwrap();
-    log.begin(1, Demand { streams: 2, bytes: 60 * PAYLOAD_BYTES as u64, deferred_bytes: 0 })
-        .unwrap();
+    log.begin(
+        EpochNumber(1),
+        Demand { streams: 2, bytes: 60 * PAYLOAD_BYTES as u64, deferred_bytes: 0 },
+    )
+    .unwrap();
     let mut workers: Vec<_> = (0..2)
         .map(|number| {
             let mut writer = log.stream_writer();
-            writer.start(&log, 1, number);
+            writer.start(&log, EpochNumber(1), number);
             (writer, Port::new(device.clone(), u32::from(number)))
         })
         .collect();
@@ -87,12 +91,12 @@ fn what_was_reserved_can_be_written() {
                 .collect();
             let deferred_bytes = random.below(3) * random.below(9000);
             let before = (log.bytes_in_use(), log.summary());
-            match log.begin(epoch, Demand { deferred_bytes, ..demand(&streams) }) {
-                Ok(()) => log.abandon(epoch),
+            match log.begin(EpochNumber(epoch), Demand { deferred_bytes, ..demand(&streams) }) {
+                Ok(()) => log.abandon(EpochNumber(epoch)),
                 Err(error) => {
                     assert!(matches!(error, LogError::Full { .. }) && error.is_limit());
                     assert_eq!((log.bytes_in_use(), log.summary()), before, "seed {seed}");
-                    log.release(epoch - 1);
+                    log.release(EpochNumber(epoch - 1));
                     continue;
                 }
             }
@@ -120,10 +124,15 @@ fn deferred_record_again_needs_no_more_space() {
         assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES);
         let (log, recovered) = open(&device, 0).unwrap();
         assert_eq!(committed(&recovered), [1], "crash {crash}");
-        log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
+        log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), &[1; 100])
+            .unwrap();
         log.make_durable().unwrap();
         let (log, _) = open(&device, 1).unwrap();
-        assert_eq!(log.deferred_calls(2).unwrap(), Some(vec![1; 100]), "crash {crash}");
+        assert_eq!(
+            log.deferred_calls(EpochNumber(2)).unwrap(),
+            Some(vec![1; 100]),
+            "crash {crash}"
+        );
         assert_eq!(log.bytes_in_use(), SEGMENT_BYTES, "crash {crash}");
     }
 }
@@ -134,24 +143,30 @@ fn deferred_record_again_needs_no_more_space() {
 fn o_43_verdicts_fit_into_a_full_log() {
     let device = Arc::new(TestDevice::new(full_with(3)));
     let (log, _) = open(&device, 0).unwrap();
-    log.begin(1, Demand { deferred_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
+    log.begin(EpochNumber(1), Demand { deferred_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
     commit_interleaved(&log, &device, 1, &[vec![1; 10]]).unwrap();
     for position in 0..40 {
         let mut port = Port::new(device.clone(), 0);
         let (log, recovered) = open(&device, 0).unwrap();
-        let known: Vec<u32> = recovered.verdicts.iter().map(|known| known.position).collect();
+        let known: Vec<u32> = recovered.verdicts.iter().map(|known| known.position.0).collect();
         assert_eq!(known, (0..position).collect::<Vec<_>>());
         let reason = "a long reason ".repeat(100);
-        log.write_verdict(&mut port, &Verdict { epoch: 1, position, reason }).unwrap();
+        log.write_verdict(
+            &mut port,
+            &Verdict { epoch: EpochNumber(1), position: Position(position), reason },
+        )
+        .unwrap();
         assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES, "one record holds all verdicts");
-        let full = log.begin(2, Demand { streams: 1, bytes: 1, deferred_bytes: 0 }).unwrap_err();
+        let full = log
+            .begin(EpochNumber(2), Demand { streams: 1, bytes: 1, deferred_bytes: 0 })
+            .unwrap_err();
         assert!(full.is_limit());
     }
     let (log, mut port) = (open(&device, 0).unwrap().0, Port::new(device.clone(), 0));
     // The crash came before the calls were kept that wait for the next epoch; replay does it.
-    log.write_deferred_calls(&mut port, 2, &[1; 100]).unwrap();
+    log.write_deferred_calls(&mut port, EpochNumber(2), &[1; 100]).unwrap();
     log.write_program(&mut port, b"another").unwrap();
-    log.release(1);
+    log.release(EpochNumber(1));
     assert_eq!(open(&device, 1).unwrap().1.verdicts, []);
 }
 
@@ -165,7 +180,7 @@ fn an_older_deferred_record_takes_no_space() {
     // The first one stays whole, in another place.
     let image = device.log();
     let (log, _) = open(&device, 0).unwrap();
-    log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[1; 100]).unwrap();
+    log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), &[1; 100]).unwrap();
     let mut both = device.log();
     let deferred_calls = 2 * SEGMENT_BYTES as usize..3 * SEGMENT_BYTES as usize;
     let rewritten = both[deferred_calls.clone()] != image[deferred_calls.clone()];
@@ -175,7 +190,7 @@ fn an_older_deferred_record_takes_no_space() {
     both[at..].copy_from_slice(&old);
     let device = Arc::new(TestDevice::with_log(both, 5 * SEGMENT_BYTES));
     let (log, _) = open(&device, 1).unwrap();
-    assert_eq!(log.deferred_calls(2).unwrap(), Some(vec![1; 100]));
+    assert_eq!(log.deferred_calls(EpochNumber(2)).unwrap(), Some(vec![1; 100]));
     assert_eq!(log.bytes_in_use(), SEGMENT_BYTES);
 }
 
@@ -187,11 +202,15 @@ fn write_interleaved(
     streams: &[Vec<u8>],
     deferred_bytes: u64,
 ) -> Result<(), LogError> {
-    log.begin(epoch, Demand { deferred_bytes, ..demand(streams) })?;
+    log.begin(EpochNumber(epoch), Demand { deferred_bytes, ..demand(streams) })?;
     commit_interleaved(log, device, epoch, streams)?;
     if deferred_bytes > 0 {
         let mut port = Port::new(device.clone(), 0);
-        log.write_deferred_calls(&mut port, epoch + 1, &vec![1; deferred_bytes as usize])?;
+        log.write_deferred_calls(
+            &mut port,
+            EpochNumber(epoch + 1),
+            &vec![1; deferred_bytes as usize],
+        )?;
     }
     Ok(())
 }
@@ -205,7 +224,7 @@ fn commit_interleaved(
     let mut port = Port::new(device.clone(), 0);
     let mut writers: Vec<_> = streams.iter().map(|_| log.stream_writer()).collect();
     for (number, writer) in writers.iter_mut().enumerate() {
-        writer.start(log, epoch, number as u16);
+        writer.start(log, EpochNumber(epoch), number as u16);
     }
     for at in 0..6 {
         for (writer, bytes) in writers.iter_mut().zip(streams) {
@@ -216,7 +235,10 @@ fn commit_interleaved(
     }
     let summaries =
         writers.iter_mut().map(|writer| writer.finish(log, &mut port)).collect::<Result<_, _>>()?;
-    log.commit(&mut port, &CommitInfo { epoch, streams: summaries, ..CommitInfo::default() })?;
+    log.commit(
+        &mut port,
+        &CommitInfo { epoch: EpochNumber(epoch), streams: summaries, ..CommitInfo::default() },
+    )?;
     log.make_durable()
 }
 
@@ -231,11 +253,11 @@ fn full_log_says_so_and_recovers() {
     assert!(error.is_limit() && !error.is_corrupt());
     assert!(text.contains("epoch 2 needs 12288 bytes more, 0 of 20480 bytes are free"), "{text}");
     assert!(text.contains("limit 24576 bytes"), "{text}");
-    log.release(1);
+    log.release(EpochNumber(1));
     log_epoch(&log, &device, 2, &[vec![1; 5000]]).unwrap();
     assert_eq!(log.segments_total(), 3 + RESERVE_SEGMENTS, "space is reused before the log grows");
     let absurd = Demand { bytes: u64::MAX, deferred_bytes: u64::MAX, streams: 1 };
-    assert!(matches!(log.begin(3, absurd), Err(LogError::Full { .. })));
+    assert!(matches!(log.begin(EpochNumber(3), absurd), Err(LogError::Full { .. })));
 }
 
 /// More than was reserved is written if there is room; if not, the epoch is abandoned.
@@ -245,17 +267,18 @@ fn more_than_reserved() {
     let (log, _) = open(&device, 0).unwrap();
     let mut port = Port::new(device.clone(), 0);
     let mut writer = log.stream_writer();
-    log.begin(1, Demand { streams: 1, ..Demand::default() }).unwrap();
-    writer.start(&log, 1, 0);
+    log.begin(EpochNumber(1), Demand { streams: 1, ..Demand::default() }).unwrap();
+    writer.start(&log, EpochNumber(1), 0);
     let error = writer.append(&log, &mut port, &[1; 10 * PAYLOAD_BYTES]).unwrap_err();
     assert!(error.is_limit());
-    log.abandon(1);
+    log.abandon(EpochNumber(1));
     assert_eq!(log.bytes_in_use(), 0);
-    log.begin(1, Demand { streams: 1, ..Demand::default() }).unwrap();
-    writer.start(&log, 1, 0);
+    log.begin(EpochNumber(1), Demand { streams: 1, ..Demand::default() }).unwrap();
+    writer.start(&log, EpochNumber(1), 0);
     writer.append(&log, &mut port, &[1; 6 * PAYLOAD_BYTES]).unwrap();
     let streams = vec![writer.finish(&log, &mut port).unwrap()];
-    log.commit(&mut port, &CommitInfo { epoch: 1, streams, ..CommitInfo::default() }).unwrap();
+    log.commit(&mut port, &CommitInfo { epoch: EpochNumber(1), streams, ..CommitInfo::default() })
+        .unwrap();
 }
 
 /// The log grows in large pieces where it may.

@@ -2,6 +2,7 @@
 
 use super::device::TestDevice;
 use super::*;
+use crate::ids::{EpochNumber, Position};
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 const EPOCHS: u64 = 4;
@@ -22,7 +23,8 @@ fn logged() -> Arc<TestDevice> {
     for epoch in 1..=EPOCHS {
         log_epoch(&log, &device, epoch, &streams_of(epoch)).unwrap();
         if epoch == 2 || epoch == EPOCHS {
-            log.write_deferred_calls(&mut port(&device), epoch + 1, &[epoch as u8; 9]).unwrap();
+            log.write_deferred_calls(&mut port(&device), EpochNumber(epoch + 1), &[epoch as u8; 9])
+                .unwrap();
             log.make_durable().unwrap();
         }
     }
@@ -38,23 +40,33 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
         let (log, _) = open(&device, 0).unwrap();
         let before = log.bytes_in_use();
         drop(log);
-        let given_up = InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (0, last)).unwrap();
+        let given_up = InputLog::give_up(
+            &device,
+            INSTANCE,
+            SEGMENT_BYTES,
+            (EpochNumber(0), EpochNumber(last)),
+        )
+        .unwrap();
         let mut removed: Vec<u64> = (last + 1..=EPOCHS).collect();
         removed.extend((last < EPOCHS).then_some(EPOCHS + 1));
-        assert_eq!(given_up.epochs.iter().copied().collect::<Vec<_>>(), removed, "after {last}");
+        assert_eq!(
+            given_up.epochs.iter().map(|epoch| epoch.0).collect::<Vec<_>>(),
+            removed,
+            "after {last}"
+        );
 
         let (log, recovered) = open(&device, 0).unwrap();
         assert_eq!(committed(&recovered), (1..=last).collect::<Vec<_>>());
         assert!(recovered.uncommitted.is_empty(), "after {last}: {:?}", recovered.uncommitted);
         for epoch in 1..=last {
-            assert_eq!(log.read_epoch(epoch).unwrap().streams, streams_of(epoch));
+            assert_eq!(log.read_epoch(EpochNumber(epoch)).unwrap().streams, streams_of(epoch));
         }
         assert_eq!(log.program().as_deref(), Some(&b"program"[..]), "after {last}");
         for epoch in [3, 5] {
             let is_kept = epoch <= last + 1;
             let deferred_calls = is_kept.then(|| vec![epoch as u8 - 1; 9]);
             assert_eq!(
-                log.deferred_calls(epoch).unwrap(),
+                log.deferred_calls(EpochNumber(epoch)).unwrap(),
                 deferred_calls,
                 "after {last}, calls of {epoch}"
             );
@@ -64,7 +76,7 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
         log_epoch(&log, &device, last + 1, &[b"anew".to_vec()]).unwrap();
         drop(log);
         let (log, _) = open(&device, 0).unwrap();
-        assert_eq!(log.read_epoch(last + 1).unwrap().streams, [b"anew"]);
+        assert_eq!(log.read_epoch(EpochNumber(last + 1)).unwrap().streams, [b"anew"]);
     }
 }
 
@@ -80,7 +92,7 @@ fn o_65_a_log_that_lost_its_program_is_refused() {
     bytes[..SEGMENT_BYTES as usize].fill(0);
     let device = Arc::new(TestDevice::with_log(bytes, LIMIT));
     let error = open(&device, 0).err().expect("epoch 1 is of a program");
-    assert!(matches!(error, LogError::ProgramLost { epoch: 1 }), "{error}");
+    assert!(matches!(error, LogError::ProgramLost { epoch: EpochNumber(1) }), "{error}");
 }
 
 /// O-54: of a log that another store left, everything goes, and a program that was lost is written
@@ -89,9 +101,11 @@ fn o_65_a_log_that_lost_its_program_is_refused() {
 fn o_54_a_lost_program_is_one_that_is_not_known() {
     let device = logged();
     let other = INSTANCE + 1;
-    let given_up = InputLog::give_up(&device, other, SEGMENT_BYTES, (0, 0)).unwrap();
+    let given_up =
+        InputLog::give_up(&device, other, SEGMENT_BYTES, (EpochNumber(0), EpochNumber(0))).unwrap();
     assert!(given_up.segments > EPOCHS as u32, "{given_up:?}");
-    let (log, recovered) = InputLog::open(device.clone(), other, SEGMENT_BYTES, 0).unwrap();
+    let (log, recovered) =
+        InputLog::open(device.clone(), other, SEGMENT_BYTES, EpochNumber(0)).unwrap();
     assert_eq!((committed(&recovered), log.program()), (vec![], Some(vec![])));
     let (log, recovered) = open(&device, 0).unwrap();
     assert_eq!((committed(&recovered), log.program()), (vec![], None));
@@ -112,12 +126,18 @@ fn o_54_nothing_is_given_up_unless_the_rest_is_whole() {
     }
     for last in 2..=EPOCHS {
         let device = Arc::new(TestDevice::with_log(image.clone(), LIMIT));
-        let error = InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (0, last)).unwrap_err();
+        let error = InputLog::give_up(
+            &device,
+            INSTANCE,
+            SEGMENT_BYTES,
+            (EpochNumber(0), EpochNumber(last)),
+        )
+        .unwrap_err();
         assert!(error.to_string().contains("epoch 2"), "{error}");
         assert_eq!(device.log(), image);
     }
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
-    InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (0, 1)).unwrap();
+    InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (EpochNumber(0), EpochNumber(1))).unwrap();
     assert_eq!(committed(&open(&device, 0).unwrap().1), [1]);
 }
 
@@ -128,12 +148,16 @@ fn o_49_a_verdict_lives_as_long_as_its_epoch() {
     let device = logged();
     let (log, recovered) = open(&device, 0).unwrap();
     assert_eq!(recovered.verdicts, []);
-    let verdict = Verdict { epoch: 4, position: 0x0102_0304, reason: "of no use".into() };
+    let verdict = Verdict {
+        epoch: EpochNumber(4),
+        position: Position(0x0102_0304),
+        reason: "of no use".into(),
+    };
     log.write_verdict(&mut port(&device), &verdict).unwrap();
     drop(log);
     let (log, recovered) = open(&device, 3).unwrap();
     assert_eq!(recovered.verdicts, [verdict]);
-    log.release(4);
+    log.release(EpochNumber(4));
     drop(log);
     assert_eq!(open(&device, 4).unwrap().1.verdicts, []);
 }
@@ -144,10 +168,10 @@ fn o_49_a_verdict_is_released_with_its_epoch() {
     let device = logged();
     let (log, _) = open(&device, 3).unwrap();
     let before = log.bytes_in_use();
-    let verdict = Verdict { epoch: 4, position: 1, reason: String::new() };
+    let verdict = Verdict { epoch: EpochNumber(4), position: Position(1), reason: String::new() };
     log.write_verdict(&mut port(&device), &verdict).unwrap();
     assert!(log.bytes_in_use() > before);
-    log.release(4);
+    log.release(EpochNumber(4));
     assert!(log.bytes_in_use() < before);
 }
 

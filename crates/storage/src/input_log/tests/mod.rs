@@ -16,6 +16,7 @@ mod round_trip;
 mod summary;
 mod whole;
 
+use crate::ids::EpochNumber;
 use std::sync::Arc;
 
 use pmem::{Device, Port};
@@ -53,7 +54,7 @@ impl Random {
 }
 
 fn open<D: Device>(device: &Arc<D>, checkpoint: u64) -> Result<(InputLog<D>, Recovered), LogError> {
-    InputLog::open(device.clone(), INSTANCE, SEGMENT_BYTES, checkpoint)
+    InputLog::open(device.clone(), INSTANCE, SEGMENT_BYTES, EpochNumber(checkpoint))
 }
 
 fn demand(streams: &[Vec<u8>]) -> Demand {
@@ -68,19 +69,19 @@ fn log_streams<D: Device>(
     epoch: u64,
     streams: &[Vec<u8>],
 ) -> Result<CommitInfo, LogError> {
-    log.begin(epoch, demand(streams))?;
+    log.begin(EpochNumber(epoch), demand(streams))?;
     let mut summaries = Vec::new();
     for (number, bytes) in streams.iter().enumerate() {
         let mut port = Port::new(device.clone(), number as u32 + 1);
         let mut writer = log.stream_writer();
-        writer.start(log, epoch, number as u16);
+        writer.start(log, EpochNumber(epoch), number as u16);
         for piece in bytes.chunks(700) {
             writer.append(log, &mut port, piece)?;
         }
         summaries.push(writer.finish(log, &mut port)?);
     }
     Ok(CommitInfo {
-        epoch,
+        epoch: EpochNumber(epoch),
         calls: epoch * 10,
         timestamp_ns: epoch * 1000,
         seed: epoch * 7,
@@ -96,16 +97,23 @@ fn log_whole<D: Device>(
     epoch: u64,
     bytes: &[u8],
 ) -> Result<(), LogError> {
-    log.begin(epoch, demand(&[bytes.to_vec()]))?;
+    log.begin(EpochNumber(epoch), demand(&[bytes.to_vec()]))?;
     let mut port = Port::new(device.clone(), 0);
     let mut writer = log.stream_writer();
-    writer.start(log, epoch, 0);
+    writer.start(log, EpochNumber(epoch), 0);
     for piece in bytes.chunks(700) {
         writer.append(log, &mut port, piece)?;
     }
     let streams = Vec::new();
     let (calls, timestamp_ns, seed) = (epoch * 10, epoch * 1000, epoch * 7);
-    let commit = CommitInfo { epoch, calls, timestamp_ns, seed, hash_before: None, streams };
+    let commit = CommitInfo {
+        epoch: EpochNumber(epoch),
+        calls,
+        timestamp_ns,
+        seed,
+        hash_before: None,
+        streams,
+    };
     writer.finish_and_commit(log, &mut port, commit)
 }
 
@@ -123,5 +131,5 @@ fn log_epoch<D: Device>(
 }
 
 fn committed(recovered: &Recovered) -> Vec<u64> {
-    recovered.committed.iter().map(|summary| summary.epoch).collect()
+    recovered.committed.iter().map(|summary| summary.epoch.0).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::device::TestDevice;
 use super::*;
+use crate::ids::{EpochNumber, Position};
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 
@@ -14,11 +15,12 @@ fn segments_of_an_earlier_attempt_do_not_count() {
     log_streams(&log, &device, 1, &[vec![1; 100], vec![2; 5000]]).unwrap();
     let old = device.log();
     let (log, recovered) = open(&device, 0).unwrap();
-    assert_eq!(recovered.uncommitted, [1]);
+    assert_eq!(recovered.uncommitted, [EpochNumber(1)]);
     // The same epoch again, somewhere else: nothing of the old attempt is overwritten.
     let mut port = Port::new(device.clone(), 9);
     let reason = "x".repeat(8 * PAYLOAD_BYTES);
-    log.write_verdict(&mut port, &Verdict { epoch: 1, position: 0, reason }).unwrap();
+    log.write_verdict(&mut port, &Verdict { epoch: EpochNumber(1), position: Position(0), reason })
+        .unwrap();
     let mut image = device.log();
     image[..old.len()].copy_from_slice(&old);
     device.log_write(&mut pmem::PortState::default(), 0, &image).unwrap();
@@ -31,7 +33,7 @@ fn segments_of_an_earlier_attempt_do_not_count() {
         assert!(recovered.committed.is_empty(), "a piece of the old attempt took the place");
     }
     let (log, _) = open(&device, 0).unwrap();
-    assert_eq!(log.read_epoch(1).unwrap().streams, [vec![3; 100], vec![4; 5000]]);
+    assert_eq!(log.read_epoch(EpochNumber(1)).unwrap().streams, [vec![3; 100], vec![4; 5000]]);
 }
 
 /// O-24: the log of the epoch before, good in every respect, is obsolete after its checkpoint.
@@ -43,10 +45,13 @@ fn stale_epoch_with_good_checksums_is_ignored() {
     log_epoch(&log, &device, 2, &[vec![2; 100]]).unwrap();
     let (log, recovered) = open(&device, 1).unwrap();
     assert_eq!(committed(&recovered), [2]);
-    assert!(matches!(log.read_epoch(1), Err(LogError::NotLogged { epoch: 1 })));
+    assert!(matches!(
+        log.read_epoch(EpochNumber(1)),
+        Err(LogError::NotLogged { epoch: EpochNumber(1) })
+    ));
     let (log, recovered) = open(&device, 2).unwrap();
     assert_eq!((recovered.committed, recovered.uncommitted), (vec![], vec![]));
-    assert_eq!((log.bytes_in_use(), log.committed_epoch()), (0, 2));
+    assert_eq!((log.bytes_in_use(), log.committed_epoch().0), (0, 2));
 }
 
 /// An epoch that was abandoned is begun again; its first segments do not count.
@@ -56,11 +61,11 @@ fn abandoned_epoch_is_begun_again() {
     let (log, _) = open(&device, 0).unwrap();
     log_streams(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
     assert!(log.bytes_in_use() > 0);
-    log.abandon(1);
+    log.abandon(EpochNumber(1));
     assert_eq!(log.bytes_in_use(), 0);
     log_epoch(&log, &device, 1, &[vec![3; 10]]).unwrap();
     let (log, _) = open(&device, 0).unwrap();
-    assert_eq!(log.read_epoch(1).unwrap().streams, [vec![3; 10]]);
+    assert_eq!(log.read_epoch(EpochNumber(1)).unwrap().streams, [vec![3; 10]]);
 }
 
 /// O-57: the first failed write or sync is final, and an epoch that was not synced is not durable.
@@ -112,7 +117,8 @@ fn harden_rewrites_what_was_found() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
-    log.write_deferred_calls(&mut Port::new(device.clone(), 0), 2, &[3; 5000]).unwrap();
+    log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), &[3; 5000])
+        .unwrap();
     log_streams(&log, &device, 2, &[vec![4; 100]]).unwrap();
     let mut expected = device.take_history();
     expected.pop(); // the stream of the epoch that is not committed
@@ -161,8 +167,8 @@ fn a_released_epoch_is_not_read() {
     (1..=3).for_each(|epoch| drop(log_epoch(&log, &device, epoch, &[vec![7; 100]]).unwrap()));
     let (log, recovered) = open(&device, 0).unwrap();
     assert_eq!(recovered.committed.len(), 3);
-    log.release(2);
-    let is_there = [1, 2, 3].map(|epoch| match log.read_epoch(epoch) {
+    log.release(EpochNumber(2));
+    let is_there = [1, 2, 3].map(|epoch| match log.read_epoch(EpochNumber(epoch)) {
         Ok(_) => true,
         Err(LogError::NotLogged { .. }) => false,
         Err(other) => panic!("{other}"),
@@ -175,8 +181,8 @@ fn a_released_epoch_is_not_read() {
 fn release_of_an_open_epoch() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
-    log.begin(1, Demand::default()).unwrap();
-    log.release(1);
+    log.begin(EpochNumber(1), Demand::default()).unwrap();
+    log.release(EpochNumber(1));
 }
 
 #[test]
@@ -184,8 +190,8 @@ fn release_of_an_open_epoch() {
 fn begin_twice() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
-    log.begin(1, Demand::default()).unwrap();
-    let _ = log.begin(1, Demand::default());
+    log.begin(EpochNumber(1), Demand::default()).unwrap();
+    let _ = log.begin(EpochNumber(1), Demand::default());
 }
 
 #[test]
@@ -193,7 +199,7 @@ fn begin_twice() {
 fn start_after_abandon() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
-    log.begin(1, Demand::default()).unwrap();
-    log.abandon(1);
-    log.stream_writer().start(&log, 1, 0);
+    log.begin(EpochNumber(1), Demand::default()).unwrap();
+    log.abandon(EpochNumber(1));
+    log.stream_writer().start(&log, EpochNumber(1), 0);
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Random;
+use crate::ids::EpochNumber;
 use crate::input_log::format::Kind;
 use crate::input_log::space::{FreeMap, RESERVE_SEGMENTS, Run, Space};
 
@@ -78,13 +79,13 @@ fn take_all(space: &mut Space, attempt: u64) -> u32 {
 #[test]
 fn o_43_promises_are_kept_to_the_last_segment() {
     let mut space = space(10);
-    let one = space.hold(Kind::Stream, 1).attempt;
-    space.promise(1, 3, 2);
+    let one = space.hold(Kind::Stream, EpochNumber(1)).attempt;
+    space.promise(EpochNumber(1), 3, 2);
     assert_eq!(
         (space.surplus(Kind::Stream), space.total(), space.in_use()),
         (5, 10 + RESERVE_SEGMENTS, 0)
     );
-    let two = space.hold(Kind::Stream, 2).attempt;
+    let two = space.hold(Kind::Stream, EpochNumber(2)).attempt;
     // A run may have one segment of the promise and the surplus.
     let run = space.take(one, 8).unwrap();
     assert_eq!(run, Run { first: 0, len: 6 });
@@ -93,19 +94,22 @@ fn o_43_promises_are_kept_to_the_last_segment() {
     assert_eq!(take_all(&mut space, one), 2);
     space.give_back(one, Run { first: 4, len: 2 });
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (2, 6));
-    space.close(1);
+    space.close(EpochNumber(1));
     // Its record of deferred calls is still promised, until it is forgotten.
     assert_eq!(space.surplus(Kind::Stream), 2);
-    space.forget_deferred_promises(0);
+    space.forget_deferred_promises(EpochNumber(0));
     assert_eq!(space.surplus(Kind::Stream), 2);
-    space.forget_deferred_promises(1);
+    space.forget_deferred_promises(EpochNumber(1));
     assert_eq!(space.surplus(Kind::Stream), 4);
     assert_eq!(space.take(two, 3), Some(Run { first: 4, len: 2 }));
     assert_eq!(take_all(&mut space, two), 2);
-    space.close(2);
-    space.release(1);
+    space.close(EpochNumber(2));
+    space.release(EpochNumber(1));
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (6, 4));
-    assert_eq!((space.released, space.committed, space.durable), (1, 1, 1));
+    assert_eq!(
+        (space.released, space.committed, space.durable),
+        (EpochNumber(1), EpochNumber(1), EpochNumber(1))
+    );
     space.drop_holding(two);
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (10, 0));
 }
@@ -114,21 +118,27 @@ fn o_43_promises_are_kept_to_the_last_segment() {
 #[test]
 fn o_43_a_deferred_record_inherits_its_promise() {
     let mut space = space(8);
-    space.hold(Kind::Stream, 4);
-    space.promise(4, 1, 3);
-    space.close(4);
+    space.hold(Kind::Stream, EpochNumber(4));
+    space.promise(EpochNumber(4), 1, 3);
+    space.close(EpochNumber(4));
     assert_eq!(space.surplus(Kind::Stream), 5);
-    let other = space.hold(Kind::Deferred, 9).attempt;
-    space.inherit_deferred_promise(9, other);
+    let other = space.hold(Kind::Deferred, EpochNumber(9)).attempt;
+    space.inherit_deferred_promise(EpochNumber(9), other);
     assert_eq!(take_all(&mut space, other), 5, "nothing is promised to it");
-    let deferred_calls = space.hold(Kind::Deferred, 5).attempt;
+    let deferred_calls = space.hold(Kind::Deferred, EpochNumber(5)).attempt;
     assert!(space.take(deferred_calls, 1).is_none());
-    space.inherit_deferred_promise(5, deferred_calls);
+    space.inherit_deferred_promise(EpochNumber(5), deferred_calls);
     assert_eq!(space.take(deferred_calls, 4), Some(Run { first: 5, len: 1 }));
     assert!(space.close_deferred_record(deferred_calls).committed);
     assert_eq!(space.surplus(Kind::Stream), 2);
-    assert_eq!(space.deferred_calls(5).map(|holding| holding.attempt), Some(deferred_calls));
-    space.drop_deferred_records(5);
-    assert!(space.deferred_calls(5).is_none() && space.deferred_calls(9).is_some());
+    assert_eq!(
+        space.deferred_calls(EpochNumber(5)).map(|holding| holding.attempt),
+        Some(deferred_calls)
+    );
+    space.drop_deferred_records(EpochNumber(5));
+    assert!(
+        space.deferred_calls(EpochNumber(5)).is_none()
+            && space.deferred_calls(EpochNumber(9)).is_some()
+    );
     assert_eq!(space.surplus(Kind::Stream), 3);
 }

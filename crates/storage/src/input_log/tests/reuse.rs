@@ -1,5 +1,6 @@
 //! Nothing that is still needed is ever overwritten (O-23), by comparison with a model.
 
+use crate::ids::EpochNumber;
 use std::collections::BTreeMap;
 
 use super::device::TestDevice;
@@ -52,10 +53,18 @@ impl Model {
         let expected: Vec<u64> = self.epochs.keys().copied().collect();
         assert_eq!(committed(&recovered), expected, "seed {seed}");
         for (epoch, streams) in &self.epochs {
-            assert_eq!(&log.read_epoch(*epoch).unwrap().streams, streams, "seed {seed}");
+            assert_eq!(
+                &log.read_epoch(EpochNumber(*epoch)).unwrap().streams,
+                streams,
+                "seed {seed}"
+            );
         }
         for (epoch, bytes) in &self.deferred_records {
-            assert_eq!(log.deferred_calls(*epoch).unwrap().as_ref(), Some(bytes), "seed {seed}");
+            assert_eq!(
+                log.deferred_calls(EpochNumber(*epoch)).unwrap().as_ref(),
+                Some(bytes),
+                "seed {seed}"
+            );
         }
         let segments: u64 = self.needed.values().map(|ranges| ranges.len() as u64).sum();
         assert_eq!(log.bytes_in_use(), segments * SEGMENT_BYTES, "seed {seed}: nothing leaks");
@@ -92,20 +101,24 @@ fn random_histories_overwrite_nothing_that_is_needed() {
                 5 => {
                     log_streams(&log, &device, epoch, &random_streams(&mut random)).unwrap();
                     model.absorb(&device, epoch, false, seed);
-                    log.abandon(epoch);
+                    log.abandon(EpochNumber(epoch));
                 }
                 6 if !model.deferred_records.contains_key(&epoch) => {
                     let len = random.below(9000) as usize;
                     let bytes = random.bytes(len);
-                    log.write_deferred_calls(&mut Port::new(device.clone(), 0), epoch, &bytes)
-                        .unwrap();
+                    log.write_deferred_calls(
+                        &mut Port::new(device.clone(), 0),
+                        EpochNumber(epoch),
+                        &bytes,
+                    )
+                    .unwrap();
                     log.make_durable().unwrap();
                     model.absorb(&device, epoch, true, seed);
                     model.deferred_records.insert(epoch, bytes);
                 }
                 7 | 8 => {
                     model.checkpoint += random.below(epoch - model.checkpoint);
-                    log.release(model.checkpoint);
+                    log.release(EpochNumber(model.checkpoint));
                     model.release();
                 }
                 _ => {

@@ -8,10 +8,11 @@ use super::format::{
 };
 use super::*;
 use crate::format::FieldLayout;
+use crate::ids::EpochNumber;
 
 fn check_round_trip(streams: &[Vec<u8>], segment_bytes: u64) {
     let device = Arc::new(Dram::new(0, 256 << 20).unwrap());
-    let open = || InputLog::open(device.clone(), INSTANCE, segment_bytes, 4).unwrap();
+    let open = || InputLog::open(device.clone(), INSTANCE, segment_bytes, EpochNumber(4)).unwrap();
     let (log, recovered) = open();
     assert_eq!(recovered, Recovered::default());
     let info = log_epoch(&log, &device, 5, streams).unwrap();
@@ -24,12 +25,15 @@ fn check_round_trip(streams: &[Vec<u8>], segment_bytes: u64) {
     assert_eq!(reopened.summary(), log.summary());
     assert_eq!(reopened.bytes_in_use(), log.bytes_in_use());
     assert_eq!(recovered.committed[0].bytes, demand(streams).bytes);
-    let read = reopened.read_epoch(5).unwrap();
+    let read = reopened.read_epoch(EpochNumber(5)).unwrap();
     assert_eq!(read.streams, streams);
     assert_eq!(read.commit, info);
-    assert_eq!(reopened.read_epoch(6).unwrap().streams, next);
-    assert_eq!(reopened.deferred_calls(5).unwrap(), None);
-    assert!(matches!(reopened.read_epoch(7), Err(LogError::NotLogged { epoch: 7 })));
+    assert_eq!(reopened.read_epoch(EpochNumber(6)).unwrap().streams, next);
+    assert_eq!(reopened.deferred_calls(EpochNumber(5)).unwrap(), None);
+    assert!(matches!(
+        reopened.read_epoch(EpochNumber(7)),
+        Err(LogError::NotLogged { epoch: EpochNumber(7) })
+    ));
 }
 
 #[test]
@@ -78,20 +82,27 @@ fn append_splits_large_and_joins_small_pieces() {
     let mut port = Port::new(device.clone(), 0);
     let mut writer = log.stream_writer();
     for (epoch, piece) in [(1, 1), (2, 63), (3, PAYLOAD_BYTES), (4, bytes.len())] {
-        log.begin(epoch, Demand { streams: 1, ..Demand::default() }).unwrap();
-        writer.start(&log, epoch, 0);
+        log.begin(EpochNumber(epoch), Demand { streams: 1, ..Demand::default() }).unwrap();
+        writer.start(&log, EpochNumber(epoch), 0);
         for piece in bytes.chunks(piece) {
             writer.append(&log, &mut port, piece).unwrap();
             writer.append(&log, &mut port, &[]).unwrap();
         }
         let streams = vec![writer.finish(&log, &mut port).unwrap()];
         assert_eq!(streams[0].segments, 6);
-        log.commit(&mut port, &CommitInfo { epoch, streams, ..CommitInfo::default() }).unwrap();
+        log.commit(
+            &mut port,
+            &CommitInfo { epoch: EpochNumber(epoch), streams, ..CommitInfo::default() },
+        )
+        .unwrap();
         log.make_durable().unwrap();
     }
     let (log, _) = open(&device, 0).unwrap();
     for epoch in 1..=4 {
-        assert_eq!(log.read_epoch(epoch).unwrap().streams, std::slice::from_ref(&bytes));
+        assert_eq!(
+            log.read_epoch(EpochNumber(epoch)).unwrap().streams,
+            std::slice::from_ref(&bytes)
+        );
     }
 }
 
@@ -102,11 +113,11 @@ fn workers_append_at_the_same_time() {
     let streams: Vec<Vec<u8>> =
         (0..4).map(|seed| Random::new(seed).bytes(100 * PAYLOAD_BYTES)).collect();
     for epoch in 1..=3 {
-        log.begin(epoch, demand(&streams)).unwrap();
+        log.begin(EpochNumber(epoch), demand(&streams)).unwrap();
         let worker = |number: usize| {
             let mut port = Port::new(device.clone(), number as u32);
             let mut writer = log.stream_writer();
-            writer.start(&log, epoch, number as u16);
+            writer.start(&log, EpochNumber(epoch), number as u16);
             for piece in streams[number].chunks(999) {
                 writer.append(&log, &mut port, piece).unwrap();
             }
@@ -117,13 +128,14 @@ fn workers_append_at_the_same_time() {
                 (0..4).map(|number| scope.spawn(move || worker(number))).collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         });
-        let info = CommitInfo { epoch, streams: summaries, ..CommitInfo::default() };
+        let info =
+            CommitInfo { epoch: EpochNumber(epoch), streams: summaries, ..CommitInfo::default() };
         log.commit(&mut Port::new(device.clone(), 9), &info).unwrap();
         log.make_durable().unwrap();
     }
     let (log, _) = open(&device, 0).unwrap();
     for epoch in 1..=3 {
-        assert_eq!(log.read_epoch(epoch).unwrap().streams, streams);
+        assert_eq!(log.read_epoch(EpochNumber(epoch)).unwrap().streams, streams);
     }
 }
 

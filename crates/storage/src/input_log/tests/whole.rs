@@ -2,6 +2,7 @@
 
 use super::device::TestDevice;
 use super::*;
+use crate::ids::EpochNumber;
 use crate::input_log::format::commit_bytes;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
@@ -28,7 +29,7 @@ fn o_82_a_small_epoch_is_one_write_in_one_segment() {
         assert_eq!((summary[0].segments, summary[0].bytes), (writes as u32, len as u64));
         let (again, recovered) = open(&device, 0).unwrap();
         assert_eq!(recovered.committed, summary);
-        let read = again.read_epoch(1).unwrap();
+        let read = again.read_epoch(EpochNumber(1)).unwrap();
         assert_eq!(read.streams, [bytes]);
         assert_eq!((read.commit.calls, read.commit.timestamp_ns, read.commit.seed), (10, 1000, 7));
         // It is held, and hardened as anything else.
@@ -48,7 +49,7 @@ fn check_mixture(image: Vec<u8>, checkpoint: u64, whole: [&[u8]; 2]) -> Option<u
         return None;
     }
     assert_eq!(committed(&recovered), [checkpoint + 1]);
-    let read = log.read_epoch(checkpoint + 1).unwrap();
+    let read = log.read_epoch(EpochNumber(checkpoint + 1)).unwrap();
     let which = whole.iter().position(|bytes| read.streams == [bytes.to_vec()]);
     assert!(which.is_some(), "the stream is neither the old one nor the new one");
     which
@@ -61,12 +62,13 @@ fn o_82_a_record_counts_only_whole() {
     let (old, new) = (Random::new(1).bytes(2900), Random::new(2).bytes(3100));
     let image = |epochs: &[(u64, &[u8])], instance| {
         let device = Arc::new(TestDevice::new(LIMIT));
-        let (log, _) = InputLog::open(device.clone(), instance, SEGMENT_BYTES, 0).unwrap();
+        let (log, _) =
+            InputLog::open(device.clone(), instance, SEGMENT_BYTES, EpochNumber(0)).unwrap();
         for (epoch, bytes) in epochs {
             log_whole(&log, &device, *epoch, bytes).unwrap();
             log.make_durable().unwrap();
             if *epoch < epochs.last().unwrap().0 {
-                log.release(*epoch);
+                log.release(EpochNumber(*epoch));
             }
         }
         device.log()[..SEGMENT_BYTES as usize].to_vec()
@@ -132,7 +134,7 @@ fn o_82_a_later_record_completes_no_torn_one() {
                 log.make_durable().unwrap();
             }
             // Epoch 3 keeps the first segment, and 4 is torn in the second.
-            log.release(2);
+            log.release(EpochNumber(2));
             log_whole(&log, &device, 3, &noise).unwrap();
             log.make_durable().unwrap();
             let before = device.log();
@@ -144,7 +146,11 @@ fn o_82_a_later_record_completes_no_torn_one() {
             // It is logged again, in the first segment, and answered; then 5 takes its place.
             let device = Arc::new(TestDevice::with_log(torn, LIMIT));
             let (log, recovered) = open(&device, 3).unwrap();
-            assert_eq!((committed(&recovered), recovered.uncommitted), (vec![], vec![4]), "{what}");
+            assert_eq!(
+                (committed(&recovered), recovered.uncommitted),
+                (vec![], vec![EpochNumber(4)]),
+                "{what}"
+            );
             log_whole(&log, &device, 4, b"answered").unwrap();
             log.make_durable().unwrap();
             let before = device.log();
@@ -159,7 +165,7 @@ fn o_82_a_later_record_completes_no_torn_one() {
                 let device = Arc::new(TestDevice::with_log(mixed, LIMIT));
                 let (log, _) = open(&device, 3)
                     .unwrap_or_else(|error| panic!("{what}, sectors {mask:b}: {error}"));
-                let read = log.read_epoch(4).unwrap();
+                let read = log.read_epoch(EpochNumber(4)).unwrap();
                 assert_eq!(read.streams, [b"answered".to_vec()], "{what}, sectors {mask:b}");
             }
         }
@@ -188,7 +194,7 @@ fn o_24_leftovers_are_erased_before_anything_is_logged() {
         assert!(is_torn || recovered.uncommitted.is_empty(), "seed {seed}");
 
         device.fail_after(Some(log.space().leftovers.len() as u64), Some(0));
-        let failed = log.begin(last + 1, demand(&[]));
+        let failed = log.begin(last.next(), demand(&[]));
         assert_eq!(failed.is_err(), is_torn, "seed {seed}: it is erased before the epoch is begun");
         let erasing = device.take_history();
         assert!(erasing.iter().all(|write| write.bytes == [0; HEADER_BYTES]), "seed {seed}");
@@ -197,7 +203,7 @@ fn o_24_leftovers_are_erased_before_anything_is_logged() {
             let device = Arc::new(TestDevice::with_log(image, LIMIT));
             let (log, _) = open(&device, 0).unwrap();
             assert_eq!(log.committed_epoch(), last, "seed {seed}");
-            log.begin(last + 1, demand(&[vec![0; 10]])).unwrap();
+            log.begin(last.next(), demand(&[vec![0; 10]])).unwrap();
             let (log, recovered) = open(&device, 0).unwrap();
             assert_eq!(recovered.uncommitted, [], "seed {seed}");
             assert!(log.space().leftovers.is_empty(), "seed {seed}: all of it is erased");

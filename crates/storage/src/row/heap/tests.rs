@@ -6,6 +6,7 @@ use pmem::{Device, Dram, Port};
 
 use super::*;
 use crate::format::{SerialId, TableRecord};
+use crate::ids::{EpochNumber, Position, TableId};
 use crate::row::{Content, First, NewVersion, Shape, initialise, versions, write_version};
 
 fn layout(key_bytes_max: u32, row_bytes: u32, shared_heap_bytes: u32) -> RowLayout {
@@ -18,7 +19,7 @@ fn layout(key_bytes_max: u32, row_bytes: u32, shared_heap_bytes: u32) -> RowLayo
         inline_heap: shared_heap_bytes,
         ..crate::catalog::UNUSED
     };
-    RowLayout::new(0, &record)
+    RowLayout::new(TableId(0), &record)
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn a_shared_heap_has_no_shape() {
             inline_heap: 168,
             ..crate::catalog::UNUSED
         };
-        let layout = RowLayout::new(0, &record);
+        let layout = RowLayout::new(TableId(0), &record);
         assert_eq!(layout.may_be_external(), may_be_external, "{value_bytes_max}");
         assert_eq!(layout.shape(), Shape::Any);
         assert!(!layout.has_line_halves() && layout.shape() == Shape::Any);
@@ -140,7 +141,7 @@ fn o_32_a_store_leaves_the_other_version_alone() {
                         port.store_bytes(ROW, &[0xcc; 512]);
                         initialise(&mut port, ROW, &layout, &[1; 8]);
                         for (slot, len) in [(1 - slot, other), (slot, len)] {
-                            let sid = SerialId::new(1 + slot as u64, 0);
+                            let sid = SerialId::new(EpochNumber(1 + slot as u64), Position(0));
                             let value = &values[slot][..len as usize];
                             let content = Content::Bytes(value, None);
                             let version = NewVersion { slot, sid, content, first: First::No };

@@ -11,12 +11,13 @@ use crate::catalog::{CatalogChange, CatalogRequest};
 use crate::digest::StateHash;
 use crate::error::{Result, StorageError};
 use crate::format::{CheckpointRecord, Superblock, TableRecord};
+use crate::ids::{EpochNumber, TableId};
 use crate::input_log::{InputLog, Recovered};
 use crate::pool::{Segments, SubPool};
 use crate::store::create::create;
 use crate::store::options::StoreOptions;
 use crate::store::sub_pools::{count_opening, load_row_sub_pools, load_sub_pools};
-use crate::store::table::StoredTable;
+use crate::store::table::{StoredTable, stored_tables};
 use crate::store::verify::{check_geometry, check_instance, check_log, check_snapshot};
 use crate::store::{EndMark, checkpoint, settle, superblock};
 
@@ -24,7 +25,7 @@ use crate::store::{EndMark, checkpoint, settle, superblock};
 ///
 /// # Errors
 /// The device's.
-pub fn snapshot_image<D: Device>(device: &D, epoch: u64) -> Result<()> {
+pub fn snapshot_image<D: Device>(device: &D, epoch: EpochNumber) -> Result<()> {
     if device.takes_snapshots() {
         device.snapshot_part(0, 1)?;
         device.snapshot_commit(epoch)?;
@@ -86,7 +87,7 @@ impl<D: Device> Store<D> {
         settle::metadata(&mut port, &segments);
         let current = checkpoint::read(device.as_ref())?;
         let records = catalog::read(device.as_ref(), current.catalog, superblock.segment_bytes)?;
-        let tables: Vec<StoredTable> = (0..).zip(&records).map(StoredTable::new).collect();
+        let tables = stored_tables(&records);
         let sub_pools = load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
         count_opening(&mut port, &segments, (current.catalog, tables.len()), &sub_pools);
         settle::free_lists(&mut port, &segments, &sub_pools);
@@ -94,10 +95,10 @@ impl<D: Device> Store<D> {
             Arc::clone(&device),
             superblock.instance,
             superblock.log_segment_bytes,
-            current.epoch,
+            EpochNumber(current.epoch),
         )?;
         let end_mark = EndMark::read(device.as_ref());
-        check_log(&log, &recovered, current.epoch, end_mark)?;
+        check_log(&log, &recovered, EpochNumber(current.epoch), end_mark)?;
         let store = Self {
             device,
             superblock,
@@ -136,12 +137,12 @@ impl<D: Device> Store<D> {
     ) -> Result<()> {
         let before = std::mem::take(&mut self.tables);
         self.records.clone_from(&change.records);
-        self.tables = (0..).zip(&change.records).map(StoredTable::new).collect();
+        self.tables = stored_tables(&change.records);
         for table in &self.tables[..before.len()] {
             let (number, bytes) = (table.layout.table, table.layout.row_bytes);
-            let is_new = !before[usize::from(number)].is_used() && table.is_used();
+            let is_new = !before[number.index()].is_used() && table.is_used();
             if is_new || change.dropped.contains(&number) {
-                let of_table = sub_pools.iter_mut().filter(|sub_pool| sub_pool.pool() == number);
+                let of_table = sub_pools.iter_mut().filter(|sub_pool| sub_pool.pool() == number.0);
                 of_table.for_each(|sub_pool| sub_pool.empty(bytes, &self.segments));
             }
         }
@@ -189,10 +190,10 @@ impl<D: Device> Store<D> {
     ///
     /// # Errors
     /// `Device(Full)`; nothing has changed then.
-    pub fn prepare_rows(&self, rows: &[(u16, u64)]) -> Result<u64> {
+    pub fn prepare_rows(&self, rows: &[(TableId, u64)]) -> Result<u64> {
         let segment_bytes = self.segments.segment_bytes();
-        let segments_of = |&(table, rows): &(u16, u64)| {
-            let per_segment = segment_bytes / self.tables[table as usize].layout.row_bytes;
+        let segments_of = |&(table, rows): &(TableId, u64)| {
+            let per_segment = segment_bytes / self.tables[table.index()].layout.row_bytes;
             // Every sub-pool may leave its last segment half empty.
             rows.div_ceil(per_segment) + u64::from(rows > 0)
         };
@@ -216,8 +217,8 @@ impl<D: Device> Store<D> {
 
     /// Epoch of the last checkpoint.
     #[inline]
-    pub fn checkpoint_epoch(&self) -> u64 {
-        self.checkpoint_epoch.load(Ordering::Acquire)
+    pub fn checkpoint_epoch(&self) -> EpochNumber {
+        EpochNumber(self.checkpoint_epoch.load(Ordering::Acquire))
     }
 
     /// Number of the checkpoint that comes next: pools save their offsets under it.
@@ -231,22 +232,22 @@ impl<D: Device> Store<D> {
     pub fn commit(
         &self,
         port: &mut Port<D>,
-        epoch: u64,
+        epoch: EpochNumber,
         hash: Option<StateHash>,
         rows: u64,
         deferred_calls: u32,
     ) {
         let mut current = self.current.lock().expect("no panic while locked");
-        let is_later = epoch > current.epoch;
+        let is_later = epoch > EpochNumber(current.epoch);
         let catalog = self.catalog.load(Ordering::Relaxed);
-        let changes = epoch == current.epoch && catalog != current.catalog;
+        let changes = epoch == EpochNumber(current.epoch) && catalog != current.catalog;
         assert!(is_later || changes, "checkpoint {epoch} after {}", current.epoch);
         let sequence = current.sequence + 1;
         let record = CheckpointRecord::new(sequence, epoch, hash, rows, deferred_calls);
         let record = CheckpointRecord { catalog, ..record };
         checkpoint::write(port, record);
         *current = record;
-        self.checkpoint_epoch.store(epoch, Ordering::Release);
+        self.checkpoint_epoch.store(epoch.0, Ordering::Release);
     }
 }
 

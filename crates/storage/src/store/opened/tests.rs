@@ -131,8 +131,8 @@ impl Device for Told {
         Ok(())
     }
 
-    fn snapshot_epoch(&self) -> Option<u64> {
-        self.says().saved
+    fn snapshot_epoch(&self) -> Option<EpochNumber> {
+        self.says().saved.map(EpochNumber)
     }
 
     fn mark(&self) -> Option<[u8; MARK_BYTES]> {
@@ -260,10 +260,10 @@ fn a_device_that_may_not_grow_to_one_segment_is_refused() {
 fn an_end_mark_after_the_log_is_refused() {
     let device = used();
     let hash = Some(StateHash(1 << 100 | 3));
-    EndMark { epoch: 0, hash }.write(device.as_ref()).unwrap();
-    assert_eq!(open(&device).unwrap().end_mark, Some(EndMark { epoch: 0, hash }));
-    EndMark { epoch: 1, hash: None }.write(device.as_ref()).unwrap();
-    assert_eq!(EndMark::read(device.as_ref()), Some(EndMark { epoch: 1, hash: None }));
+    EndMark { epoch: EpochNumber(0), hash }.write(device.as_ref()).unwrap();
+    assert_eq!(open(&device).unwrap().end_mark, Some(EndMark { epoch: EpochNumber(0), hash }));
+    EndMark { epoch: EpochNumber(1), hash: None }.write(device.as_ref()).unwrap();
+    assert_eq!(EndMark::read(device.as_ref()), Some(EndMark { epoch: EpochNumber(1), hash: None }));
     let error = open(&device).err().expect("epoch 1 is lost");
     assert!(error.to_string().contains("epoch 1 had ended"), "{error}");
 }
@@ -352,7 +352,7 @@ fn tables_are_added_once() {
     add_tables(store, &many).unwrap();
     assert!(add_tables(store, &[table("one more")]).err().is_some_and(|e| e.is_limit()));
     assert_eq!(open(&device).unwrap().store.tables().len(), 0, "before the checkpoint");
-    store.commit(&mut Port::new(Arc::clone(&device), 0), 0, None, 0, 0);
+    store.commit(&mut Port::new(Arc::clone(&device), 0), EpochNumber(0), None, 0, 0);
     let again = open(&device).unwrap();
     assert_eq!(again.store.tables().len(), TABLES_MAX);
     assert_eq!(again.sub_pools.len(), (TABLES_MAX + 6) * SUB_POOLS, "classes of up to 4096 bytes");
@@ -375,7 +375,7 @@ fn o_92_the_next_table_of_a_number_gets_the_segments_of_a_dropped_one() {
     sub_pools[0].push(&mut port, store.segments(), rows[3]).unwrap();
     sub_pools[0].flush(&mut port, store.segments());
     sub_pools[0].save(&mut port, store.next_sequence());
-    store.commit(&mut port, 1, None, 0, 0);
+    store.commit(&mut port, EpochNumber(1), None, 0, 0);
 
     let mut opened = open(&device).unwrap();
     let (store, mut sub_pools) = (&mut opened.store, opened.sub_pools);
@@ -387,7 +387,7 @@ fn o_92_the_next_table_of_a_number_gets_the_segments_of_a_dropped_one() {
     };
     let change = store.plan_catalog(&request).unwrap();
     store.adopt_catalog(&change, &mut sub_pools).unwrap();
-    assert_eq!((change.numbers, change.dropped), (vec![0], vec![0]));
+    assert_eq!((change.numbers, change.dropped), (vec![TableId(0)], vec![TableId(0)]));
     let again: Vec<u64> =
         (0..8).map(|_| sub_pools[0].bump(&mut port, store.segments()).unwrap()).collect();
     assert_eq!((again[0], again[4]), (rows[0], rows[slots as usize - 1]));
@@ -406,10 +406,10 @@ fn rows_that_are_expected_get_segments() {
     add_tables(store, &[table("a"), table("b")]).unwrap();
     let per_segment = 4096 / store.tables()[0].layout.row_bytes;
     for (rows, segments) in [
-        (vec![(0, 0), (1, 0)], 0),
-        (vec![(0, 1)], 2),
-        (vec![(0, per_segment)], 2),
-        (vec![(0, per_segment + 1), (1, 1)], 5),
+        (vec![(TableId(0), 0), (TableId(1), 0)], 0),
+        (vec![(TableId(0), 1)], 2),
+        (vec![(TableId(0), per_segment)], 2),
+        (vec![(TableId(0), per_segment + 1), (TableId(1), 1)], 5),
     ] {
         assert_eq!(store.prepare_rows(&rows).unwrap(), segments * 4096, "{rows:?}");
         assert!(device.image_bytes() >= store.segments().image_bytes(segments));

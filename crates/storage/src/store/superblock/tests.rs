@@ -1,5 +1,6 @@
 //! What counts as a store.
 
+use crate::ids::EpochNumber;
 use std::sync::Arc;
 
 use pmem::Dram;
@@ -32,7 +33,7 @@ fn read_copies(copies: [&[u8]; 2], checkpointed: bool) -> Result<Option<Superblo
         unsafe { port.store_bytes(SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE, bytes) };
     }
     if checkpointed {
-        let record = crate::format::CheckpointRecord::new(1, 1, None, 0, 0);
+        let record = crate::format::CheckpointRecord::new(1, EpochNumber(1), None, 0, 0);
         crate::store::checkpoint::write(&mut port, record);
     }
     read_superblock(device.as_ref())
