@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bench::{BenchError, DeviceVisitor, Limits, Progress};
 use nvcaracal::dynamic::Value;
 use pmem::Device;
+use storage::TableId;
 use storage::{StateHash, TableDefinition, row_hash};
 
 use super::dump_files::{UNFINISHED_NAME, file_name};
@@ -208,7 +209,7 @@ fn write_table<D: Device>(
     let mut written = Written { rows: rows.len() as u64, hash: StateHash::default() };
     for row in &rows {
         let value = store.value(row);
-        written.hash.add(row_hash(table.number(), &row.key, value));
+        written.hash.add(row_hash(TableId(table.number()), &row.key, value));
         let done = match format {
             Format::Jsonl => writeln!(to, "{}", table.types.line(&row.key, value)),
             Format::Csv => {

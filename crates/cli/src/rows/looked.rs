@@ -7,6 +7,7 @@ use bench::{BenchError, DeviceVisitor};
 use nvcaracal::dynamic::Value;
 use pmem::Device;
 use serde::Serialize;
+use storage::TableId;
 use storage::rows::{RowAt, rows_of, value_of};
 use storage::{IndexKind, Opened, StateHash, Store, StoreOptions, TableDefinition};
 
@@ -86,7 +87,7 @@ impl<D: Device> Looked<D> {
     }
 
     pub(crate) fn rows(&self, table: &Table) -> Result<Vec<RowAt>, BenchError> {
-        Ok(rows_of(&self.opened, table.number)?)
+        Ok(rows_of(&self.opened, TableId(table.number))?)
     }
 
     pub(crate) fn value(&self, row: &RowAt) -> &[u8] {

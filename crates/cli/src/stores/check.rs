@@ -69,14 +69,14 @@ fn found(report: CheckReport) -> Found {
     let last = report.committed_epochs.last().copied().unwrap_or(report.epoch);
     let tables = report.rows.into_iter().map(|(table, rows)| TableRows { table, rows });
     Found {
-        epoch: Some(report.epoch),
+        epoch: Some(report.epoch.0),
         state_digest: Some(report.state_hash.to_string()),
         state_digest_stored: Some(report.hash_is_stored),
         clean: report.problems.is_empty(),
         problems: report.problems,
         tables: tables.collect(),
-        recovers_to_epoch: Some(last),
-        committed_epochs: report.committed_epochs,
+        recovers_to_epoch: Some(last.0),
+        committed_epochs: report.committed_epochs.iter().map(|epoch| epoch.0).collect(),
     }
 }
 

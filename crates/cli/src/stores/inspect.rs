@@ -252,7 +252,7 @@ fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
 fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
     let used = opened.store.tables().iter().filter(|table| table.is_used());
     let tables = used.map(|table| Table {
-        id: table.layout.table,
+        id: table.layout.table.0,
         name: table.definition.name.clone(),
         index: match table.definition.index {
             storage::IndexKind::Hash => "hash",
@@ -270,7 +270,7 @@ fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
 fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
     let log = opened.store.log();
     let committed = opened.log.committed.iter().map(|epoch| LogEpoch {
-        epoch: epoch.epoch,
+        epoch: epoch.epoch.0,
         calls: epoch.calls,
         bytes: epoch.bytes,
         streams: epoch.streams,
@@ -282,7 +282,7 @@ fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
         bytes_in_use: log.bytes_in_use(),
         segment_bytes: log.segment_bytes(),
         committed: committed.collect(),
-        uncommitted: opened.log.uncommitted.clone(),
+        uncommitted: opened.log.uncommitted.iter().map(|epoch| epoch.0).collect(),
     }
 }
 

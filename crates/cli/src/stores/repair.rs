@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bench::{BenchError, DeviceVisitor, Limits, open_device};
 use pmem::Device;
 use serde::Serialize;
+use storage::EpochNumber;
+use storage::Position;
 use storage::repair;
 
 use crate::args::RecoverArguments;
@@ -49,17 +51,17 @@ impl DeviceVisitor for Decision {
     fn visit<D: Device>(self, device: Arc<D>) -> Result<Outcome, BenchError> {
         match self {
             Self::AcceptLossAfter(epoch) => {
-                let given_up = repair::accept_loss(&device, epoch)?;
+                let given_up = repair::accept_loss(&device, EpochNumber(epoch))?;
                 Ok(Outcome {
                     decision: "accept_loss_after",
                     epoch,
-                    given_up_epochs: given_up.epochs.into_iter().collect(),
+                    given_up_epochs: given_up.epochs.into_iter().map(|epoch| epoch.0).collect(),
                     erased_segments: given_up.segments,
                     skipped_position: None,
                 })
             }
             Self::SkipCall(epoch, position) => {
-                repair::skip_call(&device, epoch, position)?;
+                repair::skip_call(&device, EpochNumber(epoch), Position(position))?;
                 Ok(Outcome {
                     decision: "skip_call",
                     epoch,

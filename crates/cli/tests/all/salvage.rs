@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use nvcaracal::{Database, HashTable, Options, Sequence, Stop, Table, Transaction, procedure};
 use pmem::{Device, File, FileOptions};
+use storage::EpochNumber;
 use storage::{Opened, Store, StoreOptions, repair, scan};
 
 use crate::support::{Ran, Room, run};
@@ -50,7 +51,7 @@ fn damaged(store: &Path) {
     let opened = Store::open(Arc::clone(&file), &options).unwrap();
     file.accept().unwrap();
     let Opened { store, sub_pools, log, .. } = opened;
-    repair::clear_versions(&store, &scan::plan(&store, &sub_pools, &log), last);
+    repair::clear_versions(&store, &scan::plan(&store, &sub_pools, &log), EpochNumber(last));
     storage::snapshot_image(file.as_ref(), store.checkpoint_epoch()).unwrap();
 }
 

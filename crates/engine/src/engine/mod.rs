@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 use pmem::sync::WorkerThreads;
 use pmem::{Device, Port};
+use storage::EpochNumber;
+use storage::Position;
+use storage::TableId;
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
 use storage::{

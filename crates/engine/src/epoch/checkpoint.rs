@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use pmem::Device;
+use storage::EpochNumber;
 use storage::StateHash;
 
 use crate::call::batch::Part;

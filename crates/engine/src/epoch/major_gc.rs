@@ -9,6 +9,7 @@
 //! unless that is switched off ([`crate::Lab::minor_collection`]).
 
 use pmem::Device;
+use storage::EpochNumber;
 use storage::format::TABLES_MAX;
 use storage::{EpochNumber, SerialId, SubPool, ValuePointer, class_of, class_pool, row};
 

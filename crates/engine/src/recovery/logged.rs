@@ -47,7 +47,7 @@ pub fn logged_calls<D: Device>(opened: &Opened<D>) -> Result<Vec<LoggedCall>> {
     };
     let next = checkpoint.epoch + 1;
     if checkpoint.deferred_calls > 0
-        && let Some(bytes) = log.deferred_calls(next)?
+        && let Some(bytes) = log.deferred_calls(EpochNumber(next))?
     {
         list(EpochNumber(next), &decode_deferred_calls(&bytes, procedures.len())?, 0);
     }

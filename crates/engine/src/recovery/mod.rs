@@ -27,6 +27,7 @@ use std::sync::Arc;
 use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::thread;
 use pmem::{Counters, Device, Port};
+use storage::EpochNumber;
 use storage::format::TABLES_MAX;
 use storage::input_log::{LogError, Recovered};
 use storage::scan::{self, ScanPlan, ScannedRow};
@@ -206,12 +207,13 @@ fn read_deferred_calls<D: Device>(store: &Store<D>, procedures: usize) -> Result
     if checkpoint.deferred_calls == 0 {
         return Ok(Calls::new());
     }
-    let bytes = store.log().deferred_calls(checkpoint.epoch + 1)?.ok_or_else(|| {
-        let calls = checkpoint.deferred_calls;
-        let what =
-            format!("{calls} calls that were to be made again in the next epoch are missing");
-        LogError::Lost { last: checkpoint.epoch, what }
-    })?;
+    let bytes =
+        store.log().deferred_calls(EpochNumber(checkpoint.epoch + 1))?.ok_or_else(|| {
+            let calls = checkpoint.deferred_calls;
+            let what =
+                format!("{calls} calls that were to be made again in the next epoch are missing");
+            LogError::Lost { last: EpochNumber(checkpoint.epoch), what }
+        })?;
     decode_deferred_calls(&bytes, procedures)
 }
 
@@ -313,7 +315,7 @@ fn scan_unit<D: Device>(
     (found, port): (&mut Found, &mut Port<D>),
     settle: &mut SettleRows<D>,
 ) -> std::result::Result<(), StorageError> {
-    let layout = store.tables()[unit.table as usize].layout;
+    let layout = store.tables()[unit.table.index()].layout;
     let base = store.device().image().base() as usize;
     let phase = ReadPhase::begin();
     scan::visit(

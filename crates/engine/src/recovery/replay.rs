@@ -7,6 +7,8 @@
 use std::sync::Arc;
 
 use pmem::Device;
+use storage::EpochNumber;
+use storage::Position;
 use storage::input_log::Recovered;
 use storage::{EndMark, EpochNumber, Position, StorageError, Store};
 
@@ -73,7 +75,7 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
     match deaths.stuck() {
         // It was not logged: a replay of all that is comes to have the call.
         Some((epoch, _)) if epoch > last_logged(engine, log) => Ok(deaths),
-        Some((epoch, position)) if !left_out(epoch, position) => {
+        Some((epoch, position)) if !left_out(EpochNumber(epoch), Position(position)) => {
             deaths.keep();
             Err(stuck(engine, epoch, position)?)
         }

@@ -195,7 +195,10 @@ mod tests {
                     }
                 }
                 Versions::Single(sid, cell) => {
-                    assert_eq!((sid, sorted.len()), (SerialId::new(EPOCH, 8), 1));
+                    assert_eq!(
+                        (sid, sorted.len()),
+                        (SerialId::new(EpochNumber(EPOCH), Position(8)), 1)
+                    );
                     assert_eq!(ValueWord(cell.load(Ordering::Relaxed)), ValueWord::PENDING);
                 }
                 Versions::None => panic!("it has writers"),

@@ -463,6 +463,8 @@ impl RowEntry {
 mod tests {
     use super::super::{EntrySlab, EntrySupply};
     use super::*;
+    use storage::EpochNumber;
+    use storage::Position;
 
     #[test]
     fn a_row_knows_which_worker_appended_last_whatever_else_its_state_holds() {
@@ -475,7 +477,7 @@ mod tests {
         for epoch in [1, 2, EPOCH_MAX] {
             for (pool, handed_over) in [(1, false), (1, false), (0, true), (1, true)] {
                 position += 1;
-                let sid = SerialId::new(epoch, position);
+                let sid = SerialId::new(EpochNumber(epoch), Position(position));
                 let cost = entry.append(sid, &mut pools[pool], &mut KeepPersistent);
                 assert_eq!(cost.handed_over, handed_over);
             }

@@ -406,8 +406,8 @@ mod tests {
     #[test]
     fn o_06_a_reader_sees_the_newest_smaller_version_and_waits_for_no_other() {
         const EPOCH: u64 = 5;
-        let at = |position| SerialId::new(EPOCH, position);
-        let word = |number: u64| ValueWord::new(Place::Transient, 16 * (number as usize + 1), 8);
+        let at = |position| SerialId::new(EpochNumber(EPOCH), Position(position));
+        let word = |number: u32| ValueWord::new(Place::Transient, 16 * (number as usize + 1), 8);
         let stopped = AtomicBool::new(true);
         let slab = EntrySlab::new().unwrap();
         let (mut pool, mut supply) =
@@ -419,7 +419,7 @@ mod tests {
                 for writer in 0..writers {
                     entry.append(at(2 * writer + 1), &mut pool, &mut KeepPersistent);
                 }
-                let ignored = |writer: u64| writer % 3 == 2;
+                let ignored = |writer: u32| writer % 3 == 2;
                 for writer in 0..written {
                     let value = if ignored(writer) { ValueWord::IGNORE } else { word(writer) };
                     match entry.versions(EpochNumber(EPOCH)) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pmem::{Adversary, Crash, Device, Dram, Port, SpaceKind, UndurableLine};
 use sim::history::{LONG, Model, ORDERED, Op, Pair, Program, Setup, Step, effort};
+use storage::TableId;
 use storage::format::{
     CATALOGS_OFFSET, CHECKPOINTS_OFFSET, CLASSES, DIRECTORY_OFFSET, POOL_STATES_OFFSET, POOLS,
     SUB_POOLS, SUPERBLOCK_STRIDE, TABLES_MAX,
@@ -62,12 +63,12 @@ fn live_rows<D: Device>(device: &Arc<D>) -> Vec<(ScannedRow, u64, u64, usize)> {
     let plan = scan::plan(store, &opened.sub_pools, &opened.log);
     let mut rows = Vec::new();
     for unit in &plan.units {
-        let layout = store.tables()[usize::from(unit.table)].layout;
+        let layout = store.tables()[unit.table.index()].layout;
         let epoch = store.checkpoint_epoch();
         let visit = |row: ScannedRow| {
             let pointer = row.pointer();
             let at = layout.value_offset(row.row, row.slot, pointer);
-            let key_bytes = if unit.table == u16::from(LONG) { 24 } else { 8 };
+            let key_bytes = if unit.table == TableId(u16::from(LONG)) { 24 } else { 8 };
             rows.push((row, at, pointer.value_bytes(), key_bytes));
             Ok(())
         };

@@ -181,7 +181,7 @@ fn o_49_a_verdict_survives_power_cuts() {
     let left = end.left(&mut AllOldest);
     let third = recorded(end.load(&left), |device| {
         let (_, report) = open(device, PROGRAM).unwrap();
-        let positions: Vec<u32> = report.skipped.iter().map(|verdict| verdict.position).collect();
+        let positions: Vec<u32> = report.skipped.iter().map(|verdict| verdict.position.0).collect();
         assert_eq!(positions, [1, 3]);
     });
     each_cut(&third, |position, load| {

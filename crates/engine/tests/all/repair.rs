@@ -62,10 +62,10 @@ fn o_49_a_call_of_the_last_epoch_is_left_out_and_no_other() {
         (3, 0, "the last epoch of the log only, which is 2, not 3"),
         (2, 3, "epoch 2 has 3 calls, none at 3"),
     ] {
-        let error = repair::skip_call(&device, epoch, position).unwrap_err();
+        let error = repair::skip_call(&device, EpochNumber(epoch), Position(position)).unwrap_err();
         assert!(error.is_limit() && error.to_string().contains(words), "{error}");
     }
-    repair::skip_call(&device, 2, 1).unwrap();
+    repair::skip_call(&device, EpochNumber(2), Position(1)).unwrap();
     let engine = open(&device).unwrap();
     assert_eq!((engine.epoch().0, value(&engine)), (2, 1 + 2 + 4 + 16));
 }
@@ -78,12 +78,12 @@ fn o_24_giving_up_the_end_of_the_log_keeps_what_is_before_it() {
     engine.checkpoint().unwrap();
     (2..=4).for_each(|amount| run(&mut engine, &[amount]));
     drop(engine);
-    let error = repair::accept_loss(&device, 0).unwrap_err();
+    let error = repair::accept_loss(&device, EpochNumber(0)).unwrap_err();
     assert!(error.to_string().contains("the checkpoint is of epoch 1"), "{error}");
-    let error = repair::accept_loss(&device, 5).unwrap_err();
+    let error = repair::accept_loss(&device, EpochNumber(5)).unwrap_err();
     assert!(error.to_string().contains("epoch 5 is not in the input log"), "{error}");
-    let given_up = repair::accept_loss(&device, 2).unwrap();
-    assert_eq!(given_up.epochs.into_iter().collect::<Vec<_>>(), [3, 4]);
+    let given_up = repair::accept_loss(&device, EpochNumber(2)).unwrap();
+    assert_eq!(given_up.epochs.into_iter().map(|epoch| epoch.0).collect::<Vec<_>>(), [3, 4]);
     let mut engine = open(&device).unwrap();
     assert_eq!((engine.epoch().0, value(&engine)), (2, 1 + 2));
     // The numbers of what was given up are reused.
@@ -101,7 +101,7 @@ fn deferred_calls_that_are_there_are_kept() {
     engine.checkpoint().unwrap();
     run(&mut engine, &[4]);
     drop(engine);
-    repair::accept_loss(&device, 1).unwrap();
+    repair::accept_loss(&device, EpochNumber(1)).unwrap();
     let engine = open(&device).unwrap();
     assert_eq!((engine.epoch().0, engine.deferred(), value(&engine)), (1, 1, 1));
 }
@@ -120,7 +120,7 @@ fn o_24_deferred_calls_that_are_lost_are_given_up_with_the_log() {
     device.log_write(&mut PortState::default(), 0, &vec![0; log]).unwrap();
     let error = open(&device).err().expect("the log is empty").to_string();
     assert!(error.contains("--accept-loss-after 1 PATH"), "{error}");
-    repair::accept_loss(&device, 1).unwrap();
+    repair::accept_loss(&device, EpochNumber(1)).unwrap();
     let engine = open(&device).unwrap();
     assert_eq!((engine.epoch().0, engine.deferred(), value(&engine)), (1, 0, 1));
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use pmem::{Device, Dram};
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Setup, Step};
+use storage::EpochNumber;
+use storage::Position;
 use storage::scan;
 use storage::{SerialId, Store, StoreOptions};
 
@@ -25,7 +27,7 @@ fn write(op: Op, end: Option<Op>) -> Vec<u8> {
 }
 
 /// Calls are dealt to workers in runs of so many.
-const RUN: u64 = 4;
+const RUN: u32 = 4;
 
 /// Fills the run of each call with calls that do nothing, so that each has a worker of its own.
 fn spread(calls: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -44,7 +46,7 @@ fn serial_ids<D: Device>(device: &Arc<D>) -> Vec<SerialId> {
     let (store, mut found) = (&opened.store, vec![]);
     let plan = scan::plan(store, &opened.sub_pools, &opened.log);
     for unit in &plan.units {
-        let layout = store.tables()[usize::from(unit.table)].layout;
+        let layout = store.tables()[unit.table.index()].layout;
         let epoch = store.checkpoint_epoch();
         scan::visit(device.as_ref(), store.segments(), *unit, &layout, &plan, epoch, |row| {
             found.push(SerialId(row.versions[row.slot].serial_id));
@@ -77,7 +79,7 @@ fn o_14_a_survivor_keeps_its_serial_id() {
             pair.engine.close().unwrap();
             assert_eq!(
                 serial_ids(&device),
-                [SerialId::new(2, survivor * RUN)],
+                [SerialId::new(EpochNumber(2), Position(survivor * RUN))],
                 "{workers} workers, {count} writers"
             );
         }

@@ -47,8 +47,8 @@ pub(crate) fn opened(device: &str, report: &RecoveryReport, time: Duration) {
         for verdict in &report.skipped {
             tracing::warn!(
                 target: "nvcaracal",
-                epoch = verdict.epoch,
-                position = verdict.position,
+                epoch = verdict.epoch.0,
+                position = verdict.position.0,
                 why = verdict.reason,
                 "a call was left out of the replay"
             );

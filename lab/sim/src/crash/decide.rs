@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use engine::{Engine, EngineError, RecoveryReport};
 use pmem::Traced;
+use storage::EpochNumber;
+use storage::Position;
 use storage::repair::{accept_loss, skip_call};
 
 use super::life::{Known, Watching, open};
@@ -70,7 +72,7 @@ pub(super) fn open_deciding(
             // from rows.
             Err(error) if error.is_corrupt() => {
                 device.mark(Place::Deciding.encode());
-                accept_loss(device, ended.epoch - 1)?;
+                accept_loss(device, EpochNumber(ended.epoch - 1))?;
                 decided = true;
             }
             other => return other.map(came(decided)),
@@ -82,11 +84,11 @@ pub(super) fn open_deciding(
 
 fn decide(device: &Arc<Traced>, ended: Ended, position: u32) -> Result<(), EngineError> {
     if ended.decision == Decision::LeaveOut {
-        match skip_call(device, ended.epoch, position) {
+        match skip_call(device, EpochNumber(ended.epoch), Position(position)) {
             Err(error) if error.is_limit() => {}
             done => return Ok(done?),
         }
     }
-    accept_loss(device, ended.epoch - 1)?;
+    accept_loss(device, EpochNumber(ended.epoch - 1))?;
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::Engine;
 use pmem::Traced;
+use storage::EpochNumber;
 use storage::StorageError;
 
 use super::counts::Seldom;
@@ -265,7 +266,10 @@ fn check(
     }
     let last = report.committed_epochs.last().copied().unwrap_or(report.epoch);
     match recovered {
-        Some(expected) if (report.epoch, report.state_hash) != expected || last != expected.0 => {
+        Some(expected)
+            if (report.epoch.0, report.state_hash) != expected
+                || last != EpochNumber(expected.0) =>
+        {
             let what = format!(
                 "the checkpoint is of epoch {} with hash {}, committed up to {last}; recovered \
                  were epoch {} with hash {}",

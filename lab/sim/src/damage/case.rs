@@ -95,7 +95,7 @@ fn open(dir: &Path, family: &Family) -> (Option<u64>, Result<Open, String>) {
         Ok(device) => Arc::new(device),
         Err(error) => return (None, Err(error.to_string())),
     };
-    let mark = device.mark().and_then(|_| EndMark::read(device.as_ref())).map(|mark| mark.epoch);
+    let mark = device.mark().and_then(|_| EndMark::read(device.as_ref())).map(|mark| mark.epoch.0);
     let opened = family.setup.open(&device).map_err(|error| error.to_string());
     (mark, opened.map(|engine| (device, engine)))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pmem::{Device, Dram, Port};
+use storage::EpochNumber;
 use storage::input_log::{InputLog, LogError, LoggedEpoch};
 
 use super::edit::{Editor, Files};
@@ -35,12 +36,13 @@ fn with_log(bytes: &[u8]) -> Result<Arc<Dram>, String> {
 type Read = (Vec<LoggedEpoch>, Option<Vec<u8>>);
 
 fn read_all(device: &Arc<Dram>) -> Result<Read, LogError> {
-    let (log, recovered) = InputLog::open(Arc::clone(device), INSTANCE, SEGMENT_BYTES, 0)?;
+    let (log, recovered) =
+        InputLog::open(Arc::clone(device), INSTANCE, SEGMENT_BYTES, EpochNumber(0))?;
     let epochs: Result<_, _> =
         recovered.committed.iter().map(|committed| log.read_epoch(committed.epoch)).collect();
     let mut port = Port::new(Arc::clone(device), 0);
-    let last = recovered.committed.last().map_or(0, |committed| committed.epoch);
-    let deferred_calls = log.deferred_calls(last + 1)?;
+    let last = recovered.committed.last().map_or(0, |committed| committed.epoch.0);
+    let deferred_calls = log.deferred_calls(EpochNumber(last + 1))?;
     log.harden(&mut port)?;
     Ok((epochs?, deferred_calls))
 }

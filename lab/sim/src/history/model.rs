@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use engine::{Abort, EpochInfo, Stop};
+use storage::TableId;
 use storage::{StateHash, row_hash};
 
 use super::indexes;
@@ -326,10 +327,15 @@ impl Model {
     pub fn state_hash(&self) -> StateHash {
         let mut hash = StateHash::default();
         for (table, rows) in self.tables.iter().enumerate() {
-            rows.iter().for_each(|(key, value)| hash.add(row_hash(table as u16, key, value)));
+            rows.iter()
+                .for_each(|(key, value)| hash.add(row_hash(TableId(table as u16), key, value)));
         }
         for (sequence, next) in &self.sequences {
-            hash.add(row_hash(SEQUENCES.into(), &sequence.to_be_bytes(), &next.to_le_bytes()));
+            hash.add(row_hash(
+                TableId(SEQUENCES.into()),
+                &sequence.to_be_bytes(),
+                &next.to_le_bytes(),
+            ));
         }
         hash
     }

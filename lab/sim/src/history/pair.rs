@@ -506,7 +506,7 @@ pub fn check_clean<D: Device>(device: &Arc<D>, model: &Model) -> Result<(), Stri
     if let Some(first) = report.problems.first() {
         return Err(format!("check: {first} ({} problems)", report.problems.len()));
     }
-    if report.epoch == model.epoch && report.state_hash != model.state_hash() {
+    if report.epoch == EpochNumber(model.epoch) && report.state_hash != model.state_hash() {
         return Err("check: another state hash".into());
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Changed bytes: refused or right, never a panic.
 
 use std::sync::Arc;
+use storage::EpochNumber;
 
 use nvcaracal::Data;
 use pmem::{Device, File, FileOptions};
@@ -41,7 +42,7 @@ fn o_54_an_image_snapshot_of_another_epoch_is_refused() {
     let device = Arc::new(File::open(dir.path(), &options).unwrap());
     setup.open(&device).unwrap().close().unwrap();
     device.snapshot_part(0, 1).unwrap();
-    device.snapshot_commit(77).unwrap();
+    device.snapshot_commit(EpochNumber(77)).unwrap();
     device.settle().unwrap();
     drop(device);
     let device = Arc::new(File::open(dir.path(), &options).unwrap());

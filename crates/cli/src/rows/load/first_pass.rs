@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use bench::Progress;
+use storage::TableId;
 use storage::{StateHash, row_hash};
 
 use super::lines::Head;
@@ -62,7 +63,7 @@ pub(super) fn each(
     for file in files {
         each_row(file, tables, heads, &mut |row| {
             found.rows[usize::from(row.table)] += 1;
-            found.hash.add(row_hash(row.table, &row.stored.0, &row.stored.1));
+            found.hash.add(row_hash(TableId(row.table), &row.stored.0, &row.stored.1));
             each(row)
         })?;
         bar.step("");

@@ -22,6 +22,7 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use storage::TableId;
 
 use bench::{BenchError, DeviceVisitor, Limits};
 use engine::{Definitions, Engine, EngineConfig};
@@ -276,7 +277,7 @@ pub(crate) fn state_hash_of_files<D: Device>(
     let mut hash = storage::StateHash::default();
     first_pass::each(&files, &tables, &heads, "reading back", |row| {
         let (key, value) = row.stored;
-        hash.add(storage::row_hash(tables.numbers[usize::from(row.table)], key, value));
+        hash.add(storage::row_hash(TableId(tables.numbers[usize::from(row.table)]), key, value));
         Ok(())
     })?;
     Ok(hash)

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use bench::{BenchError, DeviceVisitor, Limits};
 use pmem::{Device, DeviceSpec};
 use serde::Serialize;
+use storage::TableId;
 use storage::salvage::{self, Found};
 
 use crate::args::{StoreArguments, StorePath};
@@ -147,7 +148,7 @@ impl DeviceVisitor for Salvage<'_> {
         };
         let tables = store.tables().iter().map(|table| of_table(table, &found)).collect();
         let lost = found.lost.iter().map(|lost| {
-            let table = of(lost.table);
+            let table = of(lost.table.0);
             let key = lost.key.as_ref().map(|key| json(&table.types.key(key).to_string()));
             let name = table.definition.name.clone();
             Lost { table: name, key, offset: lost.row, why: lost.why.clone() }
@@ -155,7 +156,7 @@ impl DeviceVisitor for Salvage<'_> {
         Ok(Report {
             from: self.from.to_string(),
             to: self.target.display().to_string(),
-            epoch: store.opened().store.checkpoint_epoch(),
+            epoch: store.opened().store.checkpoint_epoch().0,
             state_digest: hash.to_string(),
             is_whole: found.is_whole,
             tables,
@@ -170,12 +171,12 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 fn of_table(table: &Table, found: &Found) -> OfTable {
-    let rows = || found.rows.iter().filter(|row| row.table == table.number());
+    let rows = || found.rows.iter().filter(|row| row.table == TableId(table.number()));
     OfTable {
         table: table.definition.name.clone(),
         rows: rows().count() as u64,
         restored: rows().filter(|row| row.is_restored).count() as u64,
-        lost: found.lost.iter().filter(|lost| lost.table == table.number()).count() as u64,
+        lost: found.lost.iter().filter(|lost| lost.table == TableId(table.number())).count() as u64,
     }
 }
 

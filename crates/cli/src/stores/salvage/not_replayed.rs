@@ -71,7 +71,7 @@ impl NotReplayed {
         let of = |epoch, calls| OfEpoch { epoch, calls, list: Vec::new() };
         let committed = opened.log.committed.iter();
         let mut epochs: Vec<_> =
-            committed.map(|committed| of(committed.epoch, committed.calls)).collect();
+            committed.map(|committed| of(committed.epoch.0, committed.calls)).collect();
         let checkpoint = opened.store.checkpoint();
         if epochs.is_empty() && checkpoint.deferred_calls > 0 {
             epochs.push(of(checkpoint.epoch + 1, checkpoint.deferred_calls.into()));

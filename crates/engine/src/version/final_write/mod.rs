@@ -15,6 +15,7 @@
 //! what the call replaced; and those that differ are stored, with what the slot lacks besides.
 
 use pmem::{Device, LINE_BYTES};
+use storage::EpochNumber;
 use storage::lines::{ALL_LINES, LINE, for_each_run, padded_line};
 use storage::row::{Content, First, NewVersion};
 use storage::{
