@@ -190,7 +190,8 @@ fn line_at(space: &[u8], offset: u64) -> [u8; LINE] {
 }
 
 /// A hash of a line in its place; 0 for zeros, so that spaces that were never used count nothing.
-fn line_hash((kind, offset): Key, line: &[u8; LINE]) -> u128 {
+fn line_hash(key: Key, line: &[u8; LINE]) -> u128 {
+    let (kind, offset) = key;
     let words = line.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
     if words.clone().all(|word| word == 0) {
         return 0;

@@ -54,6 +54,19 @@ impl Touched {
     }
 }
 
+/// The bytes that an event is about.
+struct Range {
+    space: SpaceKind,
+    offset: u64,
+    len: u64,
+}
+
+impl Range {
+    fn of_image(offset: u64, len: u64) -> Self {
+        Self { space: SpaceKind::Image, offset, len }
+    }
+}
+
 impl Traced {
     /// A device with empty spaces that may grow up to the limits.
     ///
@@ -80,7 +93,7 @@ impl Traced {
 
     /// Puts a mark into the trace, if there is one.
     pub fn mark(&self, number: u64) {
-        self.push(&mut lock(&self.run), EventKind::Mark, (SpaceKind::Image, number, 0), 0, &[]);
+        self.push(&mut lock(&self.run), EventKind::Mark, Range::of_image(number, 0), 0, &[]);
     }
 
     /// Number of stores since a [`super::Replay`] loaded the device, log writes included.
@@ -117,15 +130,9 @@ impl Traced {
         self.memory.log.usable.reset(contents.log.len() as u64);
     }
 
-    fn push(
-        &self,
-        run: &mut Run,
-        kind: EventKind,
-        (space, offset, len): (SpaceKind, u64, u64),
-        port: u32,
-        bytes: &[u8],
-    ) {
+    fn push(&self, run: &mut Run, kind: EventKind, range: Range, port: u32, bytes: &[u8]) {
         if let Some(trace) = &mut run.trace {
+            let Range { space, offset, len } = range;
             trace.push(Event { kind, space, port, offset, len, bytes_at: 0 }, bytes);
         }
     }
@@ -146,7 +153,8 @@ impl Traced {
         let place = self.memory.space(space);
         place.usable.check_usable(offset, bytes.len() as u64);
         let mut run = lock(&self.run);
-        self.push(&mut run, kind, (space, offset, bytes.len() as u64), port, bytes);
+        let range = Range { space, offset, len: bytes.len() as u64 };
+        self.push(&mut run, kind, range, port, bytes);
         run.touched.add(space, offset, bytes.len());
         run.stores += 1;
         apply(&place.mapping);
@@ -158,7 +166,13 @@ impl Traced {
         let before = usable.bytes();
         usable.grow(bytes)?;
         if usable.bytes() > before {
-            self.push(&mut run, EventKind::Grow, (kind, 0, usable.bytes()), 0, &[]);
+            self.push(
+                &mut run,
+                EventKind::Grow,
+                Range { space: kind, offset: 0, len: usable.bytes() },
+                0,
+                &[],
+            );
         }
         Ok(())
     }
@@ -217,12 +231,12 @@ impl Device for Traced {
     }
 
     fn flush(&self, port: &mut PortState, offset: u64, len: u64) {
-        let range = (SpaceKind::Image, offset, len);
+        let range = Range::of_image(offset, len);
         self.push(&mut lock(&self.run), EventKind::Flush, range, port.id, &[]);
     }
 
     fn fence(&self, port: &mut PortState) {
-        let nowhere = (SpaceKind::Image, 0, 0);
+        let nowhere = Range::of_image(0, 0);
         self.push(&mut lock(&self.run), EventKind::Fence, nowhere, port.id, &[]);
     }
 

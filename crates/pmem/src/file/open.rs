@@ -181,7 +181,7 @@ impl Loaded<'_> {
         for (file, there, saved) in lengths {
             let is_given_up = self.lost_log && std::ptr::eq(file, log);
             if there < saved && !is_given_up {
-                let what = self.words_for_short(file, (there, saved), snapshot);
+                let what = self.words_for_short(file, there, saved, snapshot);
                 return Err(DeviceError::corrupt(file.path(), what));
             }
         }
@@ -191,7 +191,8 @@ impl Loaded<'_> {
     fn words_for_short(
         &self,
         file: &DiskHandle,
-        (there, saved): (u64, u64),
+        there: u64,
+        saved: u64,
         snapshot: &Header,
     ) -> String {
         let what = format!("{there} bytes, but {saved} were saved: truncated?");

@@ -9,7 +9,7 @@ use pmem::{Device, Port};
 use crate::error::{Result, StorageError};
 use crate::format::SerialId;
 use crate::ids::{EpochNumber, Position};
-use crate::input_log::{GivenUp, InputLog, Verdict};
+use crate::input_log::{CommittedRange, GivenUp, InputLog, Verdict};
 use crate::scan::ScanPlan;
 use crate::store::{EndMark, Opened, Store, StoreOptions, checkpoint, superblock};
 use crate::{row, scan};
@@ -32,8 +32,8 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<Give
         )));
     }
     let (instance, segment_bytes) = (superblock.instance, superblock.log_segment_bytes);
-    let given_up =
-        InputLog::give_up(device, instance, segment_bytes, (EpochNumber(current.epoch), last))?;
+    let kept = CommittedRange { checkpoint: EpochNumber(current.epoch), last };
+    let given_up = InputLog::give_up(device, instance, segment_bytes, kept)?;
     if last == EpochNumber(current.epoch) && current.deferred_calls > 0 {
         keep_no_deferred_record(device, instance, segment_bytes, last)?;
     }

@@ -10,9 +10,9 @@ use super::format::{
     CommitEntry, CommitHeader, HEADER_BYTES, Kind, SEGMENT_BYTES_MIN, SegmentHeader,
 };
 use super::log::{InputLog, Scratch};
+use super::segment::{OnlyStream, Place, complete_header, write_segment};
 use super::space::Run;
 use super::summary::CommitInfo;
-use super::writer::{Place, complete_header, write_segment};
 use crate::digest::StateHash;
 use crate::ids::EpochNumber;
 
@@ -51,13 +51,14 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Commits an epoch whose only stream is in `buffer`, behind room for a header, with one write.
+    /// Commits an epoch whose only stream was not written yet, with one write.
     pub(super) fn commit_whole(
         &self,
         port: &mut Port<D>,
         info: &CommitInfo,
-        (buffer, filled): (&mut [u8], usize),
+        stream: OnlyStream<'_>,
     ) -> Result<(), LogError> {
+        let OnlyStream { buffer, filled } = stream;
         let mut scratch = self.scratch();
         let (attempt, deferred_calls) = self.check_order(info);
         let Scratch { payload, segments, .. } = &mut *scratch;

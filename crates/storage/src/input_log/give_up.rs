@@ -11,6 +11,7 @@ use super::geometry::Geometry;
 use super::log::InputLog;
 use super::reader::check_up_to;
 use super::scan::{Key, Scan};
+use super::summary::CommittedRange;
 use crate::ids::EpochNumber;
 
 /// What was given up.
@@ -32,18 +33,19 @@ fn is_program(key: &Key) -> bool {
 }
 
 impl<D: Device> InputLog<D> {
-    /// Makes `last` the end of the log: everything after it is erased. Accepts the device.
+    /// Makes the last epoch that is kept the end of the log: everything after it is erased. Accepts the device.
     /// Afterwards the log opens, with a program that is not known if that was lost, too.
     ///
     /// # Errors
-    /// As [`InputLog::open`] if the epochs from `checkpoint` to `last` cannot be read back, with
+    /// As [`InputLog::open`] if the epochs that are kept cannot be read back, with
     /// nothing changed; the device's.
     pub fn give_up(
         device: &Arc<D>,
         instance: u64,
         segment_bytes: u64,
-        (checkpoint, last): (EpochNumber, EpochNumber),
+        kept: CommittedRange,
     ) -> Result<GivenUp, LogError> {
+        let CommittedRange { checkpoint, last } = kept;
         let geometry = Geometry { instance, segment_bytes };
         let mut scan = Scan::read(device.as_ref(), geometry, checkpoint)?;
         let mut given_up = GivenUp::default();
@@ -53,7 +55,7 @@ impl<D: Device> InputLog<D> {
             erased.push(found.segment);
         }
         scan.found.retain(|key, _| is_kept(key, last));
-        check_up_to(device.as_ref(), geometry, (checkpoint, last), &scan)?;
+        check_up_to(device.as_ref(), geometry, kept, &scan)?;
         device.accept()?;
         let mut port = Port::new(Arc::clone(device), u32::MAX);
         for segment in &erased {

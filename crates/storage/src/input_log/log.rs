@@ -68,7 +68,7 @@ impl<D: Device> InputLog<D> {
         space.forget_deferred_promises(epoch.previous().previous());
         let own = self.geometry.epoch_segments(&demand);
         let deferred_calls = self.geometry.deferred_segments(&demand);
-        self.ensure(&mut space, (Kind::Stream, epoch), own.saturating_add(deferred_calls))?;
+        self.ensure(&mut space, Kind::Stream, epoch, own.saturating_add(deferred_calls))?;
         space.hold(Kind::Stream, epoch);
         space.promise(epoch, own as u32, deferred_calls as u32); // both at most all segments
         Ok(())
@@ -187,7 +187,7 @@ impl<D: Device> InputLog<D> {
             return Ok(run);
         }
         let kind = space.kind(attempt);
-        self.ensure(&mut space, (kind, epoch), 1)?;
+        self.ensure(&mut space, kind, epoch, 1)?;
         Ok(space.take(attempt, max).expect("the log has grown"))
     }
 
@@ -196,7 +196,8 @@ impl<D: Device> InputLog<D> {
     fn ensure(
         &self,
         space: &mut Space,
-        (kind, epoch): (Kind, EpochNumber),
+        kind: Kind,
+        epoch: EpochNumber,
         segments: u64,
     ) -> Result<(), LogError> {
         let missing = space.missing(kind, segments);

@@ -44,6 +44,7 @@ mod verdict;
 
 mod erase;
 mod log;
+mod segment;
 mod writer;
 
 mod commit;
@@ -60,7 +61,7 @@ pub use give_up::GivenUp;
 pub use log::InputLog;
 pub use reader::{LoggedEpoch, Recovered};
 pub use space::RESERVE_SEGMENTS;
-pub use summary::{CommitInfo, EpochSummary, StreamSummary};
+pub use summary::{CommitInfo, CommittedRange, EpochSummary, StreamSummary};
 pub use verdict::Verdict;
 pub use writer::StreamWriter;
 

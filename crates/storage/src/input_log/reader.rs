@@ -17,7 +17,7 @@ use super::index::{CommittedEpoch, Index};
 use super::log::{InputLog, Scratch};
 use super::scan::{Lack, Scan};
 use super::space::{Holding, Space};
-use super::summary::{CommitInfo, EpochSummary, StreamSummary};
+use super::summary::{CommitInfo, CommittedRange, EpochSummary, StreamSummary};
 use super::verdict::{Verdict, Verdicts};
 use crate::digest::StateHash;
 use crate::ids::EpochNumber;
@@ -104,8 +104,7 @@ impl<D: Device> InputLog<D> {
         let index = self.index();
         let committed = index.epochs.get(&epoch).ok_or(LogError::NotLogged { epoch })?;
         if committed.is_whole {
-            let belongs =
-                Belongs { kind: Kind::Epoch, epoch, attempt: committed.attempt, stream: 0 };
+            let belongs = Belongs::record(Kind::Epoch, epoch, committed.attempt);
             let segments = &committed.commit_segments;
             let mut bytes = read_segments(self.device(), self.geometry(), belongs, segments)?;
             bytes.truncate(bytes.len().saturating_sub(commit_bytes(1)));
@@ -135,7 +134,7 @@ impl<D: Device> InputLog<D> {
     pub fn deferred_calls(&self, epoch: EpochNumber) -> Result<Option<Vec<u8>>, LogError> {
         let index = self.index();
         let Some((attempt, deferred_calls)) = index.deferred_calls(epoch) else { return Ok(None) };
-        let belongs = Belongs { kind: Kind::Deferred, epoch, attempt, stream: 0 };
+        let belongs = Belongs::record(Kind::Deferred, epoch, attempt);
         let bytes =
             read_segments(self.device(), self.geometry(), belongs, &deferred_calls.segments)?;
         if (bytes.len() as u64, crc32fast::hash(&bytes))
@@ -154,6 +153,12 @@ struct Belongs {
     epoch: EpochNumber,
     attempt: u64,
     stream: u16,
+}
+
+impl Belongs {
+    fn record(kind: Kind, epoch: EpochNumber, attempt: u64) -> Self {
+        Self { kind, epoch, attempt, stream: 0 }
+    }
 }
 
 /// Reads and joins the payloads of segments whose ordinals are their positions in the list.
@@ -231,7 +236,7 @@ fn recover<D: Device>(
         let Some(segments) = scan.record(epoch, Kind::Deferred, attempt).filter(|_| needed) else {
             continue;
         };
-        let belongs = Belongs { kind: Kind::Deferred, epoch, attempt, stream: 0 };
+        let belongs = Belongs::record(Kind::Deferred, epoch, attempt);
         let bytes = read_segments(device, geometry, belongs, &segments)?;
         index.add_deferred_record(
             epoch,
@@ -253,7 +258,7 @@ fn recover<D: Device>(
         return Err(LogError::DeferredCallsDamaged { epoch: checkpoint.next(), bytes });
     }
     let records: Vec<&Record> = program.iter().chain(&verdicts).collect();
-    let space = hold_found(&scan, &index, &records, (checkpoint, last));
+    let space = hold_found(&scan, &index, &records, CommittedRange { checkpoint, last });
     let decode = |record: &Record| {
         let known = Verdict::decode_all(record.epoch, &record.bytes);
         (record.epoch, (record.attempt, known))
@@ -268,19 +273,19 @@ fn recover<D: Device>(
     Ok(Recovery { space, index, recovered, program, verdicts })
 }
 
-/// Whether the epochs up to `last` can be read back from the segments of a scan, and none after it.
+/// Whether the epochs of a range can be read back from the segments of a scan, and none after it.
 ///
 /// # Errors
 /// As [`InputLog::open`]; [`LogError::NotLogged`] with the first epoch that is not there.
 pub(super) fn check_up_to<D: Device>(
     device: &D,
     geometry: Geometry,
-    (checkpoint, last): (EpochNumber, EpochNumber),
+    range: CommittedRange,
     scan: &Scan,
 ) -> Result<(), LogError> {
     let (epochs, lacks) = find_committed(device, geometry, scan)?;
-    let found = check_order(geometry, checkpoint, &epochs, &lacks)?;
-    if found != last {
+    let found = check_order(geometry, range.checkpoint, &epochs, &lacks)?;
+    if found != range.last {
         return Err(LogError::NotLogged { epoch: found.next() });
     }
     check_program(&epochs, read_program(device, geometry, scan)?.as_ref())
@@ -299,10 +304,10 @@ fn read_record<D: Device>(
     device: &D,
     geometry: Geometry,
     scan: &Scan,
-    (kind, epoch, attempt): (Kind, EpochNumber, u64),
+    belongs: Belongs,
 ) -> Result<Option<Record>, LogError> {
+    let Belongs { kind, epoch, attempt, .. } = belongs;
     let Some(segments) = scan.record(epoch, kind, attempt) else { return Ok(None) };
-    let belongs = Belongs { kind, epoch, attempt, stream: 0 };
     let bytes = read_segments(device, geometry, belongs, &segments)?;
     Ok(Some(Record { kind, epoch, attempt, segments, bytes }))
 }
@@ -314,7 +319,8 @@ fn read_program<D: Device>(
     scan: &Scan,
 ) -> Result<Option<Record>, LogError> {
     for (epoch, attempt) in scan.attempts(Kind::Program).into_iter().rev() {
-        let found = read_record(device, geometry, scan, (Kind::Program, epoch, attempt))?;
+        let found =
+            read_record(device, geometry, scan, Belongs::record(Kind::Program, epoch, attempt))?;
         if found.is_some() {
             return Ok(found);
         }
@@ -334,7 +340,7 @@ fn read_verdicts<D: Device>(
     for (epoch, attempt) in scan.attempts(Kind::Verdict) {
         if epoch <= last
             && let Some(record) =
-                read_record(device, geometry, scan, (Kind::Verdict, epoch, attempt))?
+                read_record(device, geometry, scan, Belongs::record(Kind::Verdict, epoch, attempt))?
         {
             newest.insert(epoch, record);
         }
@@ -379,7 +385,7 @@ fn find_committed<D: Device>(
     let wholes = scan.attempts(Kind::Epoch).into_iter().map(|found| (found, Kind::Epoch));
     for ((epoch, attempt), kind) in commits.chain(wholes) {
         let Some(commit_segments) = scan.record(epoch, kind, attempt) else { continue };
-        let belongs = Belongs { kind, epoch, attempt, stream: 0 };
+        let belongs = Belongs::record(kind, epoch, attempt);
         let payload = read_segments(device, geometry, belongs, &commit_segments)?;
         let is_whole = kind == Kind::Epoch;
         let Some(Commit { info, deferred_calls, program }) =
@@ -490,15 +496,10 @@ fn decode_commit(epoch: EpochNumber, payload: &[u8], is_whole: bool) -> Option<C
 }
 
 /// The state of the segments after a scan: held for what is committed or deferred, otherwise free.
-fn hold_found(
-    scan: &Scan,
-    index: &Index,
-    records: &[&Record],
-    (checkpoint, last): (EpochNumber, EpochNumber),
-) -> Space {
+fn hold_found(scan: &Scan, index: &Index, records: &[&Record], range: CommittedRange) -> Space {
     let mut space = Space::default();
     space.attempt_next = scan.attempt_max.saturating_add(1);
-    (space.released, space.committed, space.durable) = (checkpoint, last, last);
+    (space.released, space.committed, space.durable) = (range.checkpoint, range.last, range.last);
     space.free.grow(scan.segments_total);
     for (epoch, committed) in &index.epochs {
         let mut holding = Holding::new(Kind::Stream, *epoch, committed.attempt);

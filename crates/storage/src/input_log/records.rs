@@ -10,8 +10,8 @@ use pmem::{Device, Port};
 use super::error::LogError;
 use super::format::{Kind, PROGRAM_EPOCH};
 use super::log::{InputLog, Scratch};
+use super::segment::Place;
 use super::verdict::Verdict;
-use super::writer::Place;
 use crate::ids::EpochNumber;
 
 impl<D: Device> InputLog<D> {

@@ -35,6 +35,15 @@ pub struct CommitInfo {
     pub streams: Vec<StreamSummary>,
 }
 
+/// Committed epochs: all after a checkpoint, up to the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommittedRange {
+    /// The epoch of the checkpoint.
+    pub checkpoint: EpochNumber,
+    /// The last committed epoch; that of the checkpoint if there is none.
+    pub last: EpochNumber,
+}
+
 /// What the log holds of one committed epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochSummary {

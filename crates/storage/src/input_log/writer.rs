@@ -1,68 +1,17 @@
-//! Writing segments, and the streams of the workers.
+//! The streams of the workers.
 
 use pmem::{Device, Port};
-use zerocopy::IntoBytes;
-use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
-use super::format::{HEADER_BYTES, Kind, SegmentHeader, StreamDigest, commit_bytes};
-use super::geometry::Geometry;
+use super::format::{HEADER_BYTES, Kind, StreamDigest, commit_bytes};
 use super::log::InputLog;
+use super::segment::{OnlyStream, Place, write_segment};
 use super::space::Run;
 use super::summary::{CommitInfo, StreamSummary};
 use crate::ids::EpochNumber;
 
 /// Most segments that a stream takes at once. A stream starts with one and doubles.
 const RUN_SEGMENTS_MAX: u32 = 8;
-
-/// Where a segment belongs; the rest of its header follows from the payload.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) kind: Kind,
-    pub(super) epoch: EpochNumber,
-    pub(super) attempt: u64,
-    pub(super) stream: u16,
-    pub(super) ordinal: u32,
-    pub(super) total_bytes: u64,
-}
-
-/// Completes the header in front of the payload in `buffer` and writes both at once. Returns the
-/// payload's checksum.
-pub(super) fn write_segment<D: Device>(
-    port: &mut Port<D>,
-    geometry: Geometry,
-    segment: u32,
-    place: Place,
-    buffer: &mut [u8],
-) -> Result<u32, LogError> {
-    let payload_crc = complete_header(geometry, place, buffer);
-    port.log_write(geometry.offset(segment), buffer)?;
-    Ok(payload_crc)
-}
-
-/// Completes the header in front of the payload in `buffer`. Returns the payload's checksum.
-pub(super) fn complete_header(geometry: Geometry, place: Place, buffer: &mut [u8]) -> u32 {
-    let (head, payload) = buffer.split_at_mut(HEADER_BYTES);
-    let payload_crc = crc32fast::hash(payload);
-    let header = SegmentHeader {
-        magic: [0; 4],
-        version: U16::ZERO,
-        kind: U16::new(place.kind as u16),
-        instance: U64::new(geometry.instance),
-        epoch: U64::new(place.epoch.0),
-        attempt: U64::new(place.attempt),
-        total_bytes: U64::new(place.total_bytes),
-        ordinal: U32::new(place.ordinal),
-        payload_bytes: U32::new(payload.len() as u32),
-        segment_bytes: U32::new(geometry.segment_bytes as u32),
-        stream: U16::new(place.stream),
-        reserved: U16::ZERO,
-        payload_crc: U32::new(payload_crc),
-        header_crc: U32::ZERO,
-    };
-    head.copy_from_slice(header.completed().as_bytes());
-    payload_crc
-}
 
 /// Writes one stream after the other for one worker. Keeps its buffer from epoch to epoch.
 #[derive(Debug)]
@@ -213,7 +162,11 @@ impl StreamWriter {
         self.started = false;
         self.summary.bytes = (self.filled - HEADER_BYTES) as u64;
         commit.streams.push(self.summary);
-        log.commit_whole(port, &commit, (&mut self.buffer, self.filled))
+        log.commit_whole(
+            port,
+            &commit,
+            OnlyStream { buffer: &mut self.buffer, filled: self.filled },
+        )
     }
 
     #[cold]

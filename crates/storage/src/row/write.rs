@@ -163,7 +163,7 @@ pub unsafe fn write_version<D: Device>(
                 Stored::inline(at, value.len())
             }
             Content::Bytes(value, external) => {
-                let room = Room::of(row, layout, version.slot, (value.len(), external));
+                let room = Room::of(row, layout, version.slot, value.len(), external);
                 store_bytes(port, layout, value, room, version.first)
             }
         };
@@ -255,9 +255,18 @@ unsafe fn store_words<D: Device>(
                 port.store_two(words, [version.sid.0, stored.pointer.0]);
                 port.flush_by_fence(row, layout.heap_offset);
             }
-            First::WithKey(key) => store_header(port, row, layout, version, (key, stored.pointer)),
+            First::WithKey(key) => {
+                let head = Head { key, pointer: stored.pointer };
+                store_header(port, row, layout, version, head);
+            }
         }
     }
+}
+
+/// What a header line has beside the serial id of its only version.
+struct Head<'k> {
+    key: &'k [u8; 8],
+    pointer: ValuePointer,
 }
 
 /// Writes the header line of a row with its only version, and the value if it lies there.
@@ -270,9 +279,10 @@ unsafe fn store_header<D: Device>(
     row: u64,
     layout: &RowLayout,
     version: &NewVersion<'_>,
-    (key, pointer): (&[u8; 8], ValuePointer),
+    head: Head<'_>,
 ) {
     let &NewVersion { slot, sid, content, .. } = version;
+    let Head { key, pointer } = head;
     let mut header = RowHeader {
         versions: [VersionWords::default(); 2],
         table: layout.table.0,
@@ -306,12 +316,7 @@ enum Room {
 
 impl Room {
     #[inline(always)]
-    fn of(
-        row: u64,
-        layout: &RowLayout,
-        slot: usize,
-        (len, external): (usize, Option<u64>),
-    ) -> Self {
+    fn of(row: u64, layout: &RowLayout, slot: usize, len: usize, external: Option<u64>) -> Self {
         if let Some(at) = external {
             return Self::Pool(at);
         }

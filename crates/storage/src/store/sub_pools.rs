@@ -37,7 +37,8 @@ pub(super) fn load_row_sub_pools<D: Device>(
 pub(super) fn count_opening<D: Device>(
     port: &mut Port<D>,
     segments: &Segments,
-    (generation, tables): (u64, usize),
+    generation: u64,
+    tables: usize,
     sub_pools: &[SubPool],
 ) {
     superblock::count_reads(port);

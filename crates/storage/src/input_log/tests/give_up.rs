@@ -3,6 +3,7 @@
 use super::device::TestDevice;
 use super::*;
 use crate::ids::{EpochNumber, Position};
+use crate::input_log::CommittedRange;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 const EPOCHS: u64 = 4;
@@ -44,7 +45,7 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
             &device,
             INSTANCE,
             SEGMENT_BYTES,
-            (EpochNumber(0), EpochNumber(last)),
+            CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(last) },
         )
         .unwrap();
         let mut removed: Vec<u64> = (last + 1..=EPOCHS).collect();
@@ -101,8 +102,13 @@ fn o_65_a_log_that_lost_its_program_is_refused() {
 fn o_54_a_lost_program_is_one_that_is_not_known() {
     let device = logged();
     let other = INSTANCE + 1;
-    let given_up =
-        InputLog::give_up(&device, other, SEGMENT_BYTES, (EpochNumber(0), EpochNumber(0))).unwrap();
+    let given_up = InputLog::give_up(
+        &device,
+        other,
+        SEGMENT_BYTES,
+        CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(0) },
+    )
+    .unwrap();
     assert!(given_up.segments > EPOCHS as u32, "{given_up:?}");
     let (log, recovered) =
         InputLog::open(device.clone(), other, SEGMENT_BYTES, EpochNumber(0)).unwrap();
@@ -130,14 +136,20 @@ fn o_54_nothing_is_given_up_unless_the_rest_is_whole() {
             &device,
             INSTANCE,
             SEGMENT_BYTES,
-            (EpochNumber(0), EpochNumber(last)),
+            CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(last) },
         )
         .unwrap_err();
         assert!(error.to_string().contains("epoch 2"), "{error}");
         assert_eq!(device.log(), image);
     }
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
-    InputLog::give_up(&device, INSTANCE, SEGMENT_BYTES, (EpochNumber(0), EpochNumber(1))).unwrap();
+    InputLog::give_up(
+        &device,
+        INSTANCE,
+        SEGMENT_BYTES,
+        CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(1) },
+    )
+    .unwrap();
     assert_eq!(committed(&open(&device, 0).unwrap().1), [1]);
 }
 

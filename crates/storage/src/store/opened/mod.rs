@@ -89,7 +89,7 @@ impl<D: Device> Store<D> {
         let records = catalog::read(device.as_ref(), current.catalog, superblock.segment_bytes)?;
         let tables = stored_tables(&records);
         let sub_pools = load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
-        count_opening(&mut port, &segments, (current.catalog, tables.len()), &sub_pools);
+        count_opening(&mut port, &segments, current.catalog, tables.len(), &sub_pools);
         settle::free_lists(&mut port, &segments, &sub_pools);
         let (log, recovered) = InputLog::open(
             Arc::clone(&device),
