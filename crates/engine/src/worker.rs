@@ -322,7 +322,7 @@ impl<D: Device> Epoch<'_, D> {
     /// The serial id of the call at a position.
     #[inline(always)]
     pub(crate) fn sid_at(&self, position: Position) -> SerialId {
-        SerialId::new(self.number.0, u64::from(position.0))
+        SerialId::new(self.number, position)
     }
 
     /// Whether a worker is the one that does what is done once.

@@ -93,7 +93,7 @@ pub(crate) fn value_before<'p>(
     epoch: EpochNumber,
     reads: &Reads,
 ) -> Option<&'p [u8]> {
-    let sid = SerialId::new(epoch.0, 0);
+    let sid = SerialId::new(epoch, Position(0));
     let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
     let word = seen.expect("the row is not written yet").word;
     word.charge(reads);
@@ -549,7 +549,7 @@ impl WriteSet<'_> {
             }
             return;
         }
-        let sid = SerialId::new(declaration.epoch.0, 0);
+        let sid = SerialId::new(declaration.epoch, Position(0));
         let mut waiter = Waiter::new(declaration.core.stopped());
         let mut fingerprint = 0;
         let mut visit = |key: &[u8], value: &[u8]| {

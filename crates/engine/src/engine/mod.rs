@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use pmem::sync::WorkerThreads;
 use pmem::{Device, Port};
-use storage::EpochNumber;
 use storage::Position;
-use storage::TableId;
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
 use storage::input_log::Verdict;
 use storage::{
@@ -255,8 +253,8 @@ impl<D: Device> Engine<D> {
             info,
             number,
             workers,
-            checkpoint_epoch: EpochNumber(checkpoint_epoch),
-            ends_in_checkpoint: takes_snapshots || due(EpochNumber(checkpoint_epoch)),
+            checkpoint_epoch: checkpoint_epoch,
+            ends_in_checkpoint: takes_snapshots || due(checkpoint_epoch),
             ends_in_image_snapshot: takes_snapshots && due(self.last_image_snapshot),
             replay: past,
             before: self.totals,
@@ -286,7 +284,7 @@ impl<D: Device> Engine<D> {
         }
         let outcome = self.finish(workers, calls, started)?;
         if past.is_none() {
-            let mark = EndMark { epoch: number.0, hash: outcome.state_hash };
+            let mark = EndMark { epoch: number, hash: outcome.state_hash };
             mark.write(self.store.device().as_ref())?;
         }
         Ok(outcome)
@@ -309,7 +307,7 @@ impl<D: Device> Engine<D> {
             let what = format!("{what}; its arguments are {}", hex(arguments));
             return EngineError::StuckCall { epoch, position, what };
         }
-        let verdict = Verdict { epoch: epoch.0, position: position.0, reason: what.clone() };
+        let verdict = Verdict { epoch: epoch, position: position, reason: what.clone() };
         EngineError::Poisoned(match self.keep(&verdict, past.is_some()) {
             Ok(()) => {
                 format!("{what}; nothing of the epoch was answered, and the call is left out")
@@ -469,9 +467,9 @@ impl<D: Device> Engine<D> {
     pub fn checkpoint_epoch(&self) -> EpochNumber {
         let device = self.store.device();
         if device.takes_snapshots() {
-            EpochNumber(device.snapshot_epoch().unwrap_or(0))
+            device.snapshot_epoch().unwrap_or(EpochNumber::ZERO)
         } else {
-            EpochNumber(self.store.checkpoint_epoch())
+            self.store.checkpoint_epoch()
         }
     }
 
@@ -487,7 +485,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown table or a key beyond its limit.
     pub fn get(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut waiter = Waiter::new(self.core.stopped());
-        let sid = SerialId::new(self.epoch.next().0, 0);
+        let sid = SerialId::new(self.epoch.next(), Position(0));
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
         match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter, &reading.reads) {
@@ -514,7 +512,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown table.
     pub fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
         let phase = ReadPhase::begin();
-        let sid = SerialId::new(self.epoch.next().0, 0);
+        let sid = SerialId::new(self.epoch.next(), Position(0));
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
         let mut visit = |word: u64, id: EntryId| {
@@ -579,7 +577,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.
     pub fn scan(&self, table: TableId, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
         let mut waiter = Waiter::new(self.core.stopped());
-        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch.next().0, 0));
+        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch.next(), Position(0)));
         let mut reading = self.reading();
         let reader = Reader { phase, sid, waiter: &mut waiter, reads: &reading.reads };
         let range = KeyRange { low, high, is_descending: false };
@@ -635,8 +633,7 @@ impl<D: Device> Engine<D> {
         for &(table, _) in rows {
             self.core.table(table).map_err(EngineError::Limit)?;
         }
-        let of_store: Vec<_> = rows.iter().map(|&(table, count)| (table.0, count)).collect();
-        let bytes = self.store.prepare_rows(&of_store)?;
+        let bytes = self.store.prepare_rows(rows)?;
         self.core.gate.while_closed(|| {
             for &(table, count) in rows {
                 let table = &self.core.tables[table.index()];
@@ -662,20 +659,20 @@ impl<D: Device> Engine<D> {
         if self.checkpoint_epoch() < self.epoch && !self.deferred_calls.is_empty() {
             let bytes = epoch::encode_deferred_calls(&self.deferred_calls);
             let port = &mut self.workers[0].row_store.port;
-            self.store.log().write_deferred_calls(port, self.epoch.next().0, &bytes)?;
+            self.store.log().write_deferred_calls(port, self.epoch.next(), &bytes)?;
             self.store.log().make_durable()?;
         }
-        if self.store.checkpoint_epoch() < self.epoch.0 {
+        if self.store.checkpoint_epoch() < self.epoch {
             self.commit_now();
         }
         if takes_snapshots && self.last_image_snapshot < self.epoch {
             self.store.device().snapshot_part(0, 1)?;
-            self.store.device().snapshot_commit(self.epoch.0)?;
+            self.store.device().snapshot_commit(self.epoch)?;
             self.last_image_snapshot = self.epoch;
         }
         self.store.device().settle()?;
         if self.core.config.lab.design.logs() {
-            self.store.log().release(self.checkpoint_epoch().0);
+            self.store.log().release(self.checkpoint_epoch());
         }
         Ok(())
     }
@@ -698,7 +695,7 @@ impl<D: Device> Engine<D> {
         let (hash, rows) = (self.running_hash(), self.totals.rows);
         let deferred = self.deferred_calls.len() as u32;
         let port = &mut self.workers[0].row_store.port;
-        self.store.commit(port, self.epoch.0, hash, rows as u64, deferred);
+        self.store.commit(port, self.epoch, hash, rows as u64, deferred);
         for worker in &mut self.workers {
             worker.row_store.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
             worker.row_store.search_all_sub_pools();

@@ -70,7 +70,7 @@ impl Method for Outbox<'_> {
     ) {
         if let Err(Claimed { by_other }) = entry.claim(sid, self.by, pool, claim) {
             let maker = maker(id, self.buffers.len());
-            self.buffers[maker].push(Appended { position: Position(sid.position() as u32), id });
+            self.buffers[maker].push(Appended { position: sid.position(), id });
             self.claims_of_others += u64::from(by_other);
         }
     }

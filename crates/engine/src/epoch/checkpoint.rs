@@ -40,7 +40,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         epoch.store.device().snapshot_part(worker.local.worker.index(), epoch.workers)?;
         epoch.barrier()?;
         if epoch.leads(worker) {
-            epoch.store.device().snapshot_commit(epoch.number.0)?;
+            epoch.store.device().snapshot_commit(epoch.number)?;
         }
     }
     Ok(())
@@ -121,11 +121,11 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
             deferred_calls.push_to(Part::Deferred, procedure, arguments)?;
         }
         let bytes = encode_deferred_calls(&deferred_calls);
-        store.log().write_deferred_calls(port, epoch.number.next().0, &bytes)?;
+        store.log().write_deferred_calls(port, epoch.number.next(), &bytes)?;
         store.log().make_durable()?;
     }
     if epoch.ends_in_checkpoint {
-        store.commit(port, epoch.number.0, hash, sum.rows as u64, deferred_on as u32);
+        store.commit(port, epoch.number, hash, sum.rows as u64, deferred_on as u32);
     }
     let durable = if takes_snapshots {
         store.device().snapshot_epoch()

@@ -52,7 +52,7 @@ fn name<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, id: EntryId) -> Opt
     let segments = epoch.store.segments();
     let segment = segments.segment_of(entry.row()).expect("a row is in a segment");
     let of = segments.use_of(epoch.store.device().as_ref(), segment).expect("which is in use");
-    let was_born = EpochNumber(entry.birth().epoch()) == epoch.number;
+    let was_born = entry.birth().epoch() == epoch.number;
     if was_born && core.tables[usize::from(of.pool)].exact && !entry.persistent_version().is_value()
     {
         return None;

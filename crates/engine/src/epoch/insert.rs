@@ -131,7 +131,7 @@ impl<D: Device> Maker<'_, '_, D> {
     ) -> EntryId {
         let (epoch, entries) = (self.epoch, &self.epoch.core.entries);
         let id = entries.take(self.supply);
-        let row = self.row_store.allocate(table.layout.table as usize, epoch.store.segments());
+        let row = self.row_store.allocate(table.layout.table.index(), epoch.store.segments());
         if !key.is_empty() {
             initialise_row(&mut self.row_store.port, row, &table.layout, key);
         }
@@ -144,7 +144,7 @@ impl<D: Device> Maker<'_, '_, D> {
     #[inline(never)]
     fn share(&self, id: EntryId, sid: SerialId) -> EntryId {
         let entry = self.epoch.core.entries.get(id);
-        if EpochNumber(entry.birth().epoch()) == self.epoch.number {
+        if entry.birth().epoch() == self.epoch.number {
             entry.born_by(sid);
         }
         id

@@ -64,7 +64,7 @@ fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
 /// What is logged beside the streams.
 fn commit<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> CommitInfo {
     CommitInfo {
-        epoch: epoch.number.0,
+        epoch: epoch.number,
         calls: epoch.calls.len() as u64,
         timestamp_ns: epoch.info.timestamp_ns,
         seed: epoch.info.seed,
@@ -84,7 +84,7 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
 fn write_calls<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
     let log = epoch.store.log();
     let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
-    stream.start(log, epoch.number.0, worker.local.worker.0 as u16);
+    stream.start(log, epoch.number, worker.local.worker.0 as u16);
     for run in owned_runs(worker.local.worker, epoch.workers, epoch.calls.len()) {
         stream.append(log, port, epoch.calls.records(run))?;
     }

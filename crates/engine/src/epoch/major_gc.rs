@@ -9,7 +9,6 @@
 //! unless that is switched off ([`crate::Lab::minor_collection`]).
 
 use pmem::Device;
-use storage::EpochNumber;
 use storage::format::TABLES_MAX;
 use storage::{EpochNumber, SerialId, SubPool, ValuePointer, class_of, class_pool, row};
 
@@ -37,7 +36,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let stale = row::versions(worker.row_store.port.device().as_ref(), at)[slot];
         let pointer = ValuePointer(stale.pointer);
         let sid = SerialId(stale.serial_id);
-        let checkpointed = sid.0 != 0 && EpochNumber(sid.epoch()) <= epoch.checkpoint_epoch;
+        let checkpointed = sid.0 != 0 && sid.epoch() <= epoch.checkpoint_epoch;
         if !checkpointed {
             continue;
         }

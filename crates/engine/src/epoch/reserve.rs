@@ -91,7 +91,7 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Re
             bytes: epoch.calls.records_bytes() as u64,
             deferred_bytes: deferred_bytes + epoch.still_deferred.records_bytes() as u64,
         };
-        epoch.store.log().begin(epoch.number.0, demand).map_err(EngineError::from)?;
+        epoch.store.log().begin(epoch.number, demand).map_err(EngineError::from)?;
     }
     Ok(())
 }

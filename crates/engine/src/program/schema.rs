@@ -43,7 +43,7 @@ pub(crate) fn agree<D: Device>(
     // Calls that were logged or deferred, and must run again.
     let has_past = !log.committed.is_empty() || store.checkpoint().deferred_calls > 0;
     let past = logged.filter(|_| has_past);
-    let table_ids: Vec<_> = change.numbers.iter().map(|&number| TableId(number)).collect();
+    let table_ids: Vec<_> = change.numbers.iter().map(|&number| number).collect();
     let registered = (definitions.procedures)(&table_ids)?;
     let (procedures, procedure_ids) = number(&registered, past.as_ref(), definitions.in_order)?;
     let program = Program::current(definitions, &procedures);

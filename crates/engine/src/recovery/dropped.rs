@@ -35,12 +35,12 @@ impl Dropped {
         let (phase, epoch) = (ReadPhase::begin(), store.checkpoint_epoch());
         for found in found {
             found.rows.retain(|(table, row)| {
-                if !change.dropped.contains(&table.0) {
+                if !change.dropped.contains(table) {
                     return true;
                 }
                 let layout = &store.tables()[table.index()].layout;
                 let value = phase.bytes(persistent_word(base, layout, row));
-                hash.remove(row_hash(table.0, phase.key_at(base, row.row), value));
+                hash.remove(row_hash(*table, phase.key_at(base, row.row), value));
                 dropped.rows += 1;
                 let stale = ValuePointer(row.versions[1 - row.slot].pointer);
                 let pool = |pointer: ValuePointer| class_pool(class_of(pointer.value_bytes()));

@@ -53,7 +53,7 @@ pub fn logged_calls<D: Device>(opened: &Opened<D>) -> Result<Vec<LoggedCall>> {
     }
     for committed in &opened.log.committed {
         let calls = decode_calls(&log.read_epoch(committed.epoch)?, procedures.len())?;
-        list(EpochNumber(committed.epoch), &calls, calls.deferred());
+        list(committed.epoch, &calls, calls.deferred());
     }
     Ok(found)
 }

@@ -27,7 +27,6 @@ use std::sync::Arc;
 use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::thread;
 use pmem::{Counters, Device, Port};
-use storage::EpochNumber;
 use storage::format::TABLES_MAX;
 use storage::input_log::{LogError, Recovered};
 use storage::scan::{self, ScanPlan, ScannedRow};
@@ -107,7 +106,7 @@ fn open<D: Device>(
     let Opened { mut store, mut sub_pools, log, created, end_mark, device } =
         Store::open(device, &config.store)?;
     (report.created, report.load_log) = (created, device);
-    report.checkpoint_epoch = EpochNumber(store.checkpoint_epoch());
+    report.checkpoint_epoch = store.checkpoint_epoch();
     report.timestamp_ns = log.timestamp_ns;
     let loaded = clock();
 
@@ -334,7 +333,7 @@ fn scan_unit<D: Device>(
                 let key = phase.key_at(base, row.row);
                 found.hash.add(storage::row_hash(layout.table, key, phase.bytes(word)));
             }
-            found.rows.push((TableId(unit.table), row));
+            found.rows.push((unit.table, row));
             Ok(())
         },
     )

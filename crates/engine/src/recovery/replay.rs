@@ -7,8 +7,6 @@
 use std::sync::Arc;
 
 use pmem::Device;
-use storage::EpochNumber;
-use storage::Position;
 use storage::input_log::Recovered;
 use storage::{EndMark, EpochNumber, Position, StorageError, Store};
 
@@ -42,8 +40,7 @@ pub(crate) fn replay<D: Device>(
         let marked =
             end_mark.filter(|mark| mark.epoch == committed.epoch).and_then(|mark| mark.hash);
         let verdicts = log.verdicts.iter().filter(|verdict| verdict.epoch == committed.epoch);
-        let mut skipped: Vec<Position> =
-            verdicts.clone().map(|verdict| Position(verdict.position)).collect();
+        let mut skipped: Vec<Position> = verdicts.clone().map(|verdict| verdict.position).collect();
         skipped.sort_unstable();
         let past = Past {
             hash: after.flatten().or(marked),
@@ -51,7 +48,7 @@ pub(crate) fn replay<D: Device>(
             deaths: &deaths,
             last: index + 1 == log.committed.len(),
         };
-        replay_epoch(engine, EpochNumber(committed.epoch), past, report)?;
+        replay_epoch(engine, committed.epoch, past, report)?;
         report.skipped.extend(verdicts.cloned());
     }
     if engine.store.device().takes_snapshots() {
@@ -70,12 +67,12 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
     }
     let mut deaths = Deaths::open(engine.store.device().as_ref())?;
     let left_out = |epoch: EpochNumber, position: Position| {
-        log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch.0, position.0))
+        log.verdicts.iter().any(|v| (v.epoch, v.position) == (epoch, position))
     };
     match deaths.stuck() {
         // It was not logged: a replay of all that is comes to have the call.
         Some((epoch, _)) if epoch > last_logged(engine, log) => Ok(deaths),
-        Some((epoch, position)) if !left_out(EpochNumber(epoch), Position(position)) => {
+        Some((epoch, position)) if !left_out(epoch, position) => {
             deaths.keep();
             Err(stuck(engine, epoch, position)?)
         }
@@ -86,7 +83,7 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
 /// The last epoch that is in the log or in the checkpoint.
 fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> EpochNumber {
     let checkpoint_epoch = engine.store.checkpoint_epoch();
-    EpochNumber(log.committed.last().map_or(checkpoint_epoch, |committed| committed.epoch))
+    log.committed.last().map_or(checkpoint_epoch, |committed| committed.epoch)
 }
 
 /// Everything is replayed: a deferred call in which the process died twice is refused; if it died
@@ -114,7 +111,7 @@ fn stuck<D: Device>(
     epoch: EpochNumber,
     position: Position,
 ) -> Result<EngineError> {
-    let logged = engine.store.log().read_epoch(epoch.0)?;
+    let logged = engine.store.log().read_epoch(epoch)?;
     let calls = decode_calls(&logged, engine.procedures.len())?;
     if position.index() >= calls.len() {
         let what = format!("the file of replay marks names call {position} of epoch {epoch}");
@@ -141,7 +138,7 @@ fn replay_epoch<D: Device>(
     past: Past<'_>,
     report: &mut RecoveryReport,
 ) -> Result<()> {
-    let logged = engine.store.log().read_epoch(epoch.0)?;
+    let logged = engine.store.log().read_epoch(epoch)?;
     let calls = decode_calls(&logged, engine.procedures.len())?;
     if calls.deferred() > engine.deferred() {
         let (are, were) = (calls.deferred(), engine.deferred());

@@ -184,7 +184,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// [`Stop`] if the table holds no sequences.
     pub fn sequence_start(&self, table: TableId, key: u64) -> Result<u64, Stop> {
-        let start = self.core.sequence_start(table, key, EpochNumber(self.sid.epoch()));
+        let start = self.core.sequence_start(table, key, self.sid.epoch());
         start.map_err(|what| self.mistake(what))
     }
 

@@ -59,7 +59,7 @@ impl<'a> Transaction<'a> {
         sid: SerialId,
         mut pending: Pending<'a>,
     ) -> Result<Seen, Stopped> {
-        let position = Position(self.sid.position() as u32);
+        let position = self.sid.position();
         loop {
             // What it waits for may need a piece that this worker has to run.
             let (local, publisher) = (&mut *self.local, &mut *self.publisher);
@@ -146,7 +146,7 @@ impl<'a> Transaction<'a> {
             self.local.work.cache_hits += 1;
         } else {
             let maker = self.phase.maker(word);
-            debug_assert!(u64::from(maker.position.0) <= self.sid.position(), "it is reclaimed");
+            debug_assert!(maker.position <= self.sid.position(), "it is reclaimed");
             let handed_over = maker.worker != self.local.pool.worker;
             self.local.work.versions_handed_over += u64::from(handed_over);
             if self.core.config.lab.design.is_all_nvmm() {
@@ -166,10 +166,10 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(super) fn cache(&mut self, id: EntryId, bytes: &[u8]) {
         let epoch = self.sid.epoch();
-        if let Some(word) = self.local.cache.create(id, bytes, EpochNumber(epoch))
+        if let Some(word) = self.local.cache.create(id, bytes, epoch)
             && !self.core.entries.get(id).install_cached(word)
         {
-            self.local.cache.discard(word, EpochNumber(epoch));
+            self.local.cache.discard(word, epoch);
         }
     }
 

@@ -71,8 +71,7 @@ impl<'a> Transaction<'a> {
         let Self { core, local, phase, serial, sid, .. } = self;
         let (core, phase, sid) = (*core, *phase, *sid);
         let Local { reads, .. } = &**local;
-        let mut before =
-            |id: EntryId| value_before(core, phase, id, EpochNumber(sid.epoch()), reads);
+        let mut before = |id: EntryId| value_before(core, phase, id, sid.epoch(), reads);
         let overlay = serial.as_deref_mut().expect("the serial part");
         overlay.scan(core, table, keys, reads, &mut before, each)?;
         Ok(())
@@ -186,7 +185,7 @@ impl<'a> Transaction<'a> {
         if !self.call.pieces().is_empty() && core.secondary.differ(table, key, write)? {
             return Err(super::changes_index(&core.tables[table.index()], key));
         }
-        core.secondary.change(table, key, write, EpochNumber(epoch), &mut overlay.index_undo)?;
+        core.secondary.change(table, key, write, epoch, &mut overlay.index_undo)?;
         Ok(())
     }
 

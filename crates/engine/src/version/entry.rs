@@ -214,7 +214,7 @@ impl RowEntry {
     ) -> AppendCost {
         let (mut locked, contended) = self.lock();
         let state = locked.state;
-        let by = AppendedBy::new(pool.worker, EpochNumber(sid.epoch()));
+        let by = AppendedBy::new(pool.worker, sid.epoch());
         let is_first = !by.is_of_epoch(state);
         let handed_over = !is_first && by.is_of_other(state);
         let mut cost = AppendCost { contended, handed_over, ..AppendCost::default() };
@@ -225,17 +225,13 @@ impl RowEntry {
         } else if state & ARRAY == 0 {
             let other = SerialId(self.first.load(Ordering::Relaxed));
             let (low, high) = if other < sid { (other, sid) } else { (sid, other) };
-            let array = VersionArray::new(
-                pool,
-                Position(low.position() as u32),
-                Position(high.position() as u32),
-            );
+            let array = VersionArray::new(pool, low.position(), high.position());
             self.first.store(array.word(), Ordering::Relaxed);
             cost.new_array = true;
             mine | ARRAY
         } else {
             let array = VersionArray::from_word(self.first.load(Ordering::Relaxed));
-            let (array, moves) = array.insert(pool, Position(sid.position() as u32));
+            let (array, moves) = array.insert(pool, sid.position());
             self.first.store(array.word(), Ordering::Relaxed);
             cost.moves = moves;
             mine | ARRAY
@@ -281,7 +277,7 @@ impl RowEntry {
     /// Position of the call that claimed the row. In batch append, until the array is there.
     #[inline(always)]
     pub(super) fn claimed(&self) -> Position {
-        Position(SerialId(self.first.load(Ordering::Relaxed)).position() as u32)
+        SerialId(self.first.load(Ordering::Relaxed)).position()
     }
 
     /// The appends that are linked to the row: none after the claim.
@@ -335,7 +331,7 @@ impl RowEntry {
     #[inline(always)]
     pub(super) fn only_version(&self, sid: SerialId) -> &AtomicU64 {
         debug_assert!(
-            matches!(self.versions(EpochNumber(sid.epoch())), Versions::Single(writer, _) if writer == sid),
+            matches!(self.versions(sid.epoch()), Versions::Single(writer, _) if writer == sid),
             "O-101"
         );
         &self.value

@@ -30,7 +30,7 @@ impl<D: Device> RowStore<D> {
         let cell = if to.place == ONLY {
             to.entry.only_version(to.sid)
         } else {
-            match to.entry.versions(EpochNumber(to.sid.epoch())) {
+            match to.entry.versions(to.sid.epoch()) {
                 Versions::None => unreachable!("published rows were appended to"),
                 Versions::Single(writer, cell) => {
                     debug_assert_eq!(writer, to.sid);
@@ -63,8 +63,8 @@ impl<D: Device> RowStore<D> {
         write: Write<'_>,
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
-        let index = array.place(to.place, Position(to.sid.position() as u32));
-        debug_assert_eq!(u64::from(array.sorted()[index].0), to.sid.position());
+        let index = array.place(to.place, to.sid.position());
+        debug_assert_eq!(array.sorted()[index], to.sid.position());
         if !matches!(write, Write::Ignore) {
             retire_before(array, index, to.sid, with.pool);
         }
@@ -77,7 +77,7 @@ impl<D: Device> RowStore<D> {
             Write::Tombstone if is_last => self.bury(to, cell, with),
             Write::Value(value) => {
                 with.work.transient_versions += 1;
-                let word = with.pool.store(&value, Position(to.sid.position() as u32));
+                let word = with.pool.store(&value, to.sid.position());
                 if self.design.writes_transient() {
                     self.write_back_value(word);
                 }
@@ -115,7 +115,7 @@ impl<D: Device> RowStore<D> {
                     return Ok(());
                 }
                 word => {
-                    let sid = SerialId::new(to.sid.epoch(), array.sorted()[index].0.into());
+                    let sid = SerialId::new(to.sid.epoch(), array.sorted()[index]);
                     // It is transient, and stays until the epoch ends: it has no successor.
                     let phase = ReadPhase::begin();
                     let changed = phase.maker(word).changed;
@@ -229,7 +229,7 @@ fn retire_before(array: VersionArray, index: usize, sid: SerialId, pool: &mut Tr
         // If it is pending or IGNORE, it has no memory, or its writer did not run yet.
         let word = ValueWord(array.cell(before).load(Ordering::Relaxed));
         if word.is_transient() {
-            pool.retire(word, Position(sid.position() as u32));
+            pool.retire(word, sid.position());
         }
     }
 }

@@ -133,14 +133,14 @@ impl RowEntry {
     pub(crate) fn try_read_at(&self, sid: SerialId, place: u32) -> Result<Seen, Pending<'_>> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
-        match self.versions(EpochNumber(sid.epoch())) {
+        match self.versions(sid.epoch()) {
             // Inserted later in this epoch, so it has a version: scans meet many of these.
             Versions::Single(..) | Versions::Array(_) if self.birth() > sid => {
                 seen(ValueWord::PENDING)
             }
             Versions::None => {
                 if let Some(word) = self.cached() {
-                    cached::touch(word, EpochNumber(sid.epoch()));
+                    cached::touch(word, sid.epoch());
                     return Ok(Seen { word, untouched: false });
                 }
                 Ok(Seen { word: absent(self.persistent_version()), untouched: true })
@@ -166,7 +166,7 @@ impl RowEntry {
         sid: SerialId,
         place: u32,
     ) -> Result<ValueWord, (VersionArray, usize)> {
-        for index in (0..array.place(place, Position(sid.position() as u32))).rev() {
+        for index in (0..array.place(place, sid.position())).rev() {
             match value(array.cell(index)) {
                 None => return Err((array, index)),
                 Some(ValueWord::IGNORE) => {}
@@ -181,8 +181,8 @@ impl RowEntry {
     /// Where a serial id reads to find its version, as far as lines of the entry and of the version
     /// array go: for designs that have these on the device.
     pub(crate) fn search_reads(&self, sid: SerialId) -> impl Iterator<Item = (usize, usize)> {
-        let of_array = match self.versions(EpochNumber(sid.epoch())) {
-            Versions::Array(array) => Some(array.search_reads(Position(sid.position() as u32))),
+        let of_array = match self.versions(sid.epoch()) {
+            Versions::Array(array) => Some(array.search_reads(sid.position())),
             Versions::None | Versions::Single(..) => None,
         };
         let entry = (std::ptr::from_ref(self).addr(), LINE);
@@ -198,7 +198,7 @@ impl RowEntry {
         waiter: &mut Waiter<'_>,
         reads: &Reads,
     ) -> Result<bool, Stopped> {
-        if matches!(self.versions(EpochNumber(sid.epoch())), Versions::None) {
+        if matches!(self.versions(sid.epoch()), Versions::None) {
             return Ok(true);
         }
         let (seen, before) = (self.read(sid, waiter)?.word, self.initial_version());
@@ -259,7 +259,7 @@ impl RowEntry {
     /// because reading one has consequences.
     #[inline(always)]
     pub(crate) fn plan(&self, sid: SerialId, has_cache: bool) -> (Access, ValueWord) {
-        let access = match self.versions(EpochNumber(sid.epoch())) {
+        let access = match self.versions(sid.epoch()) {
             Versions::None if has_cache => {
                 return (Access::UNKNOWN, self.cached().unwrap_or(self.persistent_version()));
             }
@@ -283,10 +283,10 @@ impl RowEntry {
     /// that it leads to, and for what a final write compares with.
     #[inline]
     pub(crate) fn plan_in_array(&self, sid: SerialId, is_written: bool) -> Access {
-        let Versions::Array(array) = self.versions(EpochNumber(sid.epoch())) else {
+        let Versions::Array(array) = self.versions(sid.epoch()) else {
             return Access::UNKNOWN;
         };
-        let index = array.lower_bound(Position(sid.position() as u32));
+        let index = array.lower_bound(sid.position());
         let place = index as u32;
         let is_final = is_written && index + 1 == array.len();
         if index == 0 || is_final {
@@ -306,7 +306,7 @@ impl RowEntry {
     /// should be there; the second time, its version array.
     #[inline]
     pub(crate) fn read_prefetched(&self, sid: SerialId, array_is_there: bool) -> Option<Seen> {
-        match self.versions(EpochNumber(sid.epoch())) {
+        match self.versions(sid.epoch()) {
             Versions::None if let Some(cached) = self.cached() => {
                 // Its access is noted beside the value, so when it is read.
                 cached.prefetch_head();

@@ -68,7 +68,7 @@ pub(crate) struct DeadRow {
 
 impl DeadRow {
     pub(super) fn of(to: &Publication<'_>) -> Self {
-        Self { table: TableId(to.layout.table), id: to.id, word: to.word }
+        Self { table: to.layout.table, id: to.id, word: to.word }
     }
 }
 
@@ -89,8 +89,7 @@ impl<D: Device> RowStore<D> {
         for (slot, version) in words.iter().enumerate() {
             // The other slot counts only if it is not a leftover of a crash.
             let sid = SerialId(version.serial_id);
-            let ours =
-                slot == before.slot() || sid.0 != 0 && EpochNumber(sid.epoch()) <= checkpoint_epoch;
+            let ours = slot == before.slot() || sid.0 != 0 && sid.epoch() <= checkpoint_epoch;
             let pointer = ValuePointer(version.pointer);
             if let Some(offset) = pointer.external_offset().filter(|_| ours) {
                 self.free_value(offset, pointer.value_bytes(), segments);
@@ -122,7 +121,7 @@ impl<D: Device> RowStore<D> {
         let key = if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
         let value = phase.bytes(before).into();
         self.before_images.keep(
-            TableId(layout.table),
+            layout.table,
             KeyWord { hash: word, key },
             BeforeImage { written, value },
         );
@@ -383,7 +382,7 @@ pub(crate) fn initialise_row<D: Device>(
 pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> EpochNumber {
     let word = (image_base + row as usize + slot * 16) as *const AtomicU64;
     // SAFETY: header words of an initialised row, aligned, only accessed as atomics.
-    EpochNumber(SerialId(unsafe { (*word).load(Ordering::Relaxed) }).epoch())
+    SerialId(unsafe { (*word).load(Ordering::Relaxed) }).epoch()
 }
 
 /// Empties the stale slot of a row whose external value was just collected (NV 4.4).

@@ -9,6 +9,7 @@ use engine::{
     EpochOutcome, Lab, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
+use storage::EpochNumber;
 use storage::{IndexKind, RowLayout, StoreOptions, TableDefinition, TableId};
 
 use super::compare_indexes::compare_indexes;

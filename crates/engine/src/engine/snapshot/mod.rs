@@ -11,6 +11,7 @@ use std::iter::Peekable;
 use std::ops::Range;
 
 use pmem::Device;
+use storage::Position;
 use storage::{EpochNumber, IndexKind, SerialId, TableId};
 
 use crate::engine::Engine;
@@ -298,7 +299,7 @@ impl<D: Device> Engine<D> {
             return None;
         }
         let mut waiter = Waiter::new(self.core.stopped());
-        let seen = entry.read(SerialId::new(self.epoch().next().0, 0), &mut waiter);
+        let seen = entry.read(SerialId::new(self.epoch().next(), Position(0)), &mut waiter);
         let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
         word.charge(&reading.reads);
         word.is_value().then(|| ReadPhase::begin().bytes(word))

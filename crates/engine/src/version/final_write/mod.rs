@@ -15,7 +15,6 @@
 //! what the call replaced; and those that differ are stored, with what the slot lacks besides.
 
 use pmem::{Device, LINE_BYTES};
-use storage::EpochNumber;
 use storage::lines::{ALL_LINES, LINE, for_each_run, padded_line};
 use storage::row::{Content, First, NewVersion};
 use storage::{
@@ -137,7 +136,7 @@ impl<D: Device> RowStore<D> {
         let image_base = self.port.device().image().base() as usize;
         let epoch_of = |slot: usize| version_epoch(image_base, to.entry.row(), slot);
         // A row is written once in an epoch.
-        let every_epoch = with.checkpoint_epoch.next() == EpochNumber(to.sid.epoch());
+        let every_epoch = with.checkpoint_epoch.next() == to.sid.epoch();
         let in_place = !every_epoch && epoch_of(newest) > with.checkpoint_epoch;
         let slot = if in_place { newest } else { 1 - newest };
         let stale = epoch_of(slot);
@@ -166,11 +165,11 @@ impl<D: Device> RowStore<D> {
             to.entry.set_cached(None);
             with.cache.retire(old);
         }
-        if !with.cache.takes_new(to.entry, EpochNumber(to.sid.epoch())) {
+        if !with.cache.takes_new(to.entry, to.sid.epoch()) {
             return None;
         }
         let whole = value.put_together(&mut self.whole);
-        let word = with.cache.create(to.id, whole.bytes(), EpochNumber(to.sid.epoch()))?;
+        let word = with.cache.create(to.id, whole.bytes(), to.sid.epoch())?;
         to.entry.set_cached(Some(word));
         Some(word)
     }
@@ -381,8 +380,8 @@ impl<D: Device> RowStore<D> {
                 self.free_value(offset, ValuePointer(old.pointer).value_bytes(), with.segments);
             }
         } else {
-            let is_stale = old.serial_id != 0
-                && EpochNumber(SerialId(old.serial_id).epoch()) <= with.checkpoint_epoch;
+            let is_stale =
+                old.serial_id != 0 && SerialId(old.serial_id).epoch() <= with.checkpoint_epoch;
             assert!(
                 !is_stale || old_external.is_none(),
                 "the major collector missed the row at {}",
