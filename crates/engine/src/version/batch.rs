@@ -143,7 +143,7 @@ mod tests {
             entry.initialise(0, ValueWord::PENDING, SerialId(0));
             entry.set_same_parts(0xf00f);
             for (index, &position) in positions.iter().enumerate() {
-                let sid = SerialId::new(EPOCH, position.into());
+                let sid = SerialId::new(EpochNumber(EPOCH), Position(position));
                 let by = AppendedBy::new(WorkerId(1), EpochNumber(EPOCH));
                 match entry.claim(sid, by, &mut pools[1], &mut KeepPersistent) {
                     Ok(()) => assert_eq!(index, 0),
@@ -214,7 +214,7 @@ mod tests {
         for (&id, value) in ids.iter().zip([u64::MAX, 77 << 32]) {
             let entry = slab.get(id);
             entry.set_chain(Chain::from_word(value));
-            let sid = SerialId::new(EPOCH + 1, 6);
+            let sid = SerialId::new(EpochNumber(EPOCH + 1), Position(6));
             let by = AppendedBy::new(WorkerId(0), EpochNumber(EPOCH + 1));
             entry.claim(sid, by, &mut pools[0], &mut KeepPersistent).unwrap();
             assert_eq!(entry.chain(), Chain::default());

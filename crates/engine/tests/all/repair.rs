@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
 use pmem::{Device, Dram, PortState};
+use storage::EpochNumber;
+use storage::Position;
 use storage::{TableId, repair};
 
 use crate::support::rows;

@@ -33,7 +33,7 @@ impl<'a> Sequences<'a, '_> {
 
     /// Decodes what a lookup finds; notes the mistake if it is no `V`.
     fn decode<V: Data>(&mut self, shape: &Shape, number: TableId, key: &[u8]) -> Option<V> {
-        let value = stored::read::<V>(self.inner.lookup(number.0, key)?);
+        let value = stored::read::<V>(self.inner.lookup(number, key)?);
         if value.is_none() {
             self.inner.mistake(undecodable::<V>(shape, "value"));
         }
@@ -49,7 +49,7 @@ impl<'a> Sequences<'a, '_> {
     /// from it gets the k-th number; read it later with `sequence_number`.
     pub fn allocate(&mut self, sequence: Sequence) {
         if let Some(number) = self.number(&sequence.shape) {
-            self.inner.allocate(number.0, sequence.key);
+            self.inner.allocate(number, sequence.key);
         }
     }
 
@@ -58,7 +58,7 @@ impl<'a> Sequences<'a, '_> {
     /// gets, in serial order.
     pub fn peek(&mut self, sequence: Sequence) {
         if let Some(number) = self.number(&sequence.shape) {
-            self.inner.peek(number.0, sequence.key);
+            self.inner.peek(number, sequence.key);
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> WriteSet<'a, '_> {
 
     /// Decodes what a lookup finds; notes the mistake if it is no `V`.
     fn decode<V: Data>(&mut self, shape: &Shape, number: TableId, key: &[u8]) -> Option<V> {
-        let value = stored::read::<V>(self.inner.lookup(number.0, key)?);
+        let value = stored::read::<V>(self.inner.lookup(number, key)?);
         if value.is_none() {
             self.inner.mistake(undecodable::<V>(shape, "value"));
         }
@@ -110,7 +110,7 @@ impl<'a> WriteSet<'a, '_> {
     #[inline]
     pub fn insert<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
-            key.borrow().with_key(|key| self.inner.insert(number.0, key));
+            key.borrow().with_key(|key| self.inner.insert(number, key));
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a> WriteSet<'a, '_> {
     #[inline]
     pub fn update<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
-            key.borrow().with_key(|key| self.inner.update(number.0, key));
+            key.borrow().with_key(|key| self.inner.update(number, key));
         }
     }
 
@@ -136,7 +136,7 @@ impl<'a> WriteSet<'a, '_> {
         weight: u32,
     ) {
         if let Some(number) = self.number(&table.shape) {
-            key.borrow().with_key(|key| self.inner.update_piece(number.0, key, weight));
+            key.borrow().with_key(|key| self.inner.update_piece(number, key, weight));
         }
     }
 
@@ -144,7 +144,7 @@ impl<'a> WriteSet<'a, '_> {
     #[inline]
     pub fn delete<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
-            key.borrow().with_key(|key| self.inner.delete(number.0, key));
+            key.borrow().with_key(|key| self.inner.delete(number, key));
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> WriteSet<'a, '_> {
     #[inline]
     pub fn will_read<K: Key + ?Sized, V, O>(&mut self, table: Table<K, V, O>, key: impl Borrow<K>) {
         if let Some(number) = self.number(&table.shape) {
-            key.borrow().with_key(|key| self.inner.will_read(number.0, key));
+            key.borrow().with_key(|key| self.inner.will_read(number, key));
         }
     }
 
@@ -167,9 +167,9 @@ impl<'a> WriteSet<'a, '_> {
             return;
         };
         let range = Bytes::new(&table, &range);
-        self.inner.update_range(number.0, &range.low, &range.high);
+        self.inner.update_range(number, &range.low, &range.high);
         if range.and_last {
-            self.inner.update(number.0, &LAST_WORD);
+            self.inner.update(number, &LAST_WORD);
         }
     }
 
@@ -185,7 +185,7 @@ impl<'a> WriteSet<'a, '_> {
     /// What the first transaction of this epoch that allocates from a sequence gets.
     pub fn sequence_start(&mut self, sequence: Sequence) -> u64 {
         match self.number(&sequence.shape) {
-            Some(number) => self.inner.sequence_start(number.0, sequence.key),
+            Some(number) => self.inner.sequence_start(number, sequence.key),
             None => 0,
         }
     }
@@ -259,11 +259,11 @@ impl<'a> WriteSet<'a, '_> {
         };
         let range = Bytes::new(&table, &range);
         let mut count = 0;
-        self.inner.lookup_scan(number.0, &range.low, &range.high, false, &mut |_, _| {
+        self.inner.lookup_scan(number, &range.low, &range.high, false, &mut |_, _| {
             count += 1;
             ControlFlow::Continue(())
         });
-        count + u64::from(range.and_last && self.inner.lookup(number.0, &LAST_WORD).is_some())
+        count + u64::from(range.and_last && self.inner.lookup(number, &LAST_WORD).is_some())
     }
 }
 
@@ -289,7 +289,7 @@ impl Source for OfWriteSet<'_, '_> {
         let index = match of {
             Of::Table(table) => {
                 return Part::of_table(rows_max, |each| {
-                    inner.lookup_scan(table.0, low, high, is_descending, each);
+                    inner.lookup_scan(table, low, high, is_descending, each);
                     Ok(())
                 });
             }
@@ -308,7 +308,7 @@ impl Source for OfWriteSet<'_, '_> {
     }
 
     fn value(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, ()> {
-        Ok(self.0.lookup(table.0, key).map(<[u8]>::to_vec))
+        Ok(self.0.lookup(table, key).map(<[u8]>::to_vec))
     }
 
     fn mistake(&mut self, what: String) {

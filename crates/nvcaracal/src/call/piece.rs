@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::borrow::Borrow;
 use std::ops::RangeBounds;
+use storage::TableId;
 
 use crate::data::stored;
 use crate::data::value::Data;
@@ -40,7 +41,7 @@ impl<'a> Piece<'a, '_> {
         key: impl Borrow<K>,
     ) -> Result<Option<V>, Stop> {
         let number = self.schema.number(&table.shape).map_err(|what| self.inner.mistake(what))?;
-        key.borrow().with_key(|key| match self.inner.get(number.0, key)?.map(stored::read::<V>) {
+        key.borrow().with_key(|key| match self.inner.get(number, key)?.map(stored::read::<V>) {
             Some(None) => Err(self.undecodable::<V>()),
             value => Ok(value.flatten()),
         })

@@ -51,7 +51,7 @@ impl Source for OfTransaction<'_, '_> {
         let index = match of {
             Of::Table(table) => {
                 return Part::of_table(rows_max, |each| {
-                    Ok(inner.scan(table.0, low, high, is_descending, each)?)
+                    Ok(inner.scan(table, low, high, is_descending, each)?)
                 });
             }
             Of::Index(index) => index,
@@ -69,7 +69,7 @@ impl Source for OfTransaction<'_, '_> {
     }
 
     fn value(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
-        Ok(self.0.get(table.0, key)?.map(<[u8]>::to_vec))
+        Ok(self.0.get(table, key)?.map(<[u8]>::to_vec))
     }
 
     fn mistake(&mut self, what: String) -> Stop {
@@ -127,7 +127,7 @@ impl<'a> Transaction<'a, '_> {
         key: impl Borrow<K>,
     ) -> Result<Option<V>, Stop> {
         let number = self.number(&table.shape)?;
-        key.borrow().with_key(|key| match self.inner.get(number.0, key)? {
+        key.borrow().with_key(|key| match self.inner.get(number, key)? {
             None => Ok(None),
             Some(bytes) => match stored::read(bytes) {
                 Some(value) => Ok(Some(value)),
@@ -149,7 +149,7 @@ impl<'a> Transaction<'a, '_> {
     ) -> Result<Option<&[u8]>, Stop> {
         let number = self.number(&table.shape)?;
         self.check_one_version::<V>(&table.shape)?;
-        Ok(key.borrow().with_key(|key| self.inner.get(number.0, key))?)
+        Ok(key.borrow().with_key(|key| self.inner.get(number, key))?)
     }
 
     /// Reads many rows of a table: what is there for each key, in the order of the keys, as
@@ -202,7 +202,7 @@ impl<'a> Transaction<'a, '_> {
             ends.push(bytes.len());
         }
         let keys = ends.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
-        Ok(self.inner.get_many(number.0, keys, each)?)
+        Ok(self.inner.get_many(number, keys, each)?)
     }
 
     /// Inserts a row, or overwrites it where it exists.
@@ -222,7 +222,7 @@ impl<'a> Transaction<'a, '_> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         check_readable(key).map_err(|what| self.inner.mistake(what))?;
         stored::with_stored(value, |value| {
-            key.with_key(|key| self.inner.insert(number.0, key, value))
+            key.with_key(|key| self.inner.insert(number, key, value))
         })
         .unwrap_or_else(|what| Err(self.inner.mistake(what)))
         .map_err(|stop| self.with_key(stop, key))
@@ -243,7 +243,7 @@ impl<'a> Transaction<'a, '_> {
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         stored::with_stored(value, |value| {
-            key.with_key(|key| self.inner.update(number.0, key, value))
+            key.with_key(|key| self.inner.update(number, key, value))
         })
         .unwrap_or_else(|what| Err(self.inner.mistake(what)))
         .map_err(|stop| self.with_key(stop, key))
@@ -265,7 +265,7 @@ impl<'a> Transaction<'a, '_> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         check_readable(key).map_err(|what| self.inner.mistake(what))?;
         self.check_bytes::<V>(&table.shape, value)?;
-        key.with_key(|bytes| self.inner.insert(number.0, bytes, value))
+        key.with_key(|bytes| self.inner.insert(number, bytes, value))
             .map_err(|stop| self.with_key(stop, key))
     }
 
@@ -282,7 +282,7 @@ impl<'a> Transaction<'a, '_> {
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         self.check_bytes::<V>(&table.shape, value)?;
-        key.with_key(|bytes| self.inner.update(number.0, bytes, value))
+        key.with_key(|bytes| self.inner.update(number, bytes, value))
             .map_err(|stop| self.with_key(stop, key))
     }
 
@@ -305,7 +305,7 @@ impl<'a> Transaction<'a, '_> {
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
         self.check_one_version::<V>(&table.shape)?;
-        key.with_key(|bytes| self.inner.modify_part(number.0, bytes, part, change))
+        key.with_key(|bytes| self.inner.modify_part(number, bytes, part, change))
             .map_err(|stop| self.with_key(stop, key))
     }
 
@@ -321,7 +321,7 @@ impl<'a> Transaction<'a, '_> {
         key: impl Borrow<K>,
     ) -> Result<bool, Stop> {
         let (number, key) = (self.number(&table.shape)?, key.borrow());
-        key.with_key(|bytes| self.inner.delete(number.0, bytes))
+        key.with_key(|bytes| self.inner.delete(number, bytes))
             .map_err(|stop| self.with_key(stop, key))
     }
 
@@ -356,14 +356,14 @@ impl<'a> Transaction<'a, '_> {
         self.check_one_version::<V>(&table.shape)?;
         let range = Bytes::new(&table, &range);
         // The greatest of all 8-byte keys is in no range of bytes.
-        let has_last = range.and_last && self.inner.get(number.0, &LAST_WORD)?.is_some();
+        let has_last = range.and_last && self.inner.get(number, &LAST_WORD)?.is_some();
         let mut flow = ControlFlow::Continue(());
         if has_last && is_descending {
             flow = self.visit_one(number, &LAST_WORD, &mut each)?;
         }
         if flow.is_continue() {
             self.inner.scan(
-                number.0,
+                number,
                 &range.low,
                 &range.high,
                 is_descending,
@@ -385,7 +385,7 @@ impl<'a> Transaction<'a, '_> {
         key: &[u8],
         each: engine::Visit<'_>,
     ) -> Result<ControlFlow<()>, Stop> {
-        let value = self.inner.get(table.0, key)?;
+        let value = self.inner.get(table, key)?;
         Ok(value.map_or(ControlFlow::Continue(()), |value| each(key, value)))
     }
 
@@ -401,11 +401,11 @@ impl<'a> Transaction<'a, '_> {
         let number = self.number(&table.shape)?;
         let range = Bytes::new(&table, &range);
         let mut count = 0;
-        self.inner.scan(number.0, &range.low, &range.high, false, &mut |_, _| {
+        self.inner.scan(number, &range.low, &range.high, false, &mut |_, _| {
             count += 1;
             ControlFlow::Continue(())
         })?;
-        if range.and_last && self.inner.get(number.0, &LAST_WORD)?.is_some() {
+        if range.and_last && self.inner.get(number, &LAST_WORD)?.is_some() {
             count += 1;
         }
         Ok(count)
@@ -454,7 +454,7 @@ impl<'a> Transaction<'a, '_> {
     /// If the sequence is not registered.
     pub fn sequence_start(&self, sequence: Sequence) -> Result<u64, Stop> {
         let number = self.number(&sequence.shape)?;
-        Ok(self.inner.sequence_start(number.0, sequence.key)?)
+        Ok(self.inner.sequence_start(number, sequence.key)?)
     }
 
     /// What the program gave to its procedures with [`Options::context`](crate::Options::context).

@@ -101,15 +101,15 @@ impl<D: Device> Driver for Hosted<D> {
     }
 
     fn get(&self, table: TableId, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.get(table.0, key)
+        self.engine.get(table, key)
     }
 
     fn snapshot(&mut self) -> EpochNumber {
-        EpochNumber(self.engine.snapshot())
+        self.engine.snapshot()
     }
 
     fn release_snapshot(&mut self, epoch: EpochNumber) {
-        self.engine.release_snapshot(epoch.0);
+        self.engine.release_snapshot(epoch);
     }
 
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
@@ -122,7 +122,7 @@ impl<D: Device> Driver for Hosted<D> {
         table: TableId,
         key: &[u8],
     ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.get_at(epoch.0, table.0, key)
+        self.engine.get_at(epoch, table, key)
     }
 
     fn scan_at(
@@ -131,7 +131,7 @@ impl<D: Device> Driver for Hosted<D> {
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.scan_at(epoch.0, part, each)
+        self.engine.scan_at(epoch, part, each)
     }
 
     fn visit_part_at(
@@ -141,7 +141,7 @@ impl<D: Device> Driver for Hosted<D> {
         part: usize,
         each: &mut dyn FnMut(&[u8], &[u8]),
     ) -> engine::Result<()> {
-        self.engine.visit_part_at(epoch.0, (table.0, part), each)
+        self.engine.visit_part_at(epoch, table, part, each)
     }
 
     fn scan_index_at(
@@ -150,11 +150,11 @@ impl<D: Device> Driver for Hosted<D> {
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.scan_index_at(epoch.0, part, each)
+        self.engine.scan_index_at(epoch, part, each)
     }
 
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()> {
-        self.engine.prepare_rows(&[(table.0, rows)]).map(drop)
+        self.engine.prepare_rows(&[(table, rows)]).map(drop)
     }
 
     fn check_indexes(&self) -> engine::Result<()> {
@@ -170,7 +170,7 @@ impl<D: Device> Driver for Hosted<D> {
     }
 
     fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> engine::Result<()> {
-        self.engine.for_each(table.0, each)
+        self.engine.for_each(table, each)
     }
 
     fn deferred_procedure(&self, index: usize) -> u16 {
@@ -194,8 +194,8 @@ impl<D: Device> Driver for Hosted<D> {
     fn status(&self) -> Status {
         let engine = &self.engine;
         Status {
-            epoch: EpochNumber(engine.epoch()),
-            checkpoint_epoch: EpochNumber(engine.checkpoint_epoch()),
+            epoch: engine.epoch(),
+            checkpoint_epoch: engine.checkpoint_epoch(),
             rows: engine.rows(),
             state_hash: engine.state_hash(),
             deferred: engine.deferred(),

@@ -7,6 +7,7 @@ use engine::{
     Definitions, Engine, EngineConfig, EngineError, ProcedureTable, RecoveryReport, TableSchema,
 };
 use pmem::{Dax, Device, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
+use storage::TableId;
 
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
@@ -98,9 +99,9 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
     // Recovery runs procedures, which must know the numbers that the store has for their tables.
     let mut made: Option<Arc<Schema>> = None;
     let mut refused: Option<Error> = None;
-    let mut register = |numbers: &[u16]| {
+    let mut register = |numbers: &[TableId]| {
         assert_eq!(numbers.len(), shapes.len(), "a table without a number");
-        let tags = shapes.iter().map(|shape| shape.tag).zip(numbers.iter().copied());
+        let tags = shapes.iter().map(|shape| shape.tag).zip(numbers.iter().map(|number| number.0));
         let tags = tags.chain(indexes.iter().map(|index| index.shape.tag).zip(0..));
         let tags: Vec<_> = tags.collect();
         let schema = Schema::new(&tags, context.clone()).map_err(|error| {

@@ -76,7 +76,7 @@ impl Routing {
         assert!(outcome.predicted.iter().all(known), "an unknown procedure predicted");
         self.learn_predictions(calls, |procedure| outcome.predicted.contains(&procedure));
         let deferred = outcome.deferred.iter().map(|&at| at as usize - outcome.deferred_in);
-        self.learn_deferred(EpochNumber(outcome.epoch), calls, deferred);
+        self.learn_deferred(outcome.epoch, calls, deferred);
     }
 
     /// Calls of procedures that are not known to predict anything have run in the serial part, and

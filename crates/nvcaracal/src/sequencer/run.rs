@@ -407,7 +407,7 @@ impl Sequencer {
     /// Hands out the answers of an epoch: of calls that were deferred to it, then of its own.
     fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let contention = std::mem::take(&mut outcome.contention);
-        let epoch = EpochNumber(outcome.epoch);
+        let epoch = outcome.epoch;
         events::contention(epoch, &contention);
         let outcome = Arc::new(outcome);
         let deferred_in = outcome.deferred_in;

@@ -389,7 +389,8 @@ mod tests {
         let given = arguments(&["--images-per-case", "5", "--depth", "2"]);
         let failure = shown(&violation(), &given);
         let counts = Counts { violations: 1, ..Counts::default() };
-        let text = text(&explored(&counts, Some(failure), 3, 1, (1.0, 1.0)));
+        let text =
+            text(&explored(&counts, Some(failure), 3, 1, Spent { seconds: 1.0, processor: 1.0 }));
         let repeat = "repeat with: nvcaracal-lab sim --device crash --seed 7 --cases 1 --depth 2 \
                       --images-per-case 5\n";
         for expected in [

@@ -193,7 +193,13 @@ impl Running for Body<'_, '_> {
         limit: usize,
     ) -> Result<Rows, Stop> {
         let mut rows = Rows::new();
-        self.0.scan(table.into(), bounds.low, bounds.high, down, &mut collect(&mut rows, limit))?;
+        self.0.scan(
+            TableId(table.into()),
+            bounds.low,
+            bounds.high,
+            down,
+            &mut collect(&mut rows, limit),
+        )?;
         Ok(rows)
     }
 
