@@ -55,6 +55,11 @@ impl Barrier {
         Self { parties, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
     }
 
+    /// How many workers meet.
+    pub(crate) fn parties(&self) -> usize {
+        self.parties
+    }
+
     /// Everything before it, in all workers, happens before everything after it, in all workers.
     pub(crate) fn wait(&self, stopped: &AtomicBool) -> Result<(), Stopped> {
         let round = self.round.load(Ordering::Acquire);

@@ -274,6 +274,7 @@ impl<D: Device> Engine<D> {
             return Err(self.judge(number, past, calls, error));
         }
         self.epoch = number;
+        self.assert_ended(ends_in_checkpoint);
         self.end_before_images();
         if ends_in_image_snapshot {
             self.last_image_snapshot = number;
@@ -288,6 +289,25 @@ impl<D: Device> Engine<D> {
             mark.write(self.store.device().as_ref())?;
         }
         Ok(outcome)
+    }
+
+    /// What the next epoch takes for granted of what all workers share.
+    fn assert_ended(&mut self, ends_in_checkpoint: bool) {
+        let pools = storage::format::POOLS;
+        let mut of_workers = self.workers.iter().map(|worker| worker.row_store.sub_pools.len());
+        assert!(of_workers.all(|of_worker| of_worker == pools), "every worker has its sub-pools");
+        let idle = self.shared.idle.get_mut().expect("no panic while locked");
+        assert!(idle.is_empty(), "sub-pools that were lent are given back");
+        let sync = self.shared.sync.get_mut().expect("no panic while locked");
+        assert!(sync.is_none(), "the sync of the log was waited for");
+        let refused = self.shared.refused.get_mut().expect("no panic while locked");
+        assert!(refused.is_none(), "an epoch that was refused did not run");
+        let checkpoint_epoch = EpochNumber(self.store.checkpoint_epoch());
+        assert!(checkpoint_epoch <= self.epoch, "no checkpoint is of an epoch to come");
+        assert!(
+            !ends_in_checkpoint || checkpoint_epoch == self.epoch,
+            "the checkpoint record is of the epoch that ended in it"
+        );
     }
 
     /// An epoch failed. If a call of it is to blame that could not be taken back, and nothing of
@@ -348,6 +368,7 @@ impl<D: Device> Engine<D> {
         let sum = *self.shared.totals.get_mut().expect("no panic while locked");
         self.totals.hash.merge(sum.hash);
         self.totals.rows += sum.rows;
+        assert!(self.totals.rows >= 0, "no more rows are deleted than there are");
         let deferred =
             std::mem::take(self.shared.deferred.get_mut().expect("no panic while locked"));
         self.deferred_calls = self.still_deferred(calls);
@@ -374,6 +395,8 @@ impl<D: Device> Engine<D> {
             .iter_mut()
             .map(|w| std::mem::take(&mut w.local.answers))
             .collect();
+        let answered: usize = answers.iter().map(WorkerAnswers::len).sum();
+        assert!(answered == calls.len(), "every call has one answer");
         Ok(EpochOutcome {
             epoch: self.epoch,
             deferred_in: calls.deferred(),
@@ -686,7 +709,13 @@ impl<D: Device> Engine<D> {
 
     pub(crate) fn commit_now(&mut self) {
         let sequence = self.store.next_sequence();
+        assert!(
+            self.store.checkpoint_epoch() <= self.epoch.0,
+            "no checkpoint is of an epoch to come"
+        );
         for worker in &mut self.workers {
+            assert!(worker.row_store.hidden.is_empty(), "nothing is hidden between epochs");
+            assert!(worker.row_store.handed_pools.is_empty(), "all slots are in lists");
             for sub_pool in worker.row_store.sub_pools.iter_mut().flatten() {
                 sub_pool.save(&mut worker.row_store.port, sequence);
             }

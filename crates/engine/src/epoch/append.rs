@@ -112,6 +112,7 @@ fn append_all<D: Device>(
                 .map_err(crate::error::EngineError::Poisoned)?;
         }
     }
+    assert!(finder.found == local.lists.declared.len(), "every declared key was looked for");
     local.work.declared_keys += local.lists.declared.len() as u64;
     Ok(())
 }
@@ -255,6 +256,7 @@ fn append_ranges<D: Device>(
         // Few calls declare keys and ranges of one table.
         keep(members, from, |member| !written().any(|d| d.id == member.id));
     }
+    debug_assert!(local.lists.members[from..].is_sorted(), "members are found by halving");
     let Local { lists, cache, pool, work, reads, .. } = local;
     let mut claimer = Claimer::new(epoch, cache, reads);
     let of_call = &mut lists.members[from..];

@@ -49,6 +49,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// Step 1.
 fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
+    assert!(worker.row_store.hidden.is_empty(), "nothing is written behind the last fence");
     worker.row_store.put_back(epoch.store.segments())?;
     worker.row_store.save(epoch.store.segments(), sequence);
     worker.row_store.port.fence();
@@ -108,6 +109,12 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let store = epoch.store;
     let mut deferred = epoch.shared.deferred.lock().expect("no panic while locked");
     deferred.sort_unstable();
+    assert!(deferred.windows(2).all(|two| two[0] != two[1]), "a call is deferred once");
+    assert!(
+        deferred.last().is_none_or(|last| last.index() < epoch.calls.len()),
+        "calls of this epoch are deferred"
+    );
+    assert!(sum.rows >= 0, "no more rows are deleted than there are");
     let takes_snapshots = store.device().takes_snapshots();
     let recovery_starts_here =
         if takes_snapshots { epoch.ends_in_image_snapshot } else { epoch.ends_in_checkpoint };
@@ -125,6 +132,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
         store.log().make_durable()?;
     }
     if epoch.ends_in_checkpoint {
+        assert!(store.checkpoint_epoch() < epoch.number, "checkpoints go forward (O-23)");
         store.commit(port, epoch.number, hash, sum.rows as u64, deferred_on as u32);
     }
     let durable = if takes_snapshots {

@@ -43,6 +43,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     drop(overlay);
+    assert!(allocation.next().is_none(), "each call that allocated has declared");
+    assert_declared(&worker.local.lists);
     allocating_calls.clear();
     worker.local.allocating_calls = allocating_calls;
     if !worker.local.lists.pieces.is_empty() {
@@ -63,6 +65,19 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         return Err(Leave::Refused);
     }
     handover::run(epoch, worker)
+}
+
+/// What the steps up to execution take for granted of a worker's lists.
+fn assert_declared(lists: &Declarations) {
+    let most = u32::MAX as usize;
+    assert!(lists.declared.len() < most, "spans of declared keys have 32 bits");
+    assert!(lists.keys.len() < most, "spans of key bytes have 32 bits");
+    assert!(lists.lookups.len() < most, "spans of lookups have 32 bits");
+    assert!(lists.extras.len() < most, "the place of what few calls have has 32 bits");
+    assert!(lists.members.is_empty(), "members are found in the append step");
+    let position = |txn: &Txn| txn.position;
+    debug_assert!(lists.txns.is_sorted_by_key(position), "calls declare in serial order");
+    debug_assert!(lists.early.is_sorted_by_key(|early| early.0), "calls end early in serial order");
 }
 
 /// Takes all that the serial part of a refused epoch did to secondary indexes back.

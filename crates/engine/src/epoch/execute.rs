@@ -31,6 +31,14 @@ use crate::worker_id::WorkerId;
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let Worker { local, row_store, .. } = worker;
     let mine = &epoch.shared.declarations[local.worker.index()];
+    assert!(
+        mine.read().expect("no panic while locked").txns.is_empty(),
+        "lists of the epoch before were taken back"
+    );
+    assert!(
+        epoch.shared.sync.lock().expect("no panic while locked").is_none(),
+        "the log is durable before anything is seen (O-13)"
+    );
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     epoch.barrier()?;
     let lists: Vec<_> = epoch
@@ -52,6 +60,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     local.answer_bytes = local.answers.output.len();
     count_answers(local);
     result?;
+    assert!(local.pieces.front().is_none(), "every piece of the queue has run");
+    assert!(runner.row_store.hidden.is_empty(), "every final write is published");
     epoch.barrier()?;
     piece::finish_answers(epoch, local, &lists)?;
     drop(lists);

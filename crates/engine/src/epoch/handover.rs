@@ -38,7 +38,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     for Handover { pool, shares, slots } in &*handovers {
         if shares.takes[mine] > 0 {
             let mut slots = slots.lock().expect("no panic while locked");
-            let left = slots.len() - shares.takes[mine] as usize;
+            let takes = shares.takes[mine] as usize;
+            assert!(takes <= slots.len(), "slots are given before they are taken");
+            let left = slots.len() - takes;
             worker.row_store.receive(*pool, slots.drain(left..));
         }
     }

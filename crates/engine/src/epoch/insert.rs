@@ -8,7 +8,7 @@
 use pmem::Device;
 use storage::{EpochNumber, SerialId};
 
-use crate::declaration::{Declarations, Txn};
+use crate::declaration::{Declarations, DeclaredKind, NO_ENTRY, Txn};
 use crate::epoch::index_changes::{self, Change};
 use crate::index::{EntryId, VacantEntry};
 use crate::memory::Local;
@@ -23,6 +23,7 @@ const AHEAD: usize = 16;
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     let mut changes =
         epoch.shared.added[worker.local.worker.index()].write().expect("no panic while locked");
+    assert!(changes.iter().all(Vec::is_empty), "keys of the epoch before are in the indexes");
     insert_declared(epoch, worker, &mut changes);
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
@@ -54,6 +55,8 @@ fn insert_declared<D: Device>(
                 tables[ahead.table.index()].hash.prefetch_to_add(ahead.word);
             }
             let declared = &mut declared[insert as usize];
+            debug_assert!(declared.kind == DeclaredKind::Insert, "it is in the list of inserts");
+            debug_assert!(declared.id == NO_ENTRY, "no key is looked up before the insert step");
             let table = &tables[declared.table.index()];
             let (found, word) = if table.exact {
                 (maker.find_or_create(table, declared.word, sid), declared.word)

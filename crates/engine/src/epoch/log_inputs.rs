@@ -41,6 +41,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.leads(worker) {
         let mut streams =
             std::mem::take(&mut *epoch.shared.streams.lock().expect("no panic while locked"));
+        assert!(streams.len() == epoch.workers, "each worker has written its stream");
         streams.sort_unstable_by_key(|s| s.stream);
         epoch.store.log().commit(&mut worker.row_store.port, &commit(epoch, streams))?;
         begin_sync(epoch)?;
@@ -57,7 +58,8 @@ fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
         return Ok(store.log().make_durable()?);
     }
     let sync = pmem::sync::thread::spawn(move || store.log().make_durable());
-    *epoch.shared.sync.lock().expect("no panic while locked") = Some(sync);
+    let before = epoch.shared.sync.lock().expect("no panic while locked").replace(sync);
+    assert!(before.is_none(), "the sync of the epoch before was waited for");
     Ok(())
 }
 

@@ -30,14 +30,38 @@ mod split;
 pub(crate) mod workers;
 
 use pmem::Device;
+use storage::format::EPOCH_CALLS_MAX;
 
 pub(crate) use log_inputs::{decode_calls, decode_deferred_calls, encode_deferred_calls};
 
 use crate::stats::Phase;
 use crate::worker::{Epoch, Leave, Worker};
 
+/// What the first step takes for granted: the epoch before has left nothing half done.
+fn assert_begins<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+    let row_store = &worker.row_store;
+    assert!(worker.local.worker.index() < epoch.workers, "the worker has a part in the epoch");
+    assert!(epoch.shared.barrier.parties() == epoch.workers, "all workers meet at the barrier");
+    assert!(epoch.checkpoint_epoch < epoch.number, "the checkpoint is of an epoch before");
+    assert!(epoch.calls.len() as u64 <= EPOCH_CALLS_MAX, "serial ids have room for all positions");
+    assert!(
+        epoch.calls.deferred() <= epoch.calls.serial(),
+        "deferred calls are for the serial part"
+    );
+    assert!(
+        epoch.ends_in_checkpoint || !epoch.ends_in_image_snapshot,
+        "an image snapshot is of a checkpoint"
+    );
+    assert!(row_store.hidden.is_empty(), "no final write of the epoch before is hidden");
+    assert!(row_store.dead_rows.is_empty(), "dead rows of the epoch before left the indexes");
+    assert!(row_store.handed_pools.is_empty(), "slots that were handed over were put back");
+    assert!(row_store.rows == 0, "rows of the epoch before were added up");
+    assert!(worker.local.chains.is_empty(), "all appends of the epoch before are in arrays");
+}
+
 /// Runs one epoch as one of its workers.
 pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    assert_begins(epoch, worker);
     epoch.start_clock(worker);
     worker.local.start_epoch();
     contention::begin(epoch, worker);

@@ -12,6 +12,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let dead_rows = share_evenly(epoch, worker)?;
     let mut changes =
         epoch.shared.removed[worker.local.worker.index()].write().expect("no panic while locked");
+    assert!(changes.iter().all(Vec::is_empty), "keys of the epoch before left the indexes");
     for row in &dead_rows {
         remove_one(epoch, worker, &mut changes, row)?;
     }
@@ -61,6 +62,7 @@ fn remove_one<D: Device>(
 ) -> Result<(), Leave> {
     let t = &epoch.core.tables[row.table.index()];
     let entry = epoch.core.entries.get(row.id);
+    assert!(!entry.persistent_version().is_value(), "a dead row has no value");
     let mut room = [0; 8];
     let key = epoch.core.key(t, row.word, row.id, &mut room, &worker.local.reads);
     let word = t.word(key).expect("it was checked when the row was inserted");

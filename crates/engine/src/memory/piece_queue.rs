@@ -12,6 +12,7 @@ pub(crate) struct PieceQueue {
 impl PieceQueue {
     /// Takes the pieces of an epoch.
     pub(crate) fn fill(&mut self, pieces: &mut Vec<QueuedPiece>) {
+        assert!(self.pieces.is_empty(), "the pieces of an epoch come once");
         self.pieces.append(pieces);
         // Those of each worker's calls are in order, which this sort makes use of.
         self.pieces.sort();

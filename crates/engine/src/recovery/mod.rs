@@ -154,6 +154,11 @@ fn open<D: Device>(
     let rebuilt = clock();
     engine.set_deferred_calls(deferred_calls);
     replay(&mut engine, &log, end_mark, &mut report)?;
+    assert!(
+        log.committed.last().is_none_or(|last| last.epoch == engine.epoch().0),
+        "every committed epoch was replayed"
+    );
+    assert!(engine.core.stop_reason().is_none(), "an engine that was stopped is not opened");
     begin_program(&mut engine, &agreed, &dropped, created)?;
     report.epoch = engine.epoch();
     report.load_log_ns = loaded.saturating_sub(started);
@@ -386,6 +391,9 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
             ordered.apply_inserts(&mut lists, &RowKeys { core, reads: &reads });
         }
         reads.account(&mut workers[0].row_store.port, core.image_base);
+    }
+    for (table, count) in core.tables.iter().zip(counts) {
+        assert!(table.hash.len() == count, "every row that was found is in its index");
     }
     workers[0].row_store.port.pay_owed_time();
 }

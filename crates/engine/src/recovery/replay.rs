@@ -54,6 +54,7 @@ pub(crate) fn replay<D: Device>(
     if engine.store.device().takes_snapshots() {
         engine.store.device().settle()?;
     }
+    assert!(engine.epoch() == last_logged, "replay ends where the log does");
     judge_deferred(engine, deaths, last_logged)
 }
 
@@ -146,6 +147,7 @@ fn replay_epoch<D: Device>(
         return Err(StorageError::Corrupt(what).into());
     }
     let info = EpochInfo { timestamp_ns: logged.commit.timestamp_ns, seed: logged.commit.seed };
+    assert!(past.skipped.is_sorted(), "verdicts are found by halving");
     past.deaths.begin(epoch);
     let outcome = engine.run(&calls, info, Some(past))?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");

@@ -65,6 +65,11 @@ impl Chains {
         entry.set_chain(Chain { len: chain.len + 1, newest });
     }
 
+    /// Whether no append waits for its array.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.rows.is_empty()
+    }
+
     /// Makes the arrays of all rows that were added, and forgets them. A caller that asks which
     /// rows have several writers gets them in `contended`.
     pub(crate) fn build(

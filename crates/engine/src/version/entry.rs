@@ -172,6 +172,11 @@ impl AppendedBy {
         (self.0 ^ state) & EPOCH_MASK << EPOCH_SHIFT == 0
     }
 
+    /// Whether a state is of the same epoch or of one before.
+    fn is_not_before(self, state: u64) -> bool {
+        state >> EPOCH_SHIFT & EPOCH_MASK <= self.0 >> EPOCH_SHIFT & EPOCH_MASK
+    }
+
     /// Whether a worker other than this appended last.
     #[inline(always)]
     fn is_of_other(self, state: u64) -> bool {
@@ -216,6 +221,7 @@ impl RowEntry {
         let state = locked.state;
         let by = AppendedBy::new(pool.worker, sid.epoch());
         let is_first = !by.is_of_epoch(state);
+        debug_assert!(by.is_not_before(state), "no row is claimed in an epoch to come (O-16)");
         let handed_over = !is_first && by.is_of_other(state);
         let mut cost = AppendCost { contended, handed_over, ..AppendCost::default() };
         let mine = by.after(state);
@@ -251,6 +257,7 @@ impl RowEntry {
         claim: &mut impl Claim,
     ) -> Result<(), Claimed> {
         let state = self.state.load(Ordering::Relaxed);
+        debug_assert!(by.is_not_before(state), "no row is claimed in an epoch to come (O-16)");
         let claimed = |state| Claimed { by_other: by.is_of_other(state) };
         if by.is_of_epoch(state) {
             return Err(claimed(state));

@@ -39,6 +39,7 @@ impl<D: Device> RowStore<D> {
                 Versions::Array(array) => return self.publish_in_array(to, array, write, with),
             }
         };
+        debug_assert!(is_pending(cell), "a version is written once");
         with.work.single_write_rows += 1;
         if self.design.is_all_nvmm() {
             self.write_back_cell(cell);
@@ -69,6 +70,7 @@ impl<D: Device> RowStore<D> {
             retire_before(array, index, to.sid, with.pool);
         }
         let (cell, is_last) = (array.cell(index), index + 1 == array.len());
+        debug_assert!(is_pending(cell), "a version is written once");
         if self.design.is_all_nvmm() {
             self.write_back_cell(cell);
         }
@@ -213,6 +215,11 @@ impl<D: Device> RowStore<D> {
         self.dead_rows.push(DeadRow::of(to));
         cell.store(ValueWord::TOMBSTONE.0, Ordering::Release);
     }
+}
+
+/// Whether a version is not written yet.
+fn is_pending(cell: &AtomicU64) -> bool {
+    cell.load(Ordering::Relaxed) == ValueWord::PENDING.0
 }
 
 #[inline(always)]

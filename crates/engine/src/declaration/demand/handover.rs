@@ -21,6 +21,8 @@ pub(crate) struct Handover {
 
 impl Handover {
     pub(crate) fn new(pool: usize, shares: Shares) -> Self {
+        let taken: u64 = shares.takes.iter().sum();
+        assert!(shares.count() == taken, "as many slots are taken as given");
         Self { pool, shares, slots: Mutex::default() }
     }
 }

@@ -162,6 +162,7 @@ impl SpaceDemand {
         self.handed[pool] += shares.count();
         let shares = shares.gives.iter().zip(&shares.takes);
         for (stock, (gives, takes)) in self.stocks[pool].iter_mut().zip(shares) {
+            assert!(*gives <= stock.free, "a worker gives no more slots than are free");
             stock.free = stock.free + takes - gives;
         }
     }

@@ -313,6 +313,9 @@ impl Overlay {
 
     /// All calls have run: finds the rows that are to be written.
     pub(crate) fn finish(&mut self) {
+        assert!(self.undo.is_empty(), "the last call of the serial part committed or is undone");
+        assert!(self.of_pieces.is_empty(), "what its pieces wrote is in the overlay, or gone");
+        assert!(self.written.is_empty(), "the serial part ends once");
         let rows = &self.rows;
         self.written.extend((0..rows.len() as u32).filter(|&at| rows[at as usize].is_written()));
         self.written.sort_by_key(|&at| rows[at as usize].writer);
