@@ -1,5 +1,6 @@
 //! The engine: opening, running epochs, reading between them, closing.
 
+mod border;
 pub(crate) mod reader;
 pub(crate) mod snapshot;
 
@@ -289,25 +290,6 @@ impl<D: Device> Engine<D> {
             mark.write(self.store.device().as_ref())?;
         }
         Ok(outcome)
-    }
-
-    /// What the next epoch takes for granted of what all workers share.
-    fn assert_ended(&mut self, ends_in_checkpoint: bool) {
-        let pools = storage::format::POOLS;
-        let mut of_workers = self.workers.iter().map(|worker| worker.row_store.sub_pools.len());
-        assert!(of_workers.all(|of_worker| of_worker == pools), "every worker has its sub-pools");
-        let idle = self.shared.idle.get_mut().expect("no panic while locked");
-        assert!(idle.is_empty(), "sub-pools that were lent are given back");
-        let sync = self.shared.sync.get_mut().expect("no panic while locked");
-        assert!(sync.is_none(), "the sync of the log was waited for");
-        let refused = self.shared.refused.get_mut().expect("no panic while locked");
-        assert!(refused.is_none(), "an epoch that was refused did not run");
-        let checkpoint_epoch = EpochNumber(self.store.checkpoint_epoch());
-        assert!(checkpoint_epoch <= self.epoch, "no checkpoint is of an epoch to come");
-        assert!(
-            !ends_in_checkpoint || checkpoint_epoch == self.epoch,
-            "the checkpoint record is of the epoch that ended in it"
-        );
     }
 
     /// An epoch failed. If a call of it is to blame that could not be taken back, and nothing of

@@ -207,9 +207,7 @@ fn declare_one<D: Device>(
     };
     lists.txns.push(Txn { position, declared, extra: lists.extras.len() as u32 });
     lists.extras.push(extra);
-    if let Some(answer) = early {
-        lists.early.push((position, answer));
-    }
+    lists.early.extend(early.map(|answer| (position, answer)));
 }
 
 pub(super) const LEFT_OUT: &str = "a verdict in the log says that it must not run";

@@ -10,7 +10,7 @@
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::{NewValue, Position, SerialId};
+use storage::{NewValue, Position};
 
 use super::declare::panic_text;
 use super::execute::begin;

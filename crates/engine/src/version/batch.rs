@@ -223,9 +223,8 @@ mod tests {
             let by = AppendedBy::new(WorkerId(0), EpochNumber(EPOCH + 1));
             entry.claim(sid, by, &mut pools[0], &mut KeepPersistent).unwrap();
             assert_eq!(entry.chain(), Chain::default());
-            assert!(
-                matches!(entry.versions(EpochNumber(EPOCH + 1)), Versions::Single(first, _) if first == sid)
-            );
+            let versions = entry.versions(EpochNumber(EPOCH + 1));
+            assert!(matches!(versions, Versions::Single(first, _) if first == sid));
         }
     }
 }

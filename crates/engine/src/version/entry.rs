@@ -337,10 +337,8 @@ impl RowEntry {
     /// The version of a serial id, of a row that has no other one. After append only.
     #[inline(always)]
     pub(super) fn only_version(&self, sid: SerialId) -> &AtomicU64 {
-        debug_assert!(
-            matches!(self.versions(sid.epoch()), Versions::Single(writer, _) if writer == sid),
-            "O-101"
-        );
+        let versions = || self.versions(sid.epoch());
+        debug_assert!(matches!(versions(), Versions::Single(writer, _) if writer == sid), "O-101");
         &self.value
     }
 
@@ -485,9 +483,8 @@ mod tests {
                 assert_eq!(cost.handed_over, handed_over);
             }
             assert_eq!(entry.same_parts(), 0xf00f);
-            assert!(
-                matches!(entry.versions(EpochNumber(epoch)), Versions::Array(array) if array.len() == 4)
-            );
+            let versions = entry.versions(EpochNumber(epoch));
+            assert!(matches!(versions, Versions::Array(array) if array.len() == 4));
         }
     }
 }

@@ -394,10 +394,9 @@ impl Overlay {
                 }
             }
         }
-        while let Some((key, &at)) = new {
-            if each(key, value_of(at)).is_break() {
-                break;
-            }
+        while let Some((key, &at)) = new
+            && each(key, value_of(at)).is_continue()
+        {
             new = next_new();
         }
         Ok(())
