@@ -126,6 +126,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the word in this phase.
     #[inline(always)]
     pub unsafe fn store_u64(&mut self, offset: u64, value: u64) {
+        debug_assert!(offset.is_multiple_of(8), "a word is aligned, not at {offset}");
         writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.bytes_stored += 8;
         // SAFETY: forwarded to the caller.
@@ -138,6 +139,7 @@ impl<D: Device> Port<D> {
     /// The caller owns the words in this phase.
     #[inline(always)]
     pub unsafe fn store_two(&mut self, offset: u64, values: [u64; 2]) {
+        debug_assert!(offset.is_multiple_of(8), "words are aligned, not at {offset}");
         writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.bytes_stored += 16;
         // SAFETY: forwarded to the caller.
@@ -195,6 +197,7 @@ impl<D: Device> Port<D> {
 
     #[inline(never)]
     fn charge_bits(&mut self, offset: u64, mut bits: u64) {
+        debug_assert!(offset.is_multiple_of(LINE_BYTES), "lines have bits from a line on");
         while bits != 0 {
             let from = bits.trailing_zeros();
             let lines = (!(bits >> from)).trailing_zeros();
@@ -208,6 +211,7 @@ impl<D: Device> Port<D> {
     /// As [`Port::count_lines`], of lines that follow each other.
     #[inline(always)]
     pub fn count_run(&mut self, offset: u64, lines: u64) {
+        debug_assert!(offset.is_multiple_of(LINE_BYTES), "a run begins with a line");
         self.state.counters.count_lines(LineCount::of(offset, lines));
         self.device.wrote_lines(&mut self.state, offset, lines);
     }

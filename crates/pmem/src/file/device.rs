@@ -90,6 +90,8 @@ impl File {
     /// Makes the files as large as an image needs them: room for a journal of all of it first, so
     /// that a snapshot never runs out of space.
     fn extend_image(&self, bytes: u64) -> Result<(), DeviceError> {
+        assert!(bytes.is_multiple_of(PAGE_BYTES), "an image of {bytes} bytes is not whole pages");
+        assert!(bytes >= self.image.usable.bytes(), "an image never shrinks");
         self.health.note(self.files.check_place())?;
         let lengths =
             [(&self.files.journal, journal_bytes(bytes / PAGE_BYTES)), (&self.files.image, bytes)];
@@ -102,6 +104,8 @@ impl File {
 
     fn extend_log(&self, bytes: u64) -> Result<(), DeviceError> {
         let (log, old) = (&self.files.log, self.log.bytes());
+        assert!(bytes > old, "a log of {old} bytes grows, and not to {bytes}");
+        assert!(!self.read_only, "a log that is only read does not grow");
         self.health.note(self.files.check_place())?;
         self.health.note_growth(log.allocate(bytes))?;
         if bytes - old <= ZEROED_GROWTH_BYTES_MAX {
@@ -328,6 +332,8 @@ impl Device for File {
         self.health.note(self.files.check_place())?;
         let parts = std::mem::take(&mut *lock(&self.copied));
         let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
+        let newest = self.snapshot_epoch();
+        assert!(newest <= Some(epoch), "snapshot {epoch} is newer than that of {newest:?}");
         self.background().submit(ImageSnapshot { epoch, image_bytes, log_bytes, parts })
     }
 

@@ -92,10 +92,14 @@ impl CopiedPages {
                 Mapping::reserve_up_to(bytes * 4, bytes)?
             });
         }
+        let room = self.memory.as_ref().map_or(0, Mapping::len);
+        assert!(room >= bytes, "there is room for {count} pages");
         Ok(())
     }
 
     fn push(&mut self, page: u64, bytes: &[u8]) {
+        assert!(bytes.len() as u64 == PAGE_BYTES, "pages are copied whole");
+        debug_assert!(self.pages.last().is_none_or(|last| *last < page), "pages come in order");
         let memory = self.memory.as_ref().expect("there is room for the pages that were counted");
         // SAFETY: this owns its memory, and a mutable borrow of it.
         unsafe { memory.store_bytes(self.pages.len() as u64 * PAGE_BYTES, bytes) };

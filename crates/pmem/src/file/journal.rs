@@ -47,6 +47,13 @@ impl SnapshotWriter {
         snapshot: &mut ImageSnapshot,
         committed: impl FnOnce(),
     ) -> Result<(), DeviceError> {
+        let (newest, named) = (self.newest.sequence, self.named);
+        assert!(named <= newest, "meta names snapshot {named}, and {newest} is the newest");
+        assert!(newest - named <= 1, "the image holds snapshot {newest}, and meta knows {named}");
+        let (before, now) = (self.newest.image_bytes, snapshot.image_bytes);
+        assert!(before <= now, "an image of {before} bytes shrinks to {now}");
+        let (before, now) = (self.newest.log_bytes, snapshot.log_bytes);
+        assert!(before <= now, "a log of {before} bytes shrinks to {now}");
         snapshot.parts.sort_by_key(|part| part.pages.first().copied());
         self.name_newest()?;
         // Step 3: the commit point.
@@ -91,6 +98,8 @@ impl SnapshotWriter {
             log_bytes: snapshot.log_bytes,
             ..self.newest
         };
+        let (pages, most) = (header.pages_count, header.image_bytes / PAGE_BYTES);
+        assert!(pages <= most, "{pages} pages of {most}: some are there twice");
         let journal = &self.files.journal;
         // Reserved when the image grew; a file system that does not keep such promises fails here.
         journal.allocate(journal_bytes(header.pages_count))?;
@@ -100,6 +109,8 @@ impl SnapshotWriter {
             journal.write_all_at(at, part.bytes())?;
             at += part.bytes().len() as u64;
         }
+        let end = journal_bytes(header.pages_count);
+        assert!(at == end, "a journal that ends at {end} was written up to {at}");
         journal.write_all_at(0, &header.encode(JOURNAL_MAGIC))?;
         Ok(header)
     }
@@ -237,6 +248,8 @@ fn for_pages(
 ) -> Result<(), DeviceError> {
     let page_bytes = PAGE_BYTES as usize;
     let mut buffer = vec![0; PIECE_BYTES.min(header.pages_count as usize * page_bytes)];
+    let count = (index.len() / ENTRY_BYTES) as u64;
+    assert!(count == header.pages_count, "an index of {count} pages is that of the header");
     let mut at = pages_offset(header.pages_count);
     for piece in index.chunks(ENTRY_BYTES * PIECE_BYTES / page_bytes) {
         let bytes = &mut buffer[..piece.len() / ENTRY_BYTES * page_bytes];

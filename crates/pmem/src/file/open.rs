@@ -52,6 +52,7 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     let log_bytes = usable_bytes(&files.log, "log", options.log_limit_bytes)?;
     let lost_log = options.lost_log;
     let image = Mapping::reserve(page_ceil(options.image_limit_bytes))?;
+    assert!(image.len() >= image_bytes, "an image within its limit fits its mapping");
     // SAFETY: the mapping is not shared yet.
     let digest = unsafe { load_image(&files.image, image_bytes, &image) }?;
     let loaded =

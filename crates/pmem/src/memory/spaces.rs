@@ -15,6 +15,8 @@ pub(crate) struct Limited {
 
 impl Limited {
     pub(crate) fn new(what: &'static str, limit_bytes: u64, usable_bytes: u64) -> Self {
+        let most = page_ceil(limit_bytes);
+        assert!(usable_bytes <= most, "the {what} has {usable_bytes} bytes of {most}");
         Self { what, limit_bytes, usable_bytes: AtomicU64::new(usable_bytes) }
     }
 
@@ -46,6 +48,8 @@ impl Limited {
 
     /// Publishes another usable size, also a smaller one, when no thread uses the space.
     pub(crate) fn reset(&mut self, bytes: u64) {
+        let most = page_ceil(self.limit_bytes);
+        assert!(bytes <= most, "the {} has room for {most} bytes, not for {bytes}", self.what);
         *self.usable_bytes.get_mut() = bytes;
     }
 

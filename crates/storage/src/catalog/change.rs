@@ -98,6 +98,8 @@ impl CatalogChange {
             let number = change.ask_for(table, segment_bytes)?;
             change.numbers.push(number);
         }
+        assert!(change.numbers.len() == request.tables.len(), "each table asked for has a number");
+        assert!(change.records.len() >= stored.len(), "no table gets the number of another one");
         // A table that is dropped and made anew may have the record that it had.
         change.is_change = change.records != stored || !change.dropped.is_empty();
         Ok(change)

@@ -98,6 +98,8 @@ impl TableDefinition {
                 shared => shared,
             },
         };
+        let heap = record.shared_heap_bytes();
+        assert!(heap == self.shared_heap_bytes, "a shared heap of {heap} bytes fits its field");
         record.name[..self.name.len()].copy_from_slice(self.name.as_bytes());
         Ok(record)
     }

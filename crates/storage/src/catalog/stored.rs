@@ -77,6 +77,7 @@ fn has_possible_heap(record: &TableRecord) -> bool {
 /// Writes the catalog of a generation, over the one of two generations before. Durable after the
 /// caller's fence.
 pub(crate) fn write<D: Device>(port: &mut Port<D>, generation: u64, records: &[TableRecord]) {
+    assert!(records.len() <= TABLES_MAX, "a catalog has no room for {} tables", records.len());
     let mut header =
         CatalogHeader { generation, places: records.len() as u32, crc: 0, reserved: [0; 6] };
     header.crc = crc(&header, records);

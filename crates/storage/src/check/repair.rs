@@ -59,6 +59,8 @@ fn forget_versions<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<()> 
 /// way leaves some of them, which count as little as before.
 pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: EpochNumber) {
     let device = store.device();
+    let checkpoint = store.checkpoint_epoch();
+    assert!(last >= checkpoint, "versions up to epoch {checkpoint} are those of the checkpoint");
     let mut port = Port::new(Arc::clone(device), u32::MAX);
     for unit in &plan.units {
         let row_bytes = store.tables()[unit.table.index()].layout.row_bytes;

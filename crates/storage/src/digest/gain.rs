@@ -46,6 +46,7 @@ impl Gain {
     /// A line is replaced; fewer than 64 bytes of the last one.
     #[inline(always)]
     pub(super) fn add(&mut self, line: usize, old: &[u8], new: &[u8]) {
+        debug_assert!(line / BLOCK_LINES >= self.block, "lines come in order");
         self.enter(line / BLOCK_LINES);
         let keys = &KEYS[line % BLOCK_LINES * WORDS..];
         let gain = match (old.try_into(), new.try_into()) {

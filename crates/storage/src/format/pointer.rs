@@ -10,13 +10,15 @@ pub struct ValuePointer(pub u64);
 impl ValuePointer {
     /// A value in the inline heap.
     pub fn inline(len: u64) -> Self {
-        debug_assert!(len <= u64::from(VALUE_BYTES_MAX));
+        debug_assert!(len <= u64::from(VALUE_BYTES_MAX), "no value has {len} bytes");
         Self(1 | len << 2)
     }
 
     /// A value in a pool slot.
     pub fn external(offset: u64, len: u64) -> Self {
-        debug_assert!(len <= u64::from(VALUE_BYTES_MAX) && offset.is_multiple_of(16));
+        debug_assert!(len <= u64::from(VALUE_BYTES_MAX), "no value has {len} bytes");
+        debug_assert!(offset.is_multiple_of(16), "a pointer has no room for offset {offset}");
+        debug_assert!(offset < 1 << 48, "offset {offset} is in no image");
         Self(2 | len << 2 | (offset / 16) << 20)
     }
 

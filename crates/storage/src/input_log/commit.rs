@@ -59,14 +59,18 @@ impl<D: Device> InputLog<D> {
         stream: OnlyStream<'_>,
     ) -> Result<(), LogError> {
         let OnlyStream { buffer, filled } = stream;
+        assert!(info.streams.len() == 1, "one stream is in a segment with its commit record");
+        assert!(filled >= HEADER_BYTES, "there is room for a header");
         let mut scratch = self.scratch();
         let (attempt, deferred_calls) = self.check_order(info);
         let Scratch { payload, segments, .. } = &mut *scratch;
         encode_commit(payload, info, deferred_calls, self.program_attempt());
         let end = filled + payload.len();
+        assert!(end <= buffer.len(), "stream and commit record fit in a segment");
         buffer[filled..end].copy_from_slice(payload);
         let total_bytes = (end - HEADER_BYTES) as u64;
         self.take_record(info.epoch, attempt, end - HEADER_BYTES, segments)?;
+        assert!(segments.len() == 1, "a whole epoch is in one segment");
         let kind = Kind::Epoch;
         let place = Place { kind, epoch: info.epoch, attempt, stream: 0, ordinal: 0, total_bytes };
         complete_header(self.geometry(), place, &mut buffer[..end]);
@@ -88,6 +92,7 @@ impl<D: Device> InputLog<D> {
         holding.hash_before = info.hash_before;
         holding.bytes = info.streams.iter().map(|stream| stream.bytes).sum();
         space.committed = info.epoch;
+        assert!(space.durable < space.committed, "epoch {} is not durable yet", info.epoch);
     }
 
     /// Keeps the calls that the end of `epoch - 1` hands over to `epoch`. To be made durable, with
@@ -258,6 +263,10 @@ impl<D: Device> InputLog<D> {
         segments: &[u32],
         buffer: &mut [u8],
     ) -> Result<(), LogError> {
+        let needed = self.geometry().record_segments(bytes.len() as u64);
+        assert!(segments.len() as u64 == needed, "a record has the segments that it needs");
+        assert!(place.total_bytes == bytes.len() as u64, "a header says how long its record is");
+        assert!(place.ordinal == 0, "a record begins with its first segment");
         let mut rest = bytes;
         for (ordinal, segment) in segments.iter().enumerate() {
             let (now, later) = rest.split_at(rest.len().min(buffer.len() - HEADER_BYTES));
@@ -278,6 +287,8 @@ fn encode_commit(
     deferred_calls: Option<(u64, u32)>,
     program: u64,
 ) {
+    let streams = info.streams.len();
+    assert!(u16::try_from(streams).is_ok(), "a commit record cannot count {streams} streams");
     let (deferred_bytes, deferred_crc) = deferred_calls.unwrap_or_default();
     let StateHash(hash) = info.hash_before.unwrap_or_default();
     let header = CommitHeader {

@@ -33,7 +33,8 @@ fn is_program(key: &Key) -> bool {
 }
 
 impl<D: Device> InputLog<D> {
-    /// Makes the last epoch that is kept the end of the log: everything after it is erased. Accepts the device.
+    /// Makes the last epoch that is kept the end of the log: everything after it is erased. Accepts
+    /// the device.
     /// Afterwards the log opens, with a program that is not known if that was lost, too.
     ///
     /// # Errors
@@ -46,6 +47,7 @@ impl<D: Device> InputLog<D> {
         kept: CommittedRange,
     ) -> Result<GivenUp, LogError> {
         let CommittedRange { checkpoint, last } = kept;
+        assert!(checkpoint <= last, "what a checkpoint holds is not given up");
         let geometry = Geometry { instance, segment_bytes };
         let mut scan = Scan::read(device.as_ref(), geometry, checkpoint)?;
         let mut given_up = GivenUp::default();

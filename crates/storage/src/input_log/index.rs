@@ -45,7 +45,8 @@ impl Index {
         crc: u32,
     ) {
         let record = DeferredRecord { segments: segments.to_vec(), bytes, crc };
-        self.deferred_records.insert((epoch, attempt), record);
+        let before = self.deferred_records.insert((epoch, attempt), record);
+        assert!(before.is_none(), "attempt {attempt} has one record of deferred calls");
     }
 
     pub(super) fn drop_deferred_records(&mut self, epoch: EpochNumber) {

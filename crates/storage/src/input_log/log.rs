@@ -69,6 +69,9 @@ impl<D: Device> InputLog<D> {
         let own = self.geometry.epoch_segments(&demand);
         let deferred_calls = self.geometry.deferred_segments(&demand);
         self.ensure(&mut space, Kind::Stream, epoch, own.saturating_add(deferred_calls))?;
+        let total = u64::from(space.total());
+        assert!(own <= total, "the log has the {own} segments of epoch {epoch}");
+        assert!(deferred_calls <= total, "the log has the segments of its deferred calls");
         space.hold(Kind::Stream, epoch);
         space.promise(epoch, own as u32, deferred_calls as u32); // both at most all segments
         Ok(())
@@ -96,6 +99,7 @@ impl<D: Device> InputLog<D> {
         self.device.log_sync()?;
         let mut space = self.space();
         space.durable = space.durable.max(committed);
+        assert!(space.durable <= space.committed, "what is durable is committed");
         Ok(())
     }
 
@@ -225,6 +229,7 @@ impl<D: Device> InputLog<D> {
     }
 
     pub(super) fn grow(&self, exact: u64, roomy: u64) -> Result<(), DeviceError> {
+        assert!(exact <= roomy, "there is room for what is needed");
         let limit_bytes = u64::from(u32::MAX) * self.geometry.segment_bytes;
         if exact > limit_bytes {
             let what = "input log".to_string();

@@ -498,6 +498,12 @@ fn decode_commit(epoch: EpochNumber, payload: &[u8], is_whole: bool) -> Option<C
 /// The state of the segments after a scan: held for what is committed or deferred, otherwise free.
 fn hold_found(scan: &Scan, index: &Index, records: &[&Record], range: CommittedRange) -> Space {
     let mut space = Space::default();
+    let CommittedRange { checkpoint, last } = range;
+    assert!(checkpoint <= last, "committed epochs follow the checkpoint");
+    let count = index.epochs.len() as u64;
+    assert!(count == last.0 - checkpoint.0, "all epochs from {checkpoint} to {last} are there");
+    let newest = index.deferred_records.keys().map(|(epoch, _)| *epoch).max();
+    assert!(newest <= Some(last.next()), "no record of deferred calls is of a later epoch");
     space.attempt_next = scan.attempt_max.saturating_add(1);
     (space.released, space.committed, space.durable) = (range.checkpoint, range.last, range.last);
     space.free.grow(scan.segments_total);

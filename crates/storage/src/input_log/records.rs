@@ -70,6 +70,8 @@ impl<D: Device> InputLog<D> {
     ) -> Result<u64, LogError> {
         self.erase_leftovers()?;
         let mut scratch = self.scratch();
+        let is_extra = matches!(kind, Kind::Program | Kind::Verdict);
+        assert!(is_extra, "a record of kind {kind:?} has a writer of its own");
         let attempt = self.space().hold(kind, epoch).attempt;
         let Scratch { segment, segments, .. } = &mut *scratch;
         if let Err(error) = self.take_record(epoch, attempt, bytes.len(), segments) {

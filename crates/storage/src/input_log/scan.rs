@@ -78,6 +78,7 @@ impl<'d, D: Device> Reader<'d, D> {
 
     /// The first bytes of a segment.
     fn read(&mut self, number: u32, bytes: usize) -> Result<&[u8], LogError> {
+        assert!(bytes <= self.buffer.len(), "{bytes} bytes are more than a segment");
         let into = &mut self.buffer[..bytes];
         self.device.log_read(self.geometry.offset(number), into)?;
         self.bytes += bytes as u64;

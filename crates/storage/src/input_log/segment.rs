@@ -38,12 +38,16 @@ pub(super) fn write_segment<D: Device>(
     buffer: &mut [u8],
 ) -> Result<u32, LogError> {
     let payload_crc = complete_header(geometry, place, buffer);
+    let room = geometry.segment_bytes;
+    assert!(buffer.len() as u64 <= room, "a segment of {room} bytes ends before its payload");
     port.log_write(geometry.offset(segment), buffer)?;
     Ok(payload_crc)
 }
 
 /// Completes the header in front of the payload in `buffer`. Returns the payload's checksum.
 pub(super) fn complete_header(geometry: Geometry, place: Place, buffer: &mut [u8]) -> u32 {
+    let is_stream = place.kind == Kind::Stream;
+    assert!(is_stream || place.stream == 0, "a record belongs to no stream");
     let (head, payload) = buffer.split_at_mut(HEADER_BYTES);
     let payload_crc = crc32fast::hash(payload);
     let header = SegmentHeader {

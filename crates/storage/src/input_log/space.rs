@@ -52,6 +52,7 @@ impl FreeMap {
         // The lowest word stays: it is that of a segment which was there, and these come behind it.
         self.free += total - self.total;
         self.total = total;
+        assert!(self.free <= self.total, "no more segments are free than there are");
     }
 
     pub(super) fn contains(&self, segment: u32) -> bool {
@@ -74,6 +75,7 @@ impl FreeMap {
 
     /// Takes the lowest free segment and up to `max - 1` neighbours that follow it.
     pub(super) fn take_run(&mut self, max: u32) -> Option<Run> {
+        assert!(max > 0, "a run has a segment");
         let found = self.words[self.lowest_word..].iter().position(|word| *word != 0)?;
         self.lowest_word += found;
         let bit = self.words[self.lowest_word].trailing_zeros();
@@ -151,6 +153,9 @@ pub(super) struct Space {
 impl Space {
     /// Starts a holding with an attempt number of its own.
     pub(super) fn hold(&mut self, kind: Kind, epoch: EpochNumber) -> &mut Holding {
+        let is_new = self.holdings.iter().all(|held| held.attempt < self.attempt_next);
+        assert!(is_new, "attempt {} is used once", self.attempt_next);
+        assert!(epoch > self.released, "epoch {epoch} is released");
         let mut holding = Holding::new(kind, epoch, self.attempt_next);
         holding.segments = self.spare.pop().unwrap_or_default();
         self.attempt_next += 1;
@@ -212,6 +217,7 @@ impl Space {
     pub(super) fn promise(&mut self, epoch: EpochNumber, own: u32, deferred_calls: u32) {
         assert!(own + deferred_calls <= self.surplus(Kind::Stream), "what is promised is there");
         let holding = self.open_epoch(epoch);
+        assert!(holding.promised == 0, "epoch {epoch} is promised its space once");
         holding.promised += own;
         holding.promised_deferred_bytes += deferred_calls;
         self.promised += own + deferred_calls;
@@ -229,10 +235,12 @@ impl Space {
         let max = if from_promise { max.min(surplus + 1) } else { max.min(surplus) };
         let run = self.free.take_run(max)?;
         assert!(run.len >= 1, "a free segment was found");
+        assert!(run.len <= max, "a run is no longer than was asked for");
         if from_promise {
             self.holdings[at].promised -= 1;
             self.promised -= 1;
         }
+        assert!(self.promised <= self.free.free, "what is promised is free");
         self.holdings[at].segments.extend(run.first..run.first + run.len);
         Some(run)
     }
@@ -251,6 +259,7 @@ impl Space {
     /// The streams and the commit record are written: what they did not take is free for others.
     pub(super) fn close(&mut self, epoch: EpochNumber) -> &mut Holding {
         let unused = std::mem::take(&mut self.open_epoch(epoch).promised);
+        assert!(unused <= self.promised, "promise of epoch {epoch} is one of all promises");
         self.promised -= unused;
         let holding = self.open_epoch(epoch);
         holding.committed = true;
@@ -274,11 +283,17 @@ impl Space {
         }
         let at = self.position(attempt);
         self.holdings[at].promised += inherited;
+        let kind = self.holdings[at].kind;
+        assert!(kind == Kind::Deferred, "a {kind:?} inherits no promise");
     }
 
     /// Gives up what a record of deferred calls was promised beyond what it took.
     pub(super) fn close_deferred_record(&mut self, attempt: u64) -> &mut Holding {
         let at = self.position(attempt);
+        let Holding { kind, promised, committed, .. } = self.holdings[at];
+        assert!(kind == Kind::Deferred, "a {kind:?} is no record of deferred calls");
+        assert!(!committed, "a record of deferred calls is closed once");
+        assert!(promised <= self.promised, "its promise is one of all promises");
         self.promised -= std::mem::take(&mut self.holdings[at].promised);
         self.holdings[at].committed = true;
         &mut self.holdings[at]
@@ -287,6 +302,8 @@ impl Space {
     /// A record that belongs to no stream is written.
     pub(super) fn close_record(&mut self, attempt: u64) {
         let at = self.position(attempt);
+        let is_closed = self.holdings[at].committed;
+        assert!(!is_closed, "a record is closed once");
         self.holdings[at].committed = true;
     }
 
@@ -307,7 +324,9 @@ impl Space {
 
     fn drop_at(&mut self, at: usize) {
         let mut holding = self.holdings.remove(at);
-        self.promised -= holding.promised + holding.promised_deferred_bytes;
+        let promised = holding.promised + holding.promised_deferred_bytes;
+        assert!(promised <= self.promised, "promises of a holding are among all promises");
+        self.promised -= promised;
         for segment in holding.segments.drain(..) {
             self.free.insert(segment);
         }
@@ -328,6 +347,8 @@ impl Space {
         self.released = self.released.max(epoch);
         self.committed = self.committed.max(epoch);
         self.durable = self.durable.max(epoch);
+        assert!(self.released <= self.durable, "what is released is durable");
+        assert!(self.durable <= self.committed, "what is durable is committed");
     }
 
     pub(super) fn kind(&self, attempt: u64) -> Kind {

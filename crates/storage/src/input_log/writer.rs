@@ -32,6 +32,7 @@ pub struct StreamWriter {
 
 impl StreamWriter {
     pub(super) fn new(segment_bytes: u64) -> Self {
+        assert!(segment_bytes > HEADER_BYTES as u64, "a segment has room behind its header");
         Self {
             buffer: vec![0; segment_bytes as usize],
             filled: HEADER_BYTES,
@@ -152,6 +153,8 @@ impl StreamWriter {
         port: &mut Port<D>,
         mut commit: CommitInfo,
     ) -> Result<(), LogError> {
+        assert!(commit.streams.is_empty(), "the only stream of an epoch is not named yet");
+        assert!(commit.epoch == self.epoch, "a stream is committed with its own epoch");
         let is_whole =
             self.summary.segments == 0 && self.filled + commit_bytes(1) <= self.buffer.len();
         if !is_whole {
@@ -175,6 +178,7 @@ impl StreamWriter {
         log: &InputLog<D>,
         port: &mut Port<D>,
     ) -> Result<(), LogError> {
+        assert!(self.filled > HEADER_BYTES, "no empty segment is written");
         if self.run.len == 0 {
             self.run = log.take(self.epoch, self.attempt, self.run_len_next)?;
             self.run_len_next = (self.run_len_next * 2).min(RUN_SEGMENTS_MAX);

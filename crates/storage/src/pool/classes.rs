@@ -1,14 +1,16 @@
 //! Classes of values that lie beside their rows: by length, each with a pool (O-42).
 
-use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
+use crate::format::{CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, TABLES_MAX};
 
 /// Pool of the values of a class.
 pub fn class_pool(class: usize) -> u16 {
+    debug_assert!(class < CLASSES, "there is no class {class}");
     (TABLES_MAX + class) as u16
 }
 
 /// Class of values of a length: the smallest power of two from 128 that holds it.
 pub fn class_of(len: u64) -> usize {
+    debug_assert!(len <= CLASS_BYTES_MAX, "no class has values of {len} bytes");
     let bytes = len.max(CLASS_BYTES_MIN).next_power_of_two();
     (bytes.trailing_zeros() - CLASS_BYTES_MIN.trailing_zeros()) as usize
 }
@@ -21,7 +23,7 @@ pub fn class_bytes(class: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{CLASSES, POOLS, VALUE_BYTES_MAX};
+    use crate::format::{POOLS, VALUE_BYTES_MAX};
 
     #[test]
     fn a_class_is_the_smallest_that_holds_a_value() {

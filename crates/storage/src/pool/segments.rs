@@ -124,6 +124,9 @@ pub struct Segments {
 impl Segments {
     /// Geometry of a store, with nothing allocated yet.
     pub fn new(segment_bytes: u64, segments_max: u64) -> Self {
+        assert!(segment_bytes.is_power_of_two(), "segments of {segment_bytes} bytes");
+        assert!(segments_max > 0, "a store has a segment");
+        assert!(segments_max <= u64::from(u32::MAX), "segments have numbers of 32 bits");
         let first_offset = (DIRECTORY_OFFSET + segments_max * 8).next_multiple_of(segment_bytes);
         Self {
             first_offset,
@@ -263,6 +266,7 @@ impl Segments {
             if device.grow_image(roomy).is_err() {
                 device.grow_image(bytes)?;
             }
+            assert!(device.image_bytes() >= bytes, "a device that has grown has the bytes");
         }
         Ok(())
     }
@@ -277,6 +281,10 @@ impl Segments {
             Some(segment) => segment,
             None => self.take_next(port.device().as_ref())?,
         };
+        assert!(
+            u64::from(segment) < self.used(),
+            "segment {segment} was counted when it was taken"
+        );
         self.write_entry(port, segment, entry);
         Ok(segment)
     }
@@ -293,7 +301,8 @@ impl Segments {
             self.write_word(port, other, 0);
         }
         spare.blank.append(&mut found);
-        self.spare_count.fetch_sub(1, Ordering::Relaxed);
+        let count = self.spare_count.fetch_sub(1, Ordering::Relaxed);
+        assert!(count > 0, "all spare segments are counted");
         Some(allocated)
     }
 
@@ -311,7 +320,9 @@ impl Segments {
 
     /// Takes the next segment that was never taken.
     fn take_next<D: Device>(&self, device: &D) -> Result<u32> {
-        let usable = (device.image_bytes() - self.first_offset) / self.segment_bytes;
+        let image_bytes = device.image_bytes();
+        assert!(image_bytes >= self.first_offset, "the image holds its own directory");
+        let usable = (image_bytes - self.first_offset) / self.segment_bytes;
         let usable = usable.min(self.segments_max);
         let allocated = self
             .next
@@ -330,6 +341,9 @@ impl Segments {
 
     /// Gives a segment that its owner no longer needs a new place with the same owner.
     pub fn write_entry<D: Device>(&self, port: &mut Port<D>, segment: u32, entry: SegmentUse) {
+        assert!(usize::from(entry.pool) < POOLS, "there is no pool {}", entry.pool);
+        assert!(usize::from(entry.sub_pool) < SUB_POOLS, "no pool has part {}", entry.sub_pool);
+        assert!(u64::from(segment) < self.segments_max, "the directory has no entry {segment}");
         self.write_word(port, segment, entry.encode());
     }
 

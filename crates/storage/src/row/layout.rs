@@ -64,6 +64,8 @@ impl RowLayout {
             false => behind_key(key_bytes_max),
         };
         let row_bytes = u64::from(record.row_bytes);
+        assert!(row_bytes > 0, "rows of table {table} have bytes");
+        assert!(row_bytes.is_multiple_of(LINE as u64), "rows of {row_bytes} bytes share lines");
         let half = row_bytes.saturating_sub(heap_offset) / 2;
         let half_bytes = match half {
             _ if is_shared => 0,
@@ -129,6 +131,7 @@ impl RowLayout {
     /// Offset of the inline half of a version slot.
     #[inline(always)]
     pub fn half_offset(&self, row: u64, slot: usize) -> u64 {
+        debug_assert!(slot < 2, "a row has no version {slot}");
         row + self.heap_offset + slot as u64 * self.half_bytes
     }
 

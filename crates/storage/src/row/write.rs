@@ -68,6 +68,7 @@ fn header_line(layout: &RowLayout, key: &[u8]) -> [u8; LINE] {
 /// # Safety
 /// The caller owns the row: it allocated it in this phase and has not published it.
 pub unsafe fn initialise<D: Device>(port: &mut Port<D>, row: u64, layout: &RowLayout, key: &[u8]) {
+    debug_assert!(row.is_multiple_of(LINE as u64), "a row begins with a line");
     let line = header_line(layout, key);
     let head = key.len().min(KEY_BYTES_IN_HEADER as usize);
     // SAFETY: owned by the caller.
@@ -146,6 +147,8 @@ pub unsafe fn write_version<D: Device>(
     layout: &RowLayout,
     version: &NewVersion<'_>,
 ) -> u64 {
+    debug_assert!(version.sid.0 != 0, "a version has a writer");
+    debug_assert!(version.slot < 2, "a row has no version {}", version.slot);
     // SAFETY: forwarded to the caller.
     unsafe {
         let stored = match version.content {
@@ -335,6 +338,7 @@ impl Room {
 /// # Safety
 /// The caller owns the room.
 unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room: u64) {
+    debug_assert!(value.len() as u64 <= room, "a value has room where it is stored");
     let whole = value.len() - value.len() % LINE;
     let (lines, rest) = value.split_at(whole);
     // SAFETY: owned by the caller, and what is stored fits the room.
@@ -418,6 +422,7 @@ unsafe fn store_line<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_
 /// # Safety
 /// The caller owns the row's slot in this phase.
 pub unsafe fn clear_version<D: Device>(port: &mut Port<D>, row: u64, slot: usize) {
+    assert!(slot < 2, "a row has no version {slot}");
     let words = row + slot as u64 * 16;
     // SAFETY: owned by the caller.
     unsafe {

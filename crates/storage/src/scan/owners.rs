@@ -36,6 +36,8 @@ impl Owners {
         plan: &ScanPlan,
     ) -> Result<Self> {
         let (device, segments) = (store.device().as_ref(), store.segments());
+        let planned = plan.value_slots.len() as u64;
+        assert!(planned <= segments.used(), "a plan knows segments that were taken");
         let words = (segments.segment_bytes() / CLASS_BYTES_MIN).div_ceil(64) as usize;
         let mut next = 0;
         let words_of = plan.value_slots.iter().map(|slots| {

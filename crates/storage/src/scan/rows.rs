@@ -23,6 +23,7 @@ pub struct RowAt {
 /// `Corrupt` for a row that is damaged.
 pub fn rows_of<D: Device>(opened: &Opened<D>, table: TableId) -> Result<Vec<RowAt>> {
     let (store, device) = (&opened.store, opened.store.device().as_ref());
+    assert!(table.index() < store.tables().len(), "there is no table {table}");
     let (epoch, layout) = (store.checkpoint_epoch(), store.tables()[table.index()].layout);
     let plan = scan::plan(store, &opened.sub_pools, &opened.log);
     let mut rows = Vec::new();

@@ -130,6 +130,11 @@ pub fn visit<D: Device>(
 ) -> Result<()> {
     let free = &plan.free;
     let first = segments.offset(unit.segment);
+    assert!(unit.table == layout.table, "rows are visited with the layout of their table");
+    let bytes = unit.slots * layout.row_bytes;
+    assert!(bytes <= segments.segment_bytes(), "rows of {bytes} bytes are more than a segment");
+    assert!(u64::from(unit.segment) < segments.used(), "segment {} is in use", unit.segment);
+    debug_assert!(free.is_sorted(), "free slots of a plan are sorted");
     let mut next_free = free.partition_point(|&f| f < first);
     for slot in 0..unit.slots {
         let at = first + slot * layout.row_bytes;

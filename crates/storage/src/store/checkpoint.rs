@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 use crate::digest::StateHash;
 use crate::error::{Result, StorageError};
 use crate::format::{
-    CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, CheckpointRecord, HASH_KNOWN, HASH_UNKNOWN,
+    CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, CheckpointRecord, EPOCH_MAX, HASH_KNOWN, HASH_UNKNOWN,
 };
 use crate::ids::EpochNumber;
 
@@ -65,6 +65,7 @@ fn place(sequence: u64) -> u64 {
 
 /// Writes the record and makes it durable (on devices that snapshot: with the next image snapshot).
 pub fn write<D: Device>(port: &mut Port<D>, mut record: CheckpointRecord) {
+    assert!(record.epoch <= EPOCH_MAX, "epoch {} is beyond the last one", record.epoch);
     record.crc = crc(&record);
     let words: [u64; 8] = zerocopy::transmute!(record);
     for (i, word) in words.into_iter().enumerate() {

@@ -47,6 +47,8 @@ pub(super) fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> R
     };
     let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
     port.device().grow_image(segments.image_bytes(0))?;
+    let (has, needs) = (port.device().image_bytes(), segments.image_bytes(0));
+    assert!(has >= needs, "a device that has grown to {needs} bytes has {has}");
     let empty = CheckpointRecord::new(0, EpochNumber(0), Some(StateHash::default()), 0, 0);
     checkpoint::write(port, empty);
     catalog::write(port, empty.catalog, &[]);

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, Port};
+use pmem::{Device, LINE_BYTES, Port};
 
 use crate::format::{
     CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
@@ -71,6 +71,7 @@ impl<D: Device> SettleRows<D> {
     /// The row at an offset was scanned.
     #[inline]
     pub fn scanned(&mut self, row: u64) {
+        debug_assert!(row.is_multiple_of(LINE_BYTES), "a row begins with a line");
         if let Some(port) = &mut self.port {
             port.flush(row, ROW_HEADER_BYTES);
         }

@@ -12,6 +12,7 @@ pub const LINE: usize = size_of::<Line>();
 /// length that may overlap, which takes a few instructions and no call.
 #[inline(always)]
 pub fn padded_line(rest: &[u8]) -> Line {
+    debug_assert!(rest.len() <= LINE, "{} bytes are more than a line", rest.len());
     let mut line = [0; LINE];
     match rest.len() {
         32.. => copy_ends::<32>(&mut line, rest),

@@ -70,6 +70,8 @@ fn compare(seed: u64, old: &[u8], new: &NewValue<'_>) -> RowChange {
 /// line, up to the end of a line or of the value.
 #[inline(always)]
 pub fn lines_gain(table: TableId, key: &[u8], at: usize, old: &[u8], new: &[u8]) -> u128 {
+    debug_assert!(at.is_multiple_of(LINE), "what is replaced begins with a line");
+    debug_assert!(old.len() == new.len(), "lines are replaced by as many");
     let (seed, first) = (row_seed(table, key), at / LINE);
     let ((old, old_rest), (new, new_rest)) = (old.as_chunks(), new.as_chunks());
     let mut gain = Gain::of(seed);
@@ -98,6 +100,8 @@ pub fn only_line_gain(table: TableId, key: &[u8], old: &Line, new: &Line) -> u12
 /// [`row_hash`] of a value of some bytes that lie in a line, with zeros behind them.
 #[inline(always)]
 pub fn only_line_hash(table: TableId, key: &[u8], line: &Line, len: usize) -> u128 {
+    debug_assert!(len <= LINE, "a value of {len} bytes lies in no line");
+    debug_assert!(line[len..].iter().all(|byte| *byte == 0), "zeros follow a value");
     let seed = row_seed(table, key);
     let mut gain = Gain::of(seed);
     gain.of_block = gain_of(&KEYS, &ZEROS[..1], from_ref(line));

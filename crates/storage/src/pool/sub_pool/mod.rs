@@ -6,7 +6,7 @@ use pmem::{Device, LINE_BYTES, Port};
 use zerocopy::IntoBytes;
 
 use crate::error::{Result, StorageError};
-use crate::format::{POOL_STATES_OFFSET, POOLS, PoolOffsets, PoolState};
+use crate::format::{POOL_STATES_OFFSET, POOLS, PoolOffsets, PoolState, SUB_POOLS};
 use crate::pool::{SegmentKind, SegmentUse, Segments};
 
 const NO_SEGMENT: u32 = u32::MAX;
@@ -66,6 +66,10 @@ impl SubPool {
         slot_bytes: u64,
         sequence: u64,
     ) -> Result<Self> {
+        assert!(usize::from(pool) < POOLS, "there is no pool {pool}");
+        assert!(usize::from(sub_pool) < SUB_POOLS, "no pool has part {sub_pool}");
+        assert!(slot_bytes > 0, "slots of pool {pool} have bytes");
+        assert!(slot_bytes <= segments.segment_bytes(), "a slot of pool {pool} fits a segment");
         let state = read_state(device, pool, sub_pool);
         let set = state.sets[(sequence % 2) as usize];
         let expected = state.crcs[(sequence % 2) as usize];
@@ -151,6 +155,8 @@ impl SubPool {
     /// Empties the sub-pools of a pool, if all of their slots are free and fill a segment. Only
     /// between a checkpoint and the next epoch. Returns whether it did.
     pub fn empty_if_free(sub_pools: &mut [&mut Self], segments: &Segments) -> bool {
+        let is_one_pool = sub_pools.windows(2).all(|two| two[0].pool == two[1].pool);
+        assert!(is_one_pool, "sub-pools of one pool are emptied together");
         let bumped: u64 = sub_pools.iter().map(|sub_pool| sub_pool.now.bump).sum();
         let free: u64 = sub_pools.iter().map(|sub_pool| sub_pool.available()).sum();
         let a_segment = sub_pools.first().map_or(u64::MAX, |first| first.slots_per_segment);
@@ -184,6 +190,8 @@ impl SubPool {
     /// Has all slots unused again, as slots of another size. It keeps its segments until the next
     /// checkpoint; the free list goes on where it ended.
     pub(crate) fn empty(&mut self, slot_bytes: u64, segments: &Segments) {
+        assert!(slot_bytes > 0, "slots have bytes");
+        assert!(slot_bytes <= segments.segment_bytes(), "a slot fits a segment");
         let tail = self.now.tail;
         self.slot_bytes = slot_bytes;
         self.slots_per_segment = segments.segment_bytes() / slot_bytes;
@@ -244,6 +252,7 @@ impl SubPool {
         if self.now.head >= self.limit {
             return None;
         }
+        debug_assert!(self.now.head < self.now.tail, "an entry may be taken that is there");
         if port.device().charges_loads() {
             self.charge_entry(port, segments);
         }
@@ -341,6 +350,7 @@ impl SubPool {
     /// Goes to the segment of the next fresh slot, and takes one if it is not there.
     #[cold]
     fn enter_segment<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<()> {
+        assert!(self.fresh_count == 0, "a segment is left when all its slots were taken");
         let (ordinal, slot) =
             (self.now.bump / self.slots_per_segment, self.now.bump % self.slots_per_segment);
         let at = ordinal as usize;
@@ -391,6 +401,7 @@ impl SubPool {
 
     /// Flushes free-list entries appended since the last flush.
     pub fn flush<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
+        assert!(self.flushed <= self.now.tail, "no entry is flushed before it is there");
         self.flush_from(port, segments, self.flushed);
         self.flushed = self.now.tail;
     }
@@ -426,6 +437,8 @@ impl SubPool {
         if self.sets[set] == self.now {
             return;
         }
+        let PoolOffsets { head, tail, .. } = self.now;
+        assert!(head <= tail, "entry {head} was taken of {tail}");
         self.sets[set] = self.now;
         let base = state_offset(self.pool, self.number);
         let crcs =
@@ -443,6 +456,8 @@ impl SubPool {
 
     /// The checkpoint is durable: what was freed before it may be reused.
     pub fn checkpointed(&mut self) {
+        assert!(self.limit <= self.now.tail, "a free list does not get shorter");
+        assert!(self.settled_head <= self.now.head, "no entry of a free list is taken back");
         self.limit = self.now.tail;
         self.settled_head = self.now.head;
         self.read = self.now.head;

@@ -10,7 +10,7 @@ use crate::catalog;
 use crate::catalog::{CatalogChange, CatalogRequest};
 use crate::digest::StateHash;
 use crate::error::{Result, StorageError};
-use crate::format::{CheckpointRecord, Superblock, TableRecord};
+use crate::format::{CheckpointRecord, Superblock, TABLES_MAX, TableRecord};
 use crate::ids::{EpochNumber, TableId};
 use crate::input_log::{InputLog, Recovered};
 use crate::pool::{Segments, SubPool};
@@ -136,6 +136,9 @@ impl<D: Device> Store<D> {
         sub_pools: &mut Vec<SubPool>,
     ) -> Result<()> {
         let before = std::mem::take(&mut self.tables);
+        let count = change.records.len();
+        assert!(count >= before.len(), "a table keeps its number, and {count} are too few");
+        assert!(count <= TABLES_MAX, "{count} tables are too many");
         self.records.clone_from(&change.records);
         self.tables = stored_tables(&change.records);
         for table in &self.tables[..before.len()] {
@@ -155,6 +158,7 @@ impl<D: Device> Store<D> {
     /// nothing refers to it.
     pub fn write_catalog(&self, port: &mut Port<D>, change: &CatalogChange) {
         let generation = self.checkpoint().catalog + 1;
+        assert!(change.records == self.records, "a catalog is adopted before it is written");
         catalog::write(port, generation, &change.records);
         port.fence();
         self.catalog.store(generation, Ordering::Relaxed);
@@ -242,6 +246,8 @@ impl<D: Device> Store<D> {
         let catalog = self.catalog.load(Ordering::Relaxed);
         let changes = epoch == EpochNumber(current.epoch) && catalog != current.catalog;
         assert!(is_later || changes, "checkpoint {epoch} after {}", current.epoch);
+        assert!(catalog >= current.catalog, "a checkpoint does not go back to another catalog");
+        assert!(catalog - current.catalog <= 1, "one catalog at a time becomes the next");
         let sequence = current.sequence + 1;
         let record = CheckpointRecord::new(sequence, epoch, hash, rows, deferred_calls);
         let record = CheckpointRecord { catalog, ..record };
