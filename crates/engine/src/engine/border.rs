@@ -17,7 +17,7 @@ impl<D: Device> Engine<D> {
         assert!(sync.is_none(), "the sync of the log was waited for");
         let refused = self.shared.refused.get_mut().expect("no panic while locked");
         assert!(refused.is_none(), "an epoch that was refused did not run");
-        let checkpoint_epoch = EpochNumber(self.store.checkpoint_epoch());
+        let checkpoint_epoch = self.store.checkpoint_epoch();
         assert!(checkpoint_epoch <= self.epoch, "no checkpoint is of an epoch to come");
         assert!(
             !ends_in_checkpoint || checkpoint_epoch == self.epoch,

@@ -692,7 +692,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn commit_now(&mut self) {
         let sequence = self.store.next_sequence();
         assert!(
-            self.store.checkpoint_epoch() <= self.epoch.0,
+            self.store.checkpoint_epoch() <= self.epoch,
             "no checkpoint is of an epoch to come"
         );
         for worker in &mut self.workers {

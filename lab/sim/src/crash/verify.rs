@@ -267,8 +267,7 @@ fn check(
     let last = report.committed_epochs.last().copied().unwrap_or(report.epoch);
     match recovered {
         Some(expected)
-            if (report.epoch.0, report.state_hash) != expected
-                || last != EpochNumber(expected.0) =>
+            if (report.epoch.0, report.state_hash) != expected || last.0 != expected.0 =>
         {
             let what = format!(
                 "the checkpoint is of epoch {} with hash {}, committed up to {last}; recovered \

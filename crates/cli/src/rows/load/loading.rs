@@ -56,11 +56,11 @@ impl<D: Device> Loading<D> {
             }
             Some(old) => {
                 counts.replaced += 1;
-                self.hash.remove(row_hash(TableId(table.0), key, &old));
+                self.hash.remove(row_hash(table, key, &old));
             }
             None => counts.inserted += 1,
         }
-        self.hash.add(row_hash(TableId(table.0), key, value));
+        self.hash.add(row_hash(table, key, value));
         let procedure = if is_sequence { SET } else { INSERT };
         let arguments = &mut self.arguments[usize::from(procedure)];
         arguments.extend_from_slice(&table.0.to_le_bytes());
