@@ -50,6 +50,13 @@ pub trait Declare {
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]);
     /// A hint: the body will read `key`. Costs nothing semantically; lets the engine prefetch.
     fn will_read(&mut self, table: TableId, key: &[u8]);
+    /// The body may read any row with `low <= key < high`, which all have one home
+    /// ([`Workload::home`]), whether it exists or not. For engines that must know what is read
+    /// before a body runs: with that, [`Self::will_read`], what is looked up and what may be
+    /// written, a declaration names every read. An engine that keeps versions has no use for it.
+    fn will_scan(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        let _ = (table, low, high);
+    }
     /// The number that this transaction's `i`-th [`Allocate::allocate`] got.
     fn sequence_number(&self, i: usize) -> u64;
     /// The next number of a sequence as of the end of the previous epoch, that is, what its first

@@ -52,6 +52,13 @@ pub trait Workload: Send + Sync {
         let _ = transactions;
         Vec::new()
     }
+    /// The home of a row: a number that rows which are used together share, such as that of their
+    /// warehouse. Engines that divide the data among workers give all rows of a home to one.
+    /// Unless a workload says something else, a row has a home of its own.
+    fn home(&self, table: TableId, key: &[u8]) -> u64 {
+        let _ = table;
+        key.iter().fold(0, |home, byte| home << 8 | u64::from(*byte))
+    }
     /// A fresh observer of answers, which starts from the state in `view`.
     fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
 }

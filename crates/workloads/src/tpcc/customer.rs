@@ -28,6 +28,15 @@ impl Choice {
         district_code(self.warehouse.get(), self.district)
     }
 
+    /// Where the customers with the last name are in the index by name.
+    pub(crate) fn name_range(&self) -> ([u8; NAME_KEY_BYTES], [u8; NAME_KEY_BYTES]) {
+        let low = name_key(self.district_code(), &self.last, &[0; 16], 0);
+        let mut high = low;
+        // A last name is padded with at least one zero byte.
+        high[19] = 1;
+        (low, high)
+    }
+
     /// The customer's id. By last name it is the middle one of all who have it, ordered by first
     /// name, rounded up. `scan` scans the index by name, either as reconnaissance or while running:
     /// names never change, so both find the same.
@@ -38,10 +47,7 @@ impl Choice {
         if self.customer.get() != 0 {
             return Ok(self.customer.get());
         }
-        let low = name_key(self.district_code(), &self.last, &[0; 16], 0);
-        let mut high = low;
-        // A last name is padded with at least one zero byte.
-        high[19] = 1;
+        let (low, high) = self.name_range();
         let mut found = SmallVec::<[u32; FEW]>::new();
         scan(&low, &high, &mut |key, _| {
             if let Some(Ok(id)) = key.get(NAME_KEY_BYTES - 4..).map(<[u8; 4]>::try_from) {

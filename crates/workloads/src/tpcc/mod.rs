@@ -125,6 +125,12 @@ impl Workload for Tpcc {
         generate::generate(self, epoch, position, args)
     }
 
+    /// The warehouse; the district, if there is one warehouse only (CA 5.4).
+    fn home(&self, table: TableId, key: &[u8]) -> u64 {
+        let district = schema::district_of(table, key);
+        if self.settings.warehouses == 1 { district } else { district >> 4 }
+    }
+
     fn observer(&self, view: &dyn View) -> Box<dyn Observer> {
         Box::new(check::TpccObserver::new(&self.settings, view))
     }

@@ -1,5 +1,6 @@
-//! OrderStatus (clause 2.6): the last order of a customer. Writes nothing, so it declares nothing,
-//! and finds a customer given by last name in the body alone.
+//! OrderStatus (clause 2.6): the last order of a customer. Writes nothing, and finds a customer given
+//! by last name in the body alone. Which order it reads is known no earlier, so for engines that
+//! must know reads it declares all orders of the district.
 
 use std::ops::ControlFlow;
 
@@ -12,6 +13,9 @@ use crate::tpcc::schema::{
     CUSTOMERS, CUSTOMERS_BY_NAME, Customer, ORDER_LINES, ORDERS, ORDERS_BY_CUSTOMER, Order,
     OrderLine, customer_key, line_key, order_by_customer_key, order_key, read,
 };
+
+/// No customer of a district has a greater number: one more fills the bits of a key.
+const CUSTOMERS_MAX: u32 = (1 << 12) - 2;
 
 fn parse(args: &[u8]) -> Result<&Choice, Abort> {
     Choice::ref_from_bytes(args).map_err(|_| BAD_ARGUMENTS)
@@ -27,10 +31,24 @@ impl Procedure for OrderStatus {
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
         let choice = parse(args)?;
-        if choice.customer.get() != 0 {
-            let key = customer_key(choice.district_code(), choice.customer.get());
-            declare.will_read(CUSTOMERS, &key);
-        }
+        let (code, customer) = (choice.district_code(), choice.customer.get());
+        let (first, last) = match customer {
+            0 => {
+                let (low, high) = choice.name_range();
+                declare.will_scan(CUSTOMERS_BY_NAME, &low, &high);
+                declare.will_scan(CUSTOMERS, &customer_key(code, 0), &customer_key(code + 1, 0));
+                (0, CUSTOMERS_MAX)
+            }
+            customer => {
+                declare.will_read(CUSTOMERS, &customer_key(code, customer));
+                (customer, customer)
+            }
+        };
+        let (low, high) =
+            (order_by_customer_key(code, first, 0), order_by_customer_key(code, last + 1, 0));
+        declare.will_scan(ORDERS_BY_CUSTOMER, &low, &high);
+        declare.will_scan(ORDERS, &order_key(code, 0), &order_key(code + 1, 0));
+        declare.will_scan(ORDER_LINES, &line_key(code, 0, 0), &line_key(code + 1, 0, 0));
         Ok(())
     }
 

@@ -34,6 +34,13 @@ impl StockLevelArgs {
     fn district_code(&self) -> u32 {
         district_code(self.warehouse.get(), self.district)
     }
+
+    /// Where the lines of the last orders are; `orders` is how many came after the initial ones.
+    fn line_range(&self, orders: u64) -> (Key, Key) {
+        let (code, next) = (self.district_code(), self.first_order.get() + orders as u32);
+        // Up to the next order only: beyond it are lines of orders that come later in the epoch.
+        (line_key(code, next.saturating_sub(ORDERS_MAX), 0), line_key(code, next, 0))
+    }
 }
 
 const ORDERS_MAX: u32 = 20;
@@ -53,7 +60,13 @@ impl Procedure for StockLevel {
         Ok(())
     }
 
-    fn write_set<D: Declare>(_: &[u8], _: &mut D) -> Result<(), D::Error> {
+    fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
+        let args = StockLevelArgs::parse(args)?;
+        let (low, high) = args.line_range(declare.sequence_number(0));
+        declare.will_scan(ORDER_LINES, &low, &high);
+        // Which items the lines name is not known yet.
+        let warehouse = args.warehouse.get();
+        declare.will_scan(STOCK, &stock_key(warehouse, 0), &stock_key(warehouse + 1, 0));
         Ok(())
     }
 
@@ -127,10 +140,7 @@ impl Items {
 
 /// Gathers the items of the last orders of a district.
 fn last_items<T: Tx>(tx: &mut T, args: &StockLevelArgs, items: &mut Items) -> Result<(), T::Error> {
-    let code = args.district_code();
-    let next = args.first_order.get() + tx.sequence_number(0) as u32;
-    // Up to the next order only: beyond it are lines of orders that come later in the epoch.
-    let (low, high) = (line_key(code, next.saturating_sub(ORDERS_MAX), 0), line_key(code, next, 0));
+    let (low, high) = args.line_range(tx.sequence_number(0));
     tx.scan(ORDER_LINES, &low, &high, false, &mut |_, value| match OrderLine::ref_from_bytes(value)
     {
         Ok(line) if items.add(line.item.get()) => ControlFlow::Continue(()),

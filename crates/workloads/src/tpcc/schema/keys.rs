@@ -1,5 +1,11 @@
 //! Keys, which sort as their parts do.
 
+use crate::api::TableId;
+use crate::tpcc::schema::{
+    CUSTOMERS, CUSTOMERS_BY_NAME, DELIVERIES, DELIVERY_IDS, NEW_ORDERS, ORDER_LINES, ORDERS,
+    ORDERS_BY_CUSTOMER, STOCK, WAREHOUSES,
+};
+
 /// A key of 8 bytes.
 pub type Key = [u8; 8];
 
@@ -82,6 +88,23 @@ pub fn name_key(code: u32, last: &[u8; 16], first: &[u8; 16], customer: u32) -> 
     key[20..36].copy_from_slice(first);
     key[36..].copy_from_slice(&customer.to_be_bytes());
     key
+}
+
+/// The code of the district that a row belongs to; one with district 0 for rows that belong to a
+/// warehouse, and any number for items and for history, which nothing else is used together with.
+pub(crate) fn district_of(table: TableId, key: &[u8]) -> u64 {
+    if table == CUSTOMERS_BY_NAME {
+        return key[..4].iter().fold(0, |code, byte| code << 8 | u64::from(*byte));
+    }
+    let key = key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    match table {
+        WAREHOUSES => key << 4,
+        STOCK => key >> 32 << 4,
+        DELIVERIES | DELIVERY_IDS => key >> 44 << 4,
+        CUSTOMERS | ORDERS | NEW_ORDERS => key >> 32,
+        ORDERS_BY_CUSTOMER | ORDER_LINES => key >> 40,
+        _ => key,
+    }
 }
 
 #[cfg(test)]
