@@ -34,11 +34,28 @@ impl Calls {
         calls
     }
 
+    /// The first calls of an epoch of a workload's stream.
+    #[must_use]
+    pub fn of_epoch<W: Workload>(workload: &W, epoch: u64, count: u64) -> Self {
+        let mut calls = Self::default();
+        for position in 0..count {
+            let procedure = workload.generate(epoch, position, &mut calls.bytes);
+            calls.ends.push((procedure, calls.bytes.len()));
+        }
+        calls
+    }
+
     /// The calls that load a workload's data.
     #[must_use]
     pub fn of_load<W: Workload>(workload: &W) -> Self {
+        Self::of_loads(workload, 0..workload.load_count())
+    }
+
+    /// Some of the calls that load a workload's data.
+    #[must_use]
+    pub fn of_loads<W: Workload>(workload: &W, numbers: std::ops::Range<u64>) -> Self {
         let mut calls = Self::default();
-        for i in 0..workload.load_count() {
+        for i in numbers {
             let procedure = workload.load(i, &mut calls.bytes);
             calls.ends.push((procedure, calls.bytes.len()));
         }

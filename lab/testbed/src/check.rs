@@ -15,7 +15,7 @@ use crate::procedure::Outcome;
 const ROWS_SHOWN: usize = 3;
 
 /// What the oracle made of a call, in the words of this crate.
-fn is_same(answered: &Answered, expected: &OracleAnswer) -> bool {
+pub(crate) fn is_same(answered: &Answered, expected: &OracleAnswer) -> bool {
     match (answered.outcome, expected) {
         (Outcome::Committed, OracleAnswer::Committed(output)) => answered.output == *output,
         (Outcome::Aborted(code), OracleAnswer::Aborted(expected)) => code == *expected,

@@ -16,6 +16,7 @@
 
 #![deny(unsafe_code)]
 
+mod batch;
 mod calls;
 pub mod check;
 mod error;
@@ -34,10 +35,11 @@ mod tests;
 mod wbl;
 mod zen;
 
+pub use batch::{BatchCounts, BatchEngine, BatchReport, Order, Serial, Waits, run_batches};
 pub use calls::{Answered, Calls, RivalView, load};
 pub use error::{Error, Result};
 pub use procedure::{Done, Outcome, Procedures};
-pub use rival::{Counts, Options, RecoveryReport, Rival, Session, Stop};
+pub use rival::{Accesses, Counts, Options, RecoveryReport, Rival, Session, Stop};
 pub use run::{Report, Settings, run};
 pub use wbl::Wbl;
 pub use zen::{Zen, ZenEngine, ZenMvcc};

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use workloads::{Allocate, Declare, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit};
 
 use crate::error::Error;
-use crate::rival::{Session, Stop};
+use crate::rival::{Accesses, Session, Stop};
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -350,13 +350,13 @@ impl<S: Session> Declare for Declaring<'_, S> {
 }
 
 /// A running piece.
-struct Part<'a, S> {
-    session: &'a mut S,
-    table: TableId,
-    key: &'a [u8],
+pub(crate) struct Part<'a, S> {
+    pub(crate) session: &'a mut S,
+    pub(crate) table: TableId,
+    pub(crate) key: &'a [u8],
 }
 
-impl<S: Session> PieceTx for Part<'_, S> {
+impl<S: Accesses> PieceTx for Part<'_, S> {
     type Error = Stop;
 
     fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Stop> {

@@ -60,6 +60,8 @@ pub(crate) enum Fault {
     NoFenceBeforeMark,
     /// A slot is reused before what took its place is durable.
     EarlyReuse,
+    /// What a call wrote stays when it gives up.
+    KeepAborted,
 }
 
 impl Options {
@@ -177,13 +179,8 @@ pub trait Rival: Send + Sync + Sized + 'static {
     fn close(self) -> Result<()>;
 }
 
-/// The transactions of one worker, one after the other. Between `begin` and one of `commit`,
-/// `give_up` and `roll_back` it reads and writes; of these, all but `roll_back` may find a
-/// conflict, after which only `roll_back` is left.
-pub trait Session: Send + 'static {
-    /// A transaction begins.
-    fn begin(&mut self);
-
+/// What a running transaction does with rows.
+pub trait Accesses {
     /// Reads a row.
     ///
     /// # Errors
@@ -243,6 +240,14 @@ pub trait Session: Send + 'static {
     /// # Errors
     /// A conflict, or the engine's failure.
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop>;
+}
+
+/// The transactions of one worker, one after the other. Between `begin` and one of `commit`,
+/// `give_up` and `roll_back` it reads and writes; of these, all but `roll_back` may find a
+/// conflict, after which only `roll_back` is left.
+pub trait Session: Accesses + Send + 'static {
+    /// A transaction begins.
+    fn begin(&mut self);
 
     /// Commits; the transaction's place in the serial order. Others may have the same place, if
     /// they all write nothing.

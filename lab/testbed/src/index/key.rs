@@ -64,7 +64,7 @@ impl Hash for LongKey {
 
 /// Takes one number, and mixes it.
 #[derive(Debug, Default)]
-pub(super) struct Mixer(u64);
+pub(crate) struct Mixer(u64);
 
 impl Hasher for Mixer {
     fn finish(&self) -> u64 {

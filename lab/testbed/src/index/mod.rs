@@ -15,8 +15,8 @@ use workloads::{IndexKind, TableSpec};
 
 pub(crate) use found::{Found, Inserted, KeyBytes, Range, Seen};
 use hash::Hash;
-pub(crate) use key::KEY_BYTES_MAX;
-use key::{Key, LongKey};
+use key::LongKey;
+pub(crate) use key::{KEY_BYTES_MAX, Key, Mixer};
 use ordered::Ordered;
 
 /// The index of a table. Keys of exactly 8 bytes are kept as numbers.

@@ -13,7 +13,7 @@ use super::shared::{Shared, Steps};
 use crate::error::{Error, Result};
 use crate::heap::Slots;
 use crate::index::{Found, KeyBytes, Range as KeyRange};
-use crate::rival::{Counts, Session, Stop};
+use crate::rival::{Accesses, Counts, Session, Stop};
 
 /// Rows that a scan takes from an index at first; twice as many each time.
 const SCAN_ROWS: usize = 16;
@@ -65,16 +65,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
     }
 }
 
-impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
-    fn begin(&mut self) {
-        self.shared.grace.enter(self.worker);
-        self.shared.persist.begin(&self.shared.clock.0, self.worker, &mut self.own);
-        if P::SNAPSHOTS {
-            // After it was announced that this transaction runs: what it may read stays.
-            self.tx.snapshot = Some(self.shared.clock.0.load(Ordering::SeqCst));
-        }
-    }
-
+impl<D: Device, P: Steps<D>> Accesses for OccSession<D, P> {
     fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let layout = self.layout(table);
         let record = match self.find(table, key)? {
@@ -182,6 +173,17 @@ impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
         let Some(record) = self.find_existing(table, key)? else { return Ok(false) };
         self.write(table, record, NewRow { key, value: None }, true)?;
         Ok(true)
+    }
+}
+
+impl<D: Device, P: Steps<D>> Session for OccSession<D, P> {
+    fn begin(&mut self) {
+        self.shared.grace.enter(self.worker);
+        self.shared.persist.begin(&self.shared.clock.0, self.worker, &mut self.own);
+        if P::SNAPSHOTS {
+            // After it was announced that this transaction runs: what it may read stays.
+            self.tx.snapshot = Some(self.shared.clock.0.load(Ordering::SeqCst));
+        }
     }
 
     fn commit(&mut self) -> Result<u64, Stop> {

@@ -1,6 +1,7 @@
 //! Every engine on every workload: the serializability check, crashes, and bugs that both must
 //! find.
 
+mod batches;
 mod crash;
 mod scramble;
 mod serial;

@@ -126,15 +126,16 @@ fn run<T: Tx>(args: &[u8], tx: &mut T, only_reads: bool) -> Result<(), T::Error>
     Ok(())
 }
 
-fn declare<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
-    let (mut script, steps) = Script::new(args, false)?;
+fn declare<D: Declare>(args: &[u8], declare: &mut D, only_reads: bool) -> Result<(), D::Error> {
+    let (mut script, steps) = Script::new(args, only_reads)?;
     for _ in 0..steps {
-        let Operands { step, table, key, .. } = script.next();
+        let Operands { step, table, key, high, .. } = script.next();
         match step {
             Step::Insert => declare.insert(table, &key),
             Step::Update | Step::Modify => declare.update(table, &key),
             Step::Delete => declare.delete(table, &key),
-            Step::Get | Step::Scan => {}
+            Step::Get => declare.will_read(table, &key),
+            Step::Scan => declare.will_scan(table, &key, &high),
         }
     }
     Ok(())
@@ -147,7 +148,7 @@ impl Procedure for Write {
     const NAME: &'static str = "write";
 
     fn write_set<D: Declare>(args: &[u8], to: &mut D) -> Result<(), D::Error> {
-        declare(args, to)
+        declare(args, to, false)
     }
 
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
@@ -162,8 +163,8 @@ enum Read {}
 impl Procedure for Read {
     const NAME: &'static str = "read";
 
-    fn write_set<D: Declare>(_: &[u8], _: &mut D) -> Result<(), D::Error> {
-        Ok(())
+    fn write_set<D: Declare>(args: &[u8], to: &mut D) -> Result<(), D::Error> {
+        declare(args, to, true)
     }
 
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
@@ -186,7 +187,7 @@ impl Procedure for Numbered {
     }
 
     fn write_set<D: Declare>(args: &[u8], to: &mut D) -> Result<(), D::Error> {
-        declare(args, to)
+        declare(args, to, false)
     }
 
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
@@ -268,6 +269,11 @@ impl Workload for Scramble {
         let mut random = Random::new(self.seed, epoch, position);
         args.extend_from_slice(&random.next_u64().to_le_bytes());
         [0, 0, 1, 2][random.below(4) as usize]
+    }
+
+    /// A scan may go over all of a table, which so is one home.
+    fn home(&self, _: TableId, _: &[u8]) -> u64 {
+        0
     }
 
     fn observer(&self, _: &dyn View) -> Box<dyn Observer> {

@@ -9,7 +9,9 @@ use workloads::{TableId, Workload};
 use super::scramble::Scramble;
 use super::support::{dram, smallbank, tpcc, verified, with_commit_points, ycsb};
 use crate::rival::Fault;
-use crate::{Error, Report, Result, Rival, Session, Settings, Stop, Wbl, Zen, ZenMvcc, run};
+use crate::{
+    Accesses, Error, Report, Result, Rival, Session, Settings, Stop, Wbl, Zen, ZenMvcc, run,
+};
 
 const WORKERS: [usize; 3] = [1, 2, 4];
 

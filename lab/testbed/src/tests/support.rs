@@ -31,6 +31,12 @@ pub(super) fn tpcc() -> Tpcc {
     Tpcc::new(TpccSettings { items: 200, customers_per_district: 20, ..tiny }).unwrap()
 }
 
+/// The same with three warehouses, without calls that give up.
+pub(super) fn warehouses() -> Tpcc {
+    let tiny = TpccSettings::tiny(3, Mix::Paper);
+    Tpcc::new(TpccSettings { items: 100, customers_per_district: 20, ..tiny }).unwrap()
+}
+
 /// The same with commit points.
 pub(super) fn with_commit_points() -> (SmallBank, Tpcc) {
     let (smallbank, tpcc) = (smallbank(50), tpcc());

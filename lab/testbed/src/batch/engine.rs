@@ -1,0 +1,325 @@
+//! What an engine is that runs batches of calls, and what all of them have.
+
+use workloads::{TableSpec, View, Workload};
+
+use super::bodies::Told;
+use super::declare::{Asked, Declarations, Declared, share};
+use super::footprint::{Access, Footprints, Granules, add_granules};
+use super::inplace::Scratch;
+use super::phases::{Halt, Waits, phase};
+use super::rows::Pool;
+use super::tables::Tables;
+use crate::calls::Calls;
+use crate::error::Result;
+use crate::procedure::Outcome;
+use crate::rival::Options;
+
+/// In which order the calls of a batch seem to have run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As they were given; numbers of sequences are allocated in that order before anything runs.
+    Given,
+    /// As the engine tells; a sequence is a row with a counter.
+    Told,
+}
+
+/// An engine over DRAM that runs whole batches and comes to the same state each time.
+pub trait BatchEngine: Send + Sized {
+    /// Name for reports.
+    const NAME: &'static str;
+    /// Whose order it keeps.
+    const ORDER: Order;
+
+    /// Makes an empty store.
+    ///
+    /// # Errors
+    /// Tables that do not fit.
+    fn create(tables: &[TableSpec], options: &Options) -> Result<Self>;
+
+    /// Runs a batch. Every call of it has an answer then.
+    ///
+    /// # Errors
+    /// The engine's failure, and calls that do what they had not declared.
+    fn run<W: Workload>(&mut self, workload: &W, calls: &Calls) -> Result<()>;
+
+    /// Visits the answers to the last batch in any order: the number of the call, its place in
+    /// the serial order, what became of it, and what it put out.
+    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8]));
+
+    /// The state between batches.
+    fn view(&self) -> &dyn View;
+
+    /// What was counted since the last time.
+    fn take_counts(&mut self) -> BatchCounts;
+}
+
+/// What the workers of an engine did. Which of it an engine counts follows from its design.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct BatchCounts {
+    /// Waits for other workers.
+    pub waits: Waits,
+    /// Locks, rows or partitions that a call got from one before it that it had to wait for.
+    pub hand_overs: u64,
+    /// Requests, writes or pieces that one thread left to another.
+    pub messages: u64,
+    /// Versions that were made.
+    pub versions: u64,
+    /// Runs of calls that were thrown away, because of conflicts, and repeated.
+    pub reruns: u64,
+    /// Calls that were run because another call wanted what they write.
+    pub producer_runs: u64,
+    /// Calls that were run in a fall-back.
+    pub fallbacks: u64,
+}
+
+impl BatchCounts {
+    /// Adds what another worker counted.
+    pub fn add(&mut self, other: &Self) {
+        self.waits.add(other.waits);
+        self.hand_overs += other.hand_overs;
+        self.messages += other.messages;
+        self.versions += other.versions;
+        self.reruns += other.reruns;
+        self.producer_runs += other.producer_runs;
+        self.fallbacks += other.fallbacks;
+    }
+}
+
+/// The answers that one worker gave.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    bytes: Vec<u8>,
+    given: Vec<(usize, u64, Outcome, usize)>,
+}
+
+impl Answers {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.given.clear();
+    }
+
+    pub(super) fn push(&mut self, (call, serial): (usize, u64), outcome: Outcome, output: &[u8]) {
+        self.bytes.extend_from_slice(output);
+        self.given.push((call, serial, outcome, self.bytes.len()));
+    }
+
+    pub(super) fn for_each(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+        let mut start = 0;
+        for (call, serial, outcome, end) in &self.given {
+            each(*call, *serial, *outcome, &self.bytes[start..*end]);
+            start = *end;
+        }
+    }
+}
+
+/// What one worker changes while calls run.
+pub(super) struct Worker {
+    pub(super) pool: Pool,
+    pub(super) answers: Answers,
+    pub(super) scratch: Scratch,
+    pub(super) counts: BatchCounts,
+    /// What the running call has put out.
+    pub(super) output: Vec<u8>,
+}
+
+impl Worker {
+    pub(super) fn new(tables: usize) -> Self {
+        Self {
+            pool: Pool::new(tables),
+            answers: Answers::default(),
+            scratch: Scratch::default(),
+            counts: BatchCounts::default(),
+            output: Vec::new(),
+        }
+    }
+}
+
+/// What one worker's share of the calls declares; nothing changes it while calls run.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    pub(super) declared: Declared,
+    pub(super) footprints: Footprints,
+    granules: Granules,
+}
+
+/// What all engines that know write sets are made of.
+pub(super) struct Base {
+    pub(super) tables: Tables,
+    pub(super) shares: Vec<Share>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) halt: Halt,
+    pub(super) options: Options,
+}
+
+/// The calls of a batch with all that is known of them, while they run.
+pub(super) struct Batch<'a> {
+    pub(super) workload: &'a dyn Workload,
+    pub(super) calls: &'a Calls,
+    pub(super) tables: &'a Tables,
+    pub(super) shares: &'a [Share],
+    pub(super) halt: &'a Halt,
+    pub(super) options: &'a Options,
+}
+
+impl Base {
+    pub(super) fn new(specs: &[TableSpec], options: &Options) -> Result<Self> {
+        let workers = options.workers;
+        Ok(Self {
+            tables: Tables::new(specs, workers)?,
+            shares: (0..workers).map(|_| Share::default()).collect(),
+            workers: (0..workers).map(|_| Worker::new(specs.len())).collect(),
+            halt: Halt::default(),
+            options: options.clone(),
+        })
+    }
+
+    /// Lets all calls allocate and declare, and inserts the rows of new keys: the steps of
+    /// `declare.rs`.
+    ///
+    /// # Errors
+    /// The engine's failure.
+    pub(super) fn declare<W: Workload>(&mut self, workload: &W, calls: &Calls) -> Result<()> {
+        let mut declarations = Declarations::default();
+        workload.register(&mut declarations);
+        self.tables.sequences.begin();
+        self.workers.iter_mut().for_each(|worker| worker.answers.clear());
+        let (halt, workers) = (&self.halt, self.workers.len());
+        let tables = &self.tables;
+        let want = |worker, share_of: &mut Share| {
+            share_of.declared.clear();
+            for call in share(calls.len(), workers, worker) {
+                share_of.declared.calls.push(declarations.want(tables, calls.get(call))?);
+            }
+            Ok(())
+        };
+        if declarations.have_sequences() {
+            phase(halt, &mut self.shares, want)?;
+            self.shares.iter_mut().for_each(|share| self.tables.allocate(&mut share.declared));
+        } else {
+            for (worker, share) in self.shares.iter_mut().enumerate() {
+                want(worker, share)?;
+            }
+        }
+        let tables = &self.tables;
+        phase(halt, &mut self.shares, |worker, share_of| {
+            for (number, call) in share(calls.len(), workers, worker).enumerate() {
+                let to = (&mut share_of.declared, number);
+                declarations.declare(tables, calls.get(call), to)?;
+            }
+            Ok(())
+        })?;
+        self.insert()
+    }
+
+    /// Inserts the rows of new keys.
+    fn insert(&mut self) -> Result<()> {
+        let mut inserts = vec![0; self.tables.count()];
+        self.shares.iter().for_each(|share| share.declared.count_inserts(&mut inserts));
+        if inserts.iter().all(|count| *count == 0) {
+            return Ok(());
+        }
+        self.tables.grow(&inserts)?;
+        let (tables, shares) = (&self.tables, &self.shares);
+        phase(&self.halt, &mut self.workers, |number, worker| {
+            for key in shares[number].declared.inserts() {
+                let row = tables.find_or_insert(key, number, &mut worker.pool)?;
+                assert!(row.is_some(), "there was room for all inserts");
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Makes the footprints of all calls.
+    ///
+    /// # Errors
+    /// Declarations that cannot be.
+    pub(super) fn footprints<W: Workload>(&mut self, workload: &W) -> Result<()> {
+        phase(&self.halt, &mut self.shares, |_, share| {
+            let Share { declared, granules, .. } = share;
+            granules.clear();
+            add_granules(workload, declared, 0..declared.calls.len(), granules);
+            Ok(())
+        })?;
+        let mut granules = Granules::default();
+        self.shares.iter().for_each(|share| granules.extend(&share.granules));
+        let tables = &self.tables;
+        phase(&self.halt, &mut self.shares, |_, share| {
+            share.footprints.clear();
+            for _ in 0..share.declared.calls.len() {
+                share.footprints.add((workload, tables), &share.declared, &granules)?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The batch as it runs, and the workers that run it.
+    pub(super) fn split<'a, W: Workload>(
+        &'a mut self,
+        workload: &'a W,
+        calls: &'a Calls,
+    ) -> (Batch<'a>, &'a mut [Worker]) {
+        let batch = Batch {
+            workload,
+            calls,
+            tables: &self.tables,
+            shares: &self.shares,
+            halt: &self.halt,
+            options: &self.options,
+        };
+        (batch, &mut self.workers)
+    }
+
+    /// Visits the answers of all workers.
+    pub(super) fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+        self.workers.iter().for_each(|worker| worker.answers.for_each(each));
+    }
+
+    /// Takes what all workers counted.
+    pub(super) fn take_counts(&mut self) -> BatchCounts {
+        let mut counts = BatchCounts::default();
+        for worker in &mut self.workers {
+            counts.add(&std::mem::take(&mut worker.counts));
+        }
+        counts
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// Procedure and arguments of a call.
+    pub(super) fn asked(&self, call: usize) -> Asked<'a> {
+        self.calls.get(call)
+    }
+
+    /// Share and number there of a call.
+    fn place(&self, call: usize) -> (&'a Share, usize) {
+        let size = share(self.calls.len(), self.shares.len(), 0).len().max(1);
+        (&self.shares[call / size], call % size)
+    }
+
+    /// What a call has declared: its share, and its number there.
+    pub(super) fn declared(&self, call: usize) -> (&'a Declared, usize) {
+        let (share, number) = self.place(call);
+        (&share.declared, number)
+    }
+
+    /// The code with which a call gave up while it declared.
+    pub(super) fn gave_up(&self, call: usize) -> Option<u32> {
+        let (declared, number) = self.declared(call);
+        declared.calls[number].aborted
+    }
+
+    /// What a call is told of sequences.
+    pub(super) fn told(&self, call: usize) -> Told<'a> {
+        let (declared, number) = self.declared(call);
+        let numbers = &declared.calls[number].numbers;
+        Told { numbers, sequences: &self.tables.sequences }
+    }
+
+    /// What a call accesses.
+    pub(super) fn footprint(&self, call: usize) -> &'a [Access] {
+        let (share, number) = self.place(call);
+        share.footprints.of(number)
+    }
+}

@@ -1,0 +1,35 @@
+//! Deterministic rivals over DRAM (CA 2): engines that take a batch of calls whose order, or whose
+//! rule for an order, is fixed before they run.
+//!
+//! | engine | what it is |
+//! |---|---|
+//! | [`Serial`] | one thread, one call after the other |
+//!
+//! They differ from the other rivals, which commit calls one by one and write them to a device:
+//! nothing here is durable, and no inputs are logged. All have one flat index, one allocator and
+//! one form of rows (`tables.rs`), one way in which calls declare what they access (`declare.rs`),
+//! and run the same bodies (`bodies.rs`), so that a comparison is about concurrency control alone.
+//! A batch is what NVCaracal calls an epoch, with the same stream, the same numbers of sequences
+//! and the same state at its end.
+//!
+//! Phases (`phases.rs`) separate what changes from what is only read; a thread that waits in one
+//! gives up when another fails. [`run_batches`] measures an engine and compares it with the oracle.
+
+mod bodies;
+mod declare;
+mod engine;
+mod flat;
+mod footprint;
+mod inplace;
+mod phases;
+mod rows;
+mod run;
+mod runner;
+mod sequences;
+mod serial;
+mod tables;
+
+pub use engine::{BatchCounts, BatchEngine, Order};
+pub use phases::Waits;
+pub use run::{BatchReport, run_batches};
+pub use serial::Serial;

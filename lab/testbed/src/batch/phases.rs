@@ -1,0 +1,145 @@
+//! Phases: parts of a batch in which workers run side by side, with everything theirs between.
+//!
+//! A phase is as many threads as there are workers, the first of which is the caller's. What a
+//! phase may change is lent to it, so the compiler knows that nothing else does. A worker that
+//! fails or panics halts the others, who would wait for it for ever.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Looks at a condition after which a waiting thread lets others run.
+const SPINS_MAX: u64 = 1 << 7;
+
+/// Whether the workers of a phase must stop.
+#[derive(Debug, Default)]
+pub(super) struct Halt(AtomicBool);
+
+/// Halts the others unless its worker came to an end.
+struct Guard<'a>(&'a Halt, bool);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How often and how long a worker waited.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Waits {
+    /// Times that something was not there yet.
+    pub waits: u64,
+    /// Looks at it until it was.
+    pub spins: u64,
+}
+
+impl Waits {
+    pub(super) fn add(&mut self, other: Self) {
+        self.waits += other.waits;
+        self.spins += other.spins;
+    }
+}
+
+impl Halt {
+    /// Waits until a condition gives something.
+    ///
+    /// # Errors
+    /// Another worker failed.
+    pub(super) fn wait<T>(
+        &self,
+        waits: &mut Waits,
+        mut condition: impl FnMut() -> Option<T>,
+    ) -> Result<T> {
+        let mut spins = 0;
+        loop {
+            if let Some(given) = condition() {
+                waits.waits += u64::from(spins > 0);
+                waits.spins += spins;
+                return Ok(given);
+            }
+            self.check()?;
+            spins += 1;
+            pause(spins);
+        }
+    }
+
+    /// Whether the worker may go on.
+    ///
+    /// # Errors
+    /// Another worker failed.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(Error::Broken("another worker failed".into())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Lets time pass for the so-manieth time in a row.
+pub(super) fn pause(times: u64) {
+    if times.is_multiple_of(SPINS_MAX) {
+        std::thread::yield_now();
+    } else {
+        std::hint::spin_loop();
+    }
+}
+
+/// Runs `work` with all workers at the same time; what they came to, in their order.
+///
+/// # Errors
+/// That of the first worker that failed by itself.
+pub(super) fn phase<T: Send, R: Send>(
+    halt: &Halt,
+    workers: &mut [T],
+    work: impl Fn(usize, &mut T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let guarded = |number: usize, worker: &mut T| {
+        let was_halted = halt.check().is_err();
+        let mut guard = Guard(halt, false);
+        let result = work(number, worker);
+        guard.1 = result.is_ok() || was_halted;
+        result
+    };
+    let Some((first, others)) = workers.split_first_mut() else { return Ok(Vec::new()) };
+    let mut results = std::thread::scope(|scope| {
+        let guarded = &guarded;
+        let spawn = |(i, worker)| scope.spawn(move || guarded(i + 1, worker));
+        let others: Vec<_> = others.iter_mut().enumerate().map(spawn).collect();
+        let mut results = vec![guarded(0, first)];
+        for other in others {
+            results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        results
+    });
+    // The one that failed by itself says more than those that it stopped.
+    let own = results.iter().position(
+        |result| matches!(result, Err(error) if !error.to_string().starts_with("another worker")),
+    );
+    match own {
+        Some(failed) => Err(results.swap_remove(failed).err().expect("it failed")),
+        None => results.into_iter().collect(),
+    }
+}
+
+/// Deals the calls of a batch to workers, who take the next ones when they are free.
+#[derive(Debug)]
+pub(super) struct Dealer {
+    next: AtomicU64,
+    end: u64,
+    taken: u64,
+}
+
+impl Dealer {
+    /// Deals so many calls, `taken` at a time.
+    pub(super) fn new(calls: usize, taken: u64) -> Self {
+        Self { next: AtomicU64::new(0), end: calls as u64, taken }
+    }
+
+    /// The next calls; empty at the end.
+    pub(super) fn take(&self) -> std::ops::Range<usize> {
+        let first = self.next.fetch_add(self.taken, Ordering::Relaxed).min(self.end);
+        first as usize..(first + self.taken).min(self.end) as usize
+    }
+}

@@ -1,0 +1,67 @@
+//! The batch engines come to what the serial oracle does, with any number of workers, and the
+//! check of it finds a bug in the main rule of each.
+
+use workloads::Workload;
+
+use super::scramble::Scramble;
+use super::support::{smallbank, tpcc, warehouses, with_commit_points, ycsb};
+use crate::rival::Fault;
+use crate::{BatchEngine, BatchReport, Error, Serial, Settings, run_batches};
+
+const BATCHES: u64 = 3;
+
+fn settings(workers: usize, calls: u64) -> Settings {
+    let settings = Settings::new(workers, calls);
+    Settings { rounds: BATCHES, warm_up_rounds: 0, verify: true, ..settings }
+}
+
+/// Runs on all numbers of workers; all come to the same state.
+fn same_as_oracle<E: BatchEngine, W: Workload>(workload: &W, calls: u64) -> Vec<BatchReport> {
+    let run = |workers| {
+        let report = run_batches::<E, W>(workload, &settings(workers, calls)).unwrap();
+        assert_eq!(report.calls(), BATCHES * calls);
+        report
+    };
+    let reports: Vec<BatchReport> = [1, 2, 4].map(run).into();
+    assert!(reports.iter().all(|report| report.digest == reports[0].digest));
+    reports
+}
+
+fn all_workloads<E: BatchEngine>() {
+    same_as_oracle::<E, _>(&ycsb(200, false), 800);
+    same_as_oracle::<E, _>(&ycsb(200, true), 800);
+    same_as_oracle::<E, _>(&smallbank(50), 3_000);
+    same_as_oracle::<E, _>(&tpcc(), 500);
+    same_as_oracle::<E, _>(&warehouses(), 500);
+    let (smallbank, tpcc) = with_commit_points();
+    same_as_oracle::<E, _>(&smallbank, 1_000);
+    same_as_oracle::<E, _>(&tpcc, 300);
+    for seed in 0..3 {
+        same_as_oracle::<E, _>(&Scramble { seed }, 1_500);
+        same_as_oracle::<E, _>(&Scramble { seed }, 7);
+    }
+}
+
+/// The check must find a bug, in one of some runs: whether it strikes may be chance.
+fn is_found<E: BatchEngine, W: Workload>(fault: Fault, workload: &W, calls: u64) {
+    let mut settings = settings(4, calls);
+    settings.options.fault = Some(fault);
+    for _ in 0..20 {
+        match run_batches::<E, W>(workload, &settings) {
+            Ok(_) => {}
+            Err(Error::Broken(_)) => return,
+            Err(other) => panic!("{fault:?}: {other}"),
+        }
+    }
+    panic!("the check did not find {fault:?} in {}", E::NAME);
+}
+
+#[test]
+fn serial_execution_is_what_the_oracle_does() {
+    all_workloads::<Serial>();
+}
+
+#[test]
+fn the_check_finds_writes_of_calls_that_gave_up() {
+    is_found::<Serial, _>(Fault::KeepAborted, &Scramble { seed: 1 }, 300);
+}
