@@ -62,6 +62,10 @@ pub(crate) enum Fault {
     EarlyReuse,
     /// What a call wrote stays when it gives up.
     KeepAborted,
+    /// A lock is granted though others have it or wait for it.
+    GrantAtOnce,
+    /// A call runs when one lock manager has granted it everything, the others may not have.
+    OneManagerGrants,
 }
 
 impl Options {

@@ -4,6 +4,8 @@
 //! | engine | what it is |
 //! |---|---|
 //! | [`Serial`] | one thread, one call after the other |
+//! | [`Calvin`] | one thread requests all locks in the order of the batch, the others run calls |
+//! | [`Orthrus`] | the same with several lock managers, each with a part of the keys |
 //!
 //! They differ from the other rivals, which commit calls one by one and write them to a device:
 //! nothing here is durable, and no inputs are logged. All have one flat index, one allocator and
@@ -21,6 +23,7 @@ mod engine;
 mod flat;
 mod footprint;
 mod inplace;
+mod locking;
 mod phases;
 mod rows;
 mod run;
@@ -30,6 +33,7 @@ mod serial;
 mod tables;
 
 pub use engine::{BatchCounts, BatchEngine, Order};
+pub use locking::{Calvin, Orthrus};
 pub use phases::Waits;
 pub use run::{BatchReport, run_batches};
 pub use serial::Serial;

@@ -6,7 +6,7 @@ use workloads::Workload;
 use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, warehouses, with_commit_points, ycsb};
 use crate::rival::Fault;
-use crate::{BatchEngine, BatchReport, Error, Serial, Settings, run_batches};
+use crate::{BatchEngine, BatchReport, Calvin, Error, Orthrus, Serial, Settings, run_batches};
 
 const BATCHES: u64 = 3;
 
@@ -64,4 +64,27 @@ fn serial_execution_is_what_the_oracle_does() {
 #[test]
 fn the_check_finds_writes_of_calls_that_gave_up() {
     is_found::<Serial, _>(Fault::KeepAborted, &Scramble { seed: 1 }, 300);
+}
+
+#[test]
+fn calvin_keeps_the_order_of_the_batch() {
+    all_workloads::<Calvin>();
+}
+
+#[test]
+fn orthrus_keeps_the_order_of_the_batch() {
+    all_workloads::<Orthrus>();
+}
+
+#[test]
+fn locks_are_handed_over() {
+    let reports = same_as_oracle::<Calvin, _>(&ycsb(200, false), 300);
+    assert!(reports.iter().all(|report| report.counts.hand_overs > 300), "most calls meet");
+    assert!(reports.iter().all(|report| report.counts.messages > 9 * 900), "10 keys each");
+}
+
+#[test]
+fn the_check_finds_locks_that_do_not_exclude() {
+    is_found::<Calvin, _>(Fault::GrantAtOnce, &ycsb(200, false), 2_000);
+    is_found::<Orthrus, _>(Fault::OneManagerGrants, &ycsb(200, false), 2_000);
 }

@@ -1,0 +1,102 @@
+//! Lists through which lock managers and the threads that run calls talk.
+//!
+//! A call goes once into the list of ready calls, and once into the list of ended calls of the
+//! thread that ran it, which every lock manager reads for itself. A store with release order behind
+//! what it tells, and a load with acquire order before, hand over the rows of a call.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::grace::Padded;
+
+/// Calls that one thread has run, in that order.
+struct Ended {
+    calls: Box<[AtomicU32]>,
+    len: AtomicUsize,
+}
+
+/// See the module's documentation.
+pub(super) struct Lists {
+    pub(super) managers: usize,
+    /// Lock managers that have not granted a call everything yet.
+    missing: Box<[AtomicU32]>,
+    /// Ready calls, one more than their numbers; 0 where there is none yet.
+    ready: Box<[AtomicU32]>,
+    ready_end: Padded<AtomicUsize>,
+    /// The next place of the ready list that no thread has taken.
+    next: Padded<AtomicUsize>,
+    ended: Box<[Padded<Ended>]>,
+}
+
+impl Lists {
+    /// Lists for so many calls.
+    pub(super) fn new(calls: usize, workers: usize, managers: usize) -> Self {
+        let numbers = |value: u32| (0..calls).map(|_| AtomicU32::new(value)).collect();
+        let ended = || Ended { calls: numbers(0), len: AtomicUsize::new(0) };
+        Self {
+            managers,
+            missing: numbers(managers as u32),
+            ready: numbers(0),
+            ready_end: Padded::default(),
+            next: Padded::default(),
+            ended: (0..workers).map(|_| Padded(ended())).collect(),
+        }
+    }
+
+    /// Threads that do nothing but run calls.
+    pub(super) fn executors(&self) -> usize {
+        self.ended.len() - self.managers
+    }
+
+    /// A lock manager has granted a call all that is its to grant.
+    pub(super) fn grant(&self, call: usize) {
+        if self.missing[call].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.push(call);
+        }
+    }
+
+    /// A call is ready.
+    pub(super) fn push(&self, call: usize) {
+        let place = self.ready_end.0.fetch_add(1, Ordering::Relaxed);
+        self.ready[place].store(call as u32 + 1, Ordering::Release);
+    }
+
+    /// The next place of the ready list; `None` when all are taken.
+    pub(super) fn ticket(&self) -> Option<usize> {
+        let place = self.next.0.fetch_add(1, Ordering::Relaxed);
+        (place < self.ready.len()).then_some(place)
+    }
+
+    /// The call at a place of the ready list, once it is there.
+    pub(super) fn ready(&self, place: usize) -> Option<usize> {
+        self.ready[place].load(Ordering::Acquire).checked_sub(1).map(|call| call as usize)
+    }
+
+    /// The next ready call, if there is one now, for a thread that is the only one.
+    pub(super) fn try_next(&self) -> Option<usize> {
+        let call = self.ready(self.next.0.load(Ordering::Relaxed).min(self.ready.len() - 1))?;
+        self.ticket().map(|_| call)
+    }
+
+    /// A worker has run a call.
+    pub(super) fn end(&self, worker: usize, call: usize) {
+        let Ended { calls, len } = &self.ended[worker].0;
+        let at = len.load(Ordering::Relaxed);
+        calls[at].store(call as u32, Ordering::Relaxed);
+        len.store(at + 1, Ordering::Release);
+    }
+
+    /// Visits what a worker has run since a lock manager looked last; `seen` is how much it knows.
+    pub(super) fn ended_since(&self, worker: usize, seen: &mut usize, mut each: impl FnMut(usize)) {
+        let Ended { calls, len } = &self.ended[worker].0;
+        let end = len.load(Ordering::Acquire);
+        for call in &calls[*seen..end] {
+            each(call.load(Ordering::Relaxed) as usize);
+        }
+        *seen = end;
+    }
+
+    /// Workers.
+    pub(super) fn workers(&self) -> usize {
+        self.ended.len()
+    }
+}
