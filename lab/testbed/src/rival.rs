@@ -66,6 +66,8 @@ pub(crate) enum Fault {
     GrantAtOnce,
     /// A call runs when one lock manager has granted it everything, the others may not have.
     OneManagerGrants,
+    /// A reader does not wait for a version that is not written yet, and reads an older one.
+    SkipPending,
 }
 
 impl Options {

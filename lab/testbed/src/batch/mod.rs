@@ -6,6 +6,7 @@
 //! | [`Serial`] | one thread, one call after the other |
 //! | [`Calvin`] | one thread requests all locks in the order of the batch, the others run calls |
 //! | [`Orthrus`] | the same with several lock managers, each with a part of the keys |
+//! | [`Bohm`] | owners of keys make pending versions; a reader runs the call that it waits for |
 //!
 //! They differ from the other rivals, which commit calls one by one and write them to a device:
 //! nothing here is durable, and no inputs are logged. All have one flat index, one allocator and
@@ -18,6 +19,7 @@
 //! gives up when another fails. [`run_batches`] measures an engine and compares it with the oracle.
 
 mod bodies;
+mod bohm;
 mod declare;
 mod engine;
 mod flat;
@@ -32,6 +34,7 @@ mod sequences;
 mod serial;
 mod tables;
 
+pub use bohm::Bohm;
 pub use engine::{BatchCounts, BatchEngine, Order};
 pub use locking::{Calvin, Orthrus};
 pub use phases::Waits;

@@ -6,7 +6,7 @@ use workloads::Workload;
 use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, warehouses, with_commit_points, ycsb};
 use crate::rival::Fault;
-use crate::{BatchEngine, BatchReport, Calvin, Error, Orthrus, Serial, Settings, run_batches};
+use crate::{BatchEngine, BatchReport, Bohm, Calvin, Error, Orthrus, Serial, Settings, run_batches};
 
 const BATCHES: u64 = 3;
 
@@ -87,4 +87,23 @@ fn locks_are_handed_over() {
 fn the_check_finds_locks_that_do_not_exclude() {
     is_found::<Calvin, _>(Fault::GrantAtOnce, &ycsb(200, false), 2_000);
     is_found::<Orthrus, _>(Fault::OneManagerGrants, &ycsb(200, false), 2_000);
+}
+
+#[test]
+fn bohm_keeps_the_order_of_the_batch() {
+    all_workloads::<Bohm>();
+}
+
+#[test]
+fn bohm_runs_the_calls_that_it_waits_for() {
+    let producers = |_| {
+        let reports = same_as_oracle::<Bohm, _>(&ycsb(200, false), 2_000);
+        reports.iter().any(|report| report.counts.producer_runs > 0)
+    };
+    assert!((0..20).any(producers), "no call was run for another one");
+}
+
+#[test]
+fn the_check_finds_reads_of_older_versions() {
+    is_found::<Bohm, _>(Fault::SkipPending, &ycsb(200, false), 2_000);
 }
