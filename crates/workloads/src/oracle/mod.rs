@@ -195,6 +195,36 @@ impl Oracle {
         answers
     }
 
+    /// Runs one epoch whose calls allocate and declare in the order in which they are given, and
+    /// whose bodies run in another: `order` has the number of each call once. One answer for each
+    /// call, as they are given.
+    ///
+    /// # Panics
+    /// As [`Self::run_epoch`], and if `order` is not what it must be.
+    pub fn run_epoch_in(
+        &mut self,
+        calls: &[(ProcedureId, &[u8])],
+        order: &[usize],
+    ) -> Vec<OracleAnswer> {
+        self.state.starts.clear();
+        if let Some(chains) = &mut self.chains {
+            chains.clear();
+        }
+        let mut declarations: Vec<Declaration> =
+            calls.iter().map(|call| self.allocate(*call)).collect();
+        for (call, declaration) in calls.iter().zip(&mut declarations) {
+            self.declare(*call, declaration);
+        }
+        let mut declarations: Vec<_> = declarations.into_iter().map(Some).collect();
+        let mut answers: Vec<_> = calls.iter().map(|_| OracleAnswer::Failed).collect();
+        assert_eq!(order.len(), calls.len(), "each call has one place");
+        for &number in order {
+            let declaration = declarations[number].take().expect("each call has one place");
+            answers[number] = self.execute(calls[number], declaration, false);
+        }
+        answers
+    }
+
     /// Puts what rows were before some writes in their place, last write first; returns what they
     /// were until now.
     fn put_back(&mut self, writes: Vec<Written>) -> Vec<Written> {

@@ -1,6 +1,6 @@
-//! OrderStatus (clause 2.6): the last order of a customer. Writes nothing, and finds a customer given
-//! by last name in the body alone. Which order it reads is known no earlier, so for engines that
-//! must know reads it declares all orders of the district.
+//! OrderStatus (clause 2.6): the last order of a customer. Writes nothing, and finds a customer
+//! given by last name in the body alone. Which order it reads is known no earlier, so for engines
+//! that must know reads it declares all orders of the district.
 
 use std::ops::ControlFlow;
 
