@@ -35,7 +35,9 @@ mod tests;
 mod wbl;
 mod zen;
 
-pub use batch::{BatchCounts, BatchEngine, BatchReport, Bohm, Calvin, Order, Orthrus, Serial, Waits, run_batches};
+pub use batch::{
+    BatchCounts, BatchEngine, BatchReport, Bohm, Calvin, Order, Orthrus, Serial, Waits, run_batches,
+};
 pub use calls::{Answered, Calls, RivalView, load};
 pub use error::{Error, Result};
 pub use procedure::{Done, Outcome, Procedures};

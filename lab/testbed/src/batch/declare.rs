@@ -77,6 +77,11 @@ impl Declared {
         &self.items[start..self.calls[call].items_end]
     }
 
+    /// What all calls of the share declare.
+    pub(super) fn all_items(&self) -> &[Item] {
+        &self.items
+    }
+
     /// The key, or the low end.
     pub(super) fn key(&self, item: &Item) -> &[u8] {
         &self.bytes[item.start as usize..item.key_end as usize]
@@ -113,6 +118,7 @@ type Ended = Result<(), Stop>;
 struct Entry {
     sequences: Option<fn(&[u8], &mut Wanting<'_>) -> Ended>,
     write_set: fn(&[u8], &mut Declaring<'_>) -> Ended,
+    has_pieces: bool,
 }
 
 /// The declarations of a workload's procedures.
@@ -124,6 +130,7 @@ impl Register for Declarations {
         self.0.push(Entry {
             sequences: P::SEQUENCES.then_some(|args, wanting| P::sequences(args, wanting)),
             write_set: |args, declaring| P::write_set(args, declaring),
+            has_pieces: P::PIECES,
         });
     }
 }
@@ -151,6 +158,16 @@ impl Declarations {
             }
         }
         Ok(call)
+    }
+
+    /// Whether a procedure leaves updates to pieces.
+    pub(super) fn has_pieces(&self, procedure: ProcedureId) -> bool {
+        self.0[usize::from(procedure)].has_pieces
+    }
+
+    /// The next call of a share declares nothing.
+    pub(super) fn skip(&self, declared: &mut Declared, number: usize) {
+        declared.calls[number].items_end = declared.items.len();
     }
 
     /// Lets the next call of a share declare what it may read and write.

@@ -14,12 +14,13 @@ use crate::error::Result;
 use crate::procedure::Outcome;
 use crate::rival::Options;
 
-/// In which order the calls of a batch seem to have run.
+/// In which order the calls of a batch seem to have run. Numbers of sequences are allocated in the
+/// order in which they were given, in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// As they were given; numbers of sequences are allocated in that order before anything runs.
+    /// As they were given.
     Given,
-    /// As the engine tells; a sequence is a row with a counter.
+    /// As the engine tells.
     Told,
 }
 
@@ -179,6 +180,28 @@ impl Base {
     /// # Errors
     /// The engine's failure.
     pub(super) fn declare<W: Workload>(&mut self, workload: &W, calls: &Calls) -> Result<()> {
+        self.declare_some(workload, calls, |_, _| true)?;
+        self.insert()
+    }
+
+    /// Lets all calls allocate, and those declare that leave updates to pieces.
+    ///
+    /// # Errors
+    /// The engine's failure.
+    pub(super) fn declare_pieces<W: Workload>(
+        &mut self,
+        workload: &W,
+        calls: &Calls,
+    ) -> Result<()> {
+        self.declare_some(workload, calls, |declarations, call| declarations.has_pieces(call.0))
+    }
+
+    fn declare_some<W: Workload>(
+        &mut self,
+        workload: &W,
+        calls: &Calls,
+        does: impl Fn(&Declarations, Asked<'_>) -> bool + Sync,
+    ) -> Result<()> {
         let mut declarations = Declarations::default();
         workload.register(&mut declarations);
         self.tables.sequences.begin();
@@ -203,12 +226,16 @@ impl Base {
         let tables = &self.tables;
         phase(halt, &mut self.shares, |worker, share_of| {
             for (number, call) in share(calls.len(), workers, worker).enumerate() {
-                let to = (&mut share_of.declared, number);
-                declarations.declare(tables, calls.get(call), to)?;
+                let asked = calls.get(call);
+                if does(&declarations, asked) {
+                    declarations.declare(tables, asked, (&mut share_of.declared, number))?;
+                } else {
+                    declarations.skip(&mut share_of.declared, number);
+                }
             }
             Ok(())
         })?;
-        self.insert()
+        Ok(())
     }
 
     /// Inserts the rows of new keys.
@@ -230,11 +257,11 @@ impl Base {
         Ok(())
     }
 
-    /// Makes the footprints of all calls.
+    /// Finds the granules that calls scan.
     ///
     /// # Errors
-    /// Declarations that cannot be.
-    pub(super) fn footprints<W: Workload>(&mut self, workload: &W) -> Result<()> {
+    /// A worker that panicked before.
+    pub(super) fn granules<W: Workload>(&mut self, workload: &W) -> Result<Granules> {
         phase(&self.halt, &mut self.shares, |_, share| {
             let Share { declared, granules, .. } = share;
             granules.clear();
@@ -243,6 +270,15 @@ impl Base {
         })?;
         let mut granules = Granules::default();
         self.shares.iter().for_each(|share| granules.extend(&share.granules));
+        Ok(granules)
+    }
+
+    /// Makes the footprints of all calls.
+    ///
+    /// # Errors
+    /// Declarations that cannot be.
+    pub(super) fn footprints<W: Workload>(&mut self, workload: &W) -> Result<()> {
+        let granules = self.granules(workload)?;
         let tables = &self.tables;
         phase(&self.halt, &mut self.shares, |_, share| {
             share.footprints.clear();

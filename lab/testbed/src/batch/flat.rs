@@ -2,7 +2,7 @@
 //! linear probing, read and filled without locks.
 //!
 //! Keys never leave it, so a search that ends at an empty entry has seen all there is. An entry is
-//! claimed first, then gets its tag, then its row; whoever meets a claimed one waits for the row.
+//! claimed first, then gets its tag, then its row; a search that meets a claimed one waits.
 //! The array grows between phases only. This module must never know what is in a row.
 
 use std::sync::atomic::{AtomicU64, Ordering};

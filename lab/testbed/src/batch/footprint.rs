@@ -92,88 +92,91 @@ impl Footprints {
     ///
     /// # Errors
     /// A range of writes in a table that is not ordered.
-    pub(super) fn add<W: Workload>(
+    pub(super) fn add(
         &mut self,
-        (workload, tables): (&W, &Tables),
+        (workload, tables): (&dyn Workload, &Tables),
         declared: &Declared,
         granules: &Granules,
     ) -> Result<()> {
         let (call, start) = (self.ends.len(), self.accesses.len());
-        let mut found = std::mem::take(&mut self.found);
+        let Self { accesses, ends, found } = self;
         if declared.calls[call].aborted.is_none() {
             let items = declared.items(call);
             items.iter().for_each(|item| tables.prefetch(item.table, declared.key(item)));
             for item in items {
-                self.resolve((workload, tables), (declared, item), granules, &mut found)?;
+                let with = (granules, &mut *found);
+                resolve((workload, tables), (declared, item), with, accesses)?;
             }
         }
-        self.found = found;
-        self.close(start);
+        close(accesses, start);
+        ends.push(accesses.len());
         Ok(())
     }
+}
 
-    fn resolve<W: Workload>(
-        &mut self,
-        (workload, tables): (&W, &Tables),
-        (declared, item): (&Declared, &Item),
-        granules: &Granules,
-        found: &mut Found,
-    ) -> Result<()> {
-        let (table, key) = (item.table, declared.key(item));
-        let home = || Target::of_granule(table, workload.home(table, key));
-        let mut push = |target, mode| self.accesses.push(Access { target, mode });
-        match item.kind {
-            // A key without a row is one that no call of the batch inserts.
-            Kind::Read => {
-                if let Some(row) = tables.find(table, key) {
-                    push(Target(row.0), Mode::Read);
-                }
+/// Adds what a declared key or range accesses: rows, and the granules that calls scan or touch.
+///
+/// # Errors
+/// A range of writes in a table that is not ordered.
+pub(super) fn resolve(
+    (workload, tables): (&dyn Workload, &Tables),
+    (declared, item): (&Declared, &Item),
+    (granules, found): (&Granules, &mut Found),
+    accesses: &mut Vec<Access>,
+) -> Result<()> {
+    let (table, key) = (item.table, declared.key(item));
+    let home = || Target::of_granule(table, workload.home(table, key));
+    let mut push = |target, mode| accesses.push(Access { target, mode });
+    match item.kind {
+        // A key without a row is one that no call of the batch inserts.
+        Kind::Read => {
+            if let Some(row) = tables.find(table, key) {
+                push(Target(row.0), Mode::Read);
             }
-            Kind::ReadRange => push(home(), Mode::Scan),
-            Kind::Write | Kind::Insert | Kind::Piece => {
-                let Some(row) = tables.find(table, key) else { return Ok(()) };
+        }
+        Kind::ReadRange => push(home(), Mode::Scan),
+        Kind::Write | Kind::Insert | Kind::Piece => {
+            let Some(row) = tables.find(table, key) else { return Ok(()) };
+            push(Target(row.0), Mode::Write);
+            if !granules.is_empty() && granules.contains(&home().0) {
+                push(home(), Mode::Touch);
+            }
+        }
+        Kind::WriteRange => {
+            let range = (key, declared.high(item), false);
+            tables.range(table, range, found, |_, row| {
                 push(Target(row.0), Mode::Write);
-                if !granules.is_empty() && granules.contains(&home().0) {
-                    push(home(), Mode::Touch);
-                }
-            }
-            Kind::WriteRange => {
-                let range = (key, declared.high(item), false);
-                tables.range(table, range, found, |_, row| {
-                    push(Target(row.0), Mode::Write);
-                    Ok::<_, Error>(true)
-                })?;
-                if granules.contains(&home().0) {
-                    push(home(), Mode::Touch);
-                }
+                Ok::<_, Error>(true)
+            })?;
+            if granules.contains(&home().0) {
+                push(home(), Mode::Touch);
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Sorts the accesses of a call and joins those of one target.
-    fn close(&mut self, start: usize) {
-        self.accesses[start..].sort_unstable();
-        let mut end = start;
-        for i in start..self.accesses.len() {
-            let access = self.accesses[i];
-            match self.accesses[start..end].last_mut() {
-                Some(last) if last.target == access.target => {
-                    // Of a row, a write comes first; a granule that is scanned and touched is
-                    // the call's alone.
-                    if last.mode != access.mode {
-                        last.mode = Mode::Write;
-                    }
-                }
-                _ => {
-                    self.accesses[end] = access;
-                    end += 1;
+/// Sorts the accesses of a call, which begin at `start`, and joins those of one target.
+pub(super) fn close(accesses: &mut Vec<Access>, start: usize) {
+    accesses[start..].sort_unstable();
+    let mut end = start;
+    for i in start..accesses.len() {
+        let access = accesses[i];
+        match accesses[start..end].last_mut() {
+            Some(last) if last.target == access.target => {
+                // Of a row, a write comes first; a granule that is scanned and touched is the
+                // call's alone.
+                if last.mode != access.mode {
+                    last.mode = Mode::Write;
                 }
             }
+            _ => {
+                accesses[end] = access;
+                end += 1;
+            }
         }
-        self.accesses.truncate(end);
-        self.ends.push(end);
     }
+    accesses.truncate(end);
 }
 
 /// Adds the granules that the calls of a share scan.

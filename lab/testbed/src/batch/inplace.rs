@@ -10,6 +10,7 @@ use std::ops::Range;
 use workloads::{TableId, Visit, Workload};
 use zerocopy::IntoBytes;
 
+use super::division::{Division, Parts};
 use super::footprint::{Access, Mode, Target};
 use super::rows::{Pool, RowId};
 use super::tables::Tables;
@@ -25,6 +26,10 @@ pub(super) enum Cover<'a> {
     All,
     /// What is in its footprint; the workload tells the homes of rows in granules.
     Footprint(&'a [Access], &'a dyn Workload),
+    /// The same, of what the call accessed when it ran before: with anything else it is a conflict.
+    Observed(&'a [Access], &'a dyn Workload),
+    /// What is in these partitions, and what no call of the batch writes.
+    Parts(&'a Division<'a>, Parts),
 }
 
 /// A row before it was changed.
@@ -55,25 +60,49 @@ pub(super) struct InPlace<'a> {
 }
 
 impl Cover<'_> {
-    fn has(&self, target: Target, is_right: impl Fn(Mode) -> bool) -> bool {
-        match self {
-            Self::All => true,
-            Self::Footprint(accesses, _) => accesses
-                .binary_search_by_key(&target, |access| access.target)
-                .is_ok_and(|at| is_right(accesses[at].mode)),
-        }
+    /// Whether a row may be read.
+    fn may_read(&self, row: RowId, table: TableId, key: &[u8]) -> bool {
+        let (Self::Footprint(accesses, _) | Self::Observed(accesses, _)) = self else {
+            return self.may_scan(table, key);
+        };
+        mode_of(accesses, Target(row.0)).is_some() || self.may_scan(table, key)
     }
 
     /// Whether all rows with the home of a key may be read.
-    fn has_granule(&self, table: TableId, key: &[u8]) -> bool {
-        let Self::Footprint(_, workload) = self else { return true };
-        let granule = Target::of_granule(table, workload.home(table, key));
-        self.has(granule, |mode| mode != Mode::Touch)
+    fn may_scan(&self, table: TableId, key: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Footprint(accesses, workload) | Self::Observed(accesses, workload) => {
+                let granule = Target::of_granule(table, workload.home(table, key));
+                matches!(mode_of(accesses, granule), Some(Mode::Scan | Mode::Write))
+            }
+            Self::Parts(division, parts) => division.may_read(*parts, table, key),
+        }
     }
+
+    /// Whether a row may be written.
+    fn may_write(&self, row: RowId, table: TableId, key: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Footprint(accesses, _) | Self::Observed(accesses, _) => {
+                mode_of(accesses, Target(row.0)) == Some(Mode::Write)
+            }
+            Self::Parts(division, parts) => division.may_write(*parts, table, key),
+        }
+    }
+}
+
+/// How a footprint accesses a target.
+fn mode_of(accesses: &[Access], target: Target) -> Option<Mode> {
+    let at = accesses.binary_search_by_key(&target, |access| access.target);
+    at.ok().map(|at| accesses[at].mode)
 }
 
 impl InPlace<'_> {
     fn undeclared(&self, table: TableId, key: &[u8]) -> Stop {
+        if let Cover::Observed(..) = self.cover {
+            return Stop::Conflict;
+        }
         let name = self.tables.name(table);
         Error::Broken(format!("key {key:02x?} of {name} is accessed and was not declared")).into()
     }
@@ -81,11 +110,10 @@ impl InPlace<'_> {
     /// The row of a key that is read.
     fn find(&self, table: TableId, key: &[u8]) -> Result<Option<RowId>, Stop> {
         let Some(row) = self.tables.find(table, key) else { return Ok(None) };
-        let is_covered = self.cover.has(Target(row.0), |_| true);
-        if is_covered || self.cover.has_granule(table, key) {
-            return Ok(Some(row));
+        match self.cover.may_read(row, table, key) {
+            true => Ok(Some(row)),
+            false => Err(self.undeclared(table, key)),
         }
-        Err(self.undeclared(table, key))
     }
 
     /// The row of a key that is written if it exists.
@@ -99,7 +127,7 @@ impl InPlace<'_> {
     }
 
     fn check_write(&self, row: RowId, table: TableId, key: &[u8]) -> Result<(), Stop> {
-        match self.cover.has(Target(row.0), |mode| mode == Mode::Write) {
+        match self.cover.may_write(row, table, key) {
             true => Ok(()),
             false => Err(self.undeclared(table, key)),
         }
@@ -169,7 +197,7 @@ impl Accesses for InPlace<'_> {
         descending: bool,
         each: Visit<'_>,
     ) -> Result<(), Stop> {
-        if low < high && !self.cover.has_granule(table, low) {
+        if low < high && !self.cover.may_scan(table, low) {
             return Err(self.undeclared(table, low));
         }
         let tables = self.tables;
@@ -188,7 +216,7 @@ impl Accesses for InPlace<'_> {
                 let row = self.tables.find_or_insert((table, key), 0, self.pool)?;
                 row.ok_or(Stop::Conflict)?
             }
-            Cover::Footprint(..) => {
+            Cover::Footprint(..) | Cover::Observed(..) | Cover::Parts(..) => {
                 let row = self.tables.find(table, key);
                 let row = row.ok_or_else(|| self.undeclared(table, key))?;
                 self.check_write(row, table, key)?;

@@ -21,6 +21,8 @@
 mod bodies;
 mod bohm;
 mod declare;
+mod division;
+mod ended;
 mod engine;
 mod flat;
 mod footprint;

@@ -146,8 +146,8 @@ impl Rows {
         row.set_absent();
         row.set_key(key);
         row.set_current(RowId(0));
-        row.engine(0).store(0, Ordering::Relaxed);
-        row.engine(1).store(0, Ordering::Relaxed);
+        row.engine(0).store(u64::MAX, Ordering::Relaxed);
+        row.engine(1).store(u64::MAX, Ordering::Relaxed);
         Ok(number)
     }
 

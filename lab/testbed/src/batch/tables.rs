@@ -87,6 +87,11 @@ impl Tables {
         self.table(table).name
     }
 
+    /// Whether a table can be scanned.
+    pub(super) fn is_ordered(&self, table: TableId) -> bool {
+        self.table(table).ordered.is_some()
+    }
+
     /// The row of a key, if it was ever inserted.
     pub(super) fn find(&self, table: TableId, key: &[u8]) -> Option<RowId> {
         let of = self.table(table);

@@ -152,7 +152,7 @@ impl Version {
         Content::of(self.content.load(Ordering::Acquire))
     }
 
-    /// Shows a version, once. Whoever sees it sees the row that it names.
+    /// Shows a version, once. A thread that sees it sees the row that it names.
     pub(super) fn show(&self, content: Content) {
         self.content.store(content.word(), Ordering::Release);
     }

@@ -1,21 +1,15 @@
 //! Lists through which lock managers and the threads that run calls talk.
 //!
 //! A call goes once into the list of ready calls, and once into the list of ended calls of the
-//! thread that ran it, which every lock manager reads for itself. A store with release order behind
-//! what it tells, and a load with acquire order before, hand over the rows of a call.
+//! thread that ran it, which every lock manager reads for itself.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use super::super::ended::Ended;
 use crate::grace::Padded;
 
-/// Calls that one thread has run, in that order.
-struct Ended {
-    calls: Box<[AtomicU32]>,
-    len: AtomicUsize,
-}
-
 /// See the module's documentation.
-pub(super) struct Lists {
+pub(in super::super) struct Lists {
     pub(super) managers: usize,
     /// Lock managers that have not granted a call everything yet.
     missing: Box<[AtomicU32]>,
@@ -24,27 +18,26 @@ pub(super) struct Lists {
     ready_end: Padded<AtomicUsize>,
     /// The next place of the ready list that no thread has taken.
     next: Padded<AtomicUsize>,
-    ended: Box<[Padded<Ended>]>,
+    pub(super) ended: Ended,
 }
 
 impl Lists {
     /// Lists for so many calls.
-    pub(super) fn new(calls: usize, workers: usize, managers: usize) -> Self {
+    pub(in super::super) fn new(calls: usize, workers: usize, managers: usize) -> Self {
         let numbers = |value: u32| (0..calls).map(|_| AtomicU32::new(value)).collect();
-        let ended = || Ended { calls: numbers(0), len: AtomicUsize::new(0) };
         Self {
             managers,
             missing: numbers(managers as u32),
             ready: numbers(0),
             ready_end: Padded::default(),
             next: Padded::default(),
-            ended: (0..workers).map(|_| Padded(ended())).collect(),
+            ended: Ended::new(calls, workers),
         }
     }
 
     /// Threads that do nothing but run calls.
     pub(super) fn executors(&self) -> usize {
-        self.ended.len() - self.managers
+        self.ended.workers() - self.managers
     }
 
     /// A lock manager has granted a call all that is its to grant.
@@ -75,28 +68,5 @@ impl Lists {
     pub(super) fn try_next(&self) -> Option<usize> {
         let call = self.ready(self.next.0.load(Ordering::Relaxed).min(self.ready.len() - 1))?;
         self.ticket().map(|_| call)
-    }
-
-    /// A worker has run a call.
-    pub(super) fn end(&self, worker: usize, call: usize) {
-        let Ended { calls, len } = &self.ended[worker].0;
-        let at = len.load(Ordering::Relaxed);
-        calls[at].store(call as u32, Ordering::Relaxed);
-        len.store(at + 1, Ordering::Release);
-    }
-
-    /// Visits what a worker has run since a lock manager looked last; `seen` is how much it knows.
-    pub(super) fn ended_since(&self, worker: usize, seen: &mut usize, mut each: impl FnMut(usize)) {
-        let Ended { calls, len } = &self.ended[worker].0;
-        let end = len.load(Ordering::Acquire);
-        for call in &calls[*seen..end] {
-            each(call.load(Ordering::Relaxed) as usize);
-        }
-        *seen = end;
-    }
-
-    /// Workers.
-    pub(super) fn workers(&self) -> usize {
-        self.ended.len()
     }
 }

@@ -1,7 +1,7 @@
 //! A lock manager: the one thread that has a part of the locks.
 
-use super::super::engine::Batch;
 use super::super::footprint::Target;
+use super::Locks;
 use super::lists::Lists;
 use super::table::LockTable;
 use crate::rival::Fault;
@@ -10,8 +10,8 @@ use crate::rival::Fault;
 const CHUNK: usize = 8;
 
 /// See the module's documentation.
-pub(super) struct Manager<'a> {
-    batch: &'a Batch<'a>,
+pub(super) struct Manager<'a, 'l> {
+    locks: &'a Locks<'l>,
     lists: &'a Lists,
     table: &'a mut LockTable,
     number: u64,
@@ -30,24 +30,23 @@ pub(super) struct Manager<'a> {
     pub(super) messages: u64,
 }
 
-impl<'a> Manager<'a> {
+impl<'a, 'l> Manager<'a, 'l> {
     pub(super) fn new(
-        batch: &'a Batch<'a>,
+        locks: &'a Locks<'l>,
         lists: &'a Lists,
         (table, number): (&'a mut LockTable, usize),
     ) -> Self {
-        let calls = batch.calls.len();
-        let locks: usize = (0..calls).map(|call| batch.footprint(call).len()).sum();
-        table.begin(locks);
+        let calls = locks.calls;
+        table.begin((0..calls).map(|call| (locks.footprint)(call).len()).sum());
         Self {
-            batch,
+            locks,
             lists,
             table,
             number: number as u64,
             next: 0,
             released: 0,
             missing: vec![0; calls],
-            seen: vec![0; lists.workers()],
+            seen: vec![0; lists.ended.workers()],
             granted: Vec::new(),
             hand_overs: 0,
             messages: 0,
@@ -55,7 +54,7 @@ impl<'a> Manager<'a> {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.released == self.batch.calls.len()
+        self.released == self.locks.calls
     }
 
     /// Whether a lock is this manager's.
@@ -66,11 +65,11 @@ impl<'a> Manager<'a> {
 
     /// Requests the locks of the next calls; false at the end of the batch.
     pub(super) fn request(&mut self) -> bool {
-        let calls = self.next..(self.next + CHUNK).min(self.batch.calls.len());
+        let calls = self.next..(self.next + CHUNK).min(self.locks.calls);
         self.next = calls.end;
-        let at_once = self.batch.options.has(Fault::GrantAtOnce);
+        let at_once = self.locks.options.has(Fault::GrantAtOnce);
         for call in calls.clone() {
-            for access in self.batch.footprint(call) {
+            for access in (self.locks.footprint)(call) {
                 if self.has(access.target) {
                     self.messages += 1;
                     let is_granted = self.table.request(access.target, access.mode, call);
@@ -88,11 +87,11 @@ impl<'a> Manager<'a> {
     pub(super) fn release(&mut self) -> bool {
         let before = self.released;
         let mut seen = std::mem::take(&mut self.seen);
-        let (lists, batch) = (self.lists, self.batch);
+        let (lists, locks) = (self.lists, self.locks);
         for (worker, seen) in seen.iter_mut().enumerate() {
-            lists.ended_since(worker, seen, |call| {
+            lists.ended.since(worker, seen, |call| {
                 let mut granted = std::mem::take(&mut self.granted);
-                for access in batch.footprint(call) {
+                for access in (locks.footprint)(call) {
                     if self.has(access.target) {
                         self.table.release(access.target, &mut granted);
                     }
@@ -109,7 +108,7 @@ impl<'a> Manager<'a> {
 
     /// A call got a lock that it waited for.
     fn pass_on(&mut self, call: usize) {
-        if self.batch.options.has(Fault::GrantAtOnce) {
+        if self.locks.options.has(Fault::GrantAtOnce) {
             return;
         }
         self.missing[call] -= 1;
@@ -120,7 +119,7 @@ impl<'a> Manager<'a> {
 
     /// A call has all locks of this manager.
     fn grant(&self, call: usize) {
-        if !self.batch.options.has(Fault::OneManagerGrants) {
+        if !self.locks.options.has(Fault::OneManagerGrants) {
             self.lists.grant(call);
         } else if self.number == 0 {
             self.lists.push(call);

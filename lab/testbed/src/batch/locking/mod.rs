@@ -20,11 +20,12 @@ mod table;
 
 use workloads::{TableSpec, View, Workload};
 
-use self::lists::Lists;
+pub(super) use self::lists::Lists;
 use self::manager::Manager;
-use self::table::LockTable;
-use super::engine::{Base, Batch, BatchCounts, BatchEngine, Order, Worker};
-use super::phases::{pause, phase};
+pub(super) use self::table::LockTable;
+use super::engine::{Base, BatchCounts, BatchEngine, Order};
+use super::footprint::Access;
+use super::phases::{Halt, pause, phase};
 use super::runner::Runner;
 use crate::calls::Calls;
 use crate::error::Result;
@@ -62,11 +63,18 @@ impl<const PARTS: bool> BatchEngine for Locking<PARTS> {
         self.base.footprints(workload)?;
         let Self { base, tables } = self;
         let (batch, workers) = base.split(workload, calls);
-        let managers = managers(PARTS, workers.len());
-        let lists = Lists::new(calls.len(), workers.len(), managers);
+        let footprint = |call| batch.footprint(call);
+        let locks = Locks { calls: calls.len(), footprint: &footprint, options: batch.options };
+        let lists = Lists::new(calls.len(), workers.len(), managers(PARTS, workers.len()));
         let mut items: Vec<_> = workers.iter_mut().zip(tables).collect();
         phase(batch.halt, &mut items, |number, (worker, table)| {
-            work(workload, (&batch, &lists), number, (worker, table))
+            let mut runner = Runner::new(&batch, workload, worker);
+            let counts = work((&locks, &lists, batch.halt), (number, table), &mut |call| {
+                runner.prefetch(call);
+                runner.run(call)
+            })?;
+            runner.counts.add(&counts);
+            Ok(())
         })?;
         Ok(())
     }
@@ -84,48 +92,64 @@ impl<const PARTS: bool> BatchEngine for Locking<PARTS> {
     }
 }
 
-/// What a worker does in the execution of a batch: manage locks, run calls, or both.
-fn work<W: Workload>(
-    workload: &W,
-    (batch, lists): (&Batch<'_>, &Lists),
-    number: usize,
-    (worker, table): (&mut Worker, &mut LockTable),
-) -> Result<()> {
-    let mut waits = worker.counts.waits;
+/// The calls of a phase under locks.
+pub(super) struct Locks<'a> {
+    pub(super) calls: usize,
+    /// The locks of a call.
+    pub(super) footprint: &'a (dyn Fn(usize) -> &'a [Access] + Sync),
+    pub(super) options: &'a Options,
+}
+
+/// What a worker does in a phase under locks: manage locks, run calls, or both. What it counted.
+///
+/// # Errors
+/// That of `run`, or another worker's.
+pub(super) fn work(
+    (locks, lists, halt): (&Locks<'_>, &Lists, &Halt),
+    (number, table): (usize, &mut LockTable),
+    run: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<BatchCounts> {
+    let mut counts = BatchCounts::default();
     if lists.managers > number {
-        let mut runner = Runner::new(batch, workload, worker);
-        let (mut manager, mut idle) = (Manager::new(batch, lists, (table, number)), 0);
-        while !manager.has_ended() {
-            let mut progress = manager.release() | manager.request();
-            if lists.executors() == 0 {
-                while let Some(call) = lists.try_next() {
-                    runner.run(call)?;
-                    lists.end(number, call);
-                    progress = true;
-                }
-            }
-            if progress {
-                idle = 0;
-                continue;
-            }
-            batch.halt.check()?;
-            idle += 1;
-            waits.waits += u64::from(idle == 1);
-            waits.spins += 1;
-            pause(idle);
-        }
-        runner.counts.hand_overs += manager.hand_overs;
-        runner.counts.messages += manager.messages;
-        runner.counts.waits = waits;
-        return Ok(());
+        manage((locks, lists, halt), (number, table), run, &mut counts)?;
+        return Ok(counts);
     }
-    let mut runner = Runner::new(batch, workload, worker);
     while let Some(ticket) = lists.ticket() {
-        let call = batch.halt.wait(&mut waits, || lists.ready(ticket))?;
-        runner.prefetch(call);
-        runner.run(call)?;
-        lists.end(number, call);
+        let call = halt.wait(&mut counts.waits, || lists.ready(ticket))?;
+        run(call)?;
+        lists.ended.end(number, call);
     }
-    runner.counts.waits = waits;
+    Ok(counts)
+}
+
+/// Manages locks until all calls have ended; runs calls in between if no other thread does.
+fn manage(
+    (locks, lists, halt): (&Locks<'_>, &Lists, &Halt),
+    (number, table): (usize, &mut LockTable),
+    run: &mut dyn FnMut(usize) -> Result<()>,
+    counts: &mut BatchCounts,
+) -> Result<()> {
+    let (mut manager, mut idle) = (Manager::new(locks, lists, (table, number)), 0);
+    while !manager.has_ended() {
+        let mut progress = manager.release() | manager.request();
+        if lists.executors() == 0 {
+            while let Some(call) = lists.try_next() {
+                run(call)?;
+                lists.ended.end(number, call);
+                progress = true;
+            }
+        }
+        if progress {
+            idle = 0;
+            continue;
+        }
+        halt.check()?;
+        idle += 1;
+        counts.waits.waits += u64::from(idle == 1);
+        counts.waits.spins += 1;
+        pause(idle);
+    }
+    counts.hand_overs += manager.hand_overs;
+    counts.messages += manager.messages;
     Ok(())
 }

@@ -26,7 +26,7 @@ struct Request {
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(super) struct LockTable {
+pub(in super::super) struct LockTable {
     /// Places in `locks`, one more than the number; 0 where there is none.
     places: Vec<u32>,
     locks: Vec<Lock>,
