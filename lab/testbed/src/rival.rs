@@ -68,6 +68,8 @@ pub(crate) enum Fault {
     OneManagerGrants,
     /// A reader does not wait for a version that is not written yet, and reads an older one.
     SkipPending,
+    /// A call of several partitions runs in all of them, and only the last to come waits for it.
+    NoMeeting,
 }
 
 impl Options {

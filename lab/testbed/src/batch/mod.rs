@@ -7,6 +7,7 @@
 //! | [`Calvin`] | one thread requests all locks in the order of the batch, the others run calls |
 //! | [`Orthrus`] | the same with several lock managers, each with a part of the keys |
 //! | [`Bohm`] | owners of keys make pending versions; a reader runs the call that it waits for |
+//! | [`Granola`] | each worker runs the pieces of its partition in the order of the batch |
 //!
 //! They differ from the other rivals, which commit calls one by one and write them to a device:
 //! nothing here is durable, and no inputs are logged. All have one flat index, one allocator and
@@ -28,6 +29,7 @@ mod flat;
 mod footprint;
 mod inplace;
 mod locking;
+mod partitions;
 mod phases;
 mod rows;
 mod run;
@@ -39,6 +41,7 @@ mod tables;
 pub use bohm::Bohm;
 pub use engine::{BatchCounts, BatchEngine, Order};
 pub use locking::{Calvin, Orthrus};
+pub use partitions::Granola;
 pub use phases::Waits;
 pub use run::{BatchReport, run_batches};
 pub use serial::Serial;

@@ -4,9 +4,11 @@
 use workloads::Workload;
 
 use super::scramble::Scramble;
-use super::support::{smallbank, tpcc, warehouses, with_commit_points, ycsb};
+use super::support::{smallbank, tpcc, updates, warehouses, with_commit_points, ycsb};
 use crate::rival::Fault;
-use crate::{BatchEngine, BatchReport, Bohm, Calvin, Error, Orthrus, Serial, Settings, run_batches};
+use crate::{
+    BatchEngine, BatchReport, Bohm, Calvin, Error, Granola, Orthrus, Serial, Settings, run_batches,
+};
 
 const BATCHES: u64 = 3;
 
@@ -106,4 +108,20 @@ fn bohm_runs_the_calls_that_it_waits_for() {
 #[test]
 fn the_check_finds_reads_of_older_versions() {
     is_found::<Bohm, _>(Fault::SkipPending, &ycsb(200, false), 2_000);
+}
+
+#[test]
+fn granola_keeps_the_order_of_the_batch() {
+    all_workloads::<Granola>();
+    let reports = same_as_oracle::<Granola, _>(&updates(), 500);
+    for report in reports {
+        let pieces = if report.workers == 1 { 1 } else { 8 };
+        assert!(report.counts.messages >= pieces * report.calls(), "10 updates each");
+        assert_eq!(report.counts.hand_overs, 0, "updates are independent");
+    }
+}
+
+#[test]
+fn the_check_finds_partitions_that_do_not_meet() {
+    is_found::<Granola, _>(Fault::NoMeeting, &ycsb(200, false), 2_000);
 }

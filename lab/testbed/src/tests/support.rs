@@ -15,6 +15,12 @@ pub(super) fn ycsb(rows: u64, pieces: bool) -> Ycsb {
     Ycsb::new(settings).unwrap()
 }
 
+/// YCSB whose calls only update, each row in a piece.
+pub(super) fn updates() -> Ycsb {
+    let settings = YcsbSettings { hot_rows: 16, read_keys: 0, pieces: true, ..small(200) };
+    Ycsb::new(settings).unwrap()
+}
+
 fn small(rows: u64) -> YcsbSettings {
     YcsbSettings::small_rows(rows, Contention::High)
 }
