@@ -36,8 +36,8 @@ mod wbl;
 mod zen;
 
 pub use batch::{
-    BatchCounts, BatchEngine, BatchReport, Bohm, Calvin, Granola, Order, Orthrus, Serial, Waits,
-    run_batches,
+    BatchCounts, BatchEngine, BatchReport, Bohm, Calvin, Granola, Order, Orthrus, Pwv, Serial,
+    Waits, run_batches,
 };
 pub use calls::{Answered, Calls, RivalView, load};
 pub use error::{Error, Result};

@@ -70,6 +70,8 @@ pub(crate) enum Fault {
     SkipPending,
     /// A call of several partitions runs in all of them, and only the last to come waits for it.
     NoMeeting,
+    /// A graph has no edges of reads.
+    NoReadEdges,
 }
 
 impl Options {

@@ -8,6 +8,7 @@
 //! | [`Orthrus`] | the same with several lock managers, each with a part of the keys |
 //! | [`Bohm`] | owners of keys make pending versions; a reader runs the call that it waits for |
 //! | [`Granola`] | each worker runs the pieces of its partition in the order of the batch |
+//! | [`Pwv`] | each worker runs the pieces of its partition as its dependency graph lets it |
 //!
 //! They differ from the other rivals, which commit calls one by one and write them to a device:
 //! nothing here is durable, and no inputs are logged. All have one flat index, one allocator and
@@ -41,7 +42,7 @@ mod tables;
 pub use bohm::Bohm;
 pub use engine::{BatchCounts, BatchEngine, Order};
 pub use locking::{Calvin, Orthrus};
-pub use partitions::Granola;
+pub use partitions::{Granola, Pwv};
 pub use phases::Waits;
 pub use run::{BatchReport, run_batches};
 pub use serial::Serial;

@@ -7,7 +7,8 @@ use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, updates, warehouses, with_commit_points, ycsb};
 use crate::rival::Fault;
 use crate::{
-    BatchEngine, BatchReport, Bohm, Calvin, Error, Granola, Orthrus, Serial, Settings, run_batches,
+    BatchEngine, BatchReport, Bohm, Calvin, Error, Granola, Orthrus, Pwv, Serial, Settings,
+    run_batches,
 };
 
 const BATCHES: u64 = 3;
@@ -124,4 +125,15 @@ fn granola_keeps_the_order_of_the_batch() {
 #[test]
 fn the_check_finds_partitions_that_do_not_meet() {
     is_found::<Granola, _>(Fault::NoMeeting, &ycsb(200, false), 2_000);
+}
+
+#[test]
+fn pwv_keeps_the_order_of_the_batch() {
+    all_workloads::<Pwv>();
+    same_as_oracle::<Pwv, _>(&updates(), 500);
+}
+
+#[test]
+fn the_check_finds_graphs_without_reads() {
+    is_found::<Pwv, _>(Fault::NoReadEdges, &ycsb(200, false), 2_000);
 }

@@ -12,5 +12,8 @@
 
 mod cut;
 mod granola;
+mod graph;
+mod pwv;
 
 pub use granola::Granola;
+pub use pwv::Pwv;
