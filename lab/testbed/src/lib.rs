@@ -36,7 +36,7 @@ mod wbl;
 mod zen;
 
 pub use batch::{
-    BatchCounts, BatchEngine, BatchReport, Bohm, Calvin, Granola, Order, Orthrus, Pwv, Serial,
+    Aria, BatchCounts, BatchEngine, BatchReport, Bohm, Calvin, Granola, Order, Orthrus, Pwv, Serial,
     Waits, run_batches,
 };
 pub use calls::{Answered, Calls, RivalView, load};

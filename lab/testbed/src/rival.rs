@@ -70,7 +70,7 @@ pub(crate) enum Fault {
     SkipPending,
     /// A call of several partitions runs in all of them, and only the last to come waits for it.
     NoMeeting,
-    /// A graph has no edges of reads.
+    /// A graph has no edges of reads; nor do reservations of reads count.
     NoReadEdges,
 }
 

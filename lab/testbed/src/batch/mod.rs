@@ -9,6 +9,7 @@
 //! | [`Bohm`] | owners of keys make pending versions; a reader runs the call that it waits for |
 //! | [`Granola`] | each worker runs the pieces of its partition in the order of the batch |
 //! | [`Pwv`] | each worker runs the pieces of its partition as its dependency graph lets it |
+//! | [`Aria`] | calls run on one state; reservations decide which commit; a fall-back under locks |
 //!
 //! They differ from the other rivals, which commit calls one by one and write them to a device:
 //! nothing here is durable, and no inputs are logged. All have one flat index, one allocator and
@@ -37,6 +38,7 @@ mod run;
 mod runner;
 mod sequences;
 mod serial;
+mod snapshot;
 mod tables;
 
 pub use bohm::Bohm;
@@ -46,3 +48,4 @@ pub use partitions::{Granola, Pwv};
 pub use phases::Waits;
 pub use run::{BatchReport, run_batches};
 pub use serial::Serial;
+pub use snapshot::Aria;

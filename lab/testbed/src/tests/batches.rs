@@ -7,7 +7,7 @@ use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, updates, warehouses, with_commit_points, ycsb};
 use crate::rival::Fault;
 use crate::{
-    BatchEngine, BatchReport, Bohm, Calvin, Error, Granola, Orthrus, Pwv, Serial, Settings,
+    Aria, BatchEngine, BatchReport, Bohm, Calvin, Error, Granola, Orthrus, Pwv, Serial, Settings,
     run_batches,
 };
 
@@ -136,4 +136,23 @@ fn pwv_keeps_the_order_of_the_batch() {
 #[test]
 fn the_check_finds_graphs_without_reads() {
     is_found::<Pwv, _>(Fault::NoReadEdges, &ycsb(200, false), 2_000);
+}
+
+#[test]
+fn aria_comes_to_what_its_order_does() {
+    all_workloads::<Aria>();
+}
+
+#[test]
+fn aria_reorders_and_falls_back() {
+    let reports = same_as_oracle::<Aria, _>(&ycsb(200, false), 500);
+    for report in &reports {
+        assert!(report.counts.reruns > 0 && report.counts.fallbacks > 0, "{:?}", report.counts);
+    }
+    assert!(reports.iter().all(|report| report.counts.reruns == reports[0].counts.reruns));
+}
+
+#[test]
+fn the_check_finds_commits_that_have_no_order() {
+    is_found::<Aria, _>(Fault::NoReadEdges, &smallbank(50), 300);
 }
