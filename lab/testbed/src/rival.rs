@@ -72,6 +72,8 @@ pub(crate) enum Fault {
     NoMeeting,
     /// A graph has no edges of reads; nor do reservations of reads count.
     NoReadEdges,
+    /// Calls commit that seem to run both before one and behind another.
+    NoPivots,
 }
 
 impl Options {

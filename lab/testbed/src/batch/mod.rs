@@ -10,6 +10,7 @@
 //! | [`Granola`] | each worker runs the pieces of its partition in the order of the batch |
 //! | [`Pwv`] | each worker runs the pieces of its partition as its dependency graph lets it |
 //! | [`Aria`] | calls run on one state; reservations decide which commit; a fall-back under locks |
+//! | [`Bcdb`] | calls run on one state; one thread decides by serializable snapshot isolation |
 //!
 //! They differ from the other rivals, which commit calls one by one and write them to a device:
 //! nothing here is durable, and no inputs are logged. All have one flat index, one allocator and
@@ -48,4 +49,4 @@ pub use partitions::{Granola, Pwv};
 pub use phases::Waits;
 pub use run::{BatchReport, run_batches};
 pub use serial::Serial;
-pub use snapshot::Aria;
+pub use snapshot::{Aria, Bcdb};

@@ -7,8 +7,8 @@ use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, updates, warehouses, with_commit_points, ycsb};
 use crate::rival::Fault;
 use crate::{
-    Aria, BatchEngine, BatchReport, Bohm, Calvin, Error, Granola, Orthrus, Pwv, Serial, Settings,
-    run_batches,
+    Aria, BatchEngine, BatchReport, Bcdb, Bohm, Calvin, Error, Granola, Orthrus, Pwv, Serial,
+    Settings, run_batches,
 };
 
 const BATCHES: u64 = 3;
@@ -153,6 +153,12 @@ fn aria_reorders_and_falls_back() {
 }
 
 #[test]
+fn bcdb_comes_to_what_its_order_does() {
+    all_workloads::<Bcdb>();
+}
+
+#[test]
 fn the_check_finds_commits_that_have_no_order() {
     is_found::<Aria, _>(Fault::NoReadEdges, &smallbank(50), 300);
+    is_found::<Bcdb, _>(Fault::NoPivots, &ycsb(200, false), 300);
 }

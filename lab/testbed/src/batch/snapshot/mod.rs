@@ -13,7 +13,9 @@
 
 mod access;
 mod aria;
+mod bcdb;
 mod log;
 mod round;
 
 pub use aria::Aria;
+pub use bcdb::Bcdb;
