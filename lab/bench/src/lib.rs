@@ -38,7 +38,10 @@ pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab};
 pub use engine_run::{adapter, recover, run};
 pub use library_run::run_clients;
 pub use report::{Head, Report, render, render_details};
-pub use rival_run::{RIVAL_CACHE_BYTES, Rival, RivalReport, run_rival};
+pub use rival_run::{
+    BatchRivalReport, Deterministic, RIVAL_CACHE_BYTES, Rival, RivalReport, run_deterministic,
+    run_rival,
+};
 pub use setup::{Design, Job, Settings};
 pub use share::{Measuring, Parts, PhaseShare, Share};
 pub use studies::{ablation, device_speed, render_ablation};

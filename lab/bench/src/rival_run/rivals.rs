@@ -55,9 +55,14 @@ pub(crate) fn run_typed<W: Workload>(
         Rival::ZenMvcc => testbed::run::<ZenMvcc<Emulated>, W>(device, workload, settings),
         Rival::Wbl => testbed::run::<Wbl<Emulated>, W>(device, workload, settings),
     };
-    ran.map_err(|error| match error {
+    ran.map_err(error)
+}
+
+/// An error of `testbed` in the words of this crate.
+pub(super) fn error(error: testbed::Error) -> BenchError {
+    match error {
         testbed::Error::Device(error) => error.into(),
         testbed::Error::Limit(what) => BenchError::Usage(what),
         testbed::Error::Corrupt(what) | testbed::Error::Broken(what) => BenchError::Store(what),
-    })
+    }
 }

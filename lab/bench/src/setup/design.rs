@@ -3,7 +3,7 @@
 use bench::{BenchError, Result};
 use pmem::DeviceSpec;
 
-use crate::rival_run::Rival;
+use crate::rival_run::{Deterministic, Rival};
 
 /// What keeps the rows (NV 6.4, 6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Design {
     Report2021,
     /// Another engine (NV 6.3).
     Rival(Rival),
+    /// Another deterministic engine, in DRAM and without a log (CA 5.2).
+    Deterministic(Deterministic),
 }
 
 impl Default for Design {
@@ -30,8 +32,9 @@ impl Design {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let of_engine = engine::Design::ALL.into_iter().map(Self::Engine);
+        let deterministic = Deterministic::ALL.map(Self::Deterministic);
         let others = [Self::AllDram, Self::Report2021];
-        of_engine.chain(others).chain(Rival::ALL.map(Self::Rival)).collect()
+        of_engine.chain(others).chain(Rival::ALL.map(Self::Rival)).chain(deterministic).collect()
     }
 
     /// Name on the command line and in reports.
@@ -42,6 +45,7 @@ impl Design {
             Self::AllDram => "all-dram",
             Self::Report2021 => "report-2021",
             Self::Rival(rival) => rival.name(),
+            Self::Deterministic(engine) => engine.name(),
         }
     }
 
@@ -53,6 +57,7 @@ impl Design {
             Self::AllDram => "no-logging on the device dram",
             Self::Report2021 => "no-logging without a cache and without minor collection",
             Self::Rival(rival) => rival.what(),
+            Self::Deterministic(engine) => engine.what(),
         }
     }
 
@@ -62,7 +67,7 @@ impl Design {
         match self {
             Self::Engine(design) => design,
             Self::AllDram | Self::Report2021 => engine::Design::NoLogging,
-            Self::Rival(_) => engine::Design::default(),
+            Self::Rival(_) | Self::Deterministic(_) => engine::Design::default(),
         }
     }
 
@@ -74,9 +79,12 @@ impl Design {
         let usage = |what: String| Err(BenchError::Usage(what));
         match (self, asked) {
             (Self::Engine(engine::Design::Nvcaracal), asked) => Ok(asked),
-            (Self::AllDram, None | Some(DeviceSpec::Dram)) => Ok(Some(DeviceSpec::Dram)),
-            (Self::AllDram, Some(other)) => {
-                usage(format!("design all-dram runs on dram: leave out --device {other}"))
+            (Self::AllDram | Self::Deterministic(_), None | Some(DeviceSpec::Dram)) => {
+                Ok(Some(DeviceSpec::Dram))
+            }
+            (Self::AllDram | Self::Deterministic(_), Some(other)) => {
+                let name = self.name();
+                usage(format!("design {name} runs on dram: leave out --device {other}"))
             }
             (
                 Self::Engine(_) | Self::Report2021,
@@ -104,12 +112,13 @@ mod tests {
         let spec = |text: &str| Some(text.parse::<DeviceSpec>().expect("a device"));
         for design in Design::all() {
             let is_nvcaracal = design == Design::default();
-            assert_eq!(design.device(None).is_ok(), is_nvcaracal || design == Design::AllDram);
+            let in_dram = matches!(design, Design::AllDram | Design::Deterministic(_));
+            assert_eq!(design.device(None).is_ok(), is_nvcaracal || in_dram);
             assert_eq!(design.device(spec("file:/x")).is_ok(), is_nvcaracal, "{}", design.name());
             let is_rival = matches!(design, Design::Rival(_));
             assert_eq!(design.device(spec("dram")).is_ok(), !is_rival, "{}", design.name());
             let emulated = design.device(spec("emulated:low"));
-            assert_eq!(emulated.is_ok(), design != Design::AllDram, "{}", design.name());
+            assert_eq!(emulated.is_ok(), !in_dram, "{}", design.name());
         }
     }
 }

@@ -13,7 +13,7 @@ use pmem::Emulated;
 use workloads::Workload;
 
 use crate::engine_run::adapter::Procedures;
-use crate::rival_run::{self, Rival};
+use crate::rival_run::{self, Deterministic, Rival};
 
 /// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
 /// read: a resumed run must give each epoch the timestamp that it would have had.
@@ -28,6 +28,11 @@ trait OnEngines: Send + Sync {
         device: &Arc<Emulated>,
         settings: &testbed::Settings,
     ) -> Result<testbed::Report>;
+    fn run_deterministic(
+        &self,
+        engine: Deterministic,
+        settings: &testbed::Settings,
+    ) -> Result<testbed::BatchReport>;
 }
 
 impl<W: Workload> OnEngines for W {
@@ -44,6 +49,14 @@ impl<W: Workload> OnEngines for W {
         settings: &testbed::Settings,
     ) -> Result<testbed::Report> {
         rival_run::run_typed(self, rival, device, settings)
+    }
+
+    fn run_deterministic(
+        &self,
+        engine: Deterministic,
+        settings: &testbed::Settings,
+    ) -> Result<testbed::BatchReport> {
+        rival_run::run_typed_batches(self, engine, settings)
     }
 }
 
@@ -91,6 +104,15 @@ impl Job {
         settings: &testbed::Settings,
     ) -> Result<testbed::Report> {
         self.on_engines.run_rival(rival, device, settings)
+    }
+
+    /// Runs it on a deterministic rival.
+    pub(crate) fn run_deterministic(
+        &self,
+        engine: Deterministic,
+        settings: &testbed::Settings,
+    ) -> Result<testbed::BatchReport> {
+        self.on_engines.run_deterministic(engine, settings)
     }
 
     /// Puts the calls of an engine epoch into `calls`.

@@ -57,6 +57,10 @@ fn run_engine(
         let report = lab::run_rival(job, rival, &place.spec, settings)?;
         return target.write(&report, || report.render());
     }
+    if let Design::Deterministic(engine) = settings.design {
+        let report = lab::run_deterministic(job, engine, &place.spec, settings)?;
+        return target.write(&report, || report.render());
+    }
     let result = lab::run(job, &place, settings);
     let kept = place.is_kept().then(|| place.spec.clone());
     let removed = place.remove();
@@ -80,8 +84,12 @@ fn text(report: &Report, has_details: bool) -> String {
 /// What only the engine can do.
 fn check_rival(of_lab: &LabRunArguments) -> Done {
     let arguments = &of_lab.run;
-    let Design::Rival(rival) = of_lab.design else { return Ok(()) };
+    let is_deterministic = matches!(of_lab.design, Design::Deterministic(_));
+    if !is_deterministic && !matches!(of_lab.design, Design::Rival(_)) {
+        return Ok(());
+    }
     let given = [
+        ("--recover", of_lab.recover && is_deterministic),
         ("--clients", arguments.clients.clients.is_some()),
         ("--ack-log", arguments.ack_log.is_some()),
         ("--details", arguments.details),
@@ -93,7 +101,7 @@ fn check_rival(of_lab: &LabRunArguments) -> Done {
         None => Ok(()),
         Some((option, _)) => Err(Failure::usage(format!(
             "{option} is for the engine: design {} has nothing of the kind",
-            rival.name()
+            of_lab.design.name()
         ))),
     }
 }

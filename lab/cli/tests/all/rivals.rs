@@ -26,12 +26,45 @@ fn rivals_agree_with_the_oracle_and_recover() {
     }
 }
 
+/// The deterministic rivals run every workload and agree with the oracle; those that keep the order
+/// of the batch come to the state of the engine.
+#[test]
+fn deterministic_rivals_come_to_the_state_of_the_engine() {
+    for (workload, options) in SMALL {
+        let base = format!("bench {workload} {options} --contention high --epochs 2 --verify");
+        let engine = run(&format!("{base} --design all-dram --json -")).succeeded().json();
+        let in_order = ["serial", "calvin", "orthrus", "bohm", "granola", "pwv"];
+        for design in in_order.into_iter().chain(["aria", "bcdb"]) {
+            for workers in [1, 2, 4] {
+                let line = format!("{base} --design {design} --workers {workers} --json -");
+                let report = run(&line).succeeded().json();
+                assert_eq!(report["design"], design);
+                assert_eq!(report["verified"], true, "{line}");
+                if in_order.contains(&design) {
+                    assert_eq!(report["committed"], engine["committed"], "{line}");
+                    assert_eq!(report["state_digest"], engine["state_digest"], "{line}");
+                }
+                for name in ["waits", "hand_overs", "messages", "versions", "reruns"] {
+                    assert!(report["counters"][name].is_u64(), "{name}: {line}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn what_a_rival_cannot_do_is_told() {
     let line = "bench smallbank --customers 540 --epochs 1 --epoch-size 50 --design zen-occ";
     let needs = ["--device emulated"];
     for device in ["", "--device dram", "--device file:/tmp/none"] {
         run(&format!("{line} {device}")).failed(2, &needs);
+    }
+    let serial = "bench smallbank --customers 540 --epochs 1 --epoch-size 50 --design serial";
+    run(&format!("{serial} --device emulated:none")).failed(2, &["runs on dram"]);
+    run(&format!("{serial} --recover")).failed(2, &["--recover is for the engine"]);
+    let shown = run(serial).succeeded().stdout;
+    for word in ["smallbank on serial", "throughput ", "durable     NO", "messages"] {
+        assert!(shown.contains(word), "{word:?} is not in\n{shown}");
     }
     let clients = "bench smallbank --customers 540 --design zen-occ --device emulated:none \
                    --clients 2";
