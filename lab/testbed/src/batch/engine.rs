@@ -24,6 +24,10 @@ pub enum Order {
     Told,
 }
 
+/// Gets an answer: the number of the call in its batch, its place in the serial order, what became
+/// of it, and what it put out.
+pub type EachAnswer<'a> = &'a mut dyn FnMut(usize, u64, Outcome, &[u8]);
+
 /// An engine over DRAM that runs whole batches and comes to the same state each time.
 pub trait BatchEngine: Send + Sized {
     /// Name for reports.
@@ -43,9 +47,8 @@ pub trait BatchEngine: Send + Sized {
     /// The engine's failure, and calls that do what they had not declared.
     fn run<W: Workload>(&mut self, workload: &W, calls: &Calls) -> Result<()>;
 
-    /// Visits the answers to the last batch in any order: the number of the call, its place in
-    /// the serial order, what became of it, and what it put out.
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8]));
+    /// Visits the answers to the last batch in any order.
+    fn for_each_answer(&self, each: EachAnswer<'_>);
 
     /// The state between batches.
     fn view(&self) -> &dyn View;
@@ -104,7 +107,7 @@ impl Answers {
         self.given.push((call, serial, outcome, self.bytes.len()));
     }
 
-    pub(super) fn for_each(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    pub(super) fn for_each(&self, each: EachAnswer<'_>) {
         let mut start = 0;
         for (call, serial, outcome, end) in &self.given {
             each(*call, *serial, *outcome, &self.bytes[start..*end]);
@@ -308,7 +311,7 @@ impl Base {
     }
 
     /// Visits the answers of all workers.
-    pub(super) fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    pub(super) fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.workers.iter().for_each(|worker| worker.answers.for_each(each));
     }
 

@@ -43,7 +43,7 @@ mod snapshot;
 mod tables;
 
 pub use bohm::Bohm;
-pub use engine::{BatchCounts, BatchEngine, Order};
+pub use engine::{BatchCounts, BatchEngine, EachAnswer, Order};
 pub use locking::{Calvin, Orthrus};
 pub use partitions::{Granola, Pwv};
 pub use phases::Waits;

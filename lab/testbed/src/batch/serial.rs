@@ -8,7 +8,7 @@ use workloads::{TableSpec, View, Workload};
 
 use super::bodies::{Bodies, Told};
 use super::declare::{Call, Declarations, Declared};
-use super::engine::{BatchCounts, BatchEngine, Order, Worker};
+use super::engine::{BatchCounts, BatchEngine, EachAnswer, Order, Worker};
 use super::inplace::{Cover, InPlace};
 use super::tables::Tables;
 use crate::calls::Calls;
@@ -64,7 +64,7 @@ impl BatchEngine for Serial {
         }
     }
 
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.worker.answers.for_each(each);
     }
 
@@ -92,18 +92,18 @@ impl Serial {
         let mut accesses = InPlace { tables, cover: Cover::All, pool, scratch };
         let mut bodies = Bodies::default();
         workload.register(&mut bodies);
-        for call in next..calls.len() {
+        for (call, known) in numbers.iter().enumerate().skip(next) {
             let asked = calls.get(call);
-            if let Some(code) = numbers[call].aborted {
+            if let Some(code) = known.aborted {
                 answers.push((call, call as u64), Outcome::Aborted(code), &[]);
                 continue;
             }
             declared.clear();
             if bodies.has_pieces(asked.0) {
-                declared.calls.push(numbers[call].clone());
+                declared.calls.push(known.clone());
                 declarations.declare(tables, asked, (declared, 0))?;
             }
-            let told = Told { numbers: &numbers[call].numbers, sequences: &tables.sequences };
+            let told = Told { numbers: &known.numbers, sequences: &tables.sequences };
             let ended = bodies.run_whole(asked, (told, declared, 0), &mut accesses, output);
             if let Err(Stop::Conflict) = ended {
                 accesses.roll_back();

@@ -23,7 +23,7 @@ use workloads::{TableSpec, View, Workload};
 use self::access::MultiVersion;
 use self::versions::{Dealt, Versions};
 use super::bodies::Bodies;
-use super::engine::{Base, Batch, BatchCounts, BatchEngine, Order, Worker};
+use super::engine::{Base, Batch, BatchCounts, BatchEngine, EachAnswer, Order, Worker};
 use super::phases::{Dealer, phase};
 use super::rows::Pool;
 use crate::calls::Calls;
@@ -66,7 +66,7 @@ impl BatchEngine for Bohm {
         self.collect()
     }
 
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.base.for_each_answer(each);
     }
 

@@ -23,13 +23,12 @@ use workloads::{TableSpec, View, Workload};
 pub(super) use self::lists::Lists;
 use self::manager::Manager;
 pub(super) use self::table::LockTable;
-use super::engine::{Base, BatchCounts, BatchEngine, Order};
+use super::engine::{Base, BatchCounts, BatchEngine, EachAnswer, Order};
 use super::footprint::Access;
 use super::phases::{Halt, pause, phase};
 use super::runner::Runner;
 use crate::calls::Calls;
 use crate::error::Result;
-use crate::procedure::Outcome;
 use crate::rival::Options;
 
 /// One lock manager for all locks.
@@ -79,7 +78,7 @@ impl<const PARTS: bool> BatchEngine for Locking<PARTS> {
         Ok(())
     }
 
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.base.for_each_answer(each);
     }
 

@@ -12,13 +12,12 @@
 use workloads::{TableSpec, View, Workload};
 
 use super::super::division::{self, Division};
-use super::super::engine::{Base, BatchCounts, BatchEngine, Order, Worker};
+use super::super::engine::{Base, BatchCounts, BatchEngine, EachAnswer, Order, Worker};
 use super::super::phases::phase;
 use super::super::runner::Runner;
 use super::cut::{Cut, Cuts, Of};
 use crate::calls::Calls;
 use crate::error::Result;
-use crate::procedure::Outcome;
 use crate::rival::{Fault, Options};
 
 /// How many pieces ahead of the running one rows are asked for.
@@ -58,7 +57,7 @@ impl BatchEngine for Granola {
         Ok(())
     }
 
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.base.for_each_answer(each);
     }
 

@@ -14,7 +14,7 @@ use workloads::{TableSpec, View, Workload};
 
 use super::super::division::{self, Division};
 use super::super::ended::Ended;
-use super::super::engine::{Base, BatchCounts, BatchEngine, Order, Worker};
+use super::super::engine::{Base, BatchCounts, BatchEngine, EachAnswer, Order, Worker};
 use super::super::footprint::{Access, Granules, Mode, close, resolve};
 use super::super::phases::{pause, phase};
 use super::super::runner::Runner;
@@ -23,7 +23,6 @@ use super::graph::Graph;
 use crate::calls::Calls;
 use crate::error::Result;
 use crate::index::Found;
-use crate::procedure::Outcome;
 use crate::rival::{Fault, Options};
 
 /// See the module's documentation.
@@ -70,7 +69,7 @@ impl BatchEngine for Pwv {
         Ok(())
     }
 
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.base.for_each_answer(each);
     }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use workloads::{TableSpec, View, Workload};
 
-use super::super::engine::{Answers, BatchCounts, BatchEngine, Order};
+use super::super::engine::{Answers, BatchCounts, BatchEngine, EachAnswer, Order};
 use super::super::footprint::{Access, Mode, close};
 use super::super::inplace::Cover;
 use super::super::locking::{Lists, LockTable, Locks, work};
@@ -26,7 +26,6 @@ use super::log::{Log, Noted, Ran};
 use super::round::Rounds;
 use crate::calls::Calls;
 use crate::error::Result;
-use crate::procedure::Outcome;
 use crate::rival::{Fault, Options};
 
 /// The share of a round's calls from which on the fall-back runs those that must not commit.
@@ -79,7 +78,7 @@ impl BatchEngine for Aria {
         Ok(())
     }
 
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.rounds.base.for_each_answer(each);
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use workloads::{TableSpec, View, Workload};
 
-use super::super::engine::{BatchCounts, BatchEngine, Order};
+use super::super::engine::{BatchCounts, BatchEngine, EachAnswer, Order};
 use super::super::footprint::Mode;
 use super::super::phases::phase;
 use super::super::tables::Tables;
@@ -23,7 +23,6 @@ use super::log::{Log, Noted, Ran};
 use super::round::Rounds;
 use crate::calls::Calls;
 use crate::error::Result;
-use crate::procedure::Outcome;
 use crate::rival::{Fault, Options};
 
 /// No link.
@@ -56,7 +55,7 @@ impl BatchEngine for Bcdb {
         Ok(())
     }
 
-    fn for_each_answer(&self, each: &mut dyn FnMut(usize, u64, Outcome, &[u8])) {
+    fn for_each_answer(&self, each: EachAnswer<'_>) {
         self.rounds.base.for_each_answer(each);
     }
 
