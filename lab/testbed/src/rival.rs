@@ -69,7 +69,7 @@ pub(crate) enum Fault {
     /// A reader does not wait for a version that is not written yet, and reads an older one.
     SkipPending,
     /// A call of several partitions runs in all of them, and only the last to come waits for it.
-    NoMeeting,
+    NoRendezvous,
     /// A graph has no edges of reads; nor do reservations of reads count.
     NoReadEdges,
     /// Calls commit that seem to run both before one and behind another.

@@ -143,3 +143,43 @@ impl Dealer {
         first as usize..(first + self.taken).min(self.end) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits_for_ever(halt: &Halt) -> Result<()> {
+        halt.wait(&mut Waits::default(), || None)
+    }
+
+    #[test]
+    fn a_worker_that_fails_halts_those_that_wait() {
+        let halt = Halt::default();
+        let failed = phase(&halt, &mut [0; 4], |number, _| match number {
+            2 => Err(Error::Broken("a mistake".into())),
+            _ => waits_for_ever(&halt),
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "a mistake");
+    }
+
+    #[test]
+    #[should_panic(expected = "a bug")]
+    fn a_worker_that_panics_halts_those_that_wait() {
+        let halt = Halt::default();
+        let _ = phase(&halt, &mut [0; 2], |number, _| match number {
+            1 => panic!("a bug"),
+            _ => waits_for_ever(&halt),
+        });
+    }
+
+    #[test]
+    fn every_call_is_dealt_once() {
+        let dealer = Dealer::new(10, 4);
+        let mut dealt = Vec::new();
+        while let taken @ 0..=9 = dealer.take().start {
+            dealt.push(taken);
+        }
+        assert_eq!(dealt, [0, 4, 8]);
+        assert!(dealer.take().is_empty());
+    }
+}

@@ -124,7 +124,7 @@ fn granola_keeps_the_order_of_the_batch() {
 
 #[test]
 fn the_check_finds_partitions_that_do_not_meet() {
-    is_found::<Granola, _>(Fault::NoMeeting, &ycsb(200, false), 2_000);
+    is_found::<Granola, _>(Fault::NoRendezvous, &ycsb(200, false), 2_000);
 }
 
 #[test]

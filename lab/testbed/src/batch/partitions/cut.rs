@@ -16,8 +16,8 @@ use crate::error::Result;
 pub(super) enum Of {
     /// All of it.
     Whole,
-    /// What one of its partitions has to do with it: all of them meet.
-    Meeting,
+    /// One of its partitions has come to it (a rendezvous point of CA 5.2).
+    Rendezvous,
     /// An update, by its number.
     Update(u16),
 }
@@ -129,7 +129,7 @@ impl Cut {
             made.missing = AtomicU32::new(items.len() as u32);
         } else {
             let touched = (0..division.workers).filter(|part| parts >> part & 1 == 1);
-            touched.for_each(|part| self.push(part, call, Of::Meeting));
+            touched.for_each(|part| self.push(part, call, Of::Rendezvous));
             made.missing = AtomicU32::new(parts.count_ones());
         }
         self.calls.push(made);
@@ -218,7 +218,7 @@ impl<'a> Cuts<'a> {
         let items = declared.items(number);
         let items = match piece.of {
             Of::Update(update) => &items[usize::from(update)..=usize::from(update)],
-            Of::Whole | Of::Meeting => items,
+            Of::Whole | Of::Rendezvous => items,
         };
         let rows = items.iter().filter_map(|item| tables.find(item.table, declared.key(item)));
         rows.for_each(|row| tables.row(row).prefetch());

@@ -80,14 +80,14 @@ fn run_part<W: Workload>(
     let batch = cuts.batch;
     let mut waits = worker.counts.waits;
     let mut runner = Runner::new(batch, workload, worker);
-    let meets = !batch.options.has(Fault::NoMeeting);
+    let meets = !batch.options.has(Fault::NoRendezvous);
     let mut ahead = cuts.pieces(part).skip(AHEAD);
     for piece in cuts.pieces(part) {
         ahead.next().into_iter().for_each(|piece| cuts.prefetch(piece));
         match piece.of {
             Of::Whole => cuts.run(&mut runner, piece.call)?,
             Of::Update(update) => cuts.update(&mut runner, piece.call, update)?,
-            Of::Meeting => {
+            Of::Rendezvous => {
                 let call = cuts.call(piece.call);
                 if call.come() {
                     runner.counts.hand_overs += 1;

@@ -113,7 +113,7 @@ fn add_accesses(
     let items = declared.items(number);
     let items = match piece.of {
         Of::Update(update) => &items[usize::from(update)..=usize::from(update)],
-        Of::Whole | Of::Meeting => items,
+        Of::Whole | Of::Rendezvous => items,
     };
     for item in items {
         if cuts.division.touched(declared, item) >> part & 1 == 1 {
@@ -175,7 +175,7 @@ fn run_piece<'a>(
     match piece.of {
         Of::Whole => cuts.run(runner, piece.call)?,
         Of::Update(update) => cuts.update(runner, piece.call, update)?,
-        Of::Meeting => {
+        Of::Rendezvous => {
             if !cuts.call(piece.call).come() {
                 return Ok(false);
             }

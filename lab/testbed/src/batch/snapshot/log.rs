@@ -5,6 +5,9 @@ use super::super::rows::RowId;
 use super::super::tables::Tables;
 use crate::procedure::Outcome;
 
+/// Accesses that are compared with a new one.
+const FEW: usize = 4;
+
 /// An access, and the row where it is announced: the row itself, or that of a granule.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Noted {
@@ -49,10 +52,12 @@ impl Log {
         self.outputs.clear();
     }
 
-    /// Notes an access of the running call, which began at `start`, once.
+    /// Notes an access of the running call, which began at `start`, unless it was noted just now.
+    /// To note it twice does no harm.
     pub(super) fn note(&mut self, start: usize, target: Target, mode: Mode, row: RowId) {
         let access = Access { target, mode };
-        if !self.noted[start..].iter().any(|noted| noted.access == access) {
+        let just_now = self.noted[start..].iter().rev().take(FEW);
+        if !just_now.into_iter().any(|noted| noted.access == access) {
             self.noted.push(Noted { access, row });
         }
     }
