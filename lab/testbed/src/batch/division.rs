@@ -19,6 +19,9 @@ pub(super) struct Division<'a> {
     /// Bits of the tables that calls of the batch may write. The rows of others are read from
     /// anywhere, as if each partition had a copy.
     written: u64,
+    /// Bits of the tables that calls only insert into, each keys of its own that were not there
+    /// before: no other call has anything to do with such a row, so it may be made anywhere.
+    apart: u64,
 }
 
 /// Whether rows can be divided like this.
@@ -39,11 +42,27 @@ impl<'a> Division<'a> {
         workload: &'a dyn Workload,
         workers: usize,
         declared: impl Iterator<Item = &'d Declared>,
+        new_keys: &[bool],
     ) -> Self {
-        let items = declared.flat_map(|declared| declared.all_items());
-        let writes = items.filter(|item| !matches!(item.kind, Kind::Read | Kind::ReadRange));
-        let written = writes.fold(0, |tables, item| tables | 1 << item.table.0);
-        Self { workload, workers, written }
+        let (mut written, mut used) = (0_u64, 0_u64);
+        for item in declared.flat_map(|declared| declared.all_items()) {
+            let table = 1 << item.table.0;
+            match item.kind {
+                Kind::Read | Kind::ReadRange => used |= table,
+                Kind::Insert => written |= table,
+                Kind::Write | Kind::Piece | Kind::WriteRange => {
+                    written |= table;
+                    used |= table;
+                }
+            }
+        }
+        let tables = new_keys.iter().enumerate().filter(|(_, are_new)| **are_new);
+        let new_keys = tables.fold(0, |tables, (table, _)| tables | 1 << table);
+        Self { workload, workers, written, apart: new_keys & !used }
+    }
+
+    fn is_apart(&self, table: TableId) -> bool {
+        self.apart >> table.0 & 1 == 1
     }
 
     fn writes(&self, table: TableId) -> bool {
@@ -57,19 +76,23 @@ impl<'a> Division<'a> {
 
     /// The partitions that a declared key or range touches.
     pub(super) fn touched(&self, declared: &Declared, item: &Item) -> Parts {
-        match self.writes(item.table) {
+        match self.writes(item.table) && !self.is_apart(item.table) {
             true => 1 << self.part(item.table, declared.key(item)),
             false => 0,
         }
     }
 
+    fn has(&self, parts: Parts, table: TableId, key: &[u8]) -> bool {
+        parts >> self.part(table, key) & 1 == 1
+    }
+
     /// Whether a call that has some partitions for itself may read a row.
     pub(super) fn may_read(&self, parts: Parts, table: TableId, key: &[u8]) -> bool {
-        !self.writes(table) || self.may_write(parts, table, key)
+        !self.writes(table) || self.has(parts, table, key)
     }
 
     /// Whether a call that has some partitions for itself may write a row.
     pub(super) fn may_write(&self, parts: Parts, table: TableId, key: &[u8]) -> bool {
-        self.writes(table) && parts >> self.part(table, key) & 1 == 1
+        self.is_apart(table) || self.writes(table) && self.has(parts, table, key)
     }
 }

@@ -153,6 +153,9 @@ pub(super) struct Base {
     pub(super) workers: Vec<Worker>,
     pub(super) halt: Halt,
     pub(super) options: Options,
+    /// For each table, whether calls of the batch insert into it, each a key of its own that was
+    /// not there before.
+    new_keys: Vec<bool>,
 }
 
 /// The calls of a batch with all that is known of them, while they run.
@@ -163,6 +166,9 @@ pub(super) struct Batch<'a> {
     pub(super) shares: &'a [Share],
     pub(super) halt: &'a Halt,
     pub(super) options: &'a Options,
+    /// For each table, whether calls of the batch insert into it, each a key of its own that was
+    /// not there before.
+    pub(super) new_keys: &'a [bool],
 }
 
 impl Base {
@@ -174,6 +180,7 @@ impl Base {
             workers: (0..workers).map(|_| Worker::new(specs.len())).collect(),
             halt: Halt::default(),
             options: options.clone(),
+            new_keys: Vec::new(),
         })
     }
 
@@ -241,22 +248,30 @@ impl Base {
         Ok(())
     }
 
-    /// Inserts the rows of new keys.
+    /// Inserts the rows of new keys, and finds the tables all of whose inserts are of new keys.
     fn insert(&mut self) -> Result<()> {
         let mut inserts = vec![0; self.tables.count()];
         self.shares.iter().for_each(|share| share.declared.count_inserts(&mut inserts));
+        self.new_keys = inserts.iter().map(|count| *count > 0).collect();
         if inserts.iter().all(|count| *count == 0) {
             return Ok(());
         }
         self.tables.grow(&inserts)?;
         let (tables, shares) = (&self.tables, &self.shares);
-        phase(&self.halt, &mut self.workers, |number, worker| {
+        let old = phase(&self.halt, &mut self.workers, |number, worker| {
+            let mut old = Vec::new();
             for key in shares[number].declared.inserts() {
                 let row = tables.find_or_insert(key, number, &mut worker.pool)?;
-                assert!(row.is_some(), "there was room for all inserts");
+                let (_, is_new) = row.expect("there was room for all inserts");
+                if !is_new && old.last() != Some(&key.0) {
+                    old.push(key.0);
+                }
             }
-            Ok(())
+            Ok(old)
         })?;
+        for table in old.concat() {
+            self.new_keys[usize::from(table.0)] = false;
+        }
         Ok(())
     }
 
@@ -306,6 +321,7 @@ impl Base {
             shares: &self.shares,
             halt: &self.halt,
             options: &self.options,
+            new_keys: &self.new_keys,
         };
         (batch, &mut self.workers)
     }

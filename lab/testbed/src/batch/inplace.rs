@@ -214,7 +214,7 @@ impl Accesses for InPlace<'_> {
             // The index must grow first.
             Cover::All => {
                 let row = self.tables.find_or_insert((table, key), 0, self.pool)?;
-                row.ok_or(Stop::Conflict)?
+                row.ok_or(Stop::Conflict)?.0
             }
             Cover::Footprint(..) | Cover::Observed(..) | Cover::Parts(..) => {
                 let row = self.tables.find(table, key);

@@ -118,8 +118,8 @@ impl Tables {
         Ok(RowId::new(table, self.table(table).rows.take(pool.of(table))?))
     }
 
-    /// The row of a key, inserted as one that does not exist if need be; `None` if the index must
-    /// grow before.
+    /// The row of a key, inserted as one that does not exist if need be, and whether it was; `None`
+    /// if the index must grow before.
     ///
     /// # Errors
     /// No room, or a sequence.
@@ -128,10 +128,10 @@ impl Tables {
         (table, key): (TableId, &[u8]),
         worker: usize,
         pool: &mut Pool,
-    ) -> Result<Option<RowId>> {
+    ) -> Result<Option<(RowId, bool)>> {
         let of = self.table(table);
         if let Some(row) = self.find(table, key) {
-            return Ok(Some(row));
+            return Ok(Some((row, false)));
         }
         if !of.flat.has_room(1) {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Tables {
         {
             return Err(Error::Broken(format!("a new key of {} was in its index", of.name)));
         }
-        Ok(Some(RowId::new(table, row)))
+        Ok(Some((RowId::new(table, row), is_new)))
     }
 
     /// Makes room for so many more keys in each table.

@@ -120,6 +120,10 @@ fn granola_keeps_the_order_of_the_batch() {
         assert!(report.counts.messages >= pieces * report.calls(), "10 updates each");
         assert_eq!(report.counts.hand_overs, 0, "updates are independent");
     }
+    for report in same_as_oracle::<Granola, _>(&warehouses(), 500) {
+        let dependent = report.counts.hand_overs;
+        assert!(dependent * 5 < report.calls(), "only calls of several warehouses: {dependent}");
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl BatchEngine for Pwv {
         let Self { base, cuts, graphs } = self;
         let (batch, workers) = base.split(workload, calls);
         let declared = batch.shares.iter().map(|share| &share.declared);
-        let division = Division::new(workload, workers.len(), declared);
+        let division = Division::new(workload, workers.len(), declared, batch.new_keys);
         let mut items: Vec<_> = workers.iter_mut().zip(&mut *cuts).collect();
         phase(batch.halt, &mut items, |number, (worker, cut)| {
             cut.cut((&batch, &division, workload), number, worker)?;

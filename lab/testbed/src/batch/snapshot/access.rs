@@ -70,7 +70,7 @@ impl<'a> Snapshot<'a> {
     /// The row of a key, which does not exist if there was none.
     fn row_of(&mut self, table: TableId, key: &[u8]) -> Result<RowId, Stop> {
         let row = self.tables.find_or_insert((table, key), self.worker, self.pool)?;
-        row.ok_or(Stop::Conflict)
+        row.map(|(row, _)| row).ok_or(Stop::Conflict)
     }
 
     fn note(&mut self, row: RowId, mode: Mode) {
