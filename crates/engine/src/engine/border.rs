@@ -1,7 +1,6 @@
 //! The border between two epochs: what one leaves and the next takes for granted.
 
 use pmem::Device;
-use storage::EpochNumber;
 
 use super::Engine;
 

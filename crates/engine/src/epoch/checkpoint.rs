@@ -11,7 +11,6 @@
 use std::collections::BTreeMap;
 
 use pmem::Device;
-use storage::EpochNumber;
 use storage::StateHash;
 
 use crate::call::batch::Part;

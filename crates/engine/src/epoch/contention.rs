@@ -5,7 +5,7 @@
 //! the versions of the array; and the rows get their names, because they have their keys by then.
 
 use pmem::Device;
-use storage::{EpochNumber, TableId};
+use storage::TableId;
 
 use crate::contention::rows::{Contention, Found, RowName};
 use crate::contention::waits::{self, Waited};

@@ -6,7 +6,7 @@
 //! their new keys in one merge at the end.
 
 use pmem::Device;
-use storage::{EpochNumber, SerialId};
+use storage::SerialId;
 
 use crate::declaration::{Declarations, DeclaredKind, NO_ENTRY, Txn};
 use crate::epoch::index_changes::{self, Change};

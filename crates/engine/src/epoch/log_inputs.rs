@@ -7,7 +7,6 @@
 //! record of the program (`program.rs`).
 
 use pmem::Device;
-use storage::EpochNumber;
 use storage::input_log::{CommitInfo, LogError, LoggedEpoch, StreamSummary};
 
 use crate::call::batch::{Call, Calls, HEADER_BYTES, Header, Part, RUN_CALLS, owned_runs};

@@ -10,7 +10,7 @@
 
 use pmem::Device;
 use storage::format::TABLES_MAX;
-use storage::{EpochNumber, SerialId, SubPool, ValuePointer, class_of, class_pool, row};
+use storage::{SerialId, SubPool, ValuePointer, class_of, class_pool, row};
 
 use crate::version::clear_stale;
 use crate::worker::{Epoch, Leave, Worker};

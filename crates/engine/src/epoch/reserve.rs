@@ -2,7 +2,6 @@
 
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
-use storage::EpochNumber;
 use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;

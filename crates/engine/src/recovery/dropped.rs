@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use pmem::Device;
-use storage::TableId;
 use storage::{CatalogChange, StateHash, Store, ValuePointer, class_of, class_pool, row_hash};
 
 use super::Found;

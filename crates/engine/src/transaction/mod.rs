@@ -13,7 +13,7 @@ mod read;
 mod serial;
 mod slots;
 
-use storage::{EpochNumber, Position, SerialId, TableId};
+use storage::{Position, SerialId, TableId};
 
 pub(crate) use self::first_error::FirstError;
 pub(crate) use self::modify::{Bounds, change_lines, change_part};

@@ -1,6 +1,6 @@
 //! What a running transaction sees of a row.
 
-use storage::{EpochNumber, Position, SerialId};
+use storage::SerialId;
 
 use super::{Slot, Stop, Transaction};
 use crate::contention::waits::noting;

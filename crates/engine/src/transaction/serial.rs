@@ -1,7 +1,7 @@
 //! What a running transaction does in the serial part of its epoch: reads and writes go to the
 //! overlay, and nothing need be predicted.
 
-use storage::{EpochNumber, TableId};
+use storage::TableId;
 
 use super::modify::{Bounds, change_part};
 use super::{Stop, Transaction, for_a_piece};

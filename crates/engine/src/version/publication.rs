@@ -8,7 +8,7 @@
 
 use pmem::Device;
 use pmem::sync::atomic::{AtomicU64, Ordering};
-use storage::{EpochNumber, NewValue, Position, SerialId, row_hash};
+use storage::{EpochNumber, NewValue, SerialId, row_hash};
 
 use super::array::VersionArray;
 use super::entry::Versions;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use pmem::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pmem::sync::{Patience, reads};
 use storage::scan::ScannedRow;
-use storage::{EpochNumber, Position, RowLayout, SerialId};
+use storage::{RowLayout, SerialId};
 
 use super::array::VersionArray;
 use super::entry::Versions;
@@ -397,6 +397,8 @@ pub(crate) fn persistent_word(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use storage::{EpochNumber, Position};
+
     use crate::version::{EntrySlab, EntrySupply, KeepPersistent, TransientPool};
     use crate::worker_id::WorkerId;
 

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::borrow::Borrow;
 use std::ops::RangeBounds;
-use storage::TableId;
 
 use crate::data::stored;
 use crate::data::value::Data;

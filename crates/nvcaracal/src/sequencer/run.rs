@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, caught};
 use pmem::Stack;
-use storage::{EpochNumber, StorageError};
+use storage::StorageError;
 
 use crate::body;
 use crate::call::ticket::{Group, Place};

@@ -10,9 +10,9 @@ use crate::format::limits::{KEY_BYTES_IN_HEADER, NAME_BYTES, ROW_HEADER_BYTES};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Superblock {
-    /// [`SUPERBLOCK_MAGIC`].
+    /// [`crate::format::SUPERBLOCK_MAGIC`].
     pub magic: [u8; 8],
-    /// [`FORMAT_VERSION`].
+    /// [`crate::format::FORMAT_VERSION`].
     pub version: u32,
     /// CRC-32 of the struct with this field zero.
     pub crc: u32,
@@ -197,7 +197,7 @@ pub struct RowHeader {
 pub struct VersionWords {
     /// Serial id of the writer; 0: no version.
     pub serial_id: u64,
-    /// [`ValuePointer`].
+    /// [`crate::ValuePointer`].
     pub pointer: u64,
 }
 

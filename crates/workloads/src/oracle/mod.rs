@@ -211,16 +211,17 @@ impl Oracle {
             chains.clear();
         }
         let mut declarations: Vec<Declaration> =
-            calls.iter().map(|call| self.allocate(*call)).collect();
+            calls.iter().map(|call| self.allocate(call.0, call.1)).collect();
         for (call, declaration) in calls.iter().zip(&mut declarations) {
-            self.declare(*call, declaration);
+            self.declare(call.0, call.1, declaration);
         }
         let mut declarations: Vec<_> = declarations.into_iter().map(Some).collect();
         let mut answers: Vec<_> = calls.iter().map(|_| OracleAnswer::Failed).collect();
         assert_eq!(order.len(), calls.len(), "each call has one place");
         for &number in order {
             let declaration = declarations[number].take().expect("each call has one place");
-            answers[number] = self.execute(calls[number], declaration, false);
+            let (procedure, args) = calls[number];
+            answers[number] = self.execute(procedure, args, declaration, false);
         }
         answers
     }

@@ -10,7 +10,7 @@ use pmem::DeviceSpec;
 use serde::Serialize;
 
 use super::deterministic::Deterministic;
-use crate::report::Head;
+use crate::report::{Head, Ran};
 use crate::{Job, Settings};
 
 /// What came of a run.
@@ -61,7 +61,11 @@ pub fn run_deterministic(
         recover: false,
     };
     let report = job.run_deterministic(engine, &of_rival)?;
-    let ran = (report.workers, of_rival.rounds, of_rival.calls_per_round);
+    let ran = Ran {
+        workers: report.workers,
+        epochs: of_rival.rounds,
+        epoch_size: of_rival.calls_per_round,
+    };
     let mut head = Head::new(job, engine.name(), ran);
     head.device = spec.to_string();
     head.device_note = "memory of the process: no inputs are logged, nothing is kept".to_string();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use engine::Engine;
 use pmem::Traced;
-use storage::EpochNumber;
 use storage::StorageError;
 
 use super::counts::Seldom;

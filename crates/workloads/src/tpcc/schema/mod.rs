@@ -18,8 +18,8 @@ use zerocopy::little_endian::U32;
 use crate::api::{IndexKind, TableId, TableSpec};
 
 pub(crate) use access::{Row, change, change_columns, read};
-pub(crate) use keys::district_of;
 pub use customers::{Account, Address, CUSTOMER_DATA_BYTES, Customer, History, Site};
+pub(crate) use keys::district_of;
 pub use keys::{
     Key, NAME_KEY_BYTES, customer_key, delivery_key, district_code, district_key,
     initial_history_key, item_key, line_key, name_key, order_by_customer_key, order_key, stock_key,
