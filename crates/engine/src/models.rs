@@ -27,6 +27,7 @@ use crate::version::{
     ReadPhase, RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Progress, Worker};
+use crate::worker_id::WorkerId;
 
 const EPOCH: EpochNumber = EpochNumber(5);
 
@@ -119,7 +120,7 @@ impl Cell {
 #[inline(never)]
 fn worker(number: usize, cache_bytes: u64) -> Box<Worker<Dram>> {
     let config = EngineConfig { cache_bytes, ..EngineConfig::default() };
-    Box::new(new_worker(number, &config, &fixture().store).unwrap())
+    Box::new(new_worker(WorkerId::from_index(number), &config, &fixture().store).unwrap())
 }
 
 fn explore(what: &str, preemptions: Option<usize>, run: impl Fn() + Send + Sync + 'static) {
