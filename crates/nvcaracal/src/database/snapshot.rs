@@ -35,8 +35,8 @@ const COUNTED_ROWS_MAX: usize = 4096;
 /// reading from it is an error from then on. Drop it when you are done.
 ///
 /// No epoch waits for its reader: rows are read a few thousand at a time between two epochs. A
-/// reader waits for the epoch that runs, so for reading single rows that others write all the time
-/// a procedure is better.
+/// reader waits for the epoch that runs; [`Database::get`](crate::Database::get) of the newest
+/// state does not.
 ///
 /// ```
 /// # use nvcaracal::{Procedure, Stop, Table, Transaction};

@@ -87,15 +87,44 @@ impl<D: Device> RowStore<D> {
         with.work.persistent_versions += 1;
         self.keep_before_image(to.entry, to.layout, to.word);
         let before = to.entry.persistent_version();
-        let old = before.is_value().then(|| value_before(to));
-        let target = match old {
-            Some(_) => self.choose_slot(to, before, with),
-            None => Target::FIRST,
+        if !self.are_plain {
+            return self.write_and_cache(to, before, value, with);
+        }
+        let (target, old) = match before.is_value() {
+            true => (self.other_slot(to, before, with), Some(value_before(to))),
+            false => (Target::FIRST, None),
         };
-        let cached = match self.are_plain {
-            true => None,
-            false => self.prepare(to, before, target, value, with),
+        Written::Stored(self.write_value(to, target, old, value, with))
+    }
+
+    /// The final write of a row where not all are plain.
+    #[inline(never)]
+    fn write_and_cache(
+        &mut self,
+        to: &Publication<'_>,
+        before: ValueWord,
+        value: &NewValue<'_>,
+        with: &mut Publisher<'_, '_>,
+    ) -> Written {
+        let (target, old) = match before.is_value() {
+            true => (self.choose_slot(to, before, with), Some(value_before(to))),
+            false => (Target::FIRST, None),
         };
+        let cached = self.prepare(to, before, target, value, with);
+        let word = self.write_value(to, target, old, value, with);
+        cached.map_or(Written::Stored(word), Written::Cached)
+    }
+
+    /// Writes a value as the shape of its table wants it.
+    #[inline(always)]
+    fn write_value(
+        &mut self,
+        to: &Publication<'_>,
+        target: Target,
+        old: Option<&[u8]>,
+        value: &NewValue<'_>,
+        with: &mut Publisher<'_, '_>,
+    ) -> ValueWord {
         let at = match (to.layout.shape(), old) {
             (Shape::Line, None) => self.first_line(to, value),
             (Shape::Line, Some(old)) if old.len() == value.len() => {
@@ -119,12 +148,28 @@ impl<D: Device> RowStore<D> {
         let address = self.port.device().image().base() as usize + at as usize;
         let word = ValueWord::new(Place::persistent(target.slot), address, value.len());
         to.entry.set_persistent_version(word);
-        cached.map_or(Written::Stored(word), Written::Cached)
+        word
     }
 
-    /// The slot that is not the checkpoint's. With one checkpoint an epoch that is the slot that
-    /// does not hold the newest version; else, if the newest version is younger than the
-    /// checkpoint, its own slot.
+    /// The slot that does not hold the newest version, where that is the checkpoint's.
+    #[inline(always)]
+    fn other_slot(
+        &self,
+        to: &Publication<'_>,
+        before: ValueWord,
+        with: &mut Publisher<'_, '_>,
+    ) -> Target {
+        let slot = 1 - before.slot();
+        let image_base = self.port.device().image().base() as usize;
+        let stale = version_epoch(image_base, to.entry.row(), slot);
+        // After a crash it may be of the epoch that is replayed.
+        let collects = stale != EpochNumber::ZERO && stale <= with.checkpoint_epoch;
+        with.work.minor_collections += u64::from(collects);
+        Target { slot, in_place: false }
+    }
+
+    /// The slot that is not the checkpoint's: the one that does not hold the newest version or, if
+    /// that is younger than the checkpoint, its own slot.
     #[inline(always)]
     fn choose_slot(
         &self,
