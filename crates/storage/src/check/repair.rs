@@ -51,6 +51,8 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<Give
 fn forget_versions<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<()> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, sub_pools, log, .. } = Store::open(Arc::clone(device), &options)?;
+    let checkpoint = store.checkpoint_epoch();
+    assert!(last >= checkpoint, "versions up to epoch {checkpoint} are those of the checkpoint");
     clear_versions(&store, &scan::plan(&store, &sub_pools, &log), last);
     Ok(())
 }
@@ -59,8 +61,6 @@ fn forget_versions<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<()> 
 /// way leaves some of them, which count as little as before.
 pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: EpochNumber) {
     let device = store.device();
-    let checkpoint = store.checkpoint_epoch();
-    assert!(last >= checkpoint, "versions up to epoch {checkpoint} are those of the checkpoint");
     let mut port = Port::new(Arc::clone(device), u32::MAX);
     for unit in &plan.units {
         let row_bytes = store.tables()[unit.table.index()].layout.row_bytes;
