@@ -32,7 +32,7 @@ use crate::worker_id::WorkerId;
 const EPOCH: EpochNumber = EpochNumber(5);
 
 fn sid(position: u64) -> SerialId {
-    SerialId::new(EPOCH.0, position)
+    SerialId::new(EPOCH, Position(position as u32))
 }
 
 /// A store with the place of a row, for all models.
@@ -77,7 +77,11 @@ impl Cell {
         let cell = Arc::new(Self { slab, id, stopped: AtomicBool::new(false) });
         cell.entry().initialise(fixture().row, ValueWord::PENDING, SerialId(1));
         // As of an epoch before: all words of the entry begin here.
-        cell.entry().append(SerialId::new(EPOCH.previous().0, 0), pool, &mut KeepPersistent);
+        cell.entry().append(
+            SerialId::new(EPOCH.previous(), Position(0)),
+            pool,
+            &mut KeepPersistent,
+        );
         for &position in positions {
             cell.entry().append(sid(position), pool, &mut KeepPersistent);
         }
@@ -336,7 +340,7 @@ fn o_20_a_cached_version_is_whole_when_it_is_found() {
         cell.publish(&mut writer, 1, Write::Value(NewValue::whole(&[7; 24])));
         cell.entry().set_cached(None);
         let read = |cell: &Cell, worker: &mut Worker<Dram>| {
-            let later = SerialId::new(EPOCH.next().0, 4);
+            let later = SerialId::new(EPOCH.next(), Position(4));
             assert_eq!(cell.read(later), Ok(vec![7; 24]));
             let bytes = [7; 24];
             if let Some(word) = worker.local.cache.create(cell.id, &bytes, EPOCH.next())

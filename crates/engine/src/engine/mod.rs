@@ -95,7 +95,7 @@ impl<D: Device> Engine<D> {
             epoch: EpochNumber(checkpoint.epoch),
             totals,
             deferred_calls: Calls::new(),
-            table_ids: agreed.table_ids.clone(),
+            table_ids: agreed.change.numbers.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: EpochNumber(checkpoint.epoch),
             snapshots: Snapshots::default(),
@@ -254,7 +254,7 @@ impl<D: Device> Engine<D> {
             info,
             number,
             workers,
-            checkpoint_epoch: checkpoint_epoch,
+            checkpoint_epoch,
             ends_in_checkpoint: takes_snapshots || due(checkpoint_epoch),
             ends_in_image_snapshot: takes_snapshots && due(self.last_image_snapshot),
             replay: past,
@@ -309,7 +309,7 @@ impl<D: Device> Engine<D> {
             let what = format!("{what}; its arguments are {}", hex(arguments));
             return EngineError::StuckCall { epoch, position, what };
         }
-        let verdict = Verdict { epoch: epoch, position: position, reason: what.clone() };
+        let verdict = Verdict { epoch, position, reason: what.clone() };
         EngineError::Poisoned(match self.keep(&verdict, past.is_some()) {
             Ok(()) => {
                 format!("{what}; nothing of the epoch was answered, and the call is left out")

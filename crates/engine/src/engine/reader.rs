@@ -14,6 +14,9 @@ use crate::state::core::Core;
 use crate::state::read_gate::{Inside, NoEntry};
 use crate::version::{ReadPhase, Waiter};
 
+/// Charges reads.
+type Charge = Arc<dyn Fn(&mut Reads) + Send + Sync>;
+
 /// Reads rows as of the end of the last finished epoch, from any thread, also while an epoch runs
 /// (see `state/read_gate.rs`). It keeps the indexes in memory, but not the device: once the engine
 /// is gone, nothing is read any more.
@@ -21,7 +24,7 @@ use crate::version::{ReadPhase, Waiter};
 pub struct Reader {
     core: Arc<Core>,
     /// Charges reads, on devices on which they cost something.
-    charge: Option<Arc<dyn Fn(&mut Reads) + Send + Sync>>,
+    charge: Option<Charge>,
 }
 
 /// What a read came to.
@@ -59,8 +62,7 @@ impl<D: Device> Engine<D> {
             }
         };
         let is_charged = self.store.device().charges_loads();
-        let charge: Option<Arc<dyn Fn(&mut Reads) + Send + Sync>> =
-            if is_charged { Some(Arc::new(charge)) } else { None };
+        let charge = is_charged.then(|| -> Charge { Arc::new(charge) });
         Reader { core: Arc::clone(&self.core), charge }
     }
 }

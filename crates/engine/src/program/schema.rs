@@ -8,7 +8,7 @@
 
 use pmem::Device;
 use storage::input_log::Recovered;
-use storage::{CatalogChange, CatalogRequest, Store, TableId, TableRequest, TypesMark};
+use storage::{CatalogChange, CatalogRequest, Store, TableRequest, TypesMark};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{EngineError, Result};
@@ -19,8 +19,6 @@ use crate::program::record::Program;
 /// What a store and a program have agreed on.
 pub(crate) struct Agreed {
     pub(crate) change: CatalogChange,
-    /// The number of each table, in the order in which they were asked for.
-    pub(crate) table_ids: Vec<TableId>,
     /// By the numbers that the log has for them.
     pub(crate) procedures: ProcedureTable,
     /// The number of each procedure, in the order of registration.
@@ -43,8 +41,7 @@ pub(crate) fn agree<D: Device>(
     // Calls that were logged or deferred, and must run again.
     let has_past = !log.committed.is_empty() || store.checkpoint().deferred_calls > 0;
     let past = logged.filter(|_| has_past);
-    let table_ids: Vec<_> = change.numbers.iter().map(|&number| number).collect();
-    let registered = (definitions.procedures)(&table_ids)?;
+    let registered = (definitions.procedures)(&change.numbers)?;
     let (procedures, procedure_ids) = number(&registered, past.as_ref(), definitions.in_order)?;
     let program = Program::current(definitions, &procedures);
     if let Some(past) = past {
@@ -53,7 +50,7 @@ pub(crate) fn agree<D: Device>(
         }
         past.check(&program)?;
     }
-    Ok(Agreed { change, table_ids, procedures, procedure_ids, program })
+    Ok(Agreed { change, procedures, procedure_ids, program })
 }
 
 /// What has to change in the catalog.

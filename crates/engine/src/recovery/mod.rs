@@ -141,7 +141,7 @@ fn open<D: Device>(
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
     let mut core = Core::new(config, in_memory, entries, image_base);
-    let table_ids = &agreed.table_ids;
+    let table_ids = &agreed.change.numbers;
     let secondary = SecondaryIndexes::new(definitions.indexes, table_ids, core.tables.len());
     core.secondary = secondary.map_err(EngineError::Limit)?;
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();

@@ -101,7 +101,7 @@ fn without(verdicts: &[Verdict], calls: &[Vec<u8>], deferred: usize) -> Vec<Vec<
         assert!(verdict.reason.contains("killed by the exploration"), "{verdict:?}");
         let gives_up = vec![Step::new(Op::Abort, HASHED, 0)];
         let program = Program { sequences: vec![], declares: vec![], body: gives_up };
-        left[order[verdict.position as usize] - deferred] = program.encode();
+        left[order[verdict.position.index()] - deferred] = program.encode();
     }
     left
 }

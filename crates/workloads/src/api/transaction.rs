@@ -51,9 +51,9 @@ pub trait Declare {
     /// A hint: the body will read `key`. Costs nothing semantically; lets the engine prefetch.
     fn will_read(&mut self, table: TableId, key: &[u8]);
     /// The body may read any row with `low <= key < high`, which all have one home
-    /// ([`Workload::home`]), whether it exists or not. For engines that must know what is read
-    /// before a body runs: with that, [`Self::will_read`], what is looked up and what may be
-    /// written, a declaration names every read. An engine that keeps versions has no use for it.
+    /// ([`crate::api::Workload::home`]), whether it exists or not. For engines that must know what
+    /// is read before a body runs: with that, [`Self::will_read`], what is looked up and what may
+    /// be written, a declaration names every read. An engine that keeps versions has no use for it.
     fn will_scan(&mut self, table: TableId, low: &[u8], high: &[u8]) {
         let _ = (table, low, high);
     }
