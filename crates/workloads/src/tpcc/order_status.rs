@@ -36,7 +36,11 @@ impl Procedure for OrderStatus {
             0 => {
                 let (low, high) = choice.name_range();
                 declare.will_scan(CUSTOMERS_BY_NAME, &low, &high);
-                declare.will_scan(CUSTOMERS, &customer_key(code, 0), &customer_key(code + 1, 0));
+                declare.will_scan(
+                    CUSTOMERS,
+                    &customer_key(code, 0),
+                    &customer_key(code.saturating_add(1), 0),
+                );
                 (0, CUSTOMERS_MAX)
             }
             customer => {
@@ -44,11 +48,17 @@ impl Procedure for OrderStatus {
                 (customer, customer)
             }
         };
-        let (low, high) =
-            (order_by_customer_key(code, first, 0), order_by_customer_key(code, last + 1, 0));
+        let (low, high) = (
+            order_by_customer_key(code, first, 0),
+            order_by_customer_key(code, last.saturating_add(1), 0),
+        );
         declare.will_scan(ORDERS_BY_CUSTOMER, &low, &high);
-        declare.will_scan(ORDERS, &order_key(code, 0), &order_key(code + 1, 0));
-        declare.will_scan(ORDER_LINES, &line_key(code, 0, 0), &line_key(code + 1, 0, 0));
+        declare.will_scan(ORDERS, &order_key(code, 0), &order_key(code.saturating_add(1), 0));
+        declare.will_scan(
+            ORDER_LINES,
+            &line_key(code, 0, 0),
+            &line_key(code.saturating_add(1), 0, 0),
+        );
         Ok(())
     }
 

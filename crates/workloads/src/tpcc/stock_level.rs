@@ -66,7 +66,11 @@ impl Procedure for StockLevel {
         declare.will_scan(ORDER_LINES, &low, &high);
         // Which items the lines name is not known yet.
         let warehouse = args.warehouse.get();
-        declare.will_scan(STOCK, &stock_key(warehouse, 0), &stock_key(warehouse + 1, 0));
+        declare.will_scan(
+            STOCK,
+            &stock_key(warehouse, 0),
+            &stock_key(warehouse.saturating_add(1), 0),
+        );
         Ok(())
     }
 
