@@ -635,6 +635,10 @@ impl<D: Device> Engine<D> {
     /// # Errors
     /// `Limit` for an unknown table; `Storage(Device(Full))`: nothing has changed on the device.
     pub fn prepare_rows(&mut self, rows: &[(TableId, u64)]) -> Result<u64> {
+        // It may have stopped where the gate of reads is closed.
+        if let Some(reason) = self.core.stop_reason() {
+            return Err(EngineError::Poisoned(reason));
+        }
         for &(table, _) in rows {
             self.core.table(table).map_err(EngineError::Limit)?;
         }

@@ -81,7 +81,7 @@ impl Reader {
         value: &mut Vec<u8>,
     ) -> Result<ReadOutcome> {
         let core = &*self.core;
-        self.read((table, key), value, || core.gate.enter(slot, || core.is_stopped()))
+        self.read(table, key, value, || core.gate.enter(slot, || core.is_stopped()))
     }
 
     /// [`Reader::get`] that does not wait.
@@ -95,12 +95,13 @@ impl Reader {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<ReadOutcome> {
-        self.read((table, key), value, || self.core.gate.try_enter(slot))
+        self.read(table, key, value, || self.core.gate.try_enter(slot))
     }
 
     fn read<'g>(
         &'g self,
-        (table, key): (TableId, &[u8]),
+        table: TableId,
+        key: &[u8],
         value: &mut Vec<u8>,
         enter: impl FnOnce() -> std::result::Result<Inside<'g>, NoEntry>,
     ) -> Result<ReadOutcome> {

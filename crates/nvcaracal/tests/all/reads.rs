@@ -1,9 +1,10 @@
 //! Reads from any thread, while epochs run: they wait for no call, see every call that was answered
 //! before, whole, and never go back.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
 
 use nvcaracal::{
     Database, DeviceSpec, HashTable, Options, Stop, Table, Transaction, Tuning, WriteSet, procedure,
@@ -139,21 +140,20 @@ fn o_106_reads_beside_epochs_on_a_file_see_whole_values_too() {
     read_beside_epochs(&db, 120);
 }
 
-/// Writes a row, and then runs for as long as the static below says, with or without a write set.
-static MAY_END: AtomicBool = AtomicBool::new(false);
-static RUNS: AtomicBool = AtomicBool::new(false);
+/// Where a slow call says that it runs, and waits for its end.
+static SLOW: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
 
 fn slow_set(call: &Slow, set: &mut WriteSet) {
     set.insert(ACCOUNTS, call.account);
 }
 
+/// Writes a row, and then runs until it is told to end.
 #[procedure(write_set = slow_set)]
 fn slow(tx: &mut Transaction, account: u64) -> Result<(), Stop> {
     tx.insert(ACCOUNTS, account, &-1)?;
-    RUNS.store(true, Ordering::Release);
-    while !MAY_END.load(Ordering::Acquire) {
-        thread::sleep(Duration::from_millis(1));
-    }
+    let (runs, end) = SLOW.lock().unwrap().take().unwrap();
+    runs.send(()).unwrap();
+    let _ = end.recv();
     Ok(())
 }
 
@@ -166,18 +166,16 @@ fn o_106_a_read_waits_for_no_procedure() {
         let db = dram(options().procedure::<Slow>().tuning(tuning));
         db.call(Deposit { account: 1, cents: 5 }).unwrap();
         db.call(Deposit { account: 2, cents: 6 }).unwrap();
-        MAY_END.store(false, Ordering::Release);
-        RUNS.store(false, Ordering::Release);
+        let ((runs, is_running), (end, may_end)) = (channel(), channel());
+        *SLOW.lock().unwrap() = Some((runs, may_end));
         let ticket = db.submit(Slow { account: 1 }).unwrap();
-        while !RUNS.load(Ordering::Acquire) {
-            thread::yield_now();
-        }
+        is_running.recv().unwrap();
         // These would wait for ever.
         assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(5));
         assert_eq!(db.get(ACCOUNTS, 2).unwrap(), Some(6));
         assert_eq!(db.get(ACCOUNTS, 3).unwrap(), None);
         assert!(ticket.try_get().is_none(), "the procedure still runs");
-        MAY_END.store(true, Ordering::Release);
+        end.send(()).unwrap();
         ticket.wait().unwrap();
         assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(-1));
     }

@@ -141,6 +141,7 @@ impl Stored {
 /// The caller owns the row's slot in this phase, the whole row if the version is its first, and the
 /// slot of the pool if there is one.
 #[inline(always)]
+// SAFETY: the caller owns what is written, see above.
 pub unsafe fn write_version<D: Device>(
     port: &mut Port<D>,
     row: u64,
