@@ -129,7 +129,7 @@ fn o_48_an_unknown_hash_never_passes_for_a_known_one() {
         let forged = [
             (0, low, high, false),
             (3, low, high, false),
-            (u64::MAX, 0, 0, false),
+            (u32::MAX, 0, 0, false),
             (HASH_UNKNOWN, low, high, false),
             (HASH_UNKNOWN, 0, 1, false),
             (HASH_UNKNOWN, 0, 0, true),

@@ -68,8 +68,9 @@ pub fn layout() -> Vec<StructLayout> {
             rows: u64 = "live rows",
             deferred_calls: u32 = "calls deferred to the next epoch",
             crc: u32 = "CRC-32 with this field zero",
-            hash_state: u64 = "1: the state hash is known, 2: it is not",
-            catalog: u64 = "generation of the catalog",
+            timestamp_ns: u64 = "timestamp of the newest logged epoch, nanoseconds since 1970",
+            catalog: u32 = "generation of the catalog",
+            hash_state: u32 = "1: the state hash is known, 2: it is not",
             epoch: u64 = "epoch, stored last",
         }),
         describe!(CatalogHeader {

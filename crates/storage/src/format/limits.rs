@@ -3,7 +3,7 @@
 /// First eight bytes of a superblock.
 pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 /// Format version; a store of another major version is refused (O-53).
-pub const FORMAT_VERSION: u32 = 8;
+pub const FORMAT_VERSION: u32 = 9;
 /// Feature bits that a reader must know to open the store at all.
 pub const FEATURES_KNOWN: u64 = 0;
 

@@ -120,22 +120,25 @@ pub struct CheckpointRecord {
     pub deferred_calls: u32,
     /// CRC-32 of the struct with this field zero.
     pub crc: u32,
-    /// [`HASH_KNOWN`] or [`HASH_UNKNOWN`].
-    pub hash_state: u64,
+    /// Timestamp of the newest epoch whose calls were logged by then, nanoseconds since 1970: no
+    /// later epoch has an earlier one.
+    pub timestamp_ns: u64,
     /// Generation of the catalog.
-    pub catalog: u64,
+    pub catalog: u32,
+    /// [`HASH_KNOWN`] or [`HASH_UNKNOWN`].
+    pub hash_state: u32,
     /// Epoch whose end this is. Written last, as one 8-byte store.
     pub epoch: u64,
 }
 
 /// The state hash of a checkpoint is that of its rows.
-pub const HASH_KNOWN: u64 = 1;
+pub const HASH_KNOWN: u32 = 1;
 /// The state hash of a checkpoint was not maintained; its place holds zeros.
-pub const HASH_UNKNOWN: u64 = 2;
+pub const HASH_UNKNOWN: u32 = 2;
 
 const _: () = {
     assert!(size_of::<CheckpointRecord>() == 64);
-    assert!(offset_of!(CheckpointRecord, hash_state) == 40);
+    assert!(offset_of!(CheckpointRecord, timestamp_ns) == 40);
     assert!(offset_of!(CheckpointRecord, epoch) == 56);
 };
 

@@ -92,6 +92,7 @@ impl<D: Device> InputLog<D> {
         holding.hash_before = info.hash_before;
         holding.bytes = info.streams.iter().map(|stream| stream.bytes).sum();
         space.committed = info.epoch;
+        space.timestamp_ns = space.timestamp_ns.max(info.timestamp_ns);
         assert!(space.durable < space.committed, "epoch {} is not durable yet", info.epoch);
     }
 

@@ -66,6 +66,11 @@ impl Index {
         }
     }
 
+    /// The largest timestamp of the epochs; zero if there are none.
+    pub(super) fn timestamp_ns(&self) -> u64 {
+        self.epochs.values().map(|committed| committed.info.timestamp_ns).max().unwrap_or(0)
+    }
+
     pub(super) fn release(&mut self, epoch: EpochNumber) {
         self.epochs.retain(|held, _| *held > epoch);
         self.deferred_records.retain(|(held, _), _| *held > epoch);

@@ -137,6 +137,12 @@ impl<D: Device> InputLog<D> {
         self.space().committed
     }
 
+    /// The largest timestamp of the epochs that were found here or committed since, released ones
+    /// too; zero if there are none.
+    pub(crate) fn timestamp_ns(&self) -> u64 {
+        self.space().timestamp_ns
+    }
+
     /// What the log holds, by epoch: all that is committed and not released.
     pub fn summary(&self) -> Vec<EpochSummary> {
         let space = self.space();

@@ -35,8 +35,8 @@ pub struct Recovered {
     pub verdicts: Vec<Verdict>,
     /// The store that most of the log belongs to, if that is another one.
     pub foreign: Option<u64>,
-    /// Largest timestamp of the epochs of which the log holds the commit records: those up to the
-    /// checkpoint included, where they were not overwritten yet.
+    /// Timestamp that no later epoch may be before: the largest of these epochs, or that of the
+    /// checkpoint.
     pub timestamp_ns: u64,
 }
 
@@ -506,6 +506,7 @@ fn hold_found(scan: &Scan, index: &Index, records: &[&Record], range: CommittedR
     assert!(newest <= Some(last.next()), "no record of deferred calls is of a later epoch");
     space.attempt_next = scan.attempt_max.saturating_add(1);
     (space.released, space.committed, space.durable) = (range.checkpoint, range.last, range.last);
+    space.timestamp_ns = index.timestamp_ns();
     space.free.grow(scan.segments_total);
     for (epoch, committed) in &index.epochs {
         let mut holding = Holding::new(Kind::Stream, *epoch, committed.attempt);
@@ -562,12 +563,11 @@ fn summarize(scan: &Scan, index: &Index) -> Recovered {
         let is_known = index.epochs.contains_key(epoch) || index.deferred_calls(*epoch).is_some();
         !is_known && *epoch != PROGRAM_EPOCH
     });
-    let timestamps = index.epochs.values().map(|committed| committed.info.timestamp_ns);
     Recovered {
         committed: index.epochs.iter().map(summary).collect(),
         uncommitted,
         scanned_bytes: scan.read_bytes,
-        timestamp_ns: timestamps.max().map_or(scan.timestamp_ns, |ns| ns.max(scan.timestamp_ns)),
+        timestamp_ns: index.timestamp_ns(),
         ..Recovered::default()
     }
 }

@@ -7,12 +7,9 @@
 use std::collections::BTreeMap;
 
 use pmem::Device;
-use zerocopy::FromBytes;
 
 use super::error::LogError;
-use super::format::{
-    CODEC_VERSION, CommitHeader, HEADER_BYTES, Kind, SegmentHeader, StreamDigest, commit_bytes,
-};
+use super::format::{CODEC_VERSION, HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
 use super::geometry::Geometry;
 use super::summary::StreamSummary;
 use crate::ids::EpochNumber;
@@ -47,9 +44,6 @@ pub(super) struct Scan {
     pub(super) found: BTreeMap<Key, Found>,
     /// Largest attempt number in any header of this store, however old.
     pub(super) attempt_max: u64,
-    /// Timestamp of the newest commit record up to the checkpoint that was not overwritten yet:
-    /// timestamps never go back.
-    pub(super) timestamp_ns: u64,
     pub(super) segments_total: u32,
     /// Bytes that were read to find all of it.
     pub(super) read_bytes: u64,
@@ -95,44 +89,6 @@ impl<'d, D: Device> Reader<'d, D> {
     }
 }
 
-/// Whether the commit record of an epoch begins in a segment.
-fn ends_with_commit_record(header: &SegmentHeader) -> bool {
-    match Kind::from_number(header.kind.get()) {
-        Some(Kind::Commit) => header.ordinal.get() == 0,
-        kind => kind == Some(Kind::Epoch),
-    }
-}
-
-/// The timestamp of the newest of these segments, by epoch and attempt, that is intact.
-fn newest_timestamp<D: Device>(
-    mut commits: Vec<(EpochNumber, u64, u32)>,
-    reader: &mut Reader<'_, D>,
-) -> Result<u64, LogError> {
-    commits.sort_unstable();
-    for &(_, _, number) in commits.iter().rev() {
-        let Some(header) = SegmentHeader::parse(reader.read(number, HEADER_BYTES)?) else {
-            continue;
-        };
-        let payload = reader.payload(number, &header)?;
-        if let Some(timestamp_ns) = payload.and_then(|payload| timestamp_of(&header, payload)) {
-            return Ok(timestamp_ns);
-        }
-    }
-    Ok(0)
-}
-
-/// The timestamp of an epoch whose commit record begins in a segment.
-fn timestamp_of(header: &SegmentHeader, payload: &[u8]) -> Option<u64> {
-    let commit = match Kind::from_number(header.kind.get())? {
-        Kind::Epoch => payload.get(payload.len().checked_sub(commit_bytes(1))?..)?,
-        _ => payload,
-    };
-    if crc32fast::hash(payload) != header.payload_crc.get() {
-        return None;
-    }
-    Some(CommitHeader::read_from_prefix(commit).ok()?.0.timestamp_ns.get())
-}
-
 /// What a stream lacks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lack {
@@ -152,7 +108,7 @@ impl Scan {
         let segments = device.log_bytes() / geometry.segment_bytes;
         let segments_total = u32::try_from(segments).unwrap_or(u32::MAX);
         let mut reader = Reader::new(device, geometry);
-        let (mut scan, mut settled) = (Self { segments_total, ..Self::default() }, Vec::new());
+        let mut scan = Self { segments_total, ..Self::default() };
         for number in 0..segments_total {
             let first = reader.read(number, HEADER_BYTES)?;
             let Some(header) = SegmentHeader::parse(first) else {
@@ -170,11 +126,8 @@ impl Scan {
             scan.attempt_max = scan.attempt_max.max(header.attempt.get());
             if header.epoch.get() > checkpoint.0 {
                 scan.add(number, &header, &mut reader)?;
-            } else if ends_with_commit_record(&header) {
-                settled.push((EpochNumber(header.epoch.get()), header.attempt.get(), number));
             }
         }
-        scan.timestamp_ns = newest_timestamp(settled, &mut reader)?;
         scan.read_bytes = reader.bytes;
         Ok(scan)
     }

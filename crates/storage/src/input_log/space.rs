@@ -142,6 +142,8 @@ pub(super) struct Space {
     pub(super) attempt_next: u64,
     /// Newest epoch whose commit record was written; at least `released`.
     pub(super) committed: EpochNumber,
+    /// Largest timestamp of an epoch that was found in the log or committed since.
+    pub(super) timestamp_ns: u64,
     /// Newest epoch that was made durable; at least `released`.
     pub(super) durable: EpochNumber,
     /// Newest epoch whose log is not needed any more.

@@ -19,7 +19,7 @@ fn crc(record: &CheckpointRecord) -> u32 {
 }
 
 impl CheckpointRecord {
-    /// A checkpoint of the end of an epoch, with the first catalog; `None`: its state hash was not
+    /// A checkpoint of the end of an epoch, with the first catalog and no timestamp; `None`: its state hash was not
     /// maintained.
     pub(crate) fn new(
         sequence: u64,
@@ -36,8 +36,9 @@ impl CheckpointRecord {
             rows,
             deferred_calls,
             crc: 0,
-            hash_state: if hash.is_some() { HASH_KNOWN } else { HASH_UNKNOWN },
+            timestamp_ns: 0,
             catalog: 0,
+            hash_state: if hash.is_some() { HASH_KNOWN } else { HASH_UNKNOWN },
             epoch: epoch.0,
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> R
     assert!(has >= needs, "a device that has grown to {needs} bytes has {has}");
     let empty = CheckpointRecord::new(0, EpochNumber(0), Some(StateHash::default()), 0, 0);
     checkpoint::write(port, empty);
-    catalog::write(port, empty.catalog, &[]);
+    catalog::write(port, u64::from(empty.catalog), &[]);
     port.fence();
     let device = Arc::clone(port.device());
     let (log, _) =

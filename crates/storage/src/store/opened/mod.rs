@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pmem::sync::Mutex;
-use pmem::sync::atomic::{AtomicU64, Ordering};
+use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmem::{Counters, Device, Port};
 
 use crate::catalog;
@@ -42,7 +42,7 @@ pub struct Store<D: Device> {
     records: Vec<TableRecord>,
     tables: Vec<StoredTable>,
     /// Generation of the catalog that the next checkpoint names.
-    catalog: AtomicU64,
+    catalog: AtomicU32,
     log: InputLog<D>,
     current: Mutex<CheckpointRecord>,
     checkpoint_epoch: AtomicU64,
@@ -86,17 +86,19 @@ impl<D: Device> Store<D> {
         let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
         settle::metadata(&mut port, &segments);
         let current = checkpoint::read(device.as_ref())?;
-        let records = catalog::read(device.as_ref(), current.catalog, superblock.segment_bytes)?;
+        let generation = u64::from(current.catalog);
+        let records = catalog::read(device.as_ref(), generation, superblock.segment_bytes)?;
         let tables = stored_tables(&records);
         let sub_pools = load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
-        count_opening(&mut port, &segments, current.catalog, tables.len(), &sub_pools);
+        count_opening(&mut port, &segments, generation, tables.len(), &sub_pools);
         settle::free_lists(&mut port, &segments, &sub_pools);
-        let (log, recovered) = InputLog::open(
+        let (log, mut recovered) = InputLog::open(
             Arc::clone(&device),
             superblock.instance,
             superblock.log_segment_bytes,
             EpochNumber(current.epoch),
         )?;
+        recovered.timestamp_ns = recovered.timestamp_ns.max(current.timestamp_ns);
         let end_mark = EndMark::read(device.as_ref());
         check_log(&log, &recovered, EpochNumber(current.epoch), end_mark)?;
         let store = Self {
@@ -105,7 +107,7 @@ impl<D: Device> Store<D> {
             segments,
             records,
             tables,
-            catalog: AtomicU64::new(current.catalog),
+            catalog: AtomicU32::new(current.catalog),
             log,
             checkpoint_epoch: AtomicU64::new(current.epoch),
             current: Mutex::new(current),
@@ -159,7 +161,7 @@ impl<D: Device> Store<D> {
     pub fn write_catalog(&self, port: &mut Port<D>, change: &CatalogChange) {
         let generation = self.checkpoint().catalog + 1;
         assert!(change.records == self.records, "a catalog is adopted before it is written");
-        catalog::write(port, generation, &change.records);
+        catalog::write(port, u64::from(generation), &change.records);
         port.fence();
         self.catalog.store(generation, Ordering::Relaxed);
     }
@@ -250,7 +252,8 @@ impl<D: Device> Store<D> {
         assert!(catalog - current.catalog <= 1, "one catalog at a time becomes the next");
         let sequence = current.sequence + 1;
         let record = CheckpointRecord::new(sequence, epoch, hash, rows, deferred_calls);
-        let record = CheckpointRecord { catalog, ..record };
+        let timestamp_ns = current.timestamp_ns.max(self.log.timestamp_ns());
+        let record = CheckpointRecord { catalog, timestamp_ns, ..record };
         checkpoint::write(port, record);
         *current = record;
         self.checkpoint_epoch.store(epoch.0, Ordering::Release);

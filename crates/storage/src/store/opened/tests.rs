@@ -10,6 +10,7 @@ use crate::format::{
     CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
     POOLS, SUB_POOLS, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, TABLES_MAX,
 };
+use crate::input_log::{CommitInfo, Demand};
 use crate::pool::{SegmentKind, SegmentUse, class_pool};
 use crate::store::verify::SEGMENTS_MAX;
 
@@ -431,4 +432,37 @@ fn a_segment_of_an_unknown_pool_is_refused() {
     segments.take(&mut port, SegmentUse { pool: 0, ..entry }).unwrap();
     let error = open(&device).err().expect("there is no table 0");
     assert!(error.to_string().contains("segment 1 belongs to unknown pool 0"), "{error}");
+}
+
+/// Begins to log an epoch, of one stream.
+fn log_stream(store: &Store<Told>, device: &Arc<Told>, epoch: u64, bytes: &[u8]) -> CommitInfo {
+    let log = store.log();
+    let (epoch, mut port) = (EpochNumber(epoch), Port::new(Arc::clone(device), 0));
+    let demand = Demand { streams: 1, bytes: bytes.len() as u64, deferred_bytes: 0 };
+    log.begin(epoch, demand).unwrap();
+    let mut writer = log.stream_writer();
+    writer.start(log, epoch, 0);
+    writer.append(log, &mut port, bytes).unwrap();
+    let streams = vec![writer.finish(log, &mut port).unwrap()];
+    CommitInfo { epoch, calls: 1, timestamp_ns: 1000, seed: 0, hash_before: None, streams }
+}
+
+/// The log of a settled epoch is written again before the next one is committed: its timestamp is
+/// in the checkpoint.
+#[test]
+fn a_checkpoint_keeps_the_timestamp() {
+    let device = used();
+    let store = open(&device).unwrap().store;
+    let mut port = Port::new(Arc::clone(&device), 0);
+    let info = log_stream(&store, &device, 1, &[1; 100]);
+    store.log().commit(&mut port, &info).unwrap();
+    store.log().make_durable().unwrap();
+    assert_eq!(open(&device).unwrap().log.timestamp_ns, 1000);
+    store.commit(&mut port, EpochNumber(1), None, 0, 0);
+    store.log().release(EpochNumber(1));
+    for _ in 0..2 {
+        let Opened { store, log, .. } = open(&device).unwrap();
+        assert_eq!((store.checkpoint().timestamp_ns, log.timestamp_ns), (1000, 1000));
+        log_stream(&store, &device, 2, &[2; 500_000]);
+    }
 }
