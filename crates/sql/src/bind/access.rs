@@ -1,0 +1,85 @@
+//! Chooses how the rows of a table are found. Any choice gives the same answer: the filter looks at
+//! each row, and the interpreter puts them in canonical order.
+
+use crate::ir::{Access, Bound, Expression, Function, KeyColumn, Relation};
+
+/// A comparison of a column with what needs no row.
+#[derive(Clone, Debug)]
+pub(super) struct Predicate {
+    pub(super) column: u16,
+    pub(super) function: Function,
+    pub(super) value: Expression,
+}
+
+/// Which way to take, for tests that compare them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The one that reads least, by rules.
+    #[default]
+    Best,
+    /// The whole table.
+    Scan,
+    /// The primary key (0) or an index (from 1), if it helps at all.
+    Only(u16),
+}
+
+/// The access with the highest score.
+pub(super) fn choose(relation: &Relation, predicates: &[Predicate], choice: Choice) -> Access {
+    let mut best = (0, Access::default());
+    let indexes = relation.indexes.iter().enumerate();
+    let ways = std::iter::once((None, &relation.primary, true))
+        .chain(indexes.map(|(at, index)| (Some(at as u16), &index.columns, index.unique)));
+    for (index, columns, unique) in ways {
+        let wanted = match choice {
+            Choice::Best => true,
+            Choice::Scan => false,
+            Choice::Only(number) => index.map_or(0, |at| at + 1) == number,
+        };
+        if !wanted {
+            continue;
+        }
+        let (access, score) = access(index, columns, unique, predicates);
+        if score > best.0 {
+            best = (score, access);
+        }
+    }
+    best.1
+}
+
+/// The access by one key. All columns of a unique key are best; each equal column counts more than
+/// a range.
+fn access(
+    index: Option<u16>,
+    columns: &[KeyColumn],
+    unique: bool,
+    predicates: &[Predicate],
+) -> (Access, usize) {
+    let of = |column: &KeyColumn, functions: &[Function]| {
+        let column = column.column;
+        predicates.iter().find(|each| each.column == column && functions.contains(&each.function))
+    };
+    let mut access = Access { index, ..Access::default() };
+    let mut rest = columns.iter();
+    for column in rest.by_ref() {
+        match of(column, &[Function::Equal]) {
+            Some(predicate) => access.equal.push(predicate.value.clone()),
+            None => {
+                let bound = |predicate: &Predicate, inclusive| Bound {
+                    value: predicate.value.clone(),
+                    inclusive: predicate.function == inclusive,
+                };
+                access.lower = of(column, &[Function::Greater, Function::GreaterEqual])
+                    .map(|predicate| bound(predicate, Function::GreaterEqual));
+                access.upper = of(column, &[Function::Less, Function::LessEqual])
+                    .map(|predicate| bound(predicate, Function::LessEqual));
+                break;
+            }
+        }
+    }
+    let ranges = usize::from(access.lower.is_some()) + usize::from(access.upper.is_some());
+    let whole = access.equal.len() == columns.len() && unique;
+    // The primary key needs no second look-up.
+    let score = access.equal.len() * 8 + ranges * 2;
+    let primary = usize::from(score > 0 && index.is_none());
+    (access, score + primary + if whole { 10_000 } else { 0 })
+}

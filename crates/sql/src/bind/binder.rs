@@ -1,0 +1,170 @@
+//! What is known while a statement is bound.
+
+use super::coerce::{Bound, Coercer};
+use super::kinds::Willing;
+use super::scope::Scope;
+use crate::catalog::{Catalog, Table};
+use crate::ir::{Aggregate, Kind};
+use crate::parse::position_of;
+use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Spanned};
+use std::sync::Arc;
+use values::{Error, Result, SqlState, Type, Zone};
+
+/// Binds the expressions of one statement.
+pub(crate) struct Binder<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) text: &'a str,
+    pub(super) zone: &'a Zone,
+    pub(super) parameters: Vec<Option<Type>>,
+    pub(super) scope: Scope,
+    pub(super) grouping: Option<Grouping>,
+    pub(super) choice: super::access::Choice,
+}
+
+/// The groups of the query that is bound.
+#[derive(Default)]
+pub(super) struct Grouping {
+    /// What rows of a group have in common, as written and as bound.
+    pub(super) keys: Vec<(Expr, Bound)>,
+    /// The aggregates so far.
+    pub(super) aggregates: Vec<Aggregate>,
+    /// The first column that is neither grouped nor aggregated.
+    pub(super) ungrouped: Option<Error>,
+    /// Whether an aggregate's arguments are being bound.
+    pub(super) inside: bool,
+}
+
+/// The most parameters of a statement, as in the protocol.
+const PARAMETERS_MAX: usize = 65_535;
+/// Longer names are cut, as PostgreSQL does.
+const NAME_BYTES_MAX: usize = 63;
+
+/// A name as the catalog has it: small letters unless it was quoted.
+pub(crate) fn name_of(ident: &Ident) -> String {
+    let mut name = match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_ascii_lowercase(),
+    };
+    while name.len() > NAME_BYTES_MAX {
+        name.pop();
+    }
+    name
+}
+
+/// The name of a table, index or sequence; all are in schema `public`.
+pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
+    let part = |part: &ObjectNamePart| match part {
+        ObjectNamePart::Identifier(ident) => Ok(name_of(ident)),
+        ObjectNamePart::Function(_) => {
+            Err(Error::unsupported(format!("name \"{name}\""), "Write the name itself."))
+        }
+    };
+    match &name.0[..] {
+        [own] => part(own),
+        [schema, own] if part(schema)? == "public" => part(own),
+        _ => Err(Error::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("relation \"{name}\" does not exist"),
+        )),
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(
+        catalog: &'a Catalog,
+        text: &'a str,
+        zone: &'a Zone,
+        parameters: &[Option<Type>],
+    ) -> Binder<'a> {
+        Binder {
+            catalog,
+            text,
+            zone,
+            parameters: parameters.to_vec(),
+            scope: Scope::default(),
+            grouping: None,
+            choice: super::access::Choice::Best,
+        }
+    }
+
+    /// Where a part of the statement begins.
+    pub(super) fn position(&self, part: &impl Spanned) -> u32 {
+        position_of(self.text, part.span().start)
+    }
+
+    /// Where a name begins.
+    pub(super) fn position_of_name(&self, name: &Ident) -> u32 {
+        position_of(self.text, name.span.start)
+    }
+
+    /// The table with this name.
+    pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<Table>> {
+        let own = table_name(name)?;
+        self.catalog.table(&own).cloned().ok_or_else(|| {
+            Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
+                .at(self.position(name))
+        })
+    }
+
+    fn coercer(&mut self) -> Coercer<'_> {
+        Coercer { parameters: &mut self.parameters, zone: self.zone }
+    }
+
+    pub(super) fn coerce(&mut self, bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {
+        self.coercer().coerce(bound, ty, willing)
+    }
+
+    pub(super) fn assign(&mut self, bound: Bound, kind: Kind, willing: Willing) -> Result<Bound> {
+        self.coercer().assign(bound, kind, willing)
+    }
+
+    /// What has no type yet is text.
+    pub(super) fn settle(&mut self, bound: Bound) -> Result<Bound> {
+        match bound.kind {
+            Some(_) => Ok(bound),
+            None => self.coerce(bound, Type::Text, Willing::Implicit),
+        }
+    }
+
+    /// The number of a parameter, from `$1`.
+    pub(super) fn parameter(&mut self, placeholder: &str) -> Result<u16> {
+        let number = placeholder.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+        let at = match number {
+            Some(number @ 1..=PARAMETERS_MAX) => number - 1,
+            _ => {
+                let message = format!("there is no parameter {placeholder}");
+                return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
+            }
+        };
+        if self.parameters.len() <= at {
+            self.parameters.resize(at + 1, None);
+        }
+        Ok(at as u16)
+    }
+
+    /// The expression of a column as a table's column takes it.
+    pub(crate) fn bind_for(&mut self, expr: &Expr, kind: Kind) -> Result<Bound> {
+        let bound = self.expression(expr)?;
+        let position = self.position(expr);
+        self.assign(bound, kind, Willing::Assignment).map_err(|error| error.at(position))
+    }
+
+    /// A condition.
+    pub(crate) fn condition(&mut self, expr: &Expr, clause: &str) -> Result<Bound> {
+        let bound = self.expression(expr)?;
+        match bound.ty() {
+            None | Some(Type::Bool) => self.coerce(bound, Type::Bool, Willing::Implicit),
+            Some(ty) => Err(Error::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("argument of {clause} must be type boolean, not type {}", ty.name()),
+            )
+            .at(self.position(expr))),
+        }
+    }
+
+    /// Only this table's columns can be named.
+    pub(crate) fn over(&mut self, name: &str, relation: &crate::ir::Relation) {
+        self.scope = Scope::default();
+        self.scope.add(name, relation);
+    }
+}

@@ -1,0 +1,343 @@
+//! INSERT, UPDATE and DELETE.
+
+use super::access::choose;
+use super::binder::{Binder, name_of, table_name};
+use super::coerce::Bound;
+use super::kinds::Willing;
+use super::prepare::OutputColumn;
+use crate::catalog::{Identity, Table};
+use crate::ir::{
+    Action, Conflict, Delete, Expression, Insert, InsertRows, KeyColumn, Op, Source, Update, Value,
+};
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, ConflictTarget, Delete as DeleteTree, Expr, FromTable, Ident,
+    Insert as InsertTree, InsertOverriding, ObjectName, OnConflict, OnConflictAction, OnInsert,
+    SelectItem, SetExpr, TableObject, Update as UpdateTree,
+};
+use std::collections::BTreeSet;
+use values::{Datum, Error, Result, SqlState};
+
+fn unsupported(what: &str) -> Error {
+    Error::unsupported(format!("{what} is not supported"), "")
+}
+
+/// `DEFAULT` where a value may be.
+fn is_default(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(ident)
+        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+/// What a row gets that states no value for the column.
+fn default_of(table: &Table, column: u16) -> Expression {
+    let stated = table.columns[usize::from(column)].default.clone();
+    stated.unwrap_or_else(|| Expression::constant(Value(Datum::Null)))
+}
+
+impl Binder<'_> {
+    pub(super) fn insert(&mut self, tree: &InsertTree) -> Result<(Insert, Vec<OutputColumn>)> {
+        let TableObject::TableName(name) = &tree.table else {
+            return Err(unsupported("INSERT into what is no table"));
+        };
+        let table = self.table(name)?;
+        let own = match &tree.table_alias {
+            Some(alias) => name_of(&alias.alias),
+            None => table_name(name)?,
+        };
+        let targets = self.targets(&table, &tree.columns)?;
+        let rows = self.insert_rows(tree, &table, &targets)?;
+        self.grouping = None;
+        self.over(&own, &table.relation);
+        let conflict = match &tree.on {
+            None => None,
+            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(conflict, &own, &table)?),
+            Some(_) => return Err(unsupported("this form of ON")),
+        };
+        self.over(&own, &table.relation);
+        let (returning, columns) = self.returning(tree.returning.as_deref())?;
+        Ok((Insert { relation: table.relation.clone(), rows, conflict, returning }, columns))
+    }
+
+    /// The columns that the values are for.
+    fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<u16>> {
+        if names.is_empty() {
+            let columns = table.relation.columns.iter().enumerate();
+            return Ok(columns.filter(|(_, each)| !each.hidden).map(|(at, _)| at as u16).collect());
+        }
+        let mut seen = BTreeSet::new();
+        let mut targets = Vec::new();
+        for name in names {
+            let column = self.target(table, name)?;
+            if !seen.insert(column) {
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(Error::new(SqlState::DUPLICATE_COLUMN, message).at(self.position(name)));
+            }
+            targets.push(column);
+        }
+        Ok(targets)
+    }
+
+    fn target(&self, table: &Table, name: &ObjectName) -> Result<u16> {
+        let own = table_name(name)?;
+        table.column(&own).ok_or_else(|| {
+            Error::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{own}\" of relation \"{}\" does not exist", table.relation.name),
+            )
+            .at(self.position(name))
+        })
+    }
+
+    fn insert_rows(
+        &mut self,
+        tree: &InsertTree,
+        table: &Table,
+        targets: &[u16],
+    ) -> Result<InsertRows> {
+        let all = 0..table.relation.columns.len() as u16;
+        let defaults: Vec<Expression> = all.map(|column| default_of(table, column)).collect();
+        let Some(query) = &tree.source else { return Ok(InsertRows::Listed(vec![defaults])) };
+        let SetExpr::Values(list) = &*query.body else {
+            let (select, columns) = self.query(query)?;
+            self.check_width(columns.len(), targets.len(), tree.columns.is_empty())?;
+            let mut row = defaults;
+            for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
+                let bound = Bound::new(vec![Op::Column(at as u16)], column.kind);
+                row[usize::from(*target)] = self.stated(tree, table, *target, bound)?.expression();
+            }
+            return Ok(InsertRows::Queried(Box::new(select), row));
+        };
+        self.scope = Default::default();
+        let mut rows = Vec::with_capacity(list.rows.len());
+        for values in &list.rows {
+            let values = &values.content;
+            self.check_width(values.len(), targets.len(), tree.columns.is_empty())?;
+            let mut row = defaults.clone();
+            for (expr, target) in values.iter().zip(targets) {
+                if is_default(expr) {
+                    continue;
+                }
+                let position = self.position(expr);
+                let bound = self.expression(expr)?;
+                let bound = self.stated(tree, table, *target, bound);
+                row[usize::from(*target)] = bound.map_err(|error| error.at(position))?.expression();
+            }
+            rows.push(row);
+        }
+        Ok(InsertRows::Listed(rows))
+    }
+
+    /// A value that the statement states for a column.
+    fn stated(
+        &mut self,
+        tree: &InsertTree,
+        table: &Table,
+        target: u16,
+        bound: Bound,
+    ) -> Result<Bound> {
+        let column = &table.relation.columns[usize::from(target)];
+        let identity = table.columns[usize::from(target)].identity;
+        if identity == Some(Identity::Always) {
+            match tree.overriding {
+                Some(InsertOverriding::System) => {}
+                Some(InsertOverriding::User) => {
+                    return Ok(Bound::new(default_of(table, target).code, column.kind));
+                }
+                None => {
+                    return Err(generated(
+                        format!(
+                            "cannot insert a non-DEFAULT value into column \"{}\"",
+                            column.name
+                        ),
+                        &column.name,
+                    )
+                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
+                }
+            }
+        }
+        self.assign_to(bound, column)
+    }
+
+    fn assign_to(&mut self, bound: Bound, column: &crate::ir::Column) -> Result<Bound> {
+        let from = bound.type_name();
+        self.assign(bound, column.kind, Willing::Assignment).map_err(|error| {
+            if error.state() != SqlState::CANNOT_COERCE {
+                return error;
+            }
+            Error::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "column \"{}\" is of type {} but expression is of type {from}",
+                    column.name,
+                    column.kind.ty.name()
+                ),
+            )
+            .with_hint("You will need to rewrite or cast the expression.")
+        })
+    }
+
+    fn check_width(&self, values: usize, targets: usize, short_allowed: bool) -> Result<()> {
+        let refused = |message: &str| Err(Error::new(SqlState::SYNTAX_ERROR, message.to_owned()));
+        if values > targets {
+            return refused("INSERT has more expressions than target columns");
+        }
+        if values < targets && !short_allowed {
+            return refused("INSERT has more target columns than expressions");
+        }
+        Ok(())
+    }
+
+    fn conflict(&mut self, tree: &OnConflict, own: &str, table: &Table) -> Result<Conflict> {
+        let arbiters = match &tree.conflict_target {
+            None => Vec::new(),
+            Some(ConflictTarget::Columns { columns, predicate: None }) => {
+                vec![self.arbiter(columns, table)?]
+            }
+            Some(ConflictTarget::OnConstraint(name)) => vec![named_arbiter(name, table)?],
+            Some(_) => return Err(unsupported("ON CONFLICT with WHERE in its target")),
+        };
+        let action = match &tree.action {
+            OnConflictAction::DoNothing => Action::Nothing,
+            OnConflictAction::DoUpdate(_) if arbiters.is_empty() => {
+                return Err(Error::new(
+                    SqlState::SYNTAX_ERROR,
+                    "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                )
+                .with_hint("For example, ON CONFLICT (column_name)."));
+            }
+            OnConflictAction::DoUpdate(update) => {
+                self.scope.add("excluded", &table.relation);
+                let assignments = self.assignments(&update.assignments, table)?;
+                let filter = match &update.selection {
+                    Some(selection) => Some(self.condition(selection, "WHERE")?.expression()),
+                    None => None,
+                };
+                self.over(own, &table.relation);
+                Action::Update { assignments, filter }
+            }
+        };
+        Ok(Conflict { arbiters, action })
+    }
+
+    /// The key that has just these columns.
+    fn arbiter(&self, columns: &[Ident], table: &Table) -> Result<Option<u16>> {
+        let mut wanted = BTreeSet::new();
+        for ident in columns {
+            let name = name_of(ident);
+            let column = table.column(&name).ok_or_else(|| {
+                let message = format!("column \"{name}\" does not exist");
+                Error::new(SqlState::UNDEFINED_COLUMN, message).at(self.position_of_name(ident))
+            })?;
+            wanted.insert(column);
+        }
+        let same = |key: &[KeyColumn]| {
+            key.iter().map(|column| column.column).collect::<BTreeSet<_>>() == wanted
+        };
+        if same(&table.relation.primary) {
+            return Ok(None);
+        }
+        let index =
+            table.relation.indexes.iter().position(|index| index.unique && same(&index.columns));
+        index.map(|at| Some(at as u16)).ok_or_else(|| {
+            Error::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+            )
+        })
+    }
+
+    fn assignments(
+        &mut self,
+        list: &[Assignment],
+        table: &Table,
+    ) -> Result<Vec<(u16, Expression)>> {
+        let mut seen = BTreeSet::new();
+        let mut assignments = Vec::new();
+        for assignment in list {
+            let AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(unsupported("assignment to several columns at once"));
+            };
+            let target = self.target(table, name)?;
+            if !seen.insert(target) {
+                let message = format!("multiple assignments to same column \"{name}\"");
+                return Err(Error::new(SqlState::SYNTAX_ERROR, message).at(self.position(name)));
+            }
+            let column = &table.relation.columns[usize::from(target)];
+            let default = is_default(&assignment.value);
+            let always = table.columns[usize::from(target)].identity == Some(Identity::Always);
+            if always && !default {
+                let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+                return Err(generated(message, &column.name));
+            }
+            let value = if default {
+                default_of(table, target)
+            } else {
+                let position = self.position(&assignment.value);
+                let bound = self.expression(&assignment.value)?;
+                self.assign_to(bound, column).map_err(|error| error.at(position))?.expression()
+            };
+            assignments.push((target, value));
+        }
+        Ok(assignments)
+    }
+
+    pub(super) fn update(&mut self, tree: &UpdateTree) -> Result<(Update, Vec<OutputColumn>)> {
+        if tree.from.is_some() || !tree.order_by.is_empty() || tree.limit.is_some() {
+            return Err(unsupported("UPDATE with FROM, ORDER BY or LIMIT"));
+        }
+        let relation = self.from_table(&tree.table)?;
+        let table = self.catalog.table(&relation.name).cloned().ok_or_else(|| {
+            Error::new(SqlState::INTERNAL, "a table of the scope is not in the catalog")
+        })?;
+        let assignments = self.assignments(&tree.assignments, &table)?;
+        let (filter, predicates) = self.filter(tree.selection.as_ref())?;
+        let access = choose(&relation, &predicates, self.choice);
+        let (returning, columns) = self.returning(tree.returning.as_deref())?;
+        let source = Source { relation: Some(relation), access, filter };
+        Ok((Update { source, assignments, returning }, columns))
+    }
+
+    pub(super) fn delete(&mut self, tree: &DeleteTree) -> Result<(Delete, Vec<OutputColumn>)> {
+        if tree.using.is_some() || !tree.order_by.is_empty() || tree.limit.is_some() {
+            return Err(unsupported("DELETE with USING, ORDER BY or LIMIT"));
+        }
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &tree.from;
+        let [table] = &from[..] else { return Err(unsupported("DELETE from several tables")) };
+        let relation = self.from_table(table)?;
+        let (filter, predicates) = self.filter(tree.selection.as_ref())?;
+        let access = choose(&relation, &predicates, self.choice);
+        let (returning, columns) = self.returning(tree.returning.as_deref())?;
+        Ok((
+            Delete { source: Source { relation: Some(relation), access, filter }, returning },
+            columns,
+        ))
+    }
+
+    fn returning(
+        &mut self,
+        items: Option<&[SelectItem]>,
+    ) -> Result<(Vec<Expression>, Vec<OutputColumn>)> {
+        let items = self.items(items.unwrap_or_default())?;
+        let columns = items.iter().map(|item| OutputColumn::of(&item.name, &item.bound)).collect();
+        Ok((items.into_iter().map(|item| item.bound.expression()).collect(), columns))
+    }
+}
+
+fn generated(message: String, column: &str) -> Error {
+    Error::new(SqlState::GENERATED_ALWAYS, message).with_detail(format!(
+        "Column \"{column}\" is an identity column defined as GENERATED ALWAYS."
+    ))
+}
+
+fn named_arbiter(name: &ObjectName, table: &Table) -> Result<Option<u16>> {
+    let own = table_name(name)?;
+    if own == table.relation.primary_name {
+        return Ok(None);
+    }
+    let named = |index: &crate::ir::Index| index.unique && index.name == own;
+    let at = table.relation.indexes.iter().position(named).ok_or_else(|| {
+        let message =
+            format!("constraint \"{own}\" for table \"{}\" does not exist", table.relation.name);
+        Error::new(SqlState::UNDEFINED_OBJECT, message)
+    })?;
+    Ok(Some(at as u16))
+}

@@ -1,0 +1,128 @@
+//! Bound expressions, and how they become of another type.
+
+use super::kinds::{Willing, may_cast};
+use crate::ir::{Expression, Function, Kind, Op, Value};
+use values::{Datum, Error, Result, SqlState, Type, Zone, text};
+
+/// An expression with its type; a literal or parameter may not have one yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub(crate) code: Vec<Op>,
+    pub(crate) kind: Option<Kind>,
+    pub(super) form: Form,
+    pub(super) position: u32,
+}
+
+/// What an expression is beside its code.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Form {
+    /// A column as it is in the row.
+    Column(u16),
+    /// A quoted literal without a type.
+    Literal(String),
+    /// A parameter without a type.
+    Parameter(u16),
+    /// NULL without a type.
+    Null,
+    /// All else.
+    Other,
+}
+
+impl Bound {
+    pub(super) fn new(code: Vec<Op>, kind: Kind) -> Bound {
+        Bound { code, kind: Some(kind), form: Form::Other, position: 0 }
+    }
+
+    pub(super) fn constant(datum: Datum, ty: Type) -> Bound {
+        Bound::new(vec![Op::Constant(Value(datum))], Kind::plain(ty))
+    }
+
+    pub(super) fn untyped(form: Form, position: u32) -> Bound {
+        let code = match &form {
+            Form::Literal(text) => vec![Op::Constant(Value(Datum::text(text.as_str())))],
+            Form::Parameter(at) => vec![Op::Parameter(*at)],
+            _ => vec![Op::Constant(Value(Datum::Null))],
+        };
+        Bound { code, kind: None, form, position }
+    }
+
+    pub(super) fn ty(&self) -> Option<Type> {
+        self.kind.map(|kind| kind.ty)
+    }
+
+    /// The name of the type, for messages.
+    pub(super) fn type_name(&self) -> String {
+        self.ty().map_or_else(|| "unknown".to_owned(), Type::name)
+    }
+
+    pub(crate) fn expression(self) -> Expression {
+        Expression { code: self.code }
+    }
+
+    fn cast_to(mut self, kind: Kind, willing: Willing) -> Bound {
+        self.code.push(Op::Cast(kind, willing != Willing::Explicit));
+        Bound { kind: Some(kind), form: Form::Other, ..self }
+    }
+}
+
+/// Gives parameters types, and casts.
+pub(super) struct Coercer<'a> {
+    pub(super) parameters: &'a mut Vec<Option<Type>>,
+    pub(super) zone: &'a Zone,
+}
+
+impl Coercer<'_> {
+    /// The expression as one of the type.
+    pub(super) fn coerce(&mut self, bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {
+        let position = bound.position;
+        match bound.form {
+            Form::Literal(literal) => {
+                let value =
+                    text::parse(ty, &literal, self.zone).map_err(|error| error.at(position))?;
+                Ok(Bound { position, ..Bound::constant(value, ty) })
+            }
+            Form::Parameter(at) => {
+                let own = *self.parameters[usize::from(at)].get_or_insert(ty);
+                let bound =
+                    Bound { position, ..Bound::new(vec![Op::Parameter(at)], Kind::plain(own)) };
+                if own == ty { Ok(bound) } else { self.coerce(bound, ty, willing) }
+            }
+            Form::Null => Ok(Bound { position, ..Bound::constant(Datum::Null, ty) }),
+            _ => coerce_typed(bound, ty, willing),
+        }
+    }
+
+    /// The expression as a column holds it: with length, precision and scale.
+    pub(super) fn assign(&mut self, bound: Bound, kind: Kind, willing: Willing) -> Result<Bound> {
+        let same = bound.kind == Some(kind);
+        let coerced = self.coerce(bound, kind.ty, willing)?;
+        let plain = kind.modifier == values::Modifier::NONE;
+        Ok(if same || plain { coerced } else { coerced.cast_to(kind, willing) })
+    }
+}
+
+fn coerce_typed(bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {
+    let from = bound.ty().unwrap_or(ty);
+    if !may_cast(from, ty, willing) {
+        let (position, name) = (bound.position, from.name());
+        return Err(Error::new(
+            SqlState::CANNOT_COERCE,
+            format!("cannot cast type {name} to {}", ty.name()),
+        )
+        .at(position));
+    }
+    if from == ty {
+        return Ok(bound);
+    }
+    if from == Type::Char && ty.is_text() {
+        // Blanks at the end do not count.
+        let mut code = bound.code;
+        code.push(Op::Constant(Value(Datum::text(" "))));
+        code.push(Op::Call(Function::TrimRight, 2));
+        return Ok(Bound { code, kind: Some(Kind::plain(ty)), form: Form::Other, ..bound });
+    }
+    if from.is_text() && ty.is_text() {
+        return Ok(Bound { kind: Some(Kind::plain(ty)), ..bound });
+    }
+    Ok(bound.cast_to(Kind::plain(ty), willing))
+}

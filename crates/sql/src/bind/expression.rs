@@ -1,0 +1,356 @@
+//! Expressions.
+
+use super::binder::{Binder, Grouping, name_of};
+use super::coerce::{Bound, Form};
+use super::kinds::{Willing, common, kind_of};
+use crate::ir::{Function, Kind, Op, Value};
+use sqlparser::ast::{CaseWhen, CastKind, Expr, Ident, InTarget, UnaryOperator, Value as Literal};
+use values::{Datum, Error, Numeric, Result, SqlState, Type};
+
+impl Binder<'_> {
+    /// Binds an expression. The depth of trees is limited by the parser's front.
+    pub(crate) fn expression(&mut self, expr: &Expr) -> Result<Bound> {
+        if let Some(bound) = self.group_key(expr) {
+            return Ok(bound);
+        }
+        let mut bound = self.bind(expr).map_err(|error| {
+            if error.position().is_none() { error.at(self.position(expr)) } else { error }
+        })?;
+        if bound.position == 0 && matches!(bound.form, Form::Literal(_) | Form::Parameter(_)) {
+            bound.position = self.position(expr);
+        }
+        Ok(bound)
+    }
+
+    /// The group's column, if the expression is one that rows are grouped by.
+    fn group_key(&self, expr: &Expr) -> Option<Bound> {
+        let grouping = self.grouping.as_ref().filter(|grouping| !grouping.inside)?;
+        let at = grouping.keys.iter().position(|(key, _)| key == expr)?;
+        let kind = grouping.keys[at].1.kind?;
+        Some(Bound::new(vec![Op::Column(at as u16)], kind))
+    }
+
+    fn bind(&mut self, expr: &Expr) -> Result<Bound> {
+        match expr {
+            Expr::Nested(inner) => self.expression(inner),
+            Expr::Value(value) => self.literal(&value.value),
+            Expr::Identifier(ident) => self.column(None, ident),
+            Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [table, column] => self.column(Some(&name_of(table)), column),
+                [schema, table, column] if name_of(schema) == "public" => {
+                    self.column(Some(&name_of(table)), column)
+                }
+                _ => Err(unsupported(expr)),
+            },
+            Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Expr::UnaryOp { op, expr } => self.unary(*op, expr),
+            Expr::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, ..
+            } => {
+                let bound = self.expression(expr)?;
+                self.assign(bound, kind_of(data_type)?, Willing::Explicit)
+            }
+            Expr::TypedString(typed) => {
+                let bound = self.literal(&typed.value.value)?;
+                self.assign(bound, kind_of(&typed.data_type)?, Willing::Explicit)
+            }
+            Expr::Interval(interval) if interval.leading_field.is_none() => {
+                let bound = self.expression(&interval.value)?;
+                self.assign(bound, Kind::plain(Type::Interval), Willing::Explicit)
+            }
+            Expr::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Expr::In { expr, target: InTarget::List(list), negated, .. } => {
+                self.in_list(expr, list, *negated)
+            }
+            Expr::Between { expr, negated, low, high } => self.between(expr, *negated, low, high),
+            Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
+                self.like(Function::Like, expr, pattern, *negated)
+            }
+            Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
+                self.like(Function::ILike, expr, pattern, *negated)
+            }
+            Expr::Array(array) => self.array(&array.elem),
+            _ => self.test(expr),
+        }
+    }
+
+    /// IS and its kin, then functions with a syntax of their own.
+    fn test(&mut self, expr: &Expr) -> Result<Bound> {
+        match expr {
+            Expr::IsNull(inner) => self.is(Function::IsNull, inner, false),
+            Expr::IsNotNull(inner) => self.is(Function::IsNotNull, inner, false),
+            Expr::IsTrue(inner) => self.is(Function::IsTrue, inner, false),
+            Expr::IsNotTrue(inner) => self.is(Function::IsTrue, inner, true),
+            Expr::IsFalse(inner) => self.is(Function::IsFalse, inner, false),
+            Expr::IsNotFalse(inner) => self.is(Function::IsFalse, inner, true),
+            Expr::IsUnknown(inner) => self.is(Function::IsNull, inner, false),
+            Expr::IsNotUnknown(inner) => self.is(Function::IsNotNull, inner, false),
+            Expr::IsDistinctFrom(left, right) => self.distinct(left, right, false),
+            Expr::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
+            _ => self.special_function(expr),
+        }
+    }
+
+    fn literal(&mut self, literal: &Literal) -> Result<Bound> {
+        Ok(match literal {
+            Literal::Number(digits, _) => number(digits)?,
+            Literal::SingleQuotedString(text) | Literal::EscapedStringLiteral(text) => {
+                Bound::untyped(Form::Literal(text.clone()), 0)
+            }
+            Literal::DollarQuotedString(text) => {
+                Bound::untyped(Form::Literal(text.value.clone()), 0)
+            }
+            Literal::Boolean(value) => Bound::constant(Datum::Bool(*value), Type::Bool),
+            Literal::Null => Bound::untyped(Form::Null, 0),
+            Literal::Placeholder(name) => {
+                let at = self.parameter(name)?;
+                match self.parameters[usize::from(at)] {
+                    Some(ty) => Bound::new(vec![Op::Parameter(at)], Kind::plain(ty)),
+                    None => Bound::untyped(Form::Parameter(at), 0),
+                }
+            }
+            other => return Err(Error::unsupported(format!("literal {other}"), "")),
+        })
+    }
+
+    fn column(&mut self, table: Option<&str>, ident: &Ident) -> Result<Bound> {
+        let name = name_of(ident);
+        let position = self.position_of_name(ident);
+        let found = self.scope.resolve(table, &name).map_err(|error| error.at(position))?;
+        if let Some(grouping) = self.grouping.as_mut().filter(|grouping| !grouping.inside) {
+            let key = grouping
+                .keys
+                .iter()
+                .position(|(_, bound)| bound.form == Form::Column(found.column));
+            if let Some(at) = key {
+                return Ok(Bound::new(vec![Op::Column(at as u16)], found.kind));
+            }
+            note_ungrouped(grouping, &found.table, &name, position);
+        }
+        let code = vec![Op::Column(found.column)];
+        Ok(Bound { form: Form::Column(found.column), ..Bound::new(code, found.kind) })
+    }
+
+    fn unary(&mut self, op: UnaryOperator, expr: &Expr) -> Result<Bound> {
+        // The smallest bigint is a literal with a minus before what does not fit.
+        if let (UnaryOperator::Minus, Expr::Value(value)) = (op, expr)
+            && let Literal::Number(digits, _) = &value.value
+        {
+            return number(&format!("-{digits}"));
+        }
+        let bound = self.expression(expr)?;
+        match op {
+            UnaryOperator::Not => {
+                let bound = self.coerce(bound, Type::Bool, Willing::Implicit)?;
+                Ok(call(Function::Not, vec![bound], Type::Bool))
+            }
+            UnaryOperator::Plus if bound.ty().is_some_and(Type::is_number) => Ok(bound),
+            UnaryOperator::Minus => {
+                let bound = match bound.ty() {
+                    None => self.coerce(bound, Type::Float8, Willing::Implicit)?,
+                    Some(ty) if ty.is_number() || ty == Type::Interval => bound,
+                    Some(ty) => return Err(no_operator(&format!("- {}", ty.name()))),
+                };
+                let ty = bound.ty().unwrap_or(Type::Float8);
+                Ok(call(Function::Negate, vec![bound], ty))
+            }
+            _ => Err(no_operator(&format!("{op} {}", bound.type_name()))),
+        }
+    }
+
+    fn is(&mut self, function: Function, expr: &Expr, negated: bool) -> Result<Bound> {
+        let mut bound = self.expression(expr)?;
+        if matches!(function, Function::IsTrue | Function::IsFalse) {
+            bound = self.coerce(bound, Type::Bool, Willing::Implicit)?;
+        } else {
+            bound = self.settle(bound)?;
+        }
+        Ok(negate_if(negated, call(function, vec![bound], Type::Bool)))
+    }
+
+    fn distinct(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<Bound> {
+        let (left, right) = (self.expression(left)?, self.expression(right)?);
+        let both = self.unify(vec![left, right])?;
+        Ok(negate_if(negated, call(Function::IsDistinct, both, Type::Bool)))
+    }
+
+    fn like(
+        &mut self,
+        function: Function,
+        expr: &Expr,
+        pattern: &Expr,
+        negated: bool,
+    ) -> Result<Bound> {
+        let (left, right) = (self.expression(expr)?, self.expression(pattern)?);
+        let left = self.coerce(left, Type::Text, Willing::Implicit)?;
+        let right = self.coerce(right, Type::Text, Willing::Implicit)?;
+        Ok(negate_if(negated, call(function, vec![left, right], Type::Bool)))
+    }
+
+    fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<Bound> {
+        let mut all = vec![self.expression(expr)?];
+        for item in list {
+            all.push(self.expression(item)?);
+        }
+        let all = self.unify(all)?;
+        Ok(negate_if(negated, call(Function::In, all, Type::Bool)))
+    }
+
+    fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound> {
+        let all = vec![self.expression(expr)?, self.expression(low)?, self.expression(high)?];
+        let [value, low, high] = <[Bound; 3]>::try_from(self.unify(all)?).map_err(|_| bug())?;
+        let above = call(Function::GreaterEqual, vec![value.clone(), low], Type::Bool);
+        let below = call(Function::LessEqual, vec![value, high], Type::Bool);
+        Ok(negate_if(negated, call(Function::And, vec![above, below], Type::Bool)))
+    }
+
+    fn array(&mut self, items: &[Expr]) -> Result<Bound> {
+        let bound = items.iter().map(|item| self.expression(item)).collect::<Result<Vec<_>>>()?;
+        if bound.is_empty() {
+            return Err(Error::new(
+                SqlState::INDETERMINATE_TYPE,
+                "cannot determine type of empty array",
+            )
+            .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+        }
+        let items = self.unify(bound)?;
+        let element = items[0].ty().ok_or_else(bug)?;
+        let ty = element.array().ok_or_else(|| {
+            Error::unsupported("ARRAY of arrays", "Write the array as text: '{{1,2},{3,4}}'.")
+        })?;
+        let code = Datum::Int4(i32::from(element.code()));
+        let mut all = vec![Bound::constant(code, Type::Int4)];
+        all.extend(items);
+        Ok(call(Function::MakeArray, all, ty))
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Result<Bound> {
+        let mut tests = Vec::new();
+        let mut results = Vec::new();
+        for when in conditions {
+            tests.push(match operand {
+                None => self.condition(&when.condition, "CASE/WHEN")?,
+                Some(operand) => {
+                    let (left, right) =
+                        (self.expression(operand)?, self.expression(&when.condition)?);
+                    let both = self.unify(vec![left, right])?;
+                    call(Function::Equal, both, Type::Bool)
+                }
+            });
+            results.push(self.expression(&when.result)?);
+        }
+        results.push(match otherwise {
+            Some(otherwise) => self.expression(otherwise)?,
+            None => Bound::untyped(Form::Null, 0),
+        });
+        let mut results = self.unify(results)?;
+        let last = results.pop().ok_or_else(bug)?;
+        let kind = last.kind.ok_or_else(bug)?;
+        // From the end: each test jumps over its result and the jump behind it.
+        let mut code = last.code;
+        for (test, result) in tests.into_iter().zip(results).rev() {
+            let mut next = test.code;
+            next.push(Op::JumpUnless(result.code.len() as u32 + 1));
+            next.extend(result.code);
+            next.push(Op::Jump(code.len() as u32));
+            next.append(&mut code);
+            code = next;
+        }
+        Ok(Bound::new(code, Kind::plain(kind.ty)))
+    }
+
+    /// All of one type.
+    pub(super) fn unify(&mut self, all: Vec<Bound>) -> Result<Vec<Bound>> {
+        let mut ty: Option<Type> = None;
+        for bound in &all {
+            let Some(own) = bound.ty() else { continue };
+            ty = Some(match ty {
+                None => own,
+                Some(ty) => common(ty, own).ok_or_else(|| {
+                    let (left, right) = (ty.name(), own.name());
+                    Error::new(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!("operator does not exist: {left} = {right}"),
+                    )
+                    .with_hint(
+                        "No operator matches the given name and argument types. You might need \
+                         to add explicit type casts.",
+                    )
+                })?,
+            });
+        }
+        let ty = ty.unwrap_or(Type::Text);
+        // Text of a limited length is text in an expression, and char without its blanks.
+        let ty = if ty.is_text() { Type::Text } else { ty };
+        all.into_iter().map(|bound| self.coerce(bound, ty, Willing::Implicit)).collect()
+    }
+}
+
+fn note_ungrouped(grouping: &mut Grouping, table: &str, name: &str, position: u32) {
+    grouping.ungrouped.get_or_insert_with(|| {
+        Error::new(
+            SqlState::GROUPING_ERROR,
+            format!(
+                "column \"{table}.{name}\" must appear in the GROUP BY clause or be used in an \
+                 aggregate function"
+            ),
+        )
+        .at(position)
+    });
+}
+
+/// A literal of digits: the smallest type that holds it.
+fn number(digits: &str) -> Result<Bound> {
+    if let Ok(value) = digits.parse::<i32>() {
+        return Ok(Bound::constant(Datum::Int4(value), Type::Int4));
+    }
+    if let Ok(value) = digits.parse::<i64>() {
+        return Ok(Bound::constant(Datum::Int8(value), Type::Int8));
+    }
+    Ok(Bound::constant(Datum::Numeric(digits.parse::<Numeric>()?), Type::Numeric))
+}
+
+/// A call, its arguments before it.
+pub(super) fn call(function: Function, arguments: Vec<Bound>, ty: Type) -> Bound {
+    let count = arguments.len() as u32;
+    let mut all = arguments.into_iter();
+    let first = all.next().map(|bound| bound.code).unwrap_or_default();
+    let mut code = all.fold(first, |mut code, bound| {
+        code.extend(bound.code);
+        code
+    });
+    code.push(Op::Call(function, count));
+    Bound::new(code, Kind::plain(ty))
+}
+
+pub(super) fn negate_if(negated: bool, bound: Bound) -> Bound {
+    if negated { call(Function::Not, vec![bound], Type::Bool) } else { bound }
+}
+
+pub(super) fn no_operator(shown: &str) -> Error {
+    Error::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {shown}")).with_hint(
+        "No operator matches the given name and argument types. You might need to add explicit \
+         type casts.",
+    )
+}
+
+pub(super) fn unsupported(expr: &Expr) -> Error {
+    let shown: String = expr.to_string().chars().take(80).collect();
+    Error::unsupported(format!("expression is not supported: {shown}"), "")
+}
+
+fn bug() -> Error {
+    Error::new(SqlState::INTERNAL, "binder lost an expression")
+}
+
+/// A constant text, for functions that take a word.
+pub(super) fn word(text: &str) -> Bound {
+    Bound::new(vec![Op::Constant(Value(Datum::text(text)))], Kind::plain(Type::Text))
+}

@@ -1,0 +1,143 @@
+//! Types by their names, and which of them become which others.
+
+use crate::ir::Kind;
+use sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use values::{Error, Modifier, Result, SqlState, Type};
+
+/// The type that a statement names.
+pub(crate) fn kind_of(data_type: &DataType) -> Result<Kind> {
+    let unknown =
+        || Error::new(SqlState::UNDEFINED_OBJECT, format!("type \"{data_type}\" does not exist"));
+    let digits = |digits: &Option<u64>| digits.iter().map(|digits| *digits as i64).collect();
+    let (ty, arguments): (Type, Vec<i64>) = match data_type {
+        DataType::Bool | DataType::Boolean => (Type::Bool, vec![]),
+        DataType::Int2(None) | DataType::SmallInt(None) => (Type::Int2, vec![]),
+        DataType::Int(None) | DataType::Int4(None) | DataType::Integer(None) => {
+            (Type::Int4, vec![])
+        }
+        DataType::Int8(None) | DataType::BigInt(None) => (Type::Int8, vec![]),
+        DataType::Real | DataType::Float4 => (Type::Float4, vec![]),
+        DataType::Float8 | DataType::DoublePrecision => (Type::Float8, vec![]),
+        DataType::Double(ExactNumberInfo::None) => (Type::Float8, vec![]),
+        DataType::Float(info) => match info {
+            ExactNumberInfo::Precision(1..=24) => (Type::Float4, vec![]),
+            ExactNumberInfo::None | ExactNumberInfo::Precision(25..=53) => (Type::Float8, vec![]),
+            _ => return Err(unknown()),
+        },
+        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => {
+            let arguments = match info {
+                ExactNumberInfo::None => vec![],
+                ExactNumberInfo::Precision(precision) => vec![*precision as i64],
+                ExactNumberInfo::PrecisionAndScale(precision, scale) => {
+                    vec![*precision as i64, *scale]
+                }
+            };
+            (Type::Numeric, arguments)
+        }
+        DataType::Text => (Type::Text, vec![]),
+        DataType::Varchar(length) | DataType::CharacterVarying(length) => {
+            (Type::Varchar, length_of(length))
+        }
+        DataType::Char(None) | DataType::Character(None) => (Type::Char, vec![1]),
+        DataType::Char(length) | DataType::Character(length) => (Type::Char, length_of(length)),
+        DataType::Bytea => (Type::Bytea, vec![]),
+        DataType::Uuid => (Type::Uuid, vec![]),
+        DataType::Date => (Type::Date, vec![]),
+        DataType::Timestamp(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            (Type::Timestamp, digits(precision))
+        }
+        DataType::Timestamp(precision, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            (Type::Timestamptz, digits(precision))
+        }
+        DataType::Interval { fields: None, precision } => (Type::Interval, digits(precision)),
+        DataType::JSONB => (Type::Jsonb, vec![]),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
+            let element = kind_of(element)?;
+            // Arrays of arrays are one type with their element's.
+            let ty = element.ty.array().unwrap_or(element.ty);
+            return Ok(Kind { ty, modifier: element.modifier });
+        }
+        _ => return Err(unknown()),
+    };
+    Ok(Kind { ty, modifier: Modifier::of(ty, &arguments)? })
+}
+
+fn length_of(length: &Option<CharacterLength>) -> Vec<i64> {
+    match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => {
+            vec![i64::try_from(*length).unwrap_or(i64::MAX)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// How willing a cast must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Willing {
+    /// Only what loses nothing: in expressions.
+    Implicit,
+    /// What a column takes: INSERT and UPDATE.
+    Assignment,
+    /// What CAST asks for.
+    Explicit,
+}
+
+/// Where a type stands in the order in which numbers become others by themselves.
+fn rank(ty: Type) -> Option<u8> {
+    Some(match ty {
+        Type::Int2 => 0,
+        Type::Int4 => 1,
+        Type::Int8 => 2,
+        Type::Numeric => 3,
+        Type::Float4 => 4,
+        Type::Float8 => 5,
+        Type::Date => 10,
+        Type::Timestamp => 11,
+        Type::Timestamptz => 12,
+        _ => return None,
+    })
+}
+
+/// Whether one type becomes another.
+pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
+    if from == to || (from.is_text() && to.is_text()) {
+        return true;
+    }
+    let same_family = match (rank(from), rank(to)) {
+        (Some(low), Some(high)) if low / 10 == high / 10 => Some(low < high),
+        _ => None,
+    };
+    match willing {
+        Willing::Implicit => same_family == Some(true),
+        Willing::Assignment => same_family.is_some() || to.is_text(),
+        Willing::Explicit => {
+            same_family.is_some()
+                || to.is_text()
+                || from.is_text()
+                || matches!((from, to), (Type::Bool, Type::Int4) | (Type::Int4, Type::Bool))
+                || (from == Type::Jsonb && (to.is_number() || to == Type::Bool))
+                || match (from.element(), to.element()) {
+                    (Some(from), Some(to)) => may_cast(from, to, willing),
+                    _ => false,
+                }
+        }
+    }
+}
+
+/// The type that both become.
+pub(super) fn common(left: Type, right: Type) -> Option<Type> {
+    let float = |ty| matches!(ty, Type::Float4 | Type::Float8);
+    if left == right {
+        Some(left)
+    } else if left.is_text() && right.is_text() {
+        Some(Type::Text)
+    } else if left.is_number() && right.is_number() && (float(left) || float(right)) {
+        Some(Type::Float8)
+    } else if may_cast(left, right, Willing::Implicit) {
+        Some(right)
+    } else if may_cast(right, left, Willing::Implicit) {
+        Some(left)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,22 @@
+//! From trees to plans: names become column numbers, literals and parameters get types, implicit
+//! casts are written out, and the rows of a table are looked for by its keys.
+
+mod access;
+mod binder;
+mod change;
+mod coerce;
+mod conditions;
+mod expression;
+mod functions;
+mod kinds;
+mod operators;
+mod prepare;
+mod query;
+mod scope;
+
+pub use access::Choice;
+pub use prepare::{Options, OutputColumn, Prepared, prepare};
+pub(crate) use {
+    binder::{Binder, name_of, table_name},
+    kinds::kind_of,
+};

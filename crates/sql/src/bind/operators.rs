@@ -1,0 +1,191 @@
+//! Operators with two operands.
+
+use super::binder::Binder;
+use super::coerce::{Bound, Form};
+use super::expression::{call, no_operator};
+use super::kinds::{Willing, common};
+use crate::ir::{Function, Op};
+use sqlparser::ast::{BinaryOperator, Expr};
+use values::{Error, Result, SqlState, Type};
+
+impl Binder<'_> {
+    pub(super) fn binary(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+    ) -> Result<Bound> {
+        if let BinaryOperator::And | BinaryOperator::Or = op {
+            return self.logical(left, op, right);
+        }
+        let (left, right) = (self.expression(left)?, self.expression(right)?);
+        if let Some(function) = comparison(op) {
+            let both = self.comparable(left, op, right)?;
+            return Ok(call(function, both, Type::Bool));
+        }
+        match op {
+            BinaryOperator::Plus => self.arithmetic(Function::Add, left, op, right),
+            BinaryOperator::Minus => self.arithmetic(Function::Subtract, left, op, right),
+            BinaryOperator::Multiply => self.arithmetic(Function::Multiply, left, op, right),
+            BinaryOperator::Divide => self.arithmetic(Function::Divide, left, op, right),
+            BinaryOperator::Modulo => self.arithmetic(Function::Modulo, left, op, right),
+            BinaryOperator::BitwiseAnd => self.arithmetic(Function::BitAnd, left, op, right),
+            BinaryOperator::BitwiseOr => self.arithmetic(Function::BitOr, left, op, right),
+            BinaryOperator::StringConcat => self.concat(left, right),
+            BinaryOperator::Arrow => self.json(Function::JsonField, left, right, Type::Jsonb),
+            BinaryOperator::LongArrow => {
+                self.json(Function::JsonFieldText, left, right, Type::Text)
+            }
+            _ => Err(no_operator(&format!("{} {op} {}", left.type_name(), right.type_name()))),
+        }
+    }
+
+    /// AND and OR leave out the right side where the left one decides.
+    fn logical(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Bound> {
+        let (when, function, name) = match op {
+            BinaryOperator::And => (false, Function::And, "AND"),
+            _ => (true, Function::Or, "OR"),
+        };
+        let left = self.condition(left, name)?;
+        let right = self.condition(right, name)?;
+        Ok(joined(left, right, when, function))
+    }
+
+    /// Both sides of a comparison, of one type.
+    pub(super) fn comparable(
+        &mut self,
+        left: Bound,
+        op: &BinaryOperator,
+        right: Bound,
+    ) -> Result<Vec<Bound>> {
+        if let (Some(left_type), Some(right_type)) = (left.ty(), right.ty())
+            && common(left_type, right_type).is_none()
+        {
+            let (left, right) = (left_type.name(), right_type.name());
+            return Err(no_operator(&format!("{left} {op} {right}")));
+        }
+        self.unify(vec![left, right])
+    }
+
+    fn arithmetic(
+        &mut self,
+        function: Function,
+        left: Bound,
+        op: &BinaryOperator,
+        right: Bound,
+    ) -> Result<Bound> {
+        if let Some(bound) = self.of_times(function, &left, &right)? {
+            return Ok(bound);
+        }
+        let shown = format!("{} {op} {}", left.type_name(), right.type_name());
+        if left.ty().is_none() && right.ty().is_none() {
+            return Err(Error::new(
+                SqlState::AMBIGUOUS_FUNCTION,
+                format!("operator is not unique: {shown}"),
+            )
+            .with_hint("Could not choose a best candidate operator. Add explicit type casts."));
+        }
+        let both = match (left.ty(), right.ty()) {
+            (Some(left), Some(right)) if common(left, right).is_none() => {
+                return Err(no_operator(&shown));
+            }
+            _ => self.unify(vec![left, right])?,
+        };
+        let ty = both[0].ty().unwrap_or(Type::Int4);
+        let whole_only = matches!(function, Function::BitAnd | Function::BitOr);
+        let no_floats = function == Function::Modulo;
+        let fits = ty.is_integer() || (!whole_only && ty.is_number());
+        if !fits || (no_floats && matches!(ty, Type::Float4 | Type::Float8)) {
+            return Err(no_operator(&shown));
+        }
+        Ok(call(function, both, ty))
+    }
+
+    /// Sums and differences with dates, times and intervals.
+    fn of_times(
+        &mut self,
+        function: Function,
+        left: &Bound,
+        right: &Bound,
+    ) -> Result<Option<Bound>> {
+        use Type::{Date, Int2, Int4, Interval, Timestamp, Timestamptz};
+        let add = function == Function::Add;
+        if !add && function != Function::Subtract {
+            return Ok(None);
+        }
+        let at = |ty| matches!(ty, Some(Date | Timestamp | Timestamptz));
+        let (own, other) = (left.ty(), right.ty());
+        if add && !at(own) && own != Some(Interval) && (at(other) || other == Some(Interval)) {
+            return self.of_times(function, right, left);
+        }
+        if add && own == Some(Interval) && at(other) {
+            return self.of_times(function, right, left);
+        }
+        let (left_type, right_type, result) = match (own, other) {
+            (Some(Date), Some(Int4 | Int2)) => (Date, Int4, Date),
+            (Some(Date), Some(Date)) if !add => (Date, Date, Int4),
+            (Some(Date), None) if !add => (Date, Date, Int4),
+            (Some(Date), None) => (Date, Int4, Date),
+            (Some(Date), Some(Interval)) => (Timestamp, Interval, Timestamp),
+            (Some(ty @ (Timestamp | Timestamptz)), Some(Interval)) => (ty, Interval, ty),
+            (Some(ty @ (Timestamp | Timestamptz)), None) if add => (ty, Interval, ty),
+            (Some(left), Some(right)) if !add && at(Some(left)) && at(Some(right)) => {
+                let ty = common(left, right).unwrap_or(left);
+                (ty, ty, Interval)
+            }
+            (Some(ty @ (Timestamp | Timestamptz)), None) => (ty, ty, Interval),
+            (Some(Interval), Some(Interval) | None) => (Interval, Interval, Interval),
+            _ => return Ok(None),
+        };
+        let left = self.coerce(left.clone(), left_type, Willing::Implicit)?;
+        let right = self.coerce(right.clone(), right_type, Willing::Implicit)?;
+        Ok(Some(call(function, vec![left, right], result)))
+    }
+
+    fn concat(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        if left.ty() == Some(Type::Bytea) && right.ty().is_none_or(|ty| ty == Type::Bytea) {
+            let right = self.coerce(right, Type::Bytea, Willing::Implicit)?;
+            return Ok(call(Function::Concat, vec![left, right], Type::Bytea));
+        }
+        let text = |bound: &Bound| bound.ty().is_none_or(Type::is_text);
+        let whole =
+            |bound: &Bound| bound.ty().is_none_or(|ty| ty.element().is_none() && ty != Type::Jsonb);
+        if (!text(&left) && !text(&right)) || !whole(&left) || !whole(&right) {
+            return Err(no_operator(&format!("{} || {}", left.type_name(), right.type_name())));
+        }
+        let left = self.coerce(left, Type::Text, Willing::Assignment)?;
+        let right = self.coerce(right, Type::Text, Willing::Assignment)?;
+        Ok(call(Function::Concat, vec![left, right], Type::Text))
+    }
+
+    fn json(&mut self, function: Function, left: Bound, right: Bound, ty: Type) -> Result<Bound> {
+        if left.ty() != Some(Type::Jsonb) {
+            return Err(no_operator(&format!("{} -> {}", left.type_name(), right.type_name())));
+        }
+        let key = if right.ty().is_some_and(Type::is_integer) { Type::Int4 } else { Type::Text };
+        let right = self.coerce(right, key, Willing::Implicit)?;
+        Ok(call(function, vec![left, right], ty))
+    }
+}
+
+/// The left side decides if it is `when`.
+pub(super) fn joined(left: Bound, right: Bound, when: bool, function: Function) -> Bound {
+    let mut code = left.code;
+    code.push(Op::JumpIf(when, right.code.len() as u32 + 1));
+    code.extend(right.code);
+    code.push(Op::Call(function, 2));
+    Bound { code, form: Form::Other, ..right }
+}
+
+/// The function of an operator that compares.
+pub(super) fn comparison(op: &BinaryOperator) -> Option<Function> {
+    Some(match op {
+        BinaryOperator::Eq => Function::Equal,
+        BinaryOperator::NotEq => Function::NotEqual,
+        BinaryOperator::Lt => Function::Less,
+        BinaryOperator::LtEq => Function::LessEqual,
+        BinaryOperator::Gt => Function::Greater,
+        BinaryOperator::GtEq => Function::GreaterEqual,
+        _ => return None,
+    })
+}

@@ -1,0 +1,96 @@
+//! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
+
+use super::schema::{Sequence, Table};
+use crate::ir::{Space, to_bytes};
+
+/// A change from one version of the catalog to the next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Delta {
+    pub(super) rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub(super) cleared: Vec<(Space, Vec<u8>)>,
+    pub(super) counters: Vec<u32>,
+}
+
+pub(super) const TABLE: u8 = b't';
+pub(super) const SEQUENCE: u8 = b's';
+pub(super) const NEXT_ID: u8 = b'n';
+
+/// The key of an object's row.
+pub(super) fn key(kind: u8, id: u32) -> Vec<u8> {
+    let mut key = vec![kind];
+    key.extend_from_slice(&id.to_be_bytes());
+    key
+}
+
+/// The beginning of the keys of a relation's rows or an index's entries.
+pub fn prefix(id: u32) -> Vec<u8> {
+    id.to_be_bytes().to_vec()
+}
+
+impl Delta {
+    /// Makes or replaces a table.
+    pub fn put_table(&mut self, table: &Table) {
+        self.rows.push((key(TABLE, table.relation.id), Some(to_bytes(table))));
+    }
+
+    /// Removes a table; its rows and entries are cleared.
+    pub fn drop_table(&mut self, table: &Table) {
+        self.rows.push((key(TABLE, table.relation.id), None));
+        self.clear_table(table);
+    }
+
+    /// The keys of a table's rows and entries lead nowhere.
+    pub fn clear_table(&mut self, table: &Table) {
+        self.clear(table.relation.space, table.relation.id);
+        for index in &table.relation.indexes {
+            self.clear(index.space, index.id);
+        }
+    }
+
+    /// The keys that begin with this id lead nowhere.
+    pub fn clear(&mut self, space: Space, id: u32) {
+        self.cleared.push((space, prefix(id)));
+    }
+
+    /// Makes or replaces a sequence.
+    pub fn put_sequence(&mut self, sequence: &Sequence) {
+        self.rows.push((key(SEQUENCE, sequence.id), Some(to_bytes(sequence))));
+    }
+
+    /// Removes a sequence.
+    pub fn drop_sequence(&mut self, id: u32) {
+        self.rows.push((key(SEQUENCE, id), None));
+        self.counters.push(id);
+    }
+
+    /// A sequence begins again.
+    pub fn restart_sequence(&mut self, id: u32) {
+        self.counters.push(id);
+    }
+
+    /// The next id that no object has had.
+    pub(crate) fn set_next_id(&mut self, id: u32) {
+        self.rows.push((key(NEXT_ID, 0), Some(to_bytes(&id))));
+    }
+
+    /// Rows of space `catalog` to write, or to delete where there is none.
+    pub fn rows(&self) -> &[(Vec<u8>, Option<Vec<u8>>)] {
+        &self.rows
+    }
+
+    /// Keys to delete, at once or later, by their beginnings. Their ids are never used again unless
+    /// the delta is of TRUNCATE, after which they must be gone before the next statement.
+    pub fn cleared(&self) -> &[(Space, Vec<u8>)] {
+        &self.cleared
+    }
+
+    /// Sequences whose counting begins again.
+    pub fn counters(&self) -> &[u32] {
+        &self.counters
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.cleared.is_empty() && self.counters.is_empty()
+    }
+}

@@ -1,0 +1,11 @@
+//! What tables, indexes and sequences there are. A catalog never changes: a definition makes a
+//! [`Delta`], the delta's rows go into the store, and [`Catalog::with`] makes the next catalog of
+//! it.
+
+mod delta;
+mod schema;
+mod snapshot;
+
+pub use delta::{Delta, prefix};
+pub use schema::{ColumnInfo, Identity, Sequence, Table};
+pub use snapshot::Catalog;

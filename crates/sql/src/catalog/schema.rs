@@ -1,0 +1,62 @@
+//! Tables and sequences as the catalog keeps them.
+
+use crate::ir::{Expression, Relation};
+use serde::{Deserialize, Serialize};
+
+/// A table: what its plans need, and what only statements about it need.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Columns, keys, indexes and checks.
+    pub relation: Relation,
+    /// The rest about each column.
+    pub columns: Vec<ColumnInfo>,
+}
+
+/// What a plan of reads does not need of a column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ColumnInfo {
+    /// What a row gets that states no value; NULL without it.
+    pub default: Option<Expression>,
+    /// The default as it was written.
+    pub default_text: Option<String>,
+    /// Whether values come from a sequence by the standard's rules.
+    pub identity: Option<Identity>,
+    /// The sequence that belongs to the column and goes with it.
+    pub sequence: Option<u32>,
+}
+
+/// GENERATED ... AS IDENTITY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Identity {
+    /// ALWAYS: statements may not state a value.
+    Always,
+    /// BY DEFAULT: statements may.
+    ByDefault,
+}
+
+/// A sequence of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sequence {
+    /// Its object id, by which the store counts.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The first number.
+    pub start: i64,
+    /// From each number to the next; not 0.
+    pub increment: i64,
+    /// The smallest number.
+    pub minimum: i64,
+    /// The largest number.
+    pub maximum: i64,
+    /// Whether it begins again after its end.
+    pub cycle: bool,
+}
+
+impl Table {
+    /// The number of a column that statements can name.
+    pub fn column(&self, name: &str) -> Option<u16> {
+        let named = |column: &crate::ir::Column| !column.hidden && column.name == name;
+        self.relation.columns.iter().position(named).map(|at| at as u16)
+    }
+}

@@ -1,0 +1,141 @@
+//! One version of the catalog.
+
+use super::delta::{Delta, NEXT_ID, SEQUENCE, TABLE};
+use super::schema::{Sequence, Table};
+use crate::ir::from_bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use values::{Error, Result};
+
+/// The first id of an object that a statement makes; smaller ones are PostgreSQL's own.
+const FIRST_ID: u32 = 16_384;
+
+/// All objects. Cheap to clone; share it behind an `Arc`.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    version: u64,
+    next_id: u32,
+    tables: BTreeMap<u32, Arc<Table>>,
+    sequences: BTreeMap<u32, Arc<Sequence>>,
+    /// Tables, indexes and sequences share their names, as in PostgreSQL.
+    names: BTreeMap<String, u32>,
+}
+
+impl Default for Catalog {
+    fn default() -> Catalog {
+        Catalog {
+            version: 0,
+            next_id: FIRST_ID,
+            tables: BTreeMap::new(),
+            sequences: BTreeMap::new(),
+            names: BTreeMap::new(),
+        }
+    }
+}
+
+impl Catalog {
+    /// The catalog of the rows that a store has in space `catalog`.
+    pub fn open<'a>(rows: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<Catalog> {
+        let mut catalog = Catalog::default();
+        for (key, row) in rows {
+            catalog.apply(key, Some(row))?;
+        }
+        catalog.index_names();
+        Ok(catalog)
+    }
+
+    /// The next version.
+    pub fn with(&self, delta: &Delta) -> Result<Catalog> {
+        let mut next = self.clone();
+        for (key, row) in delta.rows() {
+            next.apply(key, row.as_deref())?;
+        }
+        next.version += 1;
+        next.index_names();
+        Ok(next)
+    }
+
+    fn apply(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<()> {
+        let (kind, id) = match *key {
+            [kind, a, b, c, d] => (kind, u32::from_be_bytes([a, b, c, d])),
+            _ => return Err(Error::corrupted("key of the catalog is damaged")),
+        };
+        match (kind, row) {
+            (TABLE, Some(row)) => {
+                self.tables.insert(id, Arc::new(from_bytes(row, "table of the catalog")?));
+            }
+            (TABLE, None) => {
+                self.tables.remove(&id);
+            }
+            (SEQUENCE, Some(row)) => {
+                self.sequences.insert(id, Arc::new(from_bytes(row, "sequence of the catalog")?));
+            }
+            (SEQUENCE, None) => {
+                self.sequences.remove(&id);
+            }
+            (NEXT_ID, Some(row)) => self.next_id = from_bytes(row, "next id of the catalog")?,
+            _ => return Err(Error::corrupted("key of the catalog is unknown")),
+        }
+        Ok(())
+    }
+
+    fn index_names(&mut self) {
+        self.names.clear();
+        for table in self.tables.values() {
+            let relation = &table.relation;
+            self.names.insert(relation.name.clone(), relation.id);
+            self.names.insert(relation.primary_name.clone(), relation.id);
+            for index in &relation.indexes {
+                self.names.insert(index.name.clone(), index.id);
+            }
+        }
+        for sequence in self.sequences.values() {
+            self.names.insert(sequence.name.clone(), sequence.id);
+        }
+    }
+
+    /// Changes with each delta.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The first id that no object has had.
+    pub fn next_id(&self) -> u32 {
+        self.next_id
+    }
+
+    /// The table with this name.
+    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        let id = self.names.get(name)?;
+        self.tables.get(id).filter(|table| table.relation.name == name)
+    }
+
+    /// The table with an index of this name, and the place of the index.
+    pub fn index(&self, name: &str) -> Option<(&Arc<Table>, usize)> {
+        let id = self.names.get(name)?;
+        self.tables.values().find_map(|table| {
+            let at = table.relation.indexes.iter().position(|index| index.id == *id)?;
+            Some((table, at))
+        })
+    }
+
+    /// The sequence with this name.
+    pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
+        self.sequences.get(self.names.get(name)?)
+    }
+
+    /// The sequence with this id.
+    pub fn sequence_by_id(&self, id: u32) -> Option<&Arc<Sequence>> {
+        self.sequences.get(&id)
+    }
+
+    /// Whether a table, index or sequence has this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    /// All tables, by id.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+}

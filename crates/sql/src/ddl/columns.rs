@@ -1,0 +1,175 @@
+//! The columns of CREATE TABLE.
+
+use super::draft::{Draft, named_columns, unsupported};
+use super::sequences::{from_options, next_value};
+
+use crate::bind::{kind_of, name_of};
+use crate::catalog::{ColumnInfo, Identity};
+use crate::ir::{Column, Expression, Kind, Op, Value};
+use sqlparser::ast::{
+    ColumnDef, ColumnOption, DataType, Expr, GeneratedAs, SequenceOptions, TableConstraint,
+};
+use values::{Datum, Error, Result, SqlState, Type};
+
+/// `serial` and its sisters: a type and a sequence.
+fn serial(data_type: &DataType) -> Option<Type> {
+    let DataType::Custom(name, modifiers) = data_type else { return None };
+    if !modifiers.is_empty() {
+        return None;
+    }
+    match name.to_string().to_ascii_lowercase().as_str() {
+        "smallserial" | "serial2" => Some(Type::Int2),
+        "serial" | "serial4" => Some(Type::Int4),
+        "bigserial" | "serial8" => Some(Type::Int8),
+        _ => None,
+    }
+}
+
+impl Draft<'_> {
+    /// Adds a column, and the constraints that are written beside it.
+    pub(super) fn add_column(&mut self, definition: &ColumnDef) -> Result<()> {
+        let name = name_of(&definition.name);
+        if self.table.relation.columns.iter().any(|column| column.name == name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        let serial = serial(&definition.data_type);
+        let kind = match serial {
+            Some(ty) => Kind::plain(ty),
+            None => kind_of(&definition.data_type)?,
+        };
+        let nullable = serial.is_none();
+        let missing = Value(Datum::Null);
+        let column = Column { name: name.clone(), kind, nullable, missing, hidden: false };
+        self.table.relation.columns.push(column);
+        self.table.columns.push(ColumnInfo::default());
+        if serial.is_some() {
+            self.number(&name, kind.ty, &[])?;
+        }
+        for option in &definition.options {
+            let named = option.name.as_ref().map(name_of);
+            self.option(&name, kind, named, &option.option)?;
+        }
+        Ok(())
+    }
+
+    /// The column gets its values from a sequence of its own.
+    fn number(&mut self, name: &str, ty: Type, options: &[SequenceOptions]) -> Result<()> {
+        let sequence_name = self.free_name(&format!("{}_{name}_seq", self.table.relation.name));
+        let sequence = from_options(self.new_id(), &sequence_name, ty, options)?;
+        let mut code = next_value(&sequence);
+        if ty != Type::Int8 {
+            code.push(Op::Cast(Kind::plain(ty), true));
+        }
+        let info = self.info(name)?;
+        info.default = Some(Expression { code });
+        info.default_text = Some(format!("nextval('{sequence_name}'::regclass)"));
+        info.sequence = Some(sequence.id);
+        self.delta.put_sequence(&sequence);
+        Ok(())
+    }
+
+    fn info(&mut self, name: &str) -> Result<&mut ColumnInfo> {
+        let at = self.column(name)?;
+        Ok(&mut self.table.columns[usize::from(at)])
+    }
+
+    fn option(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        constraint: Option<String>,
+        option: &ColumnOption,
+    ) -> Result<()> {
+        match option {
+            ColumnOption::Null => {}
+            ColumnOption::NotNull => {
+                let at = self.column(name)?;
+                self.table.relation.columns[usize::from(at)].nullable = false;
+            }
+            ColumnOption::Default(expr) => self.default(name, kind, expr)?,
+            ColumnOption::PrimaryKey(key) => {
+                refuse_deferred(key.characteristics.is_some())?;
+                self.set_primary(constraint, &[(name.to_owned(), false, false)])?;
+            }
+            ColumnOption::Unique(key) => {
+                refuse_deferred(key.characteristics.is_some())?;
+                self.add_unique(constraint, &[(name.to_owned(), false, false)])?;
+            }
+            ColumnOption::Check(check) => {
+                self.later_checks.push((constraint, Some(name.to_owned()), check.expr.clone()));
+            }
+            ColumnOption::Generated {
+                generated_as,
+                sequence_options,
+                generation_expr: None,
+                ..
+            } => {
+                let identity = match generated_as {
+                    GeneratedAs::Always => Identity::Always,
+                    GeneratedAs::ByDefault => Identity::ByDefault,
+                    GeneratedAs::ExpStored => return Err(unsupported("GENERATED ... STORED")),
+                };
+                if !kind.ty.is_integer() {
+                    return Err(Error::new(
+                        SqlState::INVALID_PARAMETER,
+                        "identity column type must be smallint, integer, or bigint",
+                    ));
+                }
+                self.number(name, kind.ty, sequence_options.as_deref().unwrap_or_default())?;
+                let at = self.column(name)?;
+                self.table.relation.columns[usize::from(at)].nullable = false;
+                let info = self.info(name)?;
+                info.identity = Some(identity);
+                info.default_text = None;
+            }
+            ColumnOption::Collation(collation)
+                if matches!(
+                    collation.to_string().as_str(),
+                    "\"C\"" | "\"POSIX\"" | "\"default\""
+                ) => {}
+            ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES")),
+            other => return Err(unsupported(&format!("column option {other}"))),
+        }
+        Ok(())
+    }
+
+    fn default(&mut self, name: &str, kind: Kind, expr: &Expr) -> Result<()> {
+        let bound = self.binder().bind_for(expr, kind)?;
+        let info = self.info(name)?;
+        if info.default.is_some() {
+            let message = format!("multiple default values specified for column \"{name}\"");
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+        info.default = Some(bound.expression());
+        info.default_text = Some(expr.to_string());
+        Ok(())
+    }
+
+    /// A constraint that is written behind the columns.
+    pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> Result<()> {
+        match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                refuse_deferred(key.characteristics.is_some())?;
+                let columns = named_columns(&key.columns)?;
+                self.set_primary(key.name.as_ref().map(name_of), &columns)
+            }
+            TableConstraint::Unique(key) => {
+                refuse_deferred(key.characteristics.is_some())?;
+                let columns = named_columns(&key.columns)?;
+                self.add_unique(key.name.as_ref().map(name_of), &columns)
+            }
+            TableConstraint::Check(check) => {
+                let name = check.name.as_ref().map(name_of);
+                self.later_checks.push((name, None, check.expr.clone()));
+                Ok(())
+            }
+            TableConstraint::ForeignKey(_) => Err(unsupported("FOREIGN KEY")),
+            other => Err(unsupported(&format!("constraint {other}"))),
+        }
+    }
+}
+
+fn refuse_deferred(deferred: bool) -> Result<()> {
+    if deferred { Err(unsupported("DEFERRABLE")) } else { Ok(()) }
+}

@@ -1,0 +1,35 @@
+//! The entrance for definitions.
+
+use super::definition::Definition;
+use super::{indexes, sequences, table};
+use crate::catalog::Catalog;
+use crate::parse::Statement;
+use crate::run::{Context, Rows};
+use sqlparser::ast::{ObjectType, Statement as Tree};
+use values::{Error, Result};
+
+/// Makes the delta of a definition; `None` of a statement that is none. An index of a table with
+/// rows is filled through `rows`; if that fails, or is discarded, the delta must be, too.
+pub fn define(
+    catalog: &Catalog,
+    statement: &Statement,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Option<Definition>> {
+    let text = &statement.text;
+    Ok(Some(match &statement.tree {
+        Tree::CreateTable(tree) => table::create(catalog, text, tree, context)?,
+        Tree::CreateIndex(tree) => indexes::create(catalog, tree, context, rows)?,
+        Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
+            sequences::create(catalog, name, *if_not_exists, sequence_options)?
+        }
+        Tree::Drop { object_type, if_exists, names, cascade, .. } => match object_type {
+            ObjectType::Table => table::drop(catalog, names, *if_exists)?,
+            ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,
+            ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
+            other => return Err(Error::unsupported(format!("DROP {other} is not supported"), "")),
+        },
+        Tree::Truncate(tree) => table::truncate(catalog, tree)?,
+        _ => return Ok(None),
+    }))
+}

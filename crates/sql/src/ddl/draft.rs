@@ -1,0 +1,252 @@
+//! A table while it is made, and what its keys are of.
+
+use super::sequences::next_value;
+use crate::bind::{Binder, name_of};
+use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
+use crate::ir::{Check, Column, Expression, Index, KeyColumn, Kind, Space, Value};
+use crate::run::{Context, entry_space_for};
+use sqlparser::ast::{Expr, IndexColumn, OrderBySort};
+use std::collections::BTreeSet;
+use values::{Datum, Error, Result, SqlState, Type};
+
+/// A column of a key: name, descending, NULLs first.
+pub(super) type NamedColumn = (String, bool, bool);
+
+/// A table while it is made.
+pub(super) struct Draft<'a> {
+    pub(super) table: Table,
+    pub(super) delta: Delta,
+    /// CHECKs wait until all columns are there: name, column, condition.
+    pub(super) later_checks: Vec<(Option<String>, Option<String>, Box<Expr>)>,
+    pub(super) catalog: &'a Catalog,
+    pub(super) text: &'a str,
+    pub(super) context: &'a Context,
+    pub(super) next_id: u32,
+    pub(super) names: BTreeSet<String>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn binder(&self) -> Binder<'a> {
+        Binder::new(self.catalog, self.text, &self.context.zone, &[])
+    }
+
+    /// An id that no object has had.
+    pub(super) fn new_id(&mut self) -> u32 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// The name, with a number at its end if others have it.
+    pub(super) fn free_name(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        let mut number = 0;
+        while self.catalog.is_named(&name) || self.names.contains(&name) {
+            number += 1;
+            name = format!("{wanted}{number}");
+        }
+        self.names.insert(name.clone());
+        name
+    }
+
+    pub(super) fn column(&self, name: &str) -> Result<u16> {
+        self.table.column(name).ok_or_else(|| {
+            let message = format!("column \"{name}\" named in key does not exist");
+            Error::new(SqlState::UNDEFINED_COLUMN, message)
+        })
+    }
+
+    fn key(&self, columns: &[NamedColumn]) -> Result<Vec<KeyColumn>> {
+        key_columns(&self.table, columns)
+    }
+
+    pub(super) fn set_primary(
+        &mut self,
+        name: Option<String>,
+        columns: &[NamedColumn],
+    ) -> Result<()> {
+        let own = self.table.relation.name.clone();
+        if !self.table.relation.primary.is_empty() {
+            return Err(Error::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("multiple primary keys for table \"{own}\" are not allowed"),
+            ));
+        }
+        self.table.relation.primary = self.key(columns)?;
+        for key in self.table.relation.primary.clone() {
+            self.table.relation.columns[usize::from(key.column)].nullable = false;
+        }
+        self.table.relation.primary_name = match name {
+            Some(name) => self.stated_name(name)?,
+            None => self.free_name(&format!("{own}_pkey")),
+        };
+        Ok(())
+    }
+
+    pub(super) fn add_unique(
+        &mut self,
+        name: Option<String>,
+        columns: &[NamedColumn],
+    ) -> Result<()> {
+        let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
+        let wanted = format!("{}_{}_key", self.table.relation.name, names.join("_"));
+        let name = match name {
+            Some(name) => self.stated_name(name)?,
+            None => self.free_name(&wanted),
+        };
+        let key = self.key(columns)?;
+        let space = entry_space(&self.table, &key, true);
+        let id = self.new_id();
+        let index = Index { id, name, space, unique: true, columns: key };
+        self.table.relation.indexes.push(index);
+        Ok(())
+    }
+
+    fn stated_name(&mut self, name: String) -> Result<String> {
+        if self.catalog.is_named(&name) || !self.names.insert(name.clone()) {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        Ok(name)
+    }
+
+    pub(super) fn bind_checks(&mut self) -> Result<()> {
+        let own = self.table.relation.name.clone();
+        let mut taken = BTreeSet::new();
+        for (name, column, expr) in std::mem::take(&mut self.later_checks) {
+            let mut binder = self.binder();
+            binder.over(&own, &self.table.relation);
+            let condition = binder.condition(&expr, "CHECK")?.expression();
+            if condition.takes_number() {
+                return Err(unsupported("nextval in CHECK"));
+            }
+            let wanted = match &column {
+                Some(column) => format!("{own}_{column}_check"),
+                None => format!("{own}_check"),
+            };
+            let name = match name {
+                Some(name) if taken.contains(&name) => {
+                    let message =
+                        format!("constraint \"{name}\" for relation \"{own}\" already exists");
+                    return Err(Error::new(SqlState::DUPLICATE_OBJECT, message));
+                }
+                Some(name) => name,
+                None => numbered(&wanted, &taken),
+            };
+            taken.insert(name.clone());
+            self.table.relation.checks.push(Check { name, condition });
+        }
+        Ok(())
+    }
+
+    /// A table without a primary key gets a hidden one.
+    pub(super) fn hide_key(&mut self) {
+        if !self.table.relation.primary.is_empty() {
+            return;
+        }
+        let id = self.new_id();
+        let name = self.free_name(&format!("{}_row_seq", self.table.relation.name));
+        let sequence = Sequence {
+            id,
+            name,
+            start: 1,
+            increment: 1,
+            minimum: 1,
+            maximum: i64::MAX,
+            cycle: false,
+        };
+        self.delta.put_sequence(&sequence);
+        let column = self.table.relation.columns.len() as u16;
+        self.table.relation.columns.push(Column {
+            name: String::new(),
+            kind: Kind::plain(Type::Int8),
+            nullable: false,
+            missing: Value(Datum::Null),
+            hidden: true,
+        });
+        self.table.columns.push(ColumnInfo {
+            default: Some(Expression { code: next_value(&sequence) }),
+            sequence: Some(id),
+            ..ColumnInfo::default()
+        });
+        self.table.relation.primary =
+            vec![KeyColumn { column, descending: false, nulls_first: false }];
+        self.table.relation.primary_name =
+            self.free_name(&format!("{}_row_key", self.table.relation.name));
+    }
+}
+
+fn numbered(wanted: &str, taken: &BTreeSet<String>) -> String {
+    let mut name = wanted.to_owned();
+    let mut number = 0;
+    while taken.contains(&name) {
+        number += 1;
+        name = format!("{wanted}{number}");
+    }
+    name
+}
+
+/// The numbers of a key's columns, which must be of types that keys may have.
+pub(super) fn key_columns(table: &Table, columns: &[NamedColumn]) -> Result<Vec<KeyColumn>> {
+    let mut key: Vec<KeyColumn> = Vec::new();
+    for (name, descending, nulls_first) in columns {
+        let column = table.column(name).ok_or_else(|| {
+            let message = format!("column \"{name}\" does not exist");
+            Error::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        let ty = table.relation.columns[usize::from(column)].kind.ty;
+        if !ty.may_be_key() {
+            return Err(Error::unsupported(
+                format!("column \"{name}\" of type {} in a key is not supported", ty.name()),
+                "Use a column of another type.",
+            ));
+        }
+        if key.iter().any(|other| other.column == column) {
+            let message = format!("column \"{name}\" appears twice in a key");
+            return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        key.push(KeyColumn { column, descending: *descending, nulls_first: *nulls_first });
+    }
+    Ok(key)
+}
+
+/// The space of an index's entries.
+pub(super) fn entry_space(table: &Table, key: &[KeyColumn], unique: bool) -> Space {
+    let relation = &table.relation;
+    let types = |key: &[KeyColumn]| -> Vec<Type> {
+        key.iter().map(|each| relation.columns[usize::from(each.column)].kind.ty).collect()
+    };
+    let mut all = types(key);
+    let primary = types(&relation.primary);
+    all.extend(&primary);
+    match entry_space_for(&all) {
+        // A unique entry's value is the primary key, which the short space may not have room for.
+        Space::Short
+            if unique && entry_space_for(&[primary, vec![Type::Int8]].concat()) != Space::Short =>
+        {
+            Space::Key64
+        }
+        space => space,
+    }
+}
+
+/// The columns of an index or constraint, by name.
+pub(super) fn named_columns(columns: &[IndexColumn]) -> Result<Vec<NamedColumn>> {
+    let named = |each: &IndexColumn| {
+        let Expr::Identifier(ident) = &each.column.expr else {
+            return Err(unsupported("an index over an expression"));
+        };
+        let descending = match &each.column.options.sort {
+            Some(OrderBySort::Desc) => true,
+            Some(OrderBySort::Using(_)) => return Err(unsupported("USING in an index")),
+            _ => false,
+        };
+        // In collation C all operator classes of text are the same.
+        let nulls_first = each.column.options.nulls_first.unwrap_or(descending);
+        Ok((name_of(ident), descending, nulls_first))
+    };
+    columns.iter().map(named).collect()
+}
+
+pub(super) fn unsupported(what: &str) -> Error {
+    Error::unsupported(format!("{what} is not supported"), "")
+}

@@ -1,0 +1,128 @@
+//! Indexes of tables that exist.
+
+use super::definition::Definition;
+use super::draft::{NamedColumn, entry_space, key_columns, named_columns, unsupported};
+use crate::bind::table_name;
+use crate::catalog::{Catalog, Delta, Table};
+use crate::ir::{Index, Plan, Select, Source};
+use crate::run::{Context, Rows, duplicate, index_entries, run};
+use sqlparser::ast::{CreateIndex, IndexType, ObjectName};
+use values::{Error, Result, SqlState};
+
+/// Rows that an index can have when it is made in one go.
+const FILLED_ROWS_MAX: usize = 100_000;
+
+pub(super) fn create(
+    catalog: &Catalog,
+    tree: &CreateIndex,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Definition> {
+    const TAG: &str = "CREATE INDEX";
+    if !matches!(tree.using, None | Some(IndexType::BTree)) {
+        return Err(unsupported("an index that is no btree"));
+    }
+    if tree.predicate.is_some() || !tree.include.is_empty() || tree.nulls_distinct == Some(false) {
+        return Err(unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
+    }
+    let own = table_name(&tree.table_name)?;
+    let table = catalog.table(&own).ok_or_else(|| {
+        Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
+    })?;
+    let columns = named_columns(&tree.columns)?;
+    let name = match &tree.name {
+        Some(name) => table_name(name)?,
+        None => free_name(catalog, &own, &columns),
+    };
+    if catalog.is_named(&name) {
+        let message = format!("relation \"{name}\" already exists");
+        if tree.if_not_exists {
+            return Ok(Definition::skipped(TAG, format!("{message}, skipping")));
+        }
+        return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    let mut next = Table::clone(table);
+    let key = key_columns(table, &columns)?;
+    let space = entry_space(table, &key, tree.unique);
+    let index = Index { id: catalog.next_id(), name, space, unique: tree.unique, columns: key };
+    fill(table, &index, context, rows)?;
+    next.relation.indexes.push(index);
+    let mut delta = Delta::default();
+    delta.put_table(&next);
+    delta.set_next_id(catalog.next_id() + 1);
+    Ok(Definition::new(TAG, delta))
+}
+
+fn free_name(catalog: &Catalog, table: &str, columns: &[NamedColumn]) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
+    let wanted = format!("{table}_{}_idx", names.join("_"));
+    let mut name = wanted.clone();
+    let mut number = 0;
+    while catalog.is_named(&name) {
+        number += 1;
+        name = format!("{wanted}{number}");
+    }
+    name
+}
+
+/// Writes the entries of all rows.
+fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) -> Result<()> {
+    let relation = &table.relation;
+    let all = Plan::Select(Select {
+        source: Source {
+            relation: Some(relation.clone()),
+            access: Default::default(),
+            filter: None,
+        },
+        group: None,
+        having: None,
+        output: (0..relation.columns.len() as u16)
+            .map(|column| crate::ir::Expression::of(crate::ir::Op::Column(column)))
+            .collect(),
+        distinct: false,
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+    });
+    let found = run(&all, context, rows)?.rows;
+    if found.len() > FILLED_ROWS_MAX {
+        let message = format!("an index can be made of at most {FILLED_ROWS_MAX} rows");
+        return Err(Error::new(SqlState::LIMIT_EXCEEDED, message)
+            .with_hint("Make the index before the rows."));
+    }
+    for row in found {
+        rows.steps(1)?;
+        let (key, value) = index_entries(relation, index, &row);
+        if index.unique && rows.get(index.space, &key)?.is_some() {
+            let error = duplicate(relation, &index.name, &index.columns, &row);
+            let message = format!("could not create unique index \"{}\"", index.name);
+            let detail =
+                error.detail().unwrap_or_default().replace("already exists", "is duplicated");
+            return Err(Error::new(SqlState::UNIQUE_VIOLATION, message)
+                .with_detail(detail)
+                .with_constraint(&index.name));
+        }
+        rows.put(index.space, &key, &value)?;
+    }
+    Ok(())
+}
+
+pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> Result<Definition> {
+    let mut definition = Definition::new("DROP INDEX", Delta::default());
+    for name in names {
+        let own = table_name(name)?;
+        let Some((table, at)) = catalog.index(&own) else {
+            let message = format!("index \"{own}\" does not exist");
+            if if_exists {
+                definition.notice = Some(format!("{message}, skipping"));
+                continue;
+            }
+            return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+        };
+        let mut next = Table::clone(table);
+        let index = next.relation.indexes.remove(at);
+        definition.delta.clear(index.space, index.id);
+        definition.delta.put_table(&next);
+    }
+    Ok(definition)
+}

@@ -1,0 +1,14 @@
+//! Definitions: CREATE and DROP become a delta of the catalog, and rows that must be written with
+//! it.
+
+mod columns;
+mod define;
+mod definition;
+mod draft;
+mod indexes;
+mod sequences;
+mod table;
+
+pub use define::define;
+pub use definition::Definition;
+pub(crate) use sequences::next_value;

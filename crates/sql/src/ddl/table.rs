@@ -1,0 +1,140 @@
+//! Tables.
+
+use super::definition::Definition;
+use super::draft::{Draft, entry_space, unsupported};
+use crate::bind::table_name;
+use crate::catalog::{Catalog, Delta, Table};
+use crate::ir::{Relation, Space};
+use crate::run::{Context, space_for};
+use sqlparser::ast::{
+    CreateTable, CreateTableOptions, ObjectName, Truncate, TruncateIdentityOption,
+};
+use std::collections::BTreeSet;
+use values::row::COLUMNS_MAX;
+use values::{Error, Result, SqlState, Type};
+
+pub(super) fn create(
+    catalog: &Catalog,
+    text: &str,
+    tree: &CreateTable,
+    context: &Context,
+) -> Result<Definition> {
+    const TAG: &str = "CREATE TABLE";
+    refuse(tree)?;
+    let own = table_name(&tree.name)?;
+    if catalog.is_named(&own) {
+        let message = format!("relation \"{own}\" already exists");
+        if tree.if_not_exists {
+            return Ok(Definition::skipped(TAG, format!("{message}, skipping")));
+        }
+        return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    if tree.columns.len() >= COLUMNS_MAX {
+        let message = format!("tables can have at most {} columns", COLUMNS_MAX - 1);
+        return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
+    }
+    let relation = Relation {
+        id: catalog.next_id(),
+        name: own.clone(),
+        space: Space::Row256,
+        columns: Vec::new(),
+        primary_name: String::new(),
+        primary: Vec::new(),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+    };
+    let mut draft = Draft {
+        table: Table { relation, columns: Vec::new() },
+        delta: Delta::default(),
+        later_checks: Vec::new(),
+        catalog,
+        text,
+        context,
+        next_id: catalog.next_id() + 1,
+        names: BTreeSet::from([own]),
+    };
+    for column in &tree.columns {
+        draft.add_column(column)?;
+    }
+    for constraint in &tree.constraints {
+        draft.add_constraint(constraint)?;
+    }
+    draft.bind_checks()?;
+    draft.hide_key();
+    choose_spaces(&mut draft.table);
+    draft.delta.put_table(&draft.table);
+    let next_id = draft.next_id;
+    draft.delta.set_next_id(next_id);
+    Ok(Definition::new(TAG, draft.delta))
+}
+
+fn choose_spaces(table: &mut Table) {
+    let relation = &table.relation;
+    let types: Vec<Type> = relation.columns.iter().map(|column| column.kind.ty).collect();
+    let key: Vec<Type> =
+        relation.primary.iter().map(|each| types[usize::from(each.column)]).collect();
+    table.relation.space = space_for(&key, &types);
+    let spaces: Vec<Space> = table
+        .relation
+        .indexes
+        .iter()
+        .map(|index| entry_space(table, &index.columns, index.unique))
+        .collect();
+    for (index, space) in table.relation.indexes.iter_mut().zip(spaces) {
+        index.space = space;
+    }
+}
+
+fn refuse(tree: &CreateTable) -> Result<()> {
+    let refused = [
+        (tree.temporary || tree.global.is_some(), "a temporary table"),
+        (tree.or_replace || tree.external || tree.clone.is_some(), "this form of CREATE TABLE"),
+        (tree.query.is_some(), "CREATE TABLE AS"),
+        (tree.like.is_some(), "LIKE"),
+        (tree.inherits.is_some(), "INHERITS"),
+        (tree.partition_by.is_some() || tree.partition_of.is_some(), "a partitioned table"),
+        (tree.table_options != CreateTableOptions::None, "an option of a table"),
+        (tree.on_commit.is_some(), "ON COMMIT"),
+    ];
+    match refused.iter().find(|(present, _)| *present) {
+        Some((_, name)) => Err(unsupported(name)),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> Result<Definition> {
+    let mut definition = Definition::new("DROP TABLE", Delta::default());
+    for name in names {
+        let own = table_name(name)?;
+        let Some(table) = catalog.table(&own) else {
+            let message = format!("table \"{own}\" does not exist");
+            if if_exists {
+                definition.notice = Some(format!("{message}, skipping"));
+                continue;
+            }
+            return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
+        };
+        definition.delta.drop_table(table);
+        for sequence in table.columns.iter().filter_map(|column| column.sequence) {
+            definition.delta.drop_sequence(sequence);
+        }
+    }
+    Ok(definition)
+}
+
+pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition> {
+    let mut definition = Definition::new("TRUNCATE TABLE", Delta::default());
+    for target in &tree.table_names {
+        let own = table_name(&target.name)?;
+        let table = catalog.table(&own).ok_or_else(|| {
+            Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
+        })?;
+        definition.delta.clear_table(table);
+        if let Some(TruncateIdentityOption::Restart) = tree.identity {
+            for sequence in table.columns.iter().filter_map(|column| column.sequence) {
+                definition.delta.restart_sequence(sequence);
+            }
+        }
+    }
+    Ok(definition)
+}

@@ -1,0 +1,22 @@
+//! The form of plans that is logged: what the planner decided, with nothing left to decide.
+//!
+//! Expressions are flat programs for a stack, run by a loop, so no depth of a statement is a depth
+//! of calls. The order of the variants of all enums here is part of the format: new ones go to the
+//! end. Golden files in the tests keep the bytes as they are; a change that old bytes do not
+//! survive is a new [`VERSION`].
+
+mod codec;
+mod expression;
+mod plan;
+mod relation;
+mod value;
+
+pub use codec::{VERSION, decode, encode};
+pub(crate) use codec::{from_bytes, to_bytes};
+pub use expression::{Expression, Function, Op};
+pub use plan::{
+    Access, Action, Aggregate, AggregateKind, Bound, Conflict, Delete, Group, Insert, InsertRows,
+    Plan, Select, SortKey, Source, Update,
+};
+pub use relation::{Check, Column, Index, KeyColumn, Relation, Space};
+pub use value::{Kind, Value};

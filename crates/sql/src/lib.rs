@@ -1,0 +1,21 @@
+//! From the text of a statement to a plan, and from a plan to its effects and answer.
+//!
+//! ```text
+//! text -> parse -> bind (with the catalog) -> ir::Plan -> run (with Rows) -> Answer
+//! ```
+//!
+//! All but [`run`] happens outside of calls: the log holds plans and parameters, so a replay never
+//! parses, binds or plans. Knows no sockets, no clocks and no randomness; what is now comes in with
+//! the call.
+
+#![forbid(unsafe_code)]
+
+pub mod bind;
+pub mod catalog;
+mod ddl;
+pub mod ir;
+pub mod parse;
+pub mod run;
+
+pub use bind::{OutputColumn, Prepared, prepare};
+pub use ddl::{Definition, define};

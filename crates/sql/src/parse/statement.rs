@@ -1,0 +1,109 @@
+//! The parser's front.
+
+use super::limits::{self, DEPTH_MAX, TEXT_BYTES_MAX};
+use super::position;
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, Tokenizer};
+use std::sync::Arc;
+use values::{Error, Result, SqlState};
+
+/// The stack on which statements are parsed, bound and dropped: enough for all that the limits let
+/// through.
+pub const STACK_BYTES: usize = 64 << 20;
+
+/// A statement's tree, and the text that it is from.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub(crate) tree: ast::Statement,
+    pub(crate) text: Arc<str>,
+}
+
+/// Parses the statements of a text, which semicolons separate; none of an empty one.
+///
+/// The trees can be deep: call this, [`crate::prepare`] and the drop of a statement on a thread
+/// with
+/// [`STACK_BYTES`] of stack.
+pub fn parse(text: &str) -> Result<Vec<Statement>> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Error::new(
+            SqlState::LIMIT_EXCEEDED,
+            format!("statement has {} bytes, at most {TEXT_BYTES_MAX} are accepted", text.len()),
+        ));
+    }
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
+        let at = position::of(text, error.location);
+        Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
+    })?;
+    limits::check(&tokens)?;
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(DEPTH_MAX * 4)
+        .with_tokens_with_locations(tokens);
+    let trees = parser.parse_statements().map_err(|error| {
+        let next = parser.peek_token();
+        syntax_error(text, error, &next.token, next.span.start)
+    })?;
+    let text: Arc<str> = text.into();
+    Ok(trees.into_iter().map(|tree| Statement { tree, text: text.clone() }).collect())
+}
+
+fn syntax_error(text: &str, error: ParserError, token: &Token, next: Location) -> Error {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => {
+            let message = format!("statement is nested deeper than {DEPTH_MAX} levels");
+            return Error::new(SqlState::STATEMENT_TOO_COMPLEX, message);
+        }
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+    };
+    // The parser says where at the end of its messages: `..., found: x at Line: 1, Column: 7`.
+    let (message, location) = match message.rsplit_once(" at Line: ") {
+        Some((before, place)) => {
+            let mut numbers = place.split(", Column: ").map(|part| part.trim().parse::<u64>());
+            match (numbers.next(), numbers.next()) {
+                (Some(Ok(line)), Some(Ok(column))) => {
+                    (before.to_owned(), Location { line, column })
+                }
+                _ => (message, next),
+            }
+        }
+        None => (message, next),
+    };
+    let shown = match (&location == &next, token) {
+        (true, Token::EOF) => "syntax error at end of input".to_owned(),
+        (true, token) => format!("syntax error at or near \"{token}\""),
+        (false, _) => match message.rsplit_once("found: ") {
+            Some((_, "EOF")) => "syntax error at end of input".to_owned(),
+            Some((_, found)) => format!("syntax error at or near \"{found}\""),
+            None => "syntax error".to_owned(),
+        },
+    };
+    Error::new(SqlState::SYNTAX_ERROR, shown).with_detail(lower_first(&message)).at(match location
+        .line
+    {
+        // The end of the text has no place of its own.
+        0 => u32::try_from(text.chars().count() + 1).unwrap_or(0),
+        _ => position::of(text, location),
+    })
+}
+
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// Runs `work` on a thread with enough stack for any statement that the limits let through.
+pub fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("nvcaracal-sql".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, work)
+            .expect("a thread can be started");
+        match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}

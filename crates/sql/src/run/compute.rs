@@ -1,0 +1,176 @@
+//! Functions and operators: from arguments to a result. NULL in gives NULL out but for the few that
+//! ask for it.
+
+use super::arithmetic;
+use super::context::Context;
+use super::strings;
+use crate::ir::Function;
+use std::cmp::Ordering;
+use values::time::{Field, truncate};
+use values::{Array, Datum, Error, Json, Result, SqlState, Zone};
+
+/// The result of a function.
+pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -> Result<Datum> {
+    if let Some(result) = with_nulls(function, arguments)? {
+        return Ok(result);
+    }
+    if function == Function::Now {
+        return Ok(Datum::Timestamptz(context.now));
+    }
+    if arguments.iter().any(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    match (function, arguments) {
+        (Function::Equal, [left, right]) => Ok(Datum::Bool(left == right)),
+        (Function::NotEqual, [left, right]) => Ok(Datum::Bool(left != right)),
+        (Function::Less, [left, right]) => Ok(Datum::Bool(left.compare(right).is_lt())),
+        (Function::LessEqual, [left, right]) => Ok(Datum::Bool(left.compare(right).is_le())),
+        (Function::Greater, [left, right]) => Ok(Datum::Bool(left.compare(right).is_gt())),
+        (Function::GreaterEqual, [left, right]) => Ok(Datum::Bool(left.compare(right).is_ge())),
+        (Function::Not, [Datum::Bool(value)]) => Ok(Datum::Bool(!value)),
+        (Function::Extract, _) => extract(arguments),
+        (Function::DateTrunc, _) => date_trunc(arguments, context),
+        (Function::AtTimeZone, _) => at_time_zone(arguments),
+        (Function::JsonField | Function::JsonFieldText, [Datum::Jsonb(json), key]) => {
+            Ok(json_field(json, key, function == Function::JsonFieldText))
+        }
+        (Function::Subscript, [Datum::Array(array), Datum::Int4(at)]) => Ok(array.at(*at)),
+        _ => match arithmetic::call(function, arguments, &context.zone) {
+            Some(result) => result,
+            None => strings::call(function, arguments).unwrap_or_else(|| Err(mismatch(function))),
+        },
+    }
+}
+
+/// The binder never makes this.
+fn mismatch(function: Function) -> Error {
+    Error::new(SqlState::DATA_CORRUPTED, format!("plan calls {function:?} with other types"))
+}
+
+fn truth(value: Option<bool>) -> Datum {
+    value.map_or(Datum::Null, Datum::Bool)
+}
+
+fn as_truth(datum: &Datum) -> Option<bool> {
+    match datum {
+        Datum::Bool(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// Functions for which NULL is an argument as others are.
+fn with_nulls(function: Function, arguments: &[Datum]) -> Result<Option<Datum>> {
+    let result = match (function, arguments) {
+        (Function::IsNull, [value]) => Datum::Bool(value.is_null()),
+        (Function::IsNotNull, [value]) => Datum::Bool(!value.is_null()),
+        (Function::IsTrue, [value]) => Datum::Bool(as_truth(value) == Some(true)),
+        (Function::IsFalse, [value]) => Datum::Bool(as_truth(value) == Some(false)),
+        (Function::IsDistinct, [left, right]) => Datum::Bool(left != right),
+        (Function::And, [left, right]) => truth(match (as_truth(left), as_truth(right)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        }),
+        (Function::Or, [left, right]) => truth(match (as_truth(left), as_truth(right)) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        }),
+        (Function::In, [needle, items @ ..]) => truth(is_in(needle, items)),
+        (Function::EqualAny, [needle, Datum::Array(array)]) => truth(is_in(needle, array.items())),
+        (Function::Greatest, _) => extreme(arguments, Ordering::Greater),
+        (Function::Least, _) => extreme(arguments, Ordering::Less),
+        (Function::NullIf, [value, other]) => {
+            if !value.is_null() && value == other {
+                Datum::Null
+            } else {
+                value.clone()
+            }
+        }
+        (Function::ConcatAll, _) => strings::concat_all(arguments),
+        (Function::MakeArray, [Datum::Int4(code), items @ ..]) => {
+            let element = u8::try_from(*code).ok().and_then(values::Type::from_code);
+            let element = element.ok_or_else(|| mismatch(function))?;
+            Datum::Array(Box::new(Array::new(element, items.to_vec())?))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(result))
+}
+
+fn is_in(needle: &Datum, items: &[Datum]) -> Option<bool> {
+    if items.is_empty() {
+        return Some(false);
+    }
+    if needle.is_null() {
+        return None;
+    }
+    let found = items.iter().any(|item| !item.is_null() && item == needle);
+    if found {
+        return Some(true);
+    }
+    if items.iter().any(Datum::is_null) { None } else { Some(false) }
+}
+
+fn extreme(arguments: &[Datum], wanted: Ordering) -> Datum {
+    let mut best = &Datum::Null;
+    for value in arguments.iter().filter(|value| !value.is_null()) {
+        if best.is_null() || value.compare(best) == wanted {
+            best = value;
+        }
+    }
+    best.clone()
+}
+
+fn extract(arguments: &[Datum]) -> Result<Datum> {
+    let [Datum::Text(name), value] = arguments else { return Err(mismatch(Function::Extract)) };
+    let at = match value {
+        Datum::Timestamp(at) | Datum::Timestamptz(at) => *at,
+        _ => return Err(mismatch(Function::Extract)),
+    };
+    let field = Field::named(name).ok_or_else(|| {
+        Error::new(
+            SqlState::INVALID_PARAMETER,
+            format!("unit \"{name}\" not recognized for type timestamp"),
+        )
+    })?;
+    field.of(at).map(Datum::Numeric)
+}
+
+fn date_trunc(arguments: &[Datum], context: &Context) -> Result<Datum> {
+    match arguments {
+        [Datum::Text(unit), Datum::Timestamp(at)] => truncate(unit, *at).map(Datum::Timestamp),
+        [Datum::Text(unit), Datum::Timestamptz(at)] => {
+            let local = truncate(unit, at.to_local(&context.zone)?)?;
+            local.to_utc(&context.zone).map(Datum::Timestamptz)
+        }
+        _ => Err(mismatch(Function::DateTrunc)),
+    }
+}
+
+fn at_time_zone(arguments: &[Datum]) -> Result<Datum> {
+    match arguments {
+        [Datum::Text(name), Datum::Timestamp(at)] => {
+            at.to_utc(&Zone::named(name)?).map(Datum::Timestamptz)
+        }
+        [Datum::Text(name), Datum::Timestamptz(at)] => {
+            at.to_local(&Zone::named(name)?).map(Datum::Timestamp)
+        }
+        _ => Err(mismatch(Function::AtTimeZone)),
+    }
+}
+
+/// `->` and `->>`.
+fn json_field(json: &Json, key: &Datum, text: bool) -> Datum {
+    let found = match key {
+        Datum::Text(key) => json.get(key),
+        Datum::Int4(at) => json.item(i64::from(*at)),
+        _ => None,
+    };
+    match (found, text) {
+        (None, _) | (Some(Json::Null), true) => Datum::Null,
+        (Some(Json::String(text)), true) => Datum::Text(text.clone()),
+        (Some(value), true) => Datum::text(value.to_string()),
+        (Some(value), false) => Datum::Jsonb(Box::new(value.clone())),
+    }
+}

@@ -1,0 +1,69 @@
+//! What a run needs beside rows, and what it answers.
+
+use values::{Datum, Timestamp, Zone};
+
+/// What comes from outside of the statement: from the call, never from a clock.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The parameters, of the types that the plan was made for.
+    pub parameters: Vec<Datum>,
+    /// `now()`
+    pub now: Timestamp,
+    /// The session's zone.
+    pub zone: Zone,
+    /// What a statement may take.
+    pub limits: Limits,
+}
+
+/// What a statement may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of rows that it collects to sort, group, change or answer.
+    pub memory_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { memory_bytes_max: 64 << 20 }
+    }
+}
+
+impl Context {
+    /// A context without parameters, at a time, in UTC.
+    pub fn at(now: Timestamp) -> Context {
+        Context { parameters: Vec::new(), now, zone: Zone::utc(), limits: Limits::default() }
+    }
+}
+
+/// What a statement did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// Rows of a query.
+    Select(u64),
+    /// Rows added, or changed by ON CONFLICT.
+    Insert(u64),
+    /// Rows changed.
+    Update(u64),
+    /// Rows removed.
+    Delete(u64),
+}
+
+impl std::fmt::Display for Tag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Tag::Select(count) => write!(f, "SELECT {count}"),
+            Tag::Insert(count) => write!(f, "INSERT 0 {count}"),
+            Tag::Update(count) => write!(f, "UPDATE {count}"),
+            Tag::Delete(count) => write!(f, "DELETE {count}"),
+        }
+    }
+}
+
+/// The answer to a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What was done.
+    pub tag: Tag,
+    /// The rows of a query or of RETURNING.
+    pub rows: Vec<Vec<Datum>>,
+}

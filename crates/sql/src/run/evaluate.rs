@@ -1,0 +1,101 @@
+//! Runs an expression: a loop over its operations with a stack of values.
+
+use super::cast::cast;
+use super::compute::call;
+use super::context::Context;
+use super::rows::Rows;
+use crate::ir::{Expression, Op};
+use values::{Datum, Error, Result, SqlState, Strictness};
+
+/// Runs expressions of one statement.
+pub(super) struct Evaluator<'a> {
+    pub(super) context: &'a Context,
+    pub(super) rows: &'a mut dyn Rows,
+    stack: Vec<Datum>,
+}
+
+fn malformed() -> Error {
+    Error::new(SqlState::DATA_CORRUPTED, "plan is malformed")
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(context: &'a Context, rows: &'a mut dyn Rows) -> Evaluator<'a> {
+        Evaluator { context, rows, stack: Vec::new() }
+    }
+
+    /// The value for a row.
+    pub(super) fn value(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum> {
+        self.rows.steps(expression.code.len() as u64)?;
+        self.stack.clear();
+        let mut at = 0;
+        while let Some(op) = expression.code.get(at) {
+            at += 1 + self.step(op, row)?;
+        }
+        self.stack.pop().ok_or_else(malformed)
+    }
+
+    /// Whether a condition is true for a row: neither false nor NULL.
+    pub(super) fn holds(&mut self, condition: &Option<Expression>, row: &[Datum]) -> Result<bool> {
+        match condition {
+            Some(condition) => Ok(matches!(self.value(condition, row)?, Datum::Bool(true))),
+            None => Ok(true),
+        }
+    }
+
+    /// The values of several expressions.
+    pub(super) fn values(
+        &mut self,
+        expressions: &[Expression],
+        row: &[Datum],
+    ) -> Result<Vec<Datum>> {
+        expressions.iter().map(|expression| self.value(expression, row)).collect()
+    }
+
+    /// One operation; how many to leave out after it.
+    fn step(&mut self, op: &Op, row: &[Datum]) -> Result<usize> {
+        let value = match op {
+            Op::Constant(value) => value.0.clone(),
+            Op::Column(column) => row.get(usize::from(*column)).ok_or_else(malformed)?.clone(),
+            Op::Parameter(at) => {
+                self.context.parameters.get(usize::from(*at)).ok_or_else(malformed)?.clone()
+            }
+            Op::Call(function, count) => {
+                let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
+                let result = call(*function, &self.stack[begin..], self.context)?;
+                self.stack.truncate(begin);
+                result
+            }
+            Op::Cast(kind, strict) => {
+                let value = self.stack.pop().ok_or_else(malformed)?;
+                let strictness =
+                    if *strict { Strictness::Assignment } else { Strictness::Explicit };
+                cast(value, *kind, strictness, &self.context.zone)?
+            }
+            Op::Next(sequence) => {
+                let count = self.rows.next(*sequence)?;
+                Datum::Int8(i64::try_from(count).map_err(|_| malformed())?)
+            }
+            Op::Jump(count) => return Ok(*count as usize),
+            Op::JumpIf(when, count) => {
+                let top = self.stack.last().ok_or_else(malformed)?;
+                let jump = matches!(top, Datum::Bool(value) if value == when);
+                return Ok(if jump { *count as usize } else { 0 });
+            }
+            Op::JumpUnless(count) => {
+                let condition = self.stack.pop().ok_or_else(malformed)?;
+                let jump = !matches!(condition, Datum::Bool(true));
+                return Ok(if jump { *count as usize } else { 0 });
+            }
+            Op::JumpIfNotNull(count) => {
+                let top = self.stack.last().ok_or_else(malformed)?;
+                return Ok(if top.is_null() { 0 } else { *count as usize });
+            }
+            Op::Pop => {
+                self.stack.pop().ok_or_else(malformed)?;
+                return Ok(0);
+            }
+        };
+        self.stack.push(value);
+        Ok(0)
+    }
+}

@@ -1,0 +1,27 @@
+//! Runs plans: the same code in a call, at a snapshot and in a block, which differ only in their
+//! [`Rows`].
+//!
+//! Effects and answers are those of the canonical order: rows in the order of the primary key,
+//! whatever the access path. An error leaves writes behind that must be discarded: run a statement
+//! on an [`Overlay`].
+
+mod aggregate;
+mod arithmetic;
+mod cast;
+mod changes;
+mod compute;
+mod context;
+mod evaluate;
+mod overlay;
+mod rows;
+mod scan;
+mod select;
+mod strings;
+mod write;
+
+pub(crate) use changes::{duplicate, index_entries};
+pub use context::{Answer, Context, Limits, Tag};
+pub use overlay::{Overlay, Writes};
+pub use rows::{Entry, Memory, Rows};
+pub(crate) use scan::{entry_space_for, space_for};
+pub use write::run;

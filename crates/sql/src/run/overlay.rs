@@ -1,0 +1,196 @@
+//! A buffer of writes over other rows: a statement's writes are all there or none, and savepoints
+//! go back.
+
+use super::rows::{Entry, Rows};
+use crate::ir::Space;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use values::Result;
+
+type Place = (Space, Vec<u8>);
+
+/// Writes by key; `None` deletes.
+pub type Writes = BTreeMap<(Space, Vec<u8>), Option<Vec<u8>>>;
+
+/// Rows with writes that are not in them yet.
+pub struct Overlay<'a> {
+    below: &'a mut dyn Rows,
+    writes: Writes,
+    /// What each write replaced, for savepoints: the newest last.
+    undo: Vec<(Place, Option<Option<Vec<u8>>>)>,
+}
+
+impl<'a> Overlay<'a> {
+    /// No writes over these rows.
+    pub fn new(below: &'a mut dyn Rows) -> Overlay<'a> {
+        Overlay { below, writes: Writes::new(), undo: Vec::new() }
+    }
+
+    /// A mark to come back to.
+    pub fn savepoint(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// Forgets all writes since the mark. Numbers of sequences stay taken.
+    pub fn roll_back(&mut self, savepoint: usize) {
+        while self.undo.len() > savepoint {
+            match self.undo.pop() {
+                Some((place, Some(before))) => self.writes.insert(place, before),
+                Some((place, None)) => self.writes.remove(&place),
+                None => return,
+            };
+        }
+    }
+
+    /// Writes everything to the rows below.
+    pub fn apply(self) -> Result<()> {
+        for ((space, key), row) in self.writes {
+            match row {
+                Some(row) => self.below.put(space, &key, &row)?,
+                None => self.below.delete(space, &key)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The writes, in the order of their keys.
+    pub fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
+    fn write(&mut self, space: Space, key: &[u8], row: Option<Vec<u8>>) {
+        let place = (space, key.to_vec());
+        let before = self.writes.insert(place.clone(), row);
+        self.undo.push((place, before));
+    }
+}
+
+impl Rows for Overlay<'_> {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if !self.writes.is_empty()
+            && let Some(row) = self.writes.get(&(space, key.to_vec()))
+        {
+            return Ok(row.clone());
+        }
+        self.below.get(space, key)
+    }
+
+    fn scan(
+        &mut self,
+        space: Space,
+        from: &[u8],
+        to: Option<&[u8]>,
+        rows_max: usize,
+        found: &mut Vec<Entry>,
+    ) -> Result<()> {
+        let target = found.len() + rows_max;
+        let mut from = from.to_vec();
+        loop {
+            let mut below = Vec::new();
+            let wanted = target - found.len();
+            self.below.scan(space, &from, to, wanted, &mut below)?;
+            // Own writes count up to where the rows below are known.
+            let more = below.len() == wanted;
+            let known = if more { below.last().map(|(key, _)| key.clone()) } else { None };
+            let end = match (&known, to) {
+                (Some(known), _) => Bound::Included((space, known.clone())),
+                (None, Some(to)) => Bound::Excluded((space, to.to_vec())),
+                (None, None) => Bound::Unbounded,
+            };
+            let begin = (space, from.clone());
+            let empty = to.is_some_and(|to| &from[..] >= to);
+            let own = (!empty).then(|| self.writes.range((Bound::Included(begin), end)));
+            merge(
+                below,
+                own.into_iter().flatten().take_while(|((own, _), _)| *own == space),
+                found,
+            );
+            found.truncate(target);
+            match known {
+                Some(known) if found.len() < target => {
+                    from = known;
+                    from.push(0);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        self.write(space, key, Some(row.to_vec()));
+        Ok(())
+    }
+
+    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
+        self.write(space, key, None);
+        Ok(())
+    }
+
+    fn next(&mut self, sequence: u32) -> Result<u64> {
+        self.below.next(sequence)
+    }
+
+    fn steps(&mut self, count: u64) -> Result<()> {
+        self.below.steps(count)
+    }
+}
+
+/// Both in the order of keys; own writes replace and delete.
+fn merge<'a>(
+    below: Vec<Entry>,
+    own: impl Iterator<Item = (&'a Place, &'a Option<Vec<u8>>)>,
+    found: &mut Vec<Entry>,
+) {
+    let mut below = below.into_iter().peekable();
+    for ((_, key), row) in own {
+        while let Some(entry) = below.next_if(|(other, _)| other < key) {
+            found.push(entry);
+        }
+        below.next_if(|(other, _)| other == key);
+        if let Some(row) = row {
+            found.push((key.clone(), row.clone()));
+        }
+    }
+    found.extend(below);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Memory;
+    use super::*;
+
+    #[test]
+    fn scans_see_own_writes_in_pages_of_any_size() {
+        let space = Space::Row256;
+        let mut memory = Memory::new(u64::MAX);
+        for key in [1_u8, 3, 5, 7, 9] {
+            memory.put(space, &[key], &[key]).unwrap();
+        }
+        let mut overlay = Overlay::new(&mut memory);
+        for key in [1_u8, 3, 5] {
+            overlay.delete(space, &[key]).unwrap();
+        }
+        for key in [0_u8, 4, 7, 8] {
+            overlay.put(space, &[key], &[key + 100]).unwrap();
+        }
+        let expected: Vec<u8> = vec![0, 4, 7, 8, 9];
+        for page in 1..8 {
+            let (mut keys, mut from) = (Vec::new(), vec![0]);
+            loop {
+                let mut found = Vec::new();
+                overlay.scan(space, &from, None, page, &mut found).unwrap();
+                keys.extend(found.iter().map(|(key, _)| key[0]));
+                match found.last() {
+                    Some((last, _)) if found.len() == page => from = [&last[..], &[0]].concat(),
+                    _ => break,
+                }
+            }
+            assert_eq!(keys, expected, "pages of {page}");
+        }
+        overlay.roll_back(3);
+        assert_eq!(overlay.get(space, &[7]).unwrap(), Some(vec![7]));
+        assert_eq!(overlay.get(space, &[5]).unwrap(), None);
+        overlay.roll_back(0);
+        assert_eq!(overlay.get(space, &[5]).unwrap(), Some(vec![5]));
+    }
+}

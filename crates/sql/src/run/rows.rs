@@ -1,0 +1,130 @@
+//! Where rows come from and go to, and the implementation in memory that tests and tools use.
+
+use crate::ir::Space;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use values::{Error, Result, SqlState};
+
+/// A key with its row.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// A transaction's view of the store.
+pub trait Rows {
+    /// The row with this key.
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Appends rows with keys from `from` on and before `to`, in order, at most `rows_max` of them.
+    /// Fewer say that there are no more.
+    fn scan(
+        &mut self,
+        space: Space,
+        from: &[u8],
+        to: Option<&[u8]>,
+        rows_max: usize,
+        found: &mut Vec<Entry>,
+    ) -> Result<()>;
+
+    /// Writes a row.
+    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()>;
+
+    /// Deletes a row, if it is there.
+    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()>;
+
+    /// How many numbers the sequence has given before this call of it: 0, 1, 2 and so on.
+    fn next(&mut self, sequence: u32) -> Result<u64>;
+
+    /// Counts work. An error ends the statement at the same step in each run of the same call.
+    fn steps(&mut self, count: u64) -> Result<()>;
+}
+
+/// A store in memory.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    rows: BTreeMap<(Space, Vec<u8>), Vec<u8>>,
+    counters: BTreeMap<u32, u64>,
+    steps: u64,
+    steps_max: u64,
+}
+
+impl Memory {
+    /// An empty store, in which each statement may do so many steps.
+    pub fn new(steps_max: u64) -> Memory {
+        Memory { rows: BTreeMap::new(), counters: BTreeMap::new(), steps: 0, steps_max }
+    }
+
+    /// Counts from 0 for the next statement.
+    pub fn begin(&mut self) {
+        self.steps = 0;
+    }
+
+    /// The steps since [`Memory::begin`].
+    pub fn steps_done(&self) -> u64 {
+        self.steps
+    }
+
+    /// All rows, for comparisons.
+    pub fn rows(&self) -> impl Iterator<Item = (Space, &[u8], &[u8])> {
+        self.rows.iter().map(|((space, key), row)| (*space, &key[..], &row[..]))
+    }
+
+    /// Deletes all keys with this beginning.
+    pub fn clear(&mut self, space: Space, prefix: &[u8]) {
+        self.rows.retain(|(own, key), _| *own != space || !key.starts_with(prefix));
+    }
+
+    /// A sequence begins again.
+    pub fn restart(&mut self, sequence: u32) {
+        self.counters.remove(&sequence);
+    }
+}
+
+impl Rows for Memory {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.rows.get(&(space, key.to_vec())).cloned())
+    }
+
+    fn scan(
+        &mut self,
+        space: Space,
+        from: &[u8],
+        to: Option<&[u8]>,
+        rows_max: usize,
+        found: &mut Vec<Entry>,
+    ) -> Result<()> {
+        let begin = Bound::Included((space, from.to_vec()));
+        let within = self
+            .rows
+            .range((begin, Bound::Unbounded))
+            .take_while(|((own, key), _)| *own == space && to.is_none_or(|to| &key[..] < to));
+        found.extend(within.take(rows_max).map(|((_, key), row)| (key.clone(), row.clone())));
+        Ok(())
+    }
+
+    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        self.rows.insert((space, key.to_vec()), row.to_vec());
+        Ok(())
+    }
+
+    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
+        self.rows.remove(&(space, key.to_vec()));
+        Ok(())
+    }
+
+    fn next(&mut self, sequence: u32) -> Result<u64> {
+        let counter = self.counters.entry(sequence).or_default();
+        *counter += 1;
+        Ok(*counter - 1)
+    }
+
+    fn steps(&mut self, count: u64) -> Result<()> {
+        self.steps += count;
+        if self.steps > self.steps_max {
+            return Err(Error::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                format!("statement does more than {} steps", self.steps_max),
+            )
+            .with_hint("Change fewer rows at a time, or raise the limit of steps."));
+        }
+        Ok(())
+    }
+}

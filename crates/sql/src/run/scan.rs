@@ -1,0 +1,228 @@
+//! Finds the rows of a source, in the canonical order.
+
+use super::evaluate::Evaluator;
+use super::rows::Entry;
+use crate::ir::{Access, Index, KeyColumn, Relation, Source, Space};
+use values::row::Layout;
+use values::{Datum, Error, Result, SqlState, Type, key};
+
+/// Rows that are read at a time.
+const PAGE_ROWS: usize = 256;
+
+/// A row with the key that it has in the store.
+pub(super) struct Found {
+    pub(super) key: Vec<u8>,
+    pub(super) row: Vec<Datum>,
+}
+
+/// The layout of a relation's rows.
+pub(super) fn layout(relation: &Relation) -> Layout {
+    Layout::new(relation.columns.iter().map(|column| column.kind.ty).collect())
+}
+
+/// A row's values: what the row does not have yet is what the catalog says.
+pub(super) fn decode(relation: &Relation, layout: &Layout, bytes: &[u8]) -> Result<Vec<Datum>> {
+    let mut row = layout.decode(bytes)?;
+    row.extend(relation.columns[row.len()..].iter().map(|column| column.missing.0.clone()));
+    Ok(row)
+}
+
+/// How a key column stands in keys.
+pub(super) fn order(relation: &Relation, column: &KeyColumn) -> key::Order {
+    key::Order {
+        descending: column.descending,
+        nulls_first: column.nulls_first,
+        nullable: relation.columns[usize::from(column.column)].nullable,
+    }
+}
+
+/// The beginning of a key: the id and the row's values of these columns.
+pub(super) fn key_of(
+    relation: &Relation,
+    id: u32,
+    columns: &[KeyColumn],
+    row: &[Datum],
+) -> Vec<u8> {
+    let mut bytes = id.to_be_bytes().to_vec();
+    for column in columns {
+        key::push(&mut bytes, &row[usize::from(column.column)], order(relation, column));
+    }
+    bytes
+}
+
+/// Adds up what a statement collects, and refuses what is too much.
+pub(super) struct Memory {
+    used: usize,
+    max: usize,
+}
+
+impl Memory {
+    pub(super) fn new(max: usize) -> Memory {
+        Memory { used: 0, max }
+    }
+
+    pub(super) fn add(&mut self, row: &[Datum]) -> Result<()> {
+        self.used += size_of::<Vec<Datum>>() + row.iter().map(Datum::memory_bytes).sum::<usize>();
+        if self.used > self.max {
+            let message = format!("statement needs more than {} bytes of memory", self.max);
+            return Err(Error::new(SqlState::OUT_OF_MEMORY, message)
+                .with_hint("Read or change fewer rows at a time."));
+        }
+        Ok(())
+    }
+}
+
+/// All rows of the source that count, in the order of the primary key. `enough` rows end the search
+/// early where the order allows it.
+pub(super) fn find(
+    source: &Source,
+    evaluator: &mut Evaluator<'_>,
+    memory: &mut Memory,
+    enough: usize,
+) -> Result<Vec<Found>> {
+    let Some(relation) = &source.relation else {
+        let counts = evaluator.holds(&source.filter, &[])?;
+        return Ok(if counts {
+            vec![Found { key: Vec::new(), row: Vec::new() }]
+        } else {
+            Vec::new()
+        });
+    };
+    let index = match source.access.index {
+        Some(at) => Some(relation.indexes.get(usize::from(at)).ok_or_else(|| {
+            Error::new(SqlState::DATA_CORRUPTED, "plan names an index that its table does not have")
+        })?),
+        None => None,
+    };
+    let mut found = Vec::new();
+    let Some((mut from, to)) = range(relation, index, &source.access, evaluator)? else {
+        return Ok(found);
+    };
+    let space = index.map_or(relation.space, |index| index.space);
+    let layout = layout(relation);
+    loop {
+        let mut page = Vec::new();
+        evaluator.rows.scan(space, &from, to.as_deref(), PAGE_ROWS, &mut page)?;
+        let more = page.len() == PAGE_ROWS;
+        if let Some((last, _)) = page.last() {
+            from = [last, &[0][..]].concat();
+        }
+        for entry in page {
+            evaluator.rows.steps(1)?;
+            let Some((key, bytes)) = row_of(relation, index, entry, evaluator)? else { continue };
+            let row = decode(relation, &layout, &bytes)?;
+            if evaluator.holds(&source.filter, &row)? {
+                memory.add(&row)?;
+                found.push(Found { key, row });
+                if index.is_none() && found.len() >= enough {
+                    return Ok(found);
+                }
+            }
+        }
+        if !more {
+            break;
+        }
+    }
+    if index.is_some() {
+        found.sort_by(|left, right| left.key.cmp(&right.key));
+    }
+    Ok(found)
+}
+
+/// The row that an entry of a scan leads to. Entries of rows always lead to a row.
+fn row_of(
+    relation: &Relation,
+    index: Option<&Index>,
+    entry: Entry,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Option<Entry>> {
+    let Some(index) = index else { return Ok(Some(entry)) };
+    let key = primary_of(relation, index, &entry)?;
+    match evaluator.rows.get(relation.space, &key)? {
+        Some(bytes) => Ok(Some((key, bytes))),
+        None => {
+            Err(Error::corrupted(format!("index \"{}\" has an entry without a row", index.name)))
+        }
+    }
+}
+
+/// The primary key that an entry of an index leads to: its value, or the end of its key.
+fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u8>> {
+    let (key, value) = entry;
+    if !value.is_empty() {
+        return Ok(value.clone());
+    }
+    let mut rest = key.get(4..).ok_or_else(|| Error::corrupted("entry of an index is damaged"))?;
+    for column in &index.columns {
+        let ty: Type = relation.columns[usize::from(column.column)].kind.ty;
+        rest = key::skip(rest, ty, order(relation, column))?;
+    }
+    Ok([&relation.id.to_be_bytes(), rest].concat())
+}
+
+type Range = (Vec<u8>, Option<Vec<u8>>);
+
+/// The keys that an access covers; `None` if a value is NULL, which equals nothing.
+fn range(
+    relation: &Relation,
+    index: Option<&Index>,
+    access: &Access,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Option<Range>> {
+    let (id, columns) = match index {
+        Some(index) => (index.id, &index.columns),
+        None => (relation.id, &relation.primary),
+    };
+    let mut prefix = id.to_be_bytes().to_vec();
+    let mut columns = columns.iter();
+    for (expression, column) in access.equal.iter().zip(columns.by_ref()) {
+        let value = evaluator.value(expression, &[])?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        key::push(&mut prefix, &value, order(relation, column));
+    }
+    let (mut from, mut to) = (prefix.clone(), key::after_prefix(&key::bound(prefix.clone())));
+    if let Some(column) = columns.next() {
+        for (bound, is_lower) in [(&access.lower, true), (&access.upper, false)] {
+            let Some(bound) = bound else { continue };
+            let value = evaluator.value(&bound.value, &[])?;
+            if value.is_null() {
+                return Ok(None);
+            }
+            let mut bytes = prefix.clone();
+            key::push(&mut bytes, &value, order(relation, column));
+            // The value itself may be covered although it does not count: the filter looks again.
+            if is_lower != column.descending {
+                from = bytes;
+            } else {
+                to = key::after_prefix(&key::bound(bytes));
+            }
+        }
+    }
+    Ok(Some((key::bound(from), to)))
+}
+
+/// The space of a relation whose key and rows have these types.
+pub(crate) fn space_for(key_types: &[Type], row_types: &[Type]) -> Space {
+    let fixed = |types: &[Type]| -> Option<usize> {
+        types.iter().map(|ty| ty.fixed_bytes().map(|bytes| bytes + 1)).sum()
+    };
+    let wide = row_types.len() > 16 || row_types.contains(&Type::Jsonb);
+    match fixed(key_types) {
+        Some(bytes) if bytes + 4 <= 64 => Space::Key64,
+        _ if wide => Space::Row1k,
+        _ => Space::Row256,
+    }
+}
+
+/// The space of an index's entries.
+pub(crate) fn entry_space_for(key_types: &[Type]) -> Space {
+    let bytes: Option<usize> =
+        key_types.iter().map(|ty| ty.fixed_bytes().map(|bytes| bytes + 1)).sum();
+    match bytes {
+        Some(bytes) if bytes + 4 <= 24 => Space::Short,
+        Some(bytes) if bytes + 4 <= 64 => Space::Key64,
+        _ => Space::Row256,
+    }
+}

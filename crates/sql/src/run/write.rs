@@ -1,0 +1,210 @@
+//! INSERT, UPDATE and DELETE, and the entrance for all plans.
+
+use super::changes::{Change, apply, primary_key};
+use super::context::{Answer, Context, Tag};
+use super::evaluate::Evaluator;
+use super::overlay::Overlay;
+use super::rows::Rows;
+use super::scan::{Memory, decode, find, key_of, layout};
+use super::select::select;
+use crate::ir::{Action, Conflict, Delete, Expression, Insert, InsertRows, Plan, Relation, Update};
+use std::collections::BTreeSet;
+use values::{Datum, Error, Result, SqlState, key};
+
+/// Runs a plan. Its writes reach `rows` all or, if there is an error, not at all.
+pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+    if let Plan::Select(query) = plan {
+        let found = select(query, context, rows)?;
+        return Ok(Answer { tag: Tag::Select(found.len() as u64), rows: found });
+    }
+    let mut overlay = Overlay::new(rows);
+    let answer = match plan {
+        Plan::Select(_) => return Err(malformed()),
+        Plan::Insert(plan) => insert(plan, context, &mut overlay)?,
+        Plan::Update(plan) => update(plan, context, &mut overlay)?,
+        Plan::Delete(plan) => delete(plan, context, &mut overlay)?,
+    };
+    overlay.apply()?;
+    Ok(answer)
+}
+
+fn malformed() -> Error {
+    Error::new(SqlState::DATA_CORRUPTED, "plan is malformed")
+}
+
+fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+    let relation = &plan.relation;
+    let mut memory = Memory::new(context.limits.memory_bytes_max);
+    let queried = match &plan.rows {
+        InsertRows::Queried(query, _) => select(query, context, rows)?,
+        InsertRows::Listed(_) => Vec::new(),
+    };
+    let mut evaluator = Evaluator::new(context, rows);
+    let mut proposed = Vec::new();
+    match &plan.rows {
+        InsertRows::Listed(list) => {
+            for row in list {
+                proposed.push(evaluator.values(row, &[])?);
+            }
+        }
+        InsertRows::Queried(_, columns) => {
+            for row in queried {
+                proposed.push(evaluator.values(columns, &row)?);
+            }
+        }
+    }
+    for row in &proposed {
+        memory.add(row)?;
+        if row.len() != relation.columns.len() {
+            return Err(malformed());
+        }
+    }
+    let written = match &plan.conflict {
+        None => {
+            let new = |row| Change { old: None, new: Some(row) };
+            let changes: Vec<Change> = proposed.into_iter().map(new).collect();
+            apply(relation, &changes, &mut evaluator)?;
+            changes.into_iter().filter_map(|change| change.new).collect()
+        }
+        Some(conflict) => insert_or(relation, conflict, proposed, &mut evaluator)?,
+    };
+    let count = written.len() as u64;
+    let rows = returning(&plan.returning, &written, &mut evaluator)?;
+    Ok(Answer { tag: Tag::Insert(count), rows })
+}
+
+fn returning(
+    columns: &[Expression],
+    rows: &[Vec<Datum>],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Vec<Datum>>> {
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    rows.iter().map(|row| evaluator.values(columns, row)).collect()
+}
+
+/// Row by row, as each may meet one that the statement has written before.
+fn insert_or(
+    relation: &Relation,
+    conflict: &Conflict,
+    proposed: Vec<Vec<Datum>>,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Vec<Datum>>> {
+    let mut written = Vec::new();
+    let mut touched: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for row in proposed {
+        let Some(old) = existing(relation, conflict, &row, evaluator)? else {
+            let change = Change { old: None, new: Some(row) };
+            apply(relation, std::slice::from_ref(&change), evaluator)?;
+            let row = change.new.ok_or_else(malformed)?;
+            touched.insert(primary_key(relation, &row));
+            written.push(row);
+            continue;
+        };
+        let Action::Update { assignments, filter } = &conflict.action else { continue };
+        if touched.contains(&primary_key(relation, &old)) {
+            return Err(Error::new(
+                SqlState::CARDINALITY_VIOLATION,
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            )
+            .with_hint(
+                "Ensure that no rows proposed for insertion within the same command have \
+                 duplicate constrained values.",
+            ));
+        }
+        let both = [&old[..], &row].concat();
+        if !evaluator.holds(filter, &both)? {
+            continue;
+        }
+        let new = assigned(assignments, &old, &both, evaluator)?;
+        let change = Change { old: Some(old), new: Some(new) };
+        apply(relation, std::slice::from_ref(&change), evaluator)?;
+        let new = change.new.ok_or_else(malformed)?;
+        touched.insert(primary_key(relation, &new));
+        written.push(new);
+    }
+    Ok(written)
+}
+
+/// The row that has one of the keys that the new row would have.
+fn existing(
+    relation: &Relation,
+    conflict: &Conflict,
+    row: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Option<Vec<Datum>>> {
+    let all: Vec<Option<u16>> = std::iter::once(None)
+        .chain((0..relation.indexes.len() as u16).map(Some))
+        .filter(|at| at.is_none_or(|at| relation.indexes[usize::from(at)].unique))
+        .collect();
+    let arbiters = if conflict.arbiters.is_empty() { &all } else { &conflict.arbiters };
+    for arbiter in arbiters {
+        evaluator.rows.steps(1)?;
+        let columns = match arbiter {
+            Some(at) => &relation.indexes.get(usize::from(*at)).ok_or_else(malformed)?.columns,
+            None => &relation.primary,
+        };
+        if columns.iter().any(|column| row[usize::from(column.column)].is_null()) {
+            continue;
+        }
+        let key = match arbiter {
+            None => Some(primary_key(relation, row)),
+            Some(at) => {
+                let index = &relation.indexes[usize::from(*at)];
+                let bytes = key_of(relation, index.id, &index.columns, row);
+                evaluator.rows.get(index.space, &key::shorten(bytes))?
+            }
+        };
+        let Some(key) = key else { continue };
+        if let Some(bytes) = evaluator.rows.get(relation.space, &key)? {
+            return decode(relation, &layout(relation), &bytes).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// The row after its assignments, which all see `input`.
+fn assigned(
+    assignments: &[(u16, Expression)],
+    old: &[Datum],
+    input: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Datum>> {
+    let mut new = old.to_vec();
+    for (column, expression) in assignments {
+        *new.get_mut(usize::from(*column)).ok_or_else(malformed)? =
+            evaluator.value(expression, input)?;
+    }
+    Ok(new)
+}
+
+fn update(plan: &Update, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+    let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
+    let mut memory = Memory::new(context.limits.memory_bytes_max);
+    let mut evaluator = Evaluator::new(context, rows);
+    let found = find(&plan.source, &mut evaluator, &mut memory, usize::MAX)?;
+    let mut changes = Vec::with_capacity(found.len());
+    for found in found {
+        let new = assigned(&plan.assignments, &found.row, &found.row, &mut evaluator)?;
+        memory.add(&new)?;
+        changes.push(Change { old: Some(found.row), new: Some(new) });
+    }
+    apply(relation, &changes, &mut evaluator)?;
+    let written: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.new).collect();
+    let rows = returning(&plan.returning, &written, &mut evaluator)?;
+    Ok(Answer { tag: Tag::Update(written.len() as u64), rows })
+}
+
+fn delete(plan: &Delete, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+    let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
+    let mut memory = Memory::new(context.limits.memory_bytes_max);
+    let mut evaluator = Evaluator::new(context, rows);
+    let found = find(&plan.source, &mut evaluator, &mut memory, usize::MAX)?;
+    let changes: Vec<Change> =
+        found.into_iter().map(|found| Change { old: Some(found.row), new: None }).collect();
+    apply(relation, &changes, &mut evaluator)?;
+    let removed: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.old).collect();
+    let rows = returning(&plan.returning, &removed, &mut evaluator)?;
+    Ok(Answer { tag: Tag::Delete(removed.len() as u64), rows })
+}

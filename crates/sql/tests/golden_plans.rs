@@ -1,0 +1,77 @@
+//! The logged form stays readable: golden bytes of plans, and any bytes are decoded or refused.
+//!
+//! `GOLDEN=write cargo test -p nvcaracal-sql --test golden_plans` writes the file anew; then the
+//! version of the form must change, unless only new variants were added.
+
+mod session;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use session::Session;
+use sql::bind::Options;
+use sql::{ir, parse, prepare};
+use std::fmt::Write;
+
+const TABLE: &str =
+    "CREATE TABLE t (a int PRIMARY KEY, b varchar(8) UNIQUE, c numeric(6,2) CHECK (c >= 0))";
+
+const STATEMENTS: [&str; 8] = [
+    "SELECT 1",
+    "SELECT b, a + 1 FROM t WHERE a = 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
+    "SELECT b, count(*), sum(c) FILTER (WHERE a > 1) FROM t GROUP BY b HAVING max(a) > 1",
+    "INSERT INTO t VALUES (1, 'x', 2.50), (2, NULL, DEFAULT) RETURNING *",
+    "INSERT INTO t (a) VALUES ($1) ON CONFLICT (b) DO UPDATE SET c = excluded.c WHERE t.a > 0",
+    "INSERT INTO t (a) SELECT a + 100 FROM t",
+    "UPDATE t SET c = CASE WHEN c IS NULL THEN 0 ELSE COALESCE(c, 1) * 2 END WHERE b = $1",
+    "DELETE FROM t WHERE a BETWEEN 1 AND 10 RETURNING a",
+];
+
+fn plans() -> Vec<Vec<u8>> {
+    let mut session = Session::new();
+    session.run(TABLE).unwrap();
+    let plan = |text: &&str| {
+        let statement = parse::parse(text).unwrap().remove(0);
+        ir::encode(&prepare(&session.catalog, &statement, &Options::default()).unwrap().plan)
+    };
+    STATEMENTS.iter().map(plan).collect()
+}
+
+#[test]
+fn plans_have_the_bytes_that_logs_have() {
+    let mut shown = String::new();
+    for (text, bytes) in STATEMENTS.iter().zip(plans()) {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(shown, "{text}\n{digits}").unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/plans.golden");
+    if std::env::var_os("GOLDEN").is_some() {
+        std::fs::write(path, &shown).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap();
+    assert_eq!(shown, golden);
+    for line in golden.lines().skip(1).step_by(2) {
+        let byte = |at: usize| u8::from_str_radix(&line[at..at + 2], 16).unwrap();
+        let bytes: Vec<u8> = (0..line.len()).step_by(2).map(byte).collect();
+        assert_eq!(ir::encode(&ir::decode(&bytes).unwrap()), bytes);
+    }
+}
+
+#[test]
+fn changed_plans_are_run_or_refused() {
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (a int PRIMARY KEY, b varchar(8) UNIQUE, c numeric(6,2))").unwrap();
+    for plan in plans() {
+        for _ in 0..3_000 {
+            let mut bytes = plan.clone();
+            for _ in 0..random.random_range(1..3) {
+                let at = random.random_range(0..bytes.len());
+                bytes[at] = random.random();
+            }
+            // A plan of other bytes may be one: nothing is asked of it but an end.
+            if let Ok(decoded) = ir::decode(&bytes) {
+                assert_eq!(ir::decode(&ir::encode(&decoded)).unwrap(), decoded);
+            }
+        }
+    }
+}

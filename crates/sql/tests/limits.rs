@@ -1,0 +1,224 @@
+//! No text makes the server stop: what is too deep, too long or no statement is refused, and text
+//! of random tokens is parsed, bound and run, or refused.
+
+mod session;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use session::Session;
+use sql::parse::{CHAIN_MAX, DEPTH_MAX, parse, with_stack};
+
+fn state(text: &str) -> String {
+    with_stack(|| match Session::new().run(text) {
+        Ok(_) => "ok".to_owned(),
+        Err(error) => error.state().code().to_owned(),
+    })
+}
+
+#[test]
+fn deep_and_long_statements_are_refused_before_they_are_parsed() {
+    let chain =
+        |operator: &str, count: usize| format!("SELECT 1{}", format!("{operator}1").repeat(count));
+    let nested = |open: &str, close: &str, count: usize| {
+        format!("SELECT {}1{}", open.repeat(count), close.repeat(count))
+    };
+    assert_eq!(state(&chain("+", CHAIN_MAX - 10)), "ok");
+    for operator in ["+", " OR ", " AND ", "::int+", " - -", "||"] {
+        assert_eq!(state(&chain(operator, 100_000)), "54001", "{operator}");
+    }
+    assert_eq!(state(&nested("(", ")", DEPTH_MAX - 1)), "ok");
+    for (open, close) in
+        [("(", ")"), ("CASE WHEN true THEN ", " END"), ("abs(", ")"), ("ARRAY[", "]")]
+    {
+        assert_eq!(state(&nested(open, close, 10_000)), "54001", "{open}");
+    }
+    for prefix in ["NOT ", "- ", "+ ", "~ "] {
+        assert_eq!(state(&format!("SELECT {}1", prefix.repeat(10_000))), "54001", "{prefix}");
+    }
+    let unions = "SELECT 1".to_owned() + &" UNION ALL SELECT 1".repeat(100_000);
+    assert_eq!(state(&unions), "54001");
+    let list = (0..60_000).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+    assert_eq!(state(&format!("SELECT 1 IN ({list})")), "ok");
+    assert_eq!(state(&format!("SELECT '{}'", "x".repeat(17 << 20))), "54000");
+}
+
+#[test]
+fn steps_and_memory_have_limits() {
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (a int PRIMARY KEY, b text)").unwrap();
+    let rows = (0..2_000).map(|number| format!("({number}, 'x')")).collect::<Vec<_>>().join(",");
+    session.run(&format!("INSERT INTO t VALUES {rows}")).unwrap();
+    session.memory = {
+        let mut small = sql::run::Memory::new(5_000);
+        for (space, key, row) in session.memory.rows() {
+            sql::run::Rows::put(&mut small, space, key, row).unwrap();
+        }
+        small
+    };
+    let before = session.state();
+    let error = session.run("UPDATE t SET b = b || 'y' WHERE a >= 0").unwrap_err();
+    assert_eq!(error.state().code(), "54001");
+    assert_eq!(session.state(), before);
+    let error = session.run("SELECT repeat('abcdefgh', 100000000)").unwrap_err();
+    assert_eq!(error.state().code(), "54000");
+}
+
+#[test]
+fn errors_have_positions() {
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (a int)").unwrap();
+    for (text, position) in [
+        ("SELECT a, nothing FROM t", 11),
+        ("SELECT '\u{e9}', nothing FROM t", 13),
+        ("SELECT a\nFROM nothing", 15),
+        ("SELECT a FROM t WHERE a = 'x'", 27),
+        ("SELEC a", 1),
+        ("SELECT a FROM t WHERE", 22),
+        ("INSERT INTO t VALUES (true)", 23),
+        ("SELECT $", 8),
+    ] {
+        let error = session.run(text).unwrap_err();
+        assert_eq!(error.position(), Some(position), "{text}: {error}");
+    }
+}
+
+#[test]
+fn parameters_get_their_types() {
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (a bigint PRIMARY KEY, b numeric(5,1), c timestamptz)").unwrap();
+    let insert = "INSERT INTO t VALUES ($1, $2, $3) RETURNING b";
+    let answer = session.run_with(insert, &[Some("7"), Some("1.25"), None]).unwrap();
+    assert_eq!(answer.rows, [["1.3"]]);
+    let answer =
+        session.run_with("SELECT a + $1 FROM t WHERE a = $2", &[Some("1"), Some("7")]).unwrap();
+    assert_eq!(answer.rows, [["8"]]);
+    let answer = session.run_with("SELECT a FROM t WHERE a = $1", &[None]).unwrap();
+    assert!(answer.rows.is_empty());
+    assert_eq!(session.run("SELECT $2::int").unwrap_err().state().code(), "42P18");
+    assert_eq!(session.run("SELECT $0").unwrap_err().state().code(), "42P02");
+}
+
+/// Tokens that are likely to make statements.
+const TOKENS: [&str; 74] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "INSERT",
+    "INTO",
+    "VALUES",
+    "UPDATE",
+    "SET",
+    "DELETE",
+    "t",
+    "a",
+    "b",
+    "c",
+    "*",
+    ",",
+    "(",
+    ")",
+    "1",
+    "2.5",
+    "'x'",
+    "'2024-01-01'",
+    "NULL",
+    "true",
+    "=",
+    "<",
+    ">=",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "||",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "IS",
+    "ORDER BY",
+    "GROUP BY",
+    "HAVING",
+    "LIMIT",
+    "OFFSET",
+    "DISTINCT",
+    "count(*)",
+    "sum(a)",
+    "max(b)",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "::int",
+    "::text",
+    "::numeric(3,1)",
+    "::date",
+    "RETURNING",
+    "ON CONFLICT",
+    "DO NOTHING",
+    "DO UPDATE SET",
+    "excluded.b",
+    "$1",
+    "now()",
+    "coalesce(",
+    "abs(",
+    "CREATE TABLE u (",
+    "int",
+    "PRIMARY KEY",
+    "DEFAULT",
+    "nextval('s')",
+    "ARRAY[",
+    "]",
+    "interval '1 day'",
+];
+
+#[test]
+fn text_of_random_tokens_is_run_or_refused() {
+    with_stack(|| {
+        let mut base = Session::new();
+        base.run("CREATE TABLE t (a int PRIMARY KEY, b text UNIQUE, c numeric)").unwrap();
+        base.run("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2.5), (3, NULL, NULL)").unwrap();
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let forms = [
+            "SELECT # FROM t WHERE #",
+            "SELECT #",
+            "SELECT a, # FROM t ORDER BY #",
+            "UPDATE t SET b = # WHERE #",
+            "DELETE FROM t WHERE #",
+            "INSERT INTO t VALUES (#, #, #) RETURNING #",
+            "#",
+            "SELECT # FROM t GROUP BY #",
+        ];
+        let mut ran = 0;
+        for round in 0..20_000 {
+            let form = forms[random.random_range(0..forms.len())];
+            let mut text = String::new();
+            for part in form.split_inclusive('#') {
+                text += part.trim_end_matches('#');
+                if part.ends_with('#') {
+                    let most = if random.random_bool(0.6) { 3 } else { 9 };
+                    for _ in 0..random.random_range(1..=most) {
+                        text += TOKENS[random.random_range(0..TOKENS.len())];
+                        text.push(' ');
+                    }
+                }
+            }
+            if parse(&text).map_or(0, |statements| statements.len()) != 1 {
+                continue;
+            }
+            let mut session = base.clone();
+            match session.run_with(&text, &[Some("1")]) {
+                Ok(_) => ran += 1,
+                Err(error) => {
+                    let state = error.state().code().to_owned();
+                    assert!(!state.starts_with("XX"), "round {round}: {text}: {error}");
+                }
+            }
+        }
+        assert!(ran > 200, "only {ran} ran");
+    });
+}
