@@ -40,7 +40,7 @@ use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
-use crate::version::before_images::{Snapshots, WorkerBeforeImages};
+use crate::version::before_images::WorkerBeforeImages;
 use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{CachePool, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
@@ -68,17 +68,20 @@ pub struct Engine<D: Device> {
     table_ids: Vec<TableId>,
     procedure_ids: Vec<u16>,
     last_image_snapshot: EpochNumber,
-    pub(crate) snapshots: Snapshots,
+    /// Snapshots have ended that may never be released.
+    pub(crate) snapshots_have_ended: bool,
 }
 
 impl<D: Device> Engine<D> {
     pub(crate) fn assemble(
-        core: Core,
+        mut core: Core,
         agreed: &Agreed,
         store: Arc<Store<D>>,
         workers: Vec<Worker<D>>,
         totals: Totals,
     ) -> Self {
+        let layers = |worker: &Worker<D>| Arc::clone(&worker.row_store.before_images.layers);
+        core.snapshots.of_workers = workers.iter().map(layers).collect();
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
         core.gate.open(checkpoint.epoch);
@@ -98,7 +101,7 @@ impl<D: Device> Engine<D> {
             table_ids: agreed.change.numbers.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: EpochNumber(checkpoint.epoch),
-            snapshots: Snapshots::default(),
+            snapshots_have_ended: false,
             store,
         }
     }

@@ -98,6 +98,9 @@ pub(crate) struct SecondaryIndexes {
 pub(crate) struct IndexUndo {
     changes: Vec<IndexChange>,
     of_call: usize,
+    /// The newest snapshot: entries of its epoch and before that are taken out are kept for it. 0
+    /// if there is none.
+    newest_snapshot: EpochNumber,
 }
 
 /// The value of a row before and after a write; none where there is no row.
@@ -191,6 +194,9 @@ impl SecondaryIndexes {
                 self.indexes[usize::from(number)].write().expect("no panic while locked");
             if let Some((key, _)) = old {
                 let entry = index.entries.remove(&key).expect("a row is in its indexes");
+                if entry.since <= undo.newest_snapshot {
+                    index.keep(key.clone(), Removed { entry, until: epoch });
+                }
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: false });
             }
             if let Some((key, prefix)) = new {
@@ -230,7 +236,12 @@ impl SecondaryIndexes {
                 self.indexes[usize::from(index)].write().expect("no panic while locked");
             match is_added {
                 true => drop(index.entries.remove(&key)),
-                false => drop(index.entries.insert(key, entry)),
+                false => {
+                    if entry.since <= undo.newest_snapshot {
+                        index.forget_last(&key);
+                    }
+                    index.entries.insert(key, entry);
+                }
             }
         }
         undo.of_call = undo.of_call.min(from);
@@ -278,6 +289,12 @@ impl SecondaryIndexes {
 }
 
 impl IndexUndo {
+    /// An epoch begins, with a newest snapshot.
+    pub(crate) fn begin(&mut self, newest_snapshot: EpochNumber) {
+        self.changes.clear();
+        (self.of_call, self.newest_snapshot) = (0, newest_snapshot);
+    }
+
     /// The running call has committed.
     pub(crate) fn commit(&mut self) {
         self.of_call = self.changes.len();

@@ -15,6 +15,7 @@ use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
+use crate::version::before_images::Snapshots;
 use crate::version::{EntrySlab, ReadPhase};
 
 /// A sequence: what the next call that allocates gets, and its row.
@@ -82,6 +83,8 @@ pub(crate) struct Core {
     pub(crate) secondary: SecondaryIndexes,
     /// When rows may be read from outside of an epoch.
     pub(crate) gate: ReadGate,
+    /// Snapshots, which are read through the gate.
+    pub(crate) snapshots: Snapshots,
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
 }
@@ -101,6 +104,7 @@ impl Core {
             sequences: RwLock::default(),
             secondary: SecondaryIndexes::default(),
             gate: ReadGate::default(),
+            snapshots: Snapshots::default(),
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
-use engine::{MemoryUse, ReadOutcome, Reader, RecoveryReport, caught, text_of};
+use engine::{EngineError, MemoryUse, ReadOutcome, Reader, RecoveryReport, caught, text_of};
 use storage::TableId;
 
 use crate::body;
@@ -534,6 +534,23 @@ impl Inner {
                 Some(value.map(Room))
             }
         })
+    }
+
+    /// Has a snapshot read on this thread, whose number `read` gets.
+    pub(crate) fn read_with<R>(
+        &self,
+        read: impl FnOnce(&Reader, usize) -> engine::Result<R>,
+    ) -> Result<R> {
+        body::check_may_wait()?;
+        self.shared.queue.check_here()?;
+        match read(&self.reader, thread_number()) {
+            Err(error @ EngineError::Poisoned(_)) => {
+                // The sequencer knows why.
+                self.request(|_| Ok(()))?;
+                Err(error.into())
+            }
+            known => Ok(known?),
+        }
     }
 
     /// Has the sequencer do something between two epochs.
