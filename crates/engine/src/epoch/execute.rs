@@ -330,12 +330,15 @@ fn scan_again(
 
 /// The call runs again in the serial part of the next epoch, where it comes to its end.
 fn defer(local: &mut Local, position: Position) -> Failure {
+    let is_next = local.deferred.last().is_none_or(|&last| last < position);
+    assert!(is_next, "a worker defers calls in serial order");
     local.deferred.push(position);
     Failure::Deferred
 }
 
 fn count_answers(local: &mut Local) {
     let failures = local.answers.failures();
+    assert!(failures.len() <= local.answers.len(), "a call that failed has an answer");
     local.work.committed += (local.answers.len() - failures.len()) as u64;
     for failure in failures {
         match failure {

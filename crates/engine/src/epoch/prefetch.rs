@@ -183,6 +183,8 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
 
     /// Gives the memory of the plans back, for the next epoch.
     pub(super) fn give_back(self, local: &mut Local) {
+        assert!(self.current.is_empty(), "every call of a run has run");
+        assert!(self.next == self.end, "every run that was taken was begun");
         local.plans.extend(self.ring.map(|run| run.plan));
     }
 

@@ -50,6 +50,7 @@ impl Transaction<'_> {
         key: &[u8],
         write: impl FnOnce(&mut Self) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
+        assert!(!self.is_serial(), "indexes follow the writes of the serial part (O-97)");
         let before = self.try_get(table, key)?.map(<[u8]>::to_vec);
         let result = write(self)?;
         let core = self.core;

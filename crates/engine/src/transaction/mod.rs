@@ -542,7 +542,9 @@ impl<'a> Transaction<'a> {
             Ok(word) => self.local.scratch.extend_from_slice(word),
             Err(_) => self.local.scratch.extend_from_slice(value),
         }
-        Span { from, to: self.local.scratch.len() as u32 }
+        let to = self.local.scratch.len();
+        assert!(to <= u32::MAX as usize, "values that a call writes have spans");
+        Span { from, to: to as u32 }
     }
 
     #[inline(always)]

@@ -91,6 +91,7 @@ impl<'a> Transaction<'a> {
 
     #[inline(always)]
     pub(super) fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
+        debug_assert!(slot.id != NO_ENTRY, "a row is read where there is one");
         let entry = self.core.entries.get(slot.id);
         match entry.try_read_at(self.sid, self.call.access(slot.write).place) {
             Ok(seen) => Ok(seen),

@@ -63,6 +63,8 @@ impl Transaction<'_> {
                 return Err(Stop::Deferred);
             }
         }
+        let of_set = self.call.declared.len() + self.call.members().len();
+        assert!(self.local.writes.len() >= of_set, "declared keys have the first private writes");
         self.local.writes.push(PrivateWrite::None);
         Ok(self.local.writes.len() - 1)
     }
@@ -167,6 +169,7 @@ impl Transaction<'_> {
             Some(found) => before.len() + found,
             None => before.iter().position(same)?,
         };
+        debug_assert!(write < self.local.writes.len(), "a declared key has a private write");
         self.next_declared = write + 1;
         Some(write)
     }
@@ -186,6 +189,7 @@ impl Transaction<'_> {
             return Some(write);
         }
         let before = |m: &Member| (m.table, m.word) < (table, word);
+        debug_assert!(members.is_sorted_by_key(|m| (m.table, m.word)), "members are in order");
         let first = members.partition_point(before);
         self.next_member = first + 1;
         let reads = &self.local.reads;

@@ -55,7 +55,7 @@ impl Layer {
         let bytes = bytes_of(&key, &image);
         self.bytes += bytes;
         let before = self.before_images.insert(key, image);
-        debug_assert!(before.is_none(), "a row is replaced first once");
+        assert!(before.is_none(), "a row is replaced first once");
         bytes
     }
 }
@@ -85,10 +85,12 @@ impl WorkerBeforeImages {
         if self.are_ordered.is_empty() {
             self.are_ordered.extend(tables.iter().map(|t| t.kind == IndexKind::Ordered));
         }
+        assert!(self.are_ordered.len() == tables.len(), "tables stay while the engine is open");
     }
 
     /// An epoch begins, in which so many bytes may be kept for snapshots, the newest of this epoch.
     pub(crate) fn begin(&mut self, newest: EpochNumber, room: u64) {
+        assert!(!self.is_incomplete, "snapshots that are not complete have ended");
         (self.newest, self.room) = (newest, room);
     }
 
@@ -105,6 +107,7 @@ impl WorkerBeforeImages {
 
     /// Keeps what a row of a table was, if there is room.
     pub(crate) fn keep(&mut self, table: TableId, word: KeyWord<'_>, image: BeforeImage) {
+        assert!(image.written <= self.newest, "a snapshot sees what is kept (O-85)");
         let key = before_image_key_of(table, self.are_ordered[table.index()], word);
         let bytes = bytes_of(&key, &image);
         if bytes > self.room {
@@ -145,12 +148,16 @@ impl WorkerBeforeImages {
         let mut layer = self.layers.remove(at);
         for _ in 0..most {
             let Some((key, image)) = layer.before_images.pop_first() else { break };
-            layer.bytes -= bytes_of(&key, &image);
+            let bytes = bytes_of(&key, &image);
+            assert!(layer.bytes >= bytes, "what is freed was kept");
+            layer.bytes -= bytes;
             if let Some(heir) = heir.filter(|&heir| image.written <= heir) {
                 self.layer(heir).insert(key, image);
             }
         }
-        if !layer.before_images.is_empty() {
+        let is_free = layer.before_images.is_empty();
+        assert!(!is_free || layer.bytes == 0, "an empty layer has no bytes");
+        if !is_free {
             let at = self.layers.partition_point(|other| other.epoch < layer.epoch);
             self.layers.insert(at, layer);
         }

@@ -59,6 +59,7 @@ impl<D: Device> Engine<D> {
     /// [`Engine::sweep_snapshots`].
     pub fn release_snapshot(&mut self, epoch: EpochNumber) {
         if let Some(takers) = self.snapshots.live.get_mut(&epoch) {
+            assert!(*takers > 0, "a snapshot lives as long as it is held");
             *takers -= 1;
             if *takers == 0 {
                 self.snapshots.live.remove(&epoch);
@@ -101,6 +102,8 @@ impl<D: Device> Engine<D> {
             self.snapshots.have_ended = self.sweep_snapshots(SWEPT_ROWS);
         }
         let newest = self.newest_snapshot();
+        assert!(newest < self.epoch().next(), "a snapshot is of an epoch that has ended");
+        assert!((1..=self.workers.len()).contains(&workers), "workers share the room for images");
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
             worker.row_store.before_images.begin(newest, room / workers as u64);
@@ -292,6 +295,7 @@ impl<D: Device> Engine<D> {
 
     /// What a snapshot sees of a row that has no image: nothing, if it was written later.
     fn row_at(&self, epoch: EpochNumber, id: EntryId, reading: &Reading<D>) -> Option<&[u8]> {
+        assert!(epoch <= self.epoch(), "a snapshot is of an epoch that has ended");
         let entry = self.core.entries.get(id);
         let next = entry.persistent_version();
         if !next.is_value() || version_epoch(self.core.image_base, entry.row(), next.slot()) > epoch

@@ -185,15 +185,18 @@ pub(super) fn place_at(buckets: &mut [Bucket], at: usize, word: u64, id: EntryId
 /// Adds an entry.
 pub(super) fn place(buckets: &mut [Bucket], word: u64, id: EntryId) {
     let mask = buckets.len() - 1;
-    let mut at = home_of(word, mask);
+    let home = home_of(word, mask);
+    let mut at = home;
     while buckets[at].is_full() {
         at = (at + 1) & mask;
+        assert!(at != home, "an array has a bucket with room");
     }
     buckets[at].push(word, id);
 }
 
 /// Removes the entry in `slot` of the bucket `hole` and restores the invariant.
 pub(super) fn remove_at(buckets: &mut [Bucket], mut hole: usize, mut slot: usize) {
+    assert!(buckets.len().is_power_of_two(), "a bucket is found by a mask");
     loop {
         let was_full = buckets[hole].is_full();
         buckets[hole].swap_remove(slot);

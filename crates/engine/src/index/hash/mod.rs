@@ -141,6 +141,7 @@ impl HashIndex {
 
     /// Adds an entry whose key is known to be new, as at recovery. From any number of threads.
     pub fn insert_unique(&self, word: u64, id: EntryId) {
+        assert!(id != NOBODY, "the entry of a key is one");
         let _inside = self.phase.change();
         self.lock(shard_of(bucket::mix(word))).insert(word, id);
     }
@@ -239,6 +240,7 @@ impl VacantEntry<'_> {
     /// Adds the word's entry.
     #[inline(always)]
     pub fn fill(self, id: EntryId) {
+        assert!(id != NOBODY, "the entry of a key is one");
         self.shard.insert_at(self.at, self.word, id);
     }
 }

@@ -144,6 +144,10 @@ impl Locked<'_> {
         if len == self.lock.len_max.load(Ordering::Relaxed) {
             return self.grow_and_insert(word, id);
         }
+        assert!(
+            len < self.lock.len_max.load(Ordering::Relaxed),
+            "a search ends at a bucket with room"
+        );
         bucket::place_at(self.buckets_mut(), at, word, id);
         self.lock.len.store(len + 1, Ordering::Relaxed);
     }
@@ -157,6 +161,7 @@ impl Locked<'_> {
     pub(super) fn remove(&mut self, mixed: u64, word: u64, id: EntryId) -> bool {
         let found = bucket::locate(self.buckets(), mixed, word, |other| other == id);
         let Ok((at, slot)) = found else { return false };
+        assert!(self.lock.len() > 0, "an entry that is there is counted");
         bucket::remove_at(self.buckets_mut(), at, slot);
         self.lock.len.store(self.lock.len() - 1, Ordering::Relaxed);
         true
@@ -177,9 +182,13 @@ impl Locked<'_> {
         // SAFETY: the block is mapped, has room for `count` buckets, is initialised with zeros,
         // which make empty buckets, and is owned here until it is published below.
         let buckets = unsafe { std::slice::from_raw_parts_mut(new.as_ptr(), count) };
+        let mut moved_count = 0;
         for (word, id) in self.buckets().iter().flat_map(Bucket::entries) {
             bucket::place(buckets, word, id);
+            moved_count += 1;
         }
+        assert!(moved_count == self.lock.len(), "a shard that grows keeps its entries");
+        assert!(len <= len_max_of(count), "the new array has room for {len} entries");
         let had_memory = self.lock.len_max.load(Ordering::Relaxed) > 0;
         self.head.buckets.store(new.as_ptr(), Ordering::Relaxed);
         self.head.mask.store(count - 1, Ordering::Relaxed);
@@ -206,6 +215,7 @@ impl Locked<'_> {
 impl Drop for Locked<'_> {
     #[inline(always)]
     fn drop(&mut self) {
+        debug_assert!(self.lock.is_held.load(Ordering::Relaxed), "it was locked until now");
         self.lock.is_held.store(false, Ordering::Release);
     }
 }
