@@ -97,7 +97,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
 }
 
 /// Runs a call, and notes its answer.
-#[inline(always)]
+#[inline]
 fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
@@ -193,7 +193,7 @@ pub(super) fn begin<'t, D: Device>(
     }
 }
 
-#[inline(always)]
+#[inline]
 fn run_body<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,

@@ -136,7 +136,7 @@ impl SecondaryIndexes {
     }
 
     /// Whether there is any.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.indexes.is_empty()
     }

@@ -36,7 +36,7 @@ impl Transaction<'_> {
     }
 
     /// Whether writes of a table may change an index.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_indexed(&self, table: TableId) -> bool {
         !self.core.secondary.is_empty() && self.core.secondary.are_of(table)
     }

@@ -23,7 +23,7 @@ enum Op {
 
 impl<'a> Transaction<'a> {
     /// Whether it runs in the serial part.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_serial(&self) -> bool {
         self.serial.is_some()
     }

@@ -23,7 +23,7 @@ impl Transaction<'_> {
     }
 
     /// The private write of a declared key.
-    #[inline(always)]
+    #[inline]
     pub(super) fn writable(&mut self, table: TableId, key: &[u8]) -> Result<Slot, Stop> {
         match self.next_slot(table, key) {
             Some(slot) if slot.kind.is_of_body() => Ok(slot),
@@ -99,7 +99,7 @@ impl Transaction<'_> {
 
     /// What the call declared of a key, if it is the one that comes next, or the one before again,
     /// and keys are words.
-    #[inline(always)]
+    #[inline]
     pub(super) fn next_slot(&mut self, table: TableId, key: &[u8]) -> Option<Slot> {
         let word = word_of(key)?;
         let declared = self.call.declared;
@@ -135,7 +135,7 @@ impl Transaction<'_> {
     }
 
     /// What a private write of the call is for.
-    #[inline(always)]
+    #[inline]
     pub(super) fn slot_at(&self, write: usize) -> Slot {
         let declared = self.call.declared;
         match declared.get(write) {

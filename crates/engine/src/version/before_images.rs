@@ -95,7 +95,7 @@ impl WorkerBeforeImages {
     }
 
     /// Whether a value that is about to be replaced is kept.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn are_wanted(&self) -> bool {
         self.newest != EpochNumber(0)
     }

@@ -65,7 +65,7 @@ fn header(word: ValueWord) -> &'static [AtomicU64; 2] {
 }
 
 /// Notes an access: an atomic store, only if the epoch changed (O-20).
-#[inline(always)]
+#[inline]
 pub(super) fn touch(word: ValueWord, epoch: EpochNumber) {
     let access = &header(word)[0];
     if access.load(Ordering::Relaxed) != epoch.0 {
@@ -110,7 +110,7 @@ impl CachePool {
     }
 
     /// Whether the last version of a row in an epoch is cached.
-    #[inline(always)]
+    #[inline]
     pub(super) fn takes_new(&self, entry: &RowEntry, epoch: EpochNumber) -> bool {
         self.is_on()
             && match self.policy {

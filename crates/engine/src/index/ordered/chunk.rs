@@ -121,7 +121,7 @@ impl Chunk {
     }
 
     /// Writes entries from a slot on.
-    #[inline(always)]
+    #[inline]
     fn write(&mut self, at: usize, entries: &[Entry]) {
         let slots = at..at + entries.len();
         let (words, ids) = (&mut self.words[slots.clone()], &mut self.ids[slots]);

@@ -41,7 +41,7 @@ struct Digit {
 }
 
 impl Digit {
-    #[inline(always)]
+    #[inline]
     fn of(self, word: u64) -> usize {
         (word >> self.shift) as usize & self.mask
     }

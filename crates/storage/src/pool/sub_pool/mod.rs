@@ -339,7 +339,7 @@ impl SubPool {
     }
 
     /// The same, if the segment in use has one.
-    #[inline(always)]
+    #[inline]
     pub fn bump_in_segment(&mut self) -> Option<u64> {
         let slot = self.fresh;
         self.fresh_count = self.fresh_count.checked_sub(1)?;
