@@ -325,7 +325,7 @@ impl<D: Device> Epoch<'_, D> {
     }
 
     /// The serial id of the call at a position.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn sid_at(&self, position: Position) -> SerialId {
         SerialId::new(self.number, position)
     }

@@ -159,7 +159,7 @@ pub(crate) struct KeyFilter([u64; 16]);
 
 impl KeyFilter {
     /// Adds a key; false if it is certainly new.
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, table: TableId, word: u64) -> bool {
         let mixed = (word ^ u64::from(table.0) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (place, bit) = ((mixed >> 60) as usize, 1 << (mixed >> 54 & 63));
@@ -278,7 +278,7 @@ impl<'a> Declaration<'a> {
 
     /// Notes a key that is declared for the first time: its word, and its bytes unless the word is
     /// all of it.
-    #[inline(always)]
+    #[inline]
     fn push(&mut self, table: TableId, word: u64, key: Option<Span>, kind: DeclaredKind) -> usize {
         let at = self.lists.declared.len();
         if kind == DeclaredKind::Insert {

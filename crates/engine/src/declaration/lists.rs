@@ -32,7 +32,7 @@ pub(crate) struct Declarations {
 
 impl Declarations {
     /// What some calls declared that follow each other.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn declared_by(&self, calls: Range<usize>) -> Range<usize> {
         match &self.txns[calls] {
             [] => 0..0,
@@ -42,7 +42,7 @@ impl Declarations {
     }
 
     /// What else a call declared.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn extra(&self, txn: &Txn) -> &Extra {
         match txn.extra {
             Txn::NO_EXTRA => Extra::NONE,

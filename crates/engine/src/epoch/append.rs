@@ -70,7 +70,7 @@ fn write_back_arrays<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) ->
 struct RowLocks(WorkCounts, Option<Vec<EntryId>>);
 
 impl Method for RowLocks {
-    #[inline(always)]
+    #[inline]
     fn append(
         &mut self,
         id: EntryId,
@@ -135,13 +135,13 @@ impl<'e> Finder<'e> {
 
     /// Whether keys are to be found before a call has its turn: so many that the entries of some
     /// more are on their way then.
-    #[inline(always)]
+    #[inline]
     fn is_behind(&self, txn: &Txn, lists: &Declarations) -> bool {
         self.found < (txn.declared.to as usize + KEYS).min(lists.declared.len())
     }
 
     /// Asks for the buckets of the next keys, but those that the insert step found.
-    #[inline(always)]
+    #[inline]
     fn fetch(&mut self, next: &[Declared]) {
         for (declared, home) in next.iter().zip(&mut self.homes) {
             if declared.id == NO_ENTRY {
@@ -294,7 +294,7 @@ fn append_members(
 }
 
 /// Keeps those members of the last call that are to be kept, of all from `from` on.
-#[inline(always)]
+#[inline]
 fn keep(members: &mut Vec<Member>, from: usize, mut is_kept: impl FnMut(Member) -> bool) {
     let mut kept = from;
     for at in from..members.len() {
@@ -319,7 +319,7 @@ struct Claimer<'c> {
 }
 
 impl<'c> Claimer<'c> {
-    #[inline(always)]
+    #[inline]
     fn new<D: Device>(epoch: &Epoch<'_, D>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
         Self {
             cache,
@@ -346,7 +346,7 @@ impl<'c> Claimer<'c> {
 }
 
 impl Claim for Claimer<'_> {
-    #[inline(always)]
+    #[inline]
     fn keeps_persistent(&self) -> bool {
         self.every_epoch
     }

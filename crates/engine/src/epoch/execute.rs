@@ -97,7 +97,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
 }
 
 /// Runs a call, and notes its answer.
-#[inline(always)]
+#[inline]
 fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
@@ -193,7 +193,7 @@ pub(super) fn begin<'t, D: Device>(
     }
 }
 
-#[inline(always)]
+#[inline]
 fn run_body<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
@@ -330,12 +330,15 @@ fn scan_again(
 
 /// The call runs again in the serial part of the next epoch, where it comes to its end.
 fn defer(local: &mut Local, position: Position) -> Failure {
+    let is_next = local.deferred.last().is_none_or(|&last| last < position);
+    assert!(is_next, "a worker defers calls in serial order");
     local.deferred.push(position);
     Failure::Deferred
 }
 
 fn count_answers(local: &mut Local) {
     let failures = local.answers.failures();
+    assert!(failures.len() <= local.answers.len(), "a call that failed has an answer");
     local.work.committed += (local.answers.len() - failures.len()) as u64;
     for failure in failures {
         match failure {

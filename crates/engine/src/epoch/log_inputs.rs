@@ -84,6 +84,7 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
 /// Puts this worker's calls into its stream.
 fn write_calls<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
     let log = epoch.store.log();
+    assert!(epoch.replay.is_none(), "replayed calls are in the log");
     let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
     stream.start(log, epoch.number, worker.local.worker.0 as u16);
     for run in owned_runs(worker.local.worker, epoch.workers, epoch.calls.len()) {
@@ -102,6 +103,11 @@ pub(super) fn wait_until_durable<D: Device>(
         if let Some(sync) = sync {
             sync.join().map_err(|_| EngineError::Poisoned("the log's sync panicked".into()))??;
         }
+        let is_logged = epoch.replay.is_none() && epoch.core.config.lab.design.logs();
+        assert!(
+            !is_logged || epoch.store.log().is_durable(epoch.number),
+            "the epoch will happen, whatever crashes (O-13)"
+        );
     }
     epoch.barrier()?;
     Ok(())

@@ -93,7 +93,9 @@ impl Line {
     fn worker(&self, id: EntryId, random: u64, workers: usize) -> usize {
         let (start, length) = self.rows[&id];
         let part = |of: u64, by: u64| ((u128::from(of) * u128::from(by)) >> 64) as u64;
-        part(start + part(random, length), workers as u64) as usize
+        let worker = part(start + part(random, length), workers as u64) as usize;
+        assert!(worker < workers, "a row lies on the line");
+        worker
     }
 }
 

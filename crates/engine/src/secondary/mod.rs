@@ -139,7 +139,7 @@ impl SecondaryIndexes {
     }
 
     /// Whether there is any.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.indexes.is_empty()
     }
@@ -201,7 +201,8 @@ impl SecondaryIndexes {
             }
             if let Some((key, prefix)) = new {
                 let entry = IndexEntry { prefix, since: epoch };
-                index.entries.insert(key.clone(), entry);
+                let before = index.entries.insert(key.clone(), entry);
+                assert!(before.is_none(), "a row is in an index once");
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: true });
             }
         }
@@ -229,19 +230,21 @@ impl SecondaryIndexes {
     /// The running call has failed, or with `everything` the epoch was refused.
     pub(crate) fn roll_back(&self, undo: &mut IndexUndo, everything: bool) {
         let from = if everything { 0 } else { undo.of_call };
+        assert!(from <= undo.changes.len(), "what earlier calls changed is there");
         while undo.changes.len() > from {
             let IndexChange { index, key, entry, is_added } =
                 undo.changes.pop().expect("it is not empty");
             let mut index =
                 self.indexes[usize::from(index)].write().expect("no panic while locked");
-            match is_added {
-                true => drop(index.entries.remove(&key)),
-                false => {
-                    if entry.since <= undo.newest_snapshot {
-                        index.forget_last(&key);
-                    }
-                    index.entries.insert(key, entry);
+            if is_added {
+                let removed = index.entries.remove(&key);
+                assert!(removed == Some(entry), "what the call added is there until it is undone");
+            } else {
+                if entry.since <= undo.newest_snapshot {
+                    index.forget_last(&key);
                 }
+                let before = index.entries.insert(key, entry);
+                assert!(before.is_none(), "what the call removed is not there until it is undone");
             }
         }
         undo.of_call = undo.of_call.min(from);
@@ -291,6 +294,7 @@ impl SecondaryIndexes {
 impl IndexUndo {
     /// An epoch begins, with a newest snapshot.
     pub(crate) fn begin(&mut self, newest_snapshot: EpochNumber) {
+        assert!(self.of_call == self.changes.len(), "every call has committed or was undone");
         self.changes.clear();
         (self.of_call, self.newest_snapshot) = (0, newest_snapshot);
     }

@@ -33,6 +33,9 @@ impl SecondaryIndexes {
 impl SecondaryIndex {
     /// Keeps an entry that is taken out.
     pub(super) fn keep(&mut self, key: Box<[u8]>, removed: Removed) {
+        assert!(removed.entry.since < removed.until, "a snapshot may see what is kept");
+        let is_next = self.removed_order.back().is_none_or(|last| last.0 <= removed.until);
+        assert!(is_next, "entries are kept in the order of the epochs that removed them");
         self.removed_bytes += key.len() as u64 + ENTRY_BYTES;
         self.removed_order.push_back((removed.until, key.clone()));
         self.removed.entry(key).or_default().push(removed);
@@ -57,7 +60,9 @@ impl SecondaryIndex {
                 break;
             }
             let (until, key) = self.removed_order.pop_front().expect("just looked at");
-            self.removed_bytes -= key.len() as u64 + ENTRY_BYTES;
+            let bytes = key.len() as u64 + ENTRY_BYTES;
+            assert!(self.removed_bytes >= bytes, "what is freed was kept");
+            self.removed_bytes -= bytes;
             let is_empty = self.removed.get_mut(&key).is_some_and(|of_key| {
                 of_key.retain(|removed| removed.until != until);
                 of_key.is_empty()
@@ -66,6 +71,8 @@ impl SecondaryIndex {
                 self.removed.remove(&key);
             }
         }
+        let is_whole = !self.removed_order.is_empty() || self.removed.is_empty();
+        assert!(is_whole, "every entry that is kept will be freed");
         self.removed_order.front().is_some_and(is_free)
     }
 

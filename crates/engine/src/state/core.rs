@@ -42,17 +42,17 @@ impl Hasher for NumberHasher {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
 
-    #[inline(always)]
+    #[inline]
     fn write_u16(&mut self, number: u16) {
         self.write_u64(u64::from(number));
     }
 
-    #[inline(always)]
+    #[inline]
     fn write_u32(&mut self, number: u32) {
         self.write_u64(u64::from(number));
     }
 
-    #[inline(always)]
+    #[inline]
     fn write_u64(&mut self, number: u64) {
         self.0 = mix(self.0.rotate_left(32) ^ number);
     }
@@ -63,7 +63,7 @@ impl Hasher for NumberHasher {
 }
 
 /// Spreads a number over all 64 bits.
-#[inline(always)]
+#[inline]
 pub(crate) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -135,6 +135,11 @@ impl ReadGate {
         }
     }
 
+    /// Whether the gate is closed: what readers see may change.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & CLOSED != 0
+    }
+
     /// Opens the gate: readers see the end of an epoch from now on. What it wrote must be visible
     /// to all threads that see this store.
     pub(crate) fn open(&self, epoch: u64) {

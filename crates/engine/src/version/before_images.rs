@@ -63,7 +63,7 @@ impl Layer {
         let bytes = bytes_of(&key, &image);
         self.bytes += bytes;
         let before = self.before_images.insert(key, image);
-        debug_assert!(before.is_none(), "a row is replaced first once");
+        assert!(before.is_none(), "a row is replaced first once");
         bytes
     }
 }
@@ -109,7 +109,7 @@ impl WorkerBeforeImages {
     }
 
     /// Whether a value that is about to be replaced is kept.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn are_wanted(&self) -> bool {
         self.newest != EpochNumber(0)
     }
@@ -122,6 +122,7 @@ impl WorkerBeforeImages {
     /// Keeps what a row of a table was, if there is room.
     pub(crate) fn keep(&mut self, table: TableId, word: KeyWord<'_>, image: BeforeImage) {
         let key = before_image_key_of(table, self.are_ordered[table.index()], word);
+        assert!(image.written <= self.newest, "a snapshot sees what is kept (O-85)");
         let bytes = bytes_of(&key, &image);
         let mut layers = self.layers.write().expect("no panic while locked");
         if bytes > self.room {
@@ -163,12 +164,16 @@ impl Layers {
         let mut layer = self.layers.remove(at);
         for _ in 0..most {
             let Some((key, image)) = layer.before_images.pop_first() else { break };
-            layer.bytes -= bytes_of(&key, &image);
+            let bytes = bytes_of(&key, &image);
+            assert!(layer.bytes >= bytes, "what is freed was kept");
+            layer.bytes -= bytes;
             if let Some(heir) = heir.filter(|&heir| image.written <= heir) {
                 self.layer(heir).insert(key, image);
             }
         }
-        if !layer.before_images.is_empty() {
+        let is_free = layer.before_images.is_empty();
+        assert!(!is_free || layer.bytes == 0, "an empty layer has no bytes");
+        if !is_free {
             let at = self.layers.partition_point(|other| other.epoch < layer.epoch);
             self.layers.insert(at, layer);
         }

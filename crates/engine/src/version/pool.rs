@@ -152,7 +152,7 @@ impl TransientPool {
     }
 
     /// A block for a value of a length that the call at a position writes: where its bytes go.
-    #[inline(always)]
+    #[inline]
     fn block(&mut self, len: usize, position: Position, changed: u64) -> *mut u8 {
         let (class, bytes) = block_for(len);
         let block = match self.free[class].pop() {
@@ -209,7 +209,7 @@ impl TransientPool {
 ///
 /// # Safety
 /// As many bytes from there on belong to the caller.
-#[inline(always)]
+#[inline]
 unsafe fn copy_pieces(value: &NewValue<'_>, mut to: *mut u8) {
     if let Some(whole) = value.in_one_piece() {
         // SAFETY: as long as the value.

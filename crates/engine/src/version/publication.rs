@@ -166,7 +166,7 @@ impl<D: Device> RowStore<D> {
 
     /// The final write of a row by the owner of its last version. Unless it was cached, it is
     /// published by [`RowStore::reveal`].
-    #[inline(always)]
+    #[inline]
     fn write_last(
         &mut self,
         to: &Publication<'_>,
@@ -182,7 +182,7 @@ impl<D: Device> RowStore<D> {
 
     /// Publishes the final writes of a transaction. At its end at the latest: the versions of an
     /// epoch are there as long as it runs.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn reveal(&mut self) {
         if self.hidden.is_empty() {
             return;
@@ -222,7 +222,7 @@ fn is_pending(cell: &AtomicU64) -> bool {
     cell.load(Ordering::Relaxed) == ValueWord::PENDING.0
 }
 
-#[inline(always)]
+#[inline]
 fn ignore(cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
     cell.store(ValueWord::IGNORE.0, Ordering::Release);
     with.work.ignored_versions += 1;

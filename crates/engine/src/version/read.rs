@@ -35,7 +35,7 @@ impl<'s> Waiter<'s> {
     }
 
     /// The value of a row's cell, once it is written.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn value(
         &mut self,
         entry: &RowEntry,
@@ -95,7 +95,7 @@ pub(crate) enum Pending<'e> {
 
 impl Pending<'_> {
     /// Where it will be.
-    #[inline(always)]
+    #[inline]
     fn cell(&self) -> &AtomicU64 {
         match self {
             Self::Single(cell) => cell,
@@ -123,13 +123,13 @@ impl RowEntry {
 
     /// The newest version with a smaller serial id: IGNORE is skipped, a tombstone is absence. Or
     /// the version of a smaller serial id that has to be written before that is known.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn try_read(&self, sid: SerialId) -> Result<Seen, Pending<'_>> {
         self.try_read_at(sid, NO_PLACE)
     }
 
     /// [`RowEntry::try_read`] by who may know its place in the version array.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn try_read_at(&self, sid: SerialId, place: u32) -> Result<Seen, Pending<'_>> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
@@ -211,7 +211,7 @@ impl RowEntry {
 }
 
 /// The value of a cell, if it is written.
-#[inline(always)]
+#[inline]
 fn value(cell: &AtomicU64) -> Option<ValueWord> {
     let word = ValueWord(cell.load(Ordering::Acquire));
     (word != ValueWord::PENDING).then_some(word)
@@ -239,7 +239,7 @@ impl Access {
     }
 
     /// What a call sees if the version of another is the newest before it.
-    #[inline(always)]
+    #[inline]
     fn behind(cell: &AtomicU64, initial: ValueWord, place: u32) -> Self {
         match value(cell) {
             None => Self::of(ValueWord::PENDING, place),
@@ -257,7 +257,7 @@ impl RowEntry {
     /// a version array, which is asked for, the rest is found by [`RowEntry::plan_in_array`]. The
     /// entry should be there. Where there is a cache, values from before the epoch stay unknown,
     /// because reading one has consequences.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn plan(&self, sid: SerialId, has_cache: bool) -> (Access, ValueWord) {
         let access = match self.versions(sid.epoch()) {
             Versions::None if has_cache => {
@@ -346,7 +346,7 @@ impl<'p> ReadPhase<'p> {
     }
 
     /// The bytes of a value.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn bytes(self, word: ValueWord) -> &'p [u8] {
         if !word.is_value() {
             return &[];
@@ -357,7 +357,7 @@ impl<'p> ReadPhase<'p> {
     }
 
     /// Who made a transient value.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn maker(self, word: ValueWord) -> Maker {
         debug_assert!(word.is_transient());
         // SAFETY: it precedes every value in the transient pool, and stays as long as the value.
@@ -365,14 +365,14 @@ impl<'p> ReadPhase<'p> {
     }
 
     /// The key of the row at an offset.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn key_at(self, image_base: usize, row: u64) -> &'p [u8] {
         // SAFETY: for offsets of initialised rows only, which the scan and the index yield.
         unsafe { storage::row::key_at(image_base, row) }
     }
 
     /// The key of a row; `image_base` is the address of the image.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn key(self, image_base: usize, entry: &RowEntry) -> &'p [u8] {
         // SAFETY: entries in an index belong to initialised rows, whose keys never change.
         unsafe { storage::row::key_at(image_base, entry.row()) }

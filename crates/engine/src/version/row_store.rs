@@ -98,7 +98,7 @@ impl<D: Device> RowStore<D> {
     }
 
     /// Keeps what a row is, if it is overwritten next and a snapshot sees it (O-85).
-    #[inline(always)]
+    #[inline]
     pub(super) fn keep_before_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
         if self.before_images.are_wanted() {
             self.keep_wanted_before_image(entry, layout, word);
@@ -378,7 +378,7 @@ pub(crate) fn initialise_row<D: Device>(
 }
 
 /// Epoch of the version in a slot of a row.
-#[inline(always)]
+#[inline]
 pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> EpochNumber {
     let word = (image_base + row as usize + slot * 16) as *const AtomicU64;
     // SAFETY: header words of an initialised row, aligned, only accessed as atomics.

@@ -2,7 +2,7 @@
 
 use workloads::{TableSpec, View, Workload};
 
-use super::bodies::Told;
+use super::bodies::{KnownCall, Told};
 use super::declare::{Asked, Declarations, Declared, share};
 use super::footprint::{Access, Footprints, Granules, add_granules};
 use super::inplace::Scratch;
@@ -102,7 +102,7 @@ impl Answers {
         self.given.clear();
     }
 
-    pub(super) fn push(&mut self, (call, serial): (usize, u64), outcome: Outcome, output: &[u8]) {
+    pub(super) fn push(&mut self, call: usize, serial: u64, outcome: Outcome, output: &[u8]) {
         self.bytes.extend_from_slice(output);
         self.given.push((call, serial, outcome, self.bytes.len()));
     }
@@ -203,7 +203,9 @@ impl Base {
         workload: &W,
         calls: &Calls,
     ) -> Result<()> {
-        self.declare_some(workload, calls, |declarations, call| declarations.has_pieces(call.0))
+        self.declare_some(workload, calls, |declarations, call| {
+            declarations.has_pieces(call.procedure)
+        })
     }
 
     fn declare_some<W: Workload>(
@@ -221,7 +223,7 @@ impl Base {
         let want = |worker, share_of: &mut Share| {
             share_of.declared.clear();
             for call in share(calls.len(), workers, worker) {
-                share_of.declared.calls.push(declarations.want(tables, calls.get(call))?);
+                share_of.declared.calls.push(declarations.want(tables, Asked::of(calls, call))?);
             }
             Ok(())
         };
@@ -236,9 +238,9 @@ impl Base {
         let tables = &self.tables;
         phase(halt, &mut self.shares, |worker, share_of| {
             for (number, call) in share(calls.len(), workers, worker).enumerate() {
-                let asked = calls.get(call);
+                let asked = Asked::of(calls, call);
                 if does(&declarations, asked) {
-                    declarations.declare(tables, asked, (&mut share_of.declared, number))?;
+                    declarations.declare(tables, asked, &mut share_of.declared, number)?;
                 } else {
                     declarations.skip(&mut share_of.declared, number);
                 }
@@ -260,11 +262,11 @@ impl Base {
         let (tables, shares) = (&self.tables, &self.shares);
         let old = phase(&self.halt, &mut self.workers, |number, worker| {
             let mut old = Vec::new();
-            for key in shares[number].declared.inserts() {
-                let row = tables.find_or_insert(key, number, &mut worker.pool)?;
+            for (table, key) in shares[number].declared.inserts() {
+                let row = tables.find_or_insert(table, key, number, &mut worker.pool)?;
                 let (_, is_new) = row.expect("there was room for all inserts");
-                if !is_new && old.last() != Some(&key.0) {
-                    old.push(key.0);
+                if !is_new && old.last() != Some(&table) {
+                    old.push(table);
                 }
             }
             Ok(old)
@@ -301,7 +303,7 @@ impl Base {
         phase(&self.halt, &mut self.shares, |_, share| {
             share.footprints.clear();
             for _ in 0..share.declared.calls.len() {
-                share.footprints.add((workload, tables), &share.declared, &granules)?;
+                share.footprints.add(workload, tables, &share.declared, &granules)?;
             }
             Ok(())
         })?;
@@ -344,7 +346,7 @@ impl Base {
 impl<'a> Batch<'a> {
     /// Procedure and arguments of a call.
     pub(super) fn asked(&self, call: usize) -> Asked<'a> {
-        self.calls.get(call)
+        Asked::of(self.calls, call)
     }
 
     /// Share and number there of a call.
@@ -370,6 +372,12 @@ impl<'a> Batch<'a> {
         let (declared, number) = self.declared(call);
         let numbers = &declared.calls[number].numbers;
         Told { numbers, sequences: &self.tables.sequences }
+    }
+
+    /// A call with all that is known of it.
+    pub(super) fn call(&self, call: usize) -> KnownCall<'a> {
+        let (declared, number) = self.declared(call);
+        KnownCall { asked: self.asked(call), told: self.told(call), declared, number }
     }
 
     /// What a call accesses.

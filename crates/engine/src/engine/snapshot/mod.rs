@@ -54,6 +54,7 @@ impl<D: Device> Engine<D> {
     pub fn release_snapshot(&mut self, epoch: EpochNumber) {
         let mut live = self.core.snapshots.live.write().expect("no panic while locked");
         if let Some(takers) = live.get_mut(&epoch) {
+            assert!(*takers > 0, "a snapshot lives as long as it is held");
             *takers -= 1;
             if *takers == 0 {
                 live.remove(&epoch);
@@ -102,6 +103,8 @@ impl<D: Device> Engine<D> {
             self.snapshots_have_ended = self.sweep_snapshots(SWEPT_ROWS);
         }
         let newest = self.newest_snapshot();
+        assert!(newest < self.epoch().next(), "a snapshot is of an epoch that has ended");
+        assert!((1..=self.workers.len()).contains(&workers), "workers share the room for images");
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
             worker.row_store.before_images.begin(newest, room / workers as u64);

@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 use super::super::declare::share;
 use super::super::phases::Waits;
 use super::super::rows::{Pool, RowId};
+use super::super::tables::KeyRange;
 use super::Run;
 use super::versions::{Content, Version, versions_of};
 use crate::error::{Error, Result};
@@ -66,7 +67,7 @@ impl<'a> MultiVersion<'a> {
     }
 
     fn versions(&self, row: RowId) -> &'a [Version] {
-        versions_of(self.run.versions, self.run.batch.tables, (row, self.run.number))
+        versions_of(self.run.versions, self.run.batch.tables, row, self.run.number)
     }
 
     /// Shows what the call has written, and that it did not write the rest; how many versions.
@@ -203,7 +204,8 @@ impl Accesses for MultiVersion<'_> {
     ) -> Result<(), Stop> {
         let tables = self.run.batch.tables;
         let mut found = std::mem::take(&mut self.found);
-        let ended = tables.range(table, (low, high, descending), &mut found, |key, row| {
+        let range = KeyRange { low, high, descending };
+        let ended = tables.range(table, range, &mut found, |key, row| {
             let Some(visible) = self.visible(row)? else { return Ok(true) };
             self.value.clear();
             let Some(bytes) = tables.row(visible).copy_value(&mut self.value) else {

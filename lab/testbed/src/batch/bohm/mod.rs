@@ -223,10 +223,8 @@ impl<'a> Executor<'a> {
             self.accesses.give_up();
             return Ok(Some(Outcome::Aborted(code)));
         }
-        let (declared, number) = batch.declared(call);
-        let known = (batch.told(call), declared, number);
         let output = &mut *self.worker.output;
-        match self.bodies.run_whole(batch.asked(call), known, &mut self.accesses, output) {
+        match self.bodies.run_whole(batch.call(call), &mut self.accesses, output) {
             Ok(()) => {
                 self.worker.counts.versions += self.accesses.show();
                 Ok(Some(Outcome::Committed))
@@ -248,7 +246,7 @@ impl<'a> Executor<'a> {
             Outcome::Committed => self.worker.output.as_slice(),
             Outcome::Aborted(_) => &[],
         };
-        self.worker.answers.push((call, call as u64), outcome, output);
+        self.worker.answers.push(call, call as u64, outcome, output);
     }
 
     fn end(&mut self) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::declare::{Declared, Kind};
 use super::super::rows::{Pool, RowId};
-use super::super::tables::Tables;
+use super::super::tables::{KeyRange, Tables};
 use crate::error::{Error, Result};
 use crate::index::{Found, Key};
 
@@ -77,7 +77,7 @@ impl Dealt {
                     self.rows.extend(tables.find(table, key));
                 }
                 Kind::WriteRange => {
-                    let range = (key, declared.high(item), false);
+                    let range = KeyRange { low: key, high: declared.high(item), descending: false };
                     tables.range(table, range, &mut self.found, |_, row| {
                         self.rows.push(row);
                         Ok::<_, Error>(true)
@@ -257,7 +257,8 @@ fn array_of(word: &AtomicU64, batch: u32) -> Option<usize> {
 pub(super) fn versions_of<'v>(
     owners: &'v [Versions],
     tables: &Tables,
-    (row, batch): (RowId, u32),
+    row: RowId,
+    batch: u32,
 ) -> &'v [Version] {
     match array_of(tables.row(row).engine(0), batch) {
         Some(array) => owners[owner_of(row, owners.len())].of(array),

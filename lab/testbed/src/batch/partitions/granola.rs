@@ -48,9 +48,7 @@ impl BatchEngine for Granola {
         let division = Division::new(workload, workers.len(), declared, batch.new_keys);
         let mut items: Vec<_> = workers.iter_mut().zip(&mut *cuts).collect();
         phase(batch.halt, &mut items, |number, (worker, cut)| {
-            cut.cut((&batch, &division, workload), number, worker)?;
-            worker.counts.messages += cut.len();
-            Ok(())
+            cut.cut(&batch, &division, number, &mut Runner::new(&batch, workload, worker))
         })?;
         let cuts = Cuts { batch: &batch, division: &division, cuts };
         phase(batch.halt, workers, |part, worker| run_part(workload, &cuts, part, worker))?;
