@@ -306,7 +306,7 @@ impl<D: Device> Engine<D> {
         let seen = entry.read(SerialId::new(self.epoch().next(), Position(0)), &mut waiter);
         let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
         word.charge(&reading.reads);
-        word.is_value().then(|| ReadPhase::begin().bytes(word))
+        word.is_value().then(|| ReadPhase::of(self).bytes(word))
     }
 }
 
