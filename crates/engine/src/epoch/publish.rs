@@ -95,7 +95,7 @@ fn publisher<'w, D: Device>(
 }
 
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
-#[inline]
+#[inline(always)]
 pub(super) fn with_lines<'v>(
     phase: ReadPhase<'v>,
     seen: ValueWord,
@@ -121,7 +121,7 @@ struct NamedRow {
 
 impl NamedRow {
     /// The row of a declared key.
-    #[inline]
+    #[inline(always)]
     fn of(declared: &Declared) -> Self {
         Self { id: declared.id, table: declared.table, word: declared.word }
     }
@@ -142,7 +142,7 @@ struct PrivateValues<'p> {
 }
 
 /// Where the version of a serial id goes, of a row of a table.
-#[inline]
+#[inline(always)]
 fn version_of(core: &Core, row: NamedRow, at: VersionPlace) -> Publication<'_> {
     let (NamedRow { id, table, word }, VersionPlace { sid, place }) = (row, at);
     let (layout, entry) = (&core.tables[table.index()].layout, core.entries.get(id));

@@ -257,7 +257,7 @@ impl RowEntry {
     /// a version array, which is asked for, the rest is found by [`RowEntry::plan_in_array`]. The
     /// entry should be there. Where there is a cache, values from before the epoch stay unknown,
     /// because reading one has consequences.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plan(&self, sid: SerialId, has_cache: bool) -> (Access, ValueWord) {
         let access = match self.versions(sid.epoch()) {
             Versions::None if has_cache => {
@@ -281,7 +281,7 @@ impl RowEntry {
 
     /// What a call finds of a row with a version array, which should be there. Asks for the value
     /// that it leads to, and for what a final write compares with.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plan_in_array(&self, sid: SerialId, is_written: bool) -> Access {
         let Versions::Array(array) = self.versions(sid.epoch()) else {
             return Access::UNKNOWN;
