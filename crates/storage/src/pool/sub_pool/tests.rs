@@ -288,7 +288,8 @@ fn o_36_what_a_collection_freed_stays_freed_after_a_crash() {
 
     let reopened = test.open(1, |_| true);
     assert_eq!(reopened.offsets(), PoolOffsets { tail: 2, ..saved });
-    let device = test.device.as_ref();
+    let device = Arc::clone(&test.device);
+    let device = device.as_ref();
     assert_eq!(reopened.free_slots(device, &test.segments), [slot(0), slot(3)]);
     assert_eq!(reopened.collected_slots(device, &test.segments, 1), [slot(0), slot(3)]);
     assert_eq!(reopened.available(), 2, "can be taken before the next checkpoint");
