@@ -37,13 +37,13 @@ impl Reads {
     }
 
     /// Whether they cost something.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn are_charged(&self) -> bool {
         matches!(self, Self::Charged(_))
     }
 
     /// A call reads a value.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note(&self, address: usize, len: usize) {
         match self {
             Self::Counted(counted) => {
@@ -56,7 +56,7 @@ impl Reads {
     }
 
     /// Something else is read, which counts only where it costs something.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge(&self, address: usize, len: usize) {
         if let Self::Charged(list) = self {
             list.borrow_mut().push((address, len));
@@ -64,7 +64,7 @@ impl Reads {
     }
 
     /// The key of a row is read; `row` is its offset.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge_key(&self, image_base: usize, row: u64, key: &[u8]) {
         if let Self::Charged(list) = self {
             let (at, len) = row::key_read(row, key.len() as u64);
@@ -73,7 +73,7 @@ impl Reads {
     }
 
     /// Accounts for what was noted: a step is over.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn account<D: Device>(&mut self, port: &mut Port<D>, image_base: usize) {
         match self {
             Self::Counted(loads) => port.add_loads(loads.take()),
@@ -88,7 +88,7 @@ impl Reads {
     }
 
     /// The same where a step can only have made reads that count where they cost something.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn account_charged<D: Device>(&mut self, port: &mut Port<D>, image_base: usize) {
         if port.device().charges_loads() {
             self.account(port, image_base);

@@ -42,7 +42,7 @@ use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
 use crate::version::before_images::WorkerBeforeImages;
 use crate::version::prefetch_policy::PrefetchPolicy;
-use crate::version::{CachePool, ReadPhase, RowStore, TransientPool, Waiter};
+use crate::version::{CachePool, HoldsValues, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
 
 /// A deterministic database engine over one device.
@@ -71,6 +71,10 @@ pub struct Engine<D: Device> {
     /// Snapshots have ended that may never be released.
     pub(crate) snapshots_have_ended: bool,
 }
+
+#[expect(unsafe_code, reason = "an epoch needs the engine for itself")]
+// SAFETY: an engine is borrowed mutably for an epoch, so none runs while it is borrowed like this.
+unsafe impl<D: Device> HoldsValues for Engine<D> {}
 
 impl<D: Device> Engine<D> {
     pub(crate) fn assemble(
@@ -496,7 +500,7 @@ impl<D: Device> Engine<D> {
         let sid = SerialId::new(self.epoch.next(), Position(0));
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
-        match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter, &reading.reads) {
+        match self.core.look_up_in(ReadPhase::of(self), t, key, sid, &mut waiter, &reading.reads) {
             Ok(value) => {
                 reading.end_step(self.core.image_base);
                 Ok(value.map(<[u8]>::to_vec))
@@ -519,7 +523,7 @@ impl<D: Device> Engine<D> {
     /// # Errors
     /// `Limit` for an unknown table.
     pub fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
-        let phase = ReadPhase::begin();
+        let phase = ReadPhase::of(self);
         let sid = SerialId::new(self.epoch.next(), Position(0));
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
@@ -585,7 +589,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.
     pub fn scan(&self, table: TableId, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
         let mut waiter = Waiter::new(self.core.stopped());
-        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch.next(), Position(0)));
+        let (phase, sid) = (ReadPhase::of(self), SerialId::new(self.epoch.next(), Position(0)));
         let mut reading = self.reading();
         let reader = Reader { phase, sid, waiter: &mut waiter, reads: &reading.reads };
         let range = KeyRange { low, high, is_descending: false };

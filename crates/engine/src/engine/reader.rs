@@ -121,7 +121,7 @@ impl Reader {
         let sid = SerialId::new(EpochNumber(inside.epoch + 1), Position(0));
         let mut waiter = Waiter::new(core.stopped());
         let mut reads = Reads::new(self.charge.is_some());
-        let found = core.look_up_in(ReadPhase::begin(), table, key, sid, &mut waiter, &reads);
+        let found = core.look_up_in(ReadPhase::of(&inside), table, key, sid, &mut waiter, &reads);
         let found = found.map_err(|error| error.of_reader(core))?;
         value.clear();
         value.extend_from_slice(found.unwrap_or_default());

@@ -309,6 +309,7 @@ fn keep(members: &mut Vec<Member>, from: usize, mut is_kept: impl FnMut(Member) 
 
 /// Decides what the initial version of a row is when its first writer claims it.
 struct Claimer<'c> {
+    phase: ReadPhase<'c>,
     cache: &'c mut CachePool,
     image_base: usize,
     checkpoint_epoch: EpochNumber,
@@ -320,8 +321,9 @@ struct Claimer<'c> {
 
 impl<'c> Claimer<'c> {
     #[inline]
-    fn new<D: Device>(epoch: &Epoch<'_, D>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
+    fn new<D: Device>(epoch: &'c Epoch<'_, D>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
         Self {
+            phase: ReadPhase::of(epoch),
             cache,
             image_base: epoch.core.image_base,
             checkpoint_epoch: epoch.checkpoint_epoch,
@@ -341,7 +343,7 @@ impl<'c> Claimer<'c> {
         if from.is_persistent() {
             self.reads.note(from.address(), from.len());
         }
-        pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), Position(0))
+        pool.store(&NewValue::whole(self.phase.bytes(from)), Position(0))
     }
 }
 

@@ -157,7 +157,7 @@ fn declare_one<D: Device>(
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
-        let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
+        let declaration = Declaration::new(epoch.state_before(), lists, reads);
         let mut set = WriteSet { declaration, allocations };
         let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();

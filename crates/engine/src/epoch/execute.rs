@@ -8,7 +8,7 @@
 //! are published only. Pieces of contended rows run apart from their calls (CA 3.4, `piece.rs`).
 
 use pmem::Device;
-use storage::{Position, SerialId};
+use storage::Position;
 
 use crate::call::answers::{Abort, Failure};
 use crate::call::panics::{PanicText, caught};
@@ -21,7 +21,7 @@ use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::error::EngineError;
 use crate::memory::{Local, PrivateWrite};
-use crate::reads::{KeyRange, Reads};
+use crate::reads::KeyRange;
 use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
@@ -153,7 +153,9 @@ fn look_again<D: Device>(
         runner.drain_pieces(local, call.position)?;
         let sid = epoch.sid_at(call.position);
         let mut waiter = Waiter::new(epoch.core.stopped());
-        let holds = lookups_hold(epoch.core, call, sid, &mut waiter, &local.reads)?;
+        let (phase, reads) = (ReadPhase::of(epoch), &local.reads);
+        let reader = Reader { phase, sid, waiter: &mut waiter, reads };
+        let holds = lookups_hold(epoch.core, call, reader)?;
         local.work.waits += waiter.waits;
         if !holds {
             runner.publish(local, call, Mode::Abort)?;
@@ -169,7 +171,7 @@ fn look_again<D: Device>(
 
 /// The running transaction of a call, at its beginning.
 pub(super) fn begin<'t, D: Device>(
-    epoch: &Epoch<'t, D>,
+    epoch: &'t Epoch<'t, D>,
     local: &'t mut Local,
     publisher: &'t mut dyn PublishNow,
     call: &'t CallView<'t>,
@@ -179,7 +181,7 @@ pub(super) fn begin<'t, D: Device>(
         core: epoch.core,
         local,
         publisher,
-        phase: ReadPhase::begin(),
+        phase: ReadPhase::of(epoch),
         waiter: Waiter::new(epoch.core.stopped()),
         call,
         next_declared: 0,
@@ -263,14 +265,8 @@ fn text(failure: &Failure) -> String {
 
 /// Reads again what the declaration read; false if it would see something else at its serial
 /// position.
-fn lookups_hold(
-    core: &Core,
-    call: &CallView<'_>,
-    sid: SerialId,
-    waiter: &mut Waiter<'_>,
-    reads: &Reads,
-) -> Result<bool, Leave> {
-    let phase = ReadPhase::begin();
+fn lookups_hold(core: &Core, call: &CallView<'_>, reader: Reader<'_, '_>) -> Result<bool, Leave> {
+    let Reader { phase, sid, waiter, reads } = reader;
     for lookup in &call.lists.lookups[call.extra.lookups.range()] {
         let result = match lookup {
             Lookup::Row(id) => {

@@ -95,7 +95,7 @@ struct Maker<'m, 'e, D: Device> {
 
 impl<D: Device> Maker<'_, '_, D> {
     /// Creates entry and persistent row of a key that is a word, unless there are some.
-    #[inline]
+    #[inline(always)]
     fn find_or_create(
         &mut self,
         table: &Table,

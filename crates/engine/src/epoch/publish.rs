@@ -95,14 +95,14 @@ fn publisher<'w, D: Device>(
 }
 
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
-#[inline]
-pub(super) fn with_lines(
+#[inline(always)]
+pub(super) fn with_lines<'v>(
+    phase: ReadPhase<'v>,
     seen: ValueWord,
     initial: ValueWord,
     at: usize,
-    lines: &[u8],
-) -> NewValue<'_> {
-    let phase = ReadPhase::begin();
+    lines: &'v [u8],
+) -> NewValue<'v> {
     let changed = match seen {
         _ if seen == initial => 0,
         _ if seen.is_transient() => phase.maker(seen).changed,
@@ -121,7 +121,7 @@ struct NamedRow {
 
 impl NamedRow {
     /// The row of a declared key.
-    #[inline]
+    #[inline(always)]
     fn of(declared: &Declared) -> Self {
         Self { id: declared.id, table: declared.table, word: declared.word }
     }
@@ -142,7 +142,7 @@ struct PrivateValues<'p> {
 }
 
 /// Where the version of a serial id goes, of a row of a table.
-#[inline]
+#[inline(always)]
 fn version_of(core: &Core, row: NamedRow, at: VersionPlace) -> Publication<'_> {
     let (NamedRow { id, table, word }, VersionPlace { sid, place }) = (row, at);
     let (layout, entry) = (&core.tables[table.index()].layout, core.entries.get(id));
@@ -239,7 +239,8 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
             (_, PrivateWrite::Lines(part)) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
-                Write::Value(with_lines(seen, to.initial, at as usize, &scratch[lines.range()]))
+                let (phase, lines) = (ReadPhase::of(self.epoch), &scratch[lines.range()]);
+                Write::Value(with_lines(phase, seen, to.initial, at as usize, lines))
             }
         };
         *private = PrivateWrite::Published;

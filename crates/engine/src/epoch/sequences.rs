@@ -55,7 +55,7 @@ fn allocate_one<D: Device>(
 ) {
     let Local { lists, reads, allocating_calls, .. } = local;
     let (allocations_from, lookups_from) = (lists.allocations.len(), lists.lookups.len());
-    let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
+    let declaration = Declaration::new(epoch.state_before(), lists, reads);
     let early = run_step(Sequences { declaration, position }, allocate);
     if early.is_some() {
         lists.allocations.truncate(allocations_from);

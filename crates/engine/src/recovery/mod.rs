@@ -53,7 +53,7 @@ use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys, SequenceState};
 use crate::stats::{HashCheck, RecoveryReport};
 use crate::table::{Table, order_word};
-use crate::version::{EntrySlab, ReadPhase, persistent_word};
+use crate::version::{EntrySlab, HoldsValues, ReadPhase, persistent_word};
 use crate::worker::{Totals, Worker};
 use crate::worker_id::WorkerId;
 
@@ -307,6 +307,14 @@ fn scan_rows<D: Device>(
     Ok((found, hash))
 }
 
+/// An open, which looks at the checkpoint's versions before any epoch runs.
+struct Opening;
+
+#[expect(unsafe_code, reason = "no epoch runs in an open")]
+// SAFETY: while rows are scanned and entered into indexes nothing is freed, and versions of the
+// checkpoint are not written: stale ones are, which nothing looks at.
+unsafe impl HoldsValues for Opening {}
+
 fn scan_unit<D: Device>(
     store: &Store<D>,
     (plan, owners): (&ScanPlan, &Owners),
@@ -317,7 +325,7 @@ fn scan_unit<D: Device>(
 ) -> std::result::Result<(), StorageError> {
     let layout = store.tables()[unit.table.index()].layout;
     let base = store.device().image().base() as usize;
-    let phase = ReadPhase::begin();
+    let phase = ReadPhase::of(&Opening);
     scan::visit(
         store.device().as_ref(),
         store.segments(),
@@ -400,7 +408,7 @@ fn rebuild_share<D: Device>(
     share: &Found,
     worker: &mut Worker<D>,
 ) -> Vec<Vec<(u64, EntryId)>> {
-    let phase = ReadPhase::begin();
+    let phase = ReadPhase::of(&Opening);
     let mut changes = vec![Vec::new(); core.tables.len()];
     let checkpoint_epoch = store.checkpoint_epoch();
     let port = &mut worker.row_store.port;

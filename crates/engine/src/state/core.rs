@@ -15,8 +15,8 @@ use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
+use crate::version::EntrySlab;
 use crate::version::before_images::Snapshots;
-use crate::version::{EntrySlab, ReadPhase};
 
 /// A sequence: what the next call that allocates gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -231,7 +231,7 @@ impl Core {
     #[inline]
     pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
         let entry = self.entries.get(id);
-        let key = ReadPhase::begin().key(self.image_base, entry);
+        let key = entry.key(self.image_base);
         reads.charge_key(self.image_base, entry.row(), key);
         key
     }

@@ -154,7 +154,7 @@ impl Transaction<'_> {
 
 /// Appends the lines of a value that hold a part, with the part changed; where in the value these
 /// lines begin.
-#[inline]
+#[inline(always)]
 pub(crate) fn change_lines(
     value: &[u8],
     part: Bounds,

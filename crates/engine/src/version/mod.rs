@@ -36,7 +36,11 @@ pub(crate) use entry::Versions;
 pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
-pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, persistent_word};
+#[cfg(test)]
+pub(crate) use read::TestValues;
+pub(crate) use read::{
+    Access, HoldsValues, Pending, ReadPhase, Seen, Stopped, Waiter, persistent_word,
+};
 pub(crate) use row_store::{DeadRow, Idle, RowStore, clear_stale, initialise_row, version_epoch};
 pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};

@@ -118,8 +118,8 @@ impl<D: Device> RowStore<D> {
                 }
                 word => {
                     let sid = SerialId::new(to.sid.epoch(), array.sorted()[index]);
-                    // It is transient, and stays until the epoch ends: it has no successor.
-                    let phase = ReadPhase::begin();
+                    // SAFETY: it is transient, and stays until the epoch ends: it has no successor.
+                    let phase = unsafe { ReadPhase::begin() };
                     let changed = phase.maker(word).changed;
                     let value = NewValue::changed_in(phase.bytes(word), changed);
                     // Readers find the transient value, which is the same.

@@ -257,7 +257,7 @@ impl RowEntry {
     /// a version array, which is asked for, the rest is found by [`RowEntry::plan_in_array`]. The
     /// entry should be there. Where there is a cache, values from before the epoch stay unknown,
     /// because reading one has consequences.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plan(&self, sid: SerialId, has_cache: bool) -> (Access, ValueWord) {
         let access = match self.versions(sid.epoch()) {
             Versions::None if has_cache => {
@@ -281,7 +281,7 @@ impl RowEntry {
 
     /// What a call finds of a row with a version array, which should be there. Asks for the value
     /// that it leads to, and for what a final write compares with.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plan_in_array(&self, sid: SerialId, is_written: bool) -> Access {
         let Versions::Array(array) = self.versions(sid.epoch()) else {
             return Access::UNKNOWN;
@@ -331,17 +331,27 @@ impl RowEntry {
 /// cached versions are freed and persistent slots are reused only in later epochs (O-15, and the
 /// choice of slot in the final write). The exception are transient versions with a successor: they
 /// stay until the calls have ended that can see them, and bodies get bytes for no longer than their
-/// call runs. So bytes may be borrowed for as long as this lives, and it does not outlive a phase,
-/// nor a call that sees versions of its epoch.
+/// call runs. So bytes may be borrowed for as long as this lives, and it does not outlive what it
+/// is made of.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadPhase<'p> {
     phase: PhantomData<&'p ()>,
 }
 
 impl<'p> ReadPhase<'p> {
-    /// A phase in which values are read. To be called by the driver of a phase and by readers
-    /// between epochs, who hold the engine.
-    pub(crate) fn begin() -> Self {
+    /// The values that stay as they are while `_holder` is borrowed.
+    #[inline]
+    pub(crate) fn of(_holder: &'p impl HoldsValues) -> Self {
+        Self { phase: PhantomData }
+    }
+
+    /// The same, within this module.
+    ///
+    /// # Safety
+    ///
+    /// No value that is looked at may be freed or overwritten as long as this lives.
+    // SAFETY: the caller's promise, see above.
+    pub(super) unsafe fn begin() -> Self {
         Self { phase: PhantomData }
     }
 
@@ -370,14 +380,34 @@ impl<'p> ReadPhase<'p> {
         // SAFETY: for offsets of initialised rows only, which the scan and the index yield.
         unsafe { storage::row::key_at(image_base, row) }
     }
+}
 
-    /// The key of a row; `image_base` is the address of the image.
+impl RowEntry {
+    /// The key of its row, in any phase; `image_base` is the address of the image.
     #[inline]
-    pub(crate) fn key(self, image_base: usize, entry: &RowEntry) -> &'p [u8] {
+    pub(crate) fn key(&self, image_base: usize) -> &[u8] {
         // SAFETY: entries in an index belong to initialised rows, whose keys never change.
-        unsafe { storage::row::key_at(image_base, entry.row()) }
+        unsafe { storage::row::key_at(image_base, self.row()) }
     }
 }
+
+/// What keeps values from being freed and overwritten: a worker in its epoch, a reader inside the
+/// gate, an engine between two epochs, an open.
+///
+/// # Safety
+///
+/// While a value of this type is borrowed, what those who have it see of rows is neither freed nor
+/// overwritten. Within an epoch, what is borrowed in a step before E7 is not kept beyond it.
+// SAFETY: to be promised by each implementation.
+pub(crate) unsafe trait HoldsValues {}
+
+/// Holds what a test has made.
+#[cfg(test)]
+pub(crate) struct TestValues;
+
+#[cfg(test)]
+// SAFETY: tests free nothing that they look at.
+unsafe impl HoldsValues for TestValues {}
 
 /// Where the checkpoint's version of a scanned row is.
 pub(crate) fn persistent_word(

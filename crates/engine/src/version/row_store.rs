@@ -117,7 +117,9 @@ impl<D: Device> RowStore<D> {
         if !self.before_images.wants(written) {
             return;
         }
-        let (exact, phase) = (word.to_be_bytes(), ReadPhase::begin());
+        // SAFETY: the value is that before the epoch, whose slot only this worker writes: next.
+        let phase = unsafe { ReadPhase::begin() };
+        let exact = word.to_be_bytes();
         let key = if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
         let value = phase.bytes(before).into();
         self.before_images.keep(

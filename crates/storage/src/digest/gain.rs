@@ -21,13 +21,13 @@ pub(super) struct Gain {
 }
 
 impl Gain {
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(seed: u64) -> Self {
         Self { seed, block: 0, of_block: [0; 2], of_blocks_before: [0; 2] }
     }
 
     /// What is added from here on is of this block.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(&mut self, block: usize) {
         if block != self.block {
             self.of_blocks_before = self.of_row();
@@ -35,7 +35,7 @@ impl Gain {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn of_row(&self) -> [u64; 2] {
         let factors = block_factors(self.seed, self.block);
         std::array::from_fn(|i| {
@@ -71,14 +71,14 @@ pub(super) fn row_seed(table: TableId, key: &[u8]) -> u64 {
 }
 
 /// Both halves of a product.
-#[inline]
+#[inline(always)]
 pub(super) fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
 
 /// Odd numbers for a block of a row.
-#[inline]
+#[inline(always)]
 fn block_factors(seed: u64, index: usize) -> [u64; 2] {
     let seed = seed.wrapping_add((index as u64).wrapping_mul(SPREAD[2]));
     let product = u128::from(seed) * u128::from(SPREAD[0]);
@@ -86,7 +86,7 @@ fn block_factors(seed: u64, index: usize) -> [u64; 2] {
 }
 
 /// Numbers for the length of a row's value, which say that the row exists.
-#[inline]
+#[inline(always)]
 pub(super) fn length_hash(seed: u64, len: usize) -> u128 {
     let mixed = fold(seed ^ SPREAD[2], SPREAD[1].wrapping_mul((len as u64) << 1 | 1));
     join([mixed.wrapping_mul(SPREAD[0]) ^ seed, mixed])

@@ -31,7 +31,7 @@ static REMAINDERS: [[u32; 256]; 8] = {
 };
 
 /// Checksum of what never changes in a row: CRC-32 of table and key.
-#[inline]
+#[inline(always)]
 pub fn key_crc(table: TableId, key: &[u8]) -> u32 {
     let Ok(key) = <[u8; 8]>::try_from(key) else { return long_key_crc(table, key) };
     let remainder = |zeros: usize, byte: u64| REMAINDERS[zeros][byte as usize & 0xff];
@@ -127,7 +127,7 @@ struct Stored {
 }
 
 impl Stored {
-    #[inline]
+    #[inline(always)]
     fn inline(at: u64, len: usize) -> Self {
         Self { at, pointer: ValuePointer::inline(len as u64) }
     }
@@ -180,7 +180,7 @@ pub unsafe fn write_version<D: Device>(
 ///
 /// # Safety
 /// As [`write_version`].
-#[inline]
+#[inline(always)]
 unsafe fn store_word<D: Device>(
     port: &mut Port<D>,
     row: u64,
@@ -203,7 +203,7 @@ unsafe fn store_word<D: Device>(
 ///
 /// # Safety
 /// As [`write_version`].
-#[inline]
+#[inline(always)]
 unsafe fn store_bytes<D: Device>(
     port: &mut Port<D>,
     layout: &RowLayout,
@@ -239,7 +239,7 @@ unsafe fn store_bytes<D: Device>(
 ///
 /// # Safety
 /// As [`write_version`].
-#[inline]
+#[inline(always)]
 unsafe fn store_words<D: Device>(
     port: &mut Port<D>,
     row: u64,
@@ -277,7 +277,7 @@ struct Head<'k> {
 ///
 /// # Safety
 /// As [`write_version`].
-#[inline]
+#[inline(always)]
 unsafe fn store_header<D: Device>(
     port: &mut Port<D>,
     row: u64,
@@ -319,7 +319,7 @@ enum Room {
 }
 
 impl Room {
-    #[inline]
+    #[inline(always)]
     fn of(row: u64, layout: &RowLayout, slot: usize, len: usize, external: Option<u64>) -> Self {
         if let Some(at) = external {
             return Self::Pool(at);
@@ -369,7 +369,7 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
 ///
 /// # Safety
 /// The caller owns the lines of the value.
-#[inline]
+#[inline(always)]
 unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
     let count = value.len().div_ceil(LINE);
     let Some(bits) = single_lines(lines, count) else {

@@ -10,7 +10,7 @@ pub const LINE: usize = size_of::<Line>();
 ///
 /// Every final write does this several times, so the bytes are copied in two pieces of a constant
 /// length that may overlap, which takes a few instructions and no call.
-#[inline]
+#[inline(always)]
 pub fn padded_line(rest: &[u8]) -> Line {
     debug_assert!(rest.len() <= LINE, "{} bytes are more than a line", rest.len());
     let mut line = [0; LINE];
@@ -25,7 +25,7 @@ pub fn padded_line(rest: &[u8]) -> Line {
 }
 
 /// Copies the first and the last `N` bytes of at least `N` and at most `2 * N`.
-#[inline]
+#[inline(always)]
 fn copy_ends<const N: usize>(line: &mut Line, rest: &[u8]) {
     let (Some(first), Some(last)) = (rest.first_chunk::<N>(), rest.last_chunk::<N>()) else {
         unreachable!("there are at least {N} bytes");
@@ -41,7 +41,7 @@ pub const ALL_LINES: u64 = u64::MAX;
 pub const LINES_SINGLE: usize = 63;
 
 /// The lines that some bytes of a value touch.
-#[inline]
+#[inline(always)]
 pub fn lines_of(at: usize, len: usize) -> u64 {
     if len == 0 {
         return 0;
@@ -51,13 +51,13 @@ pub fn lines_of(at: usize, len: usize) -> u64 {
 }
 
 /// The lines up to one.
-#[inline]
+#[inline(always)]
 fn up_to(last: usize) -> u64 {
     ALL_LINES >> LINES_SINGLE.saturating_sub(last)
 }
 
 /// The lines of a mask that a value of so many lines has; none of a value of more than 64.
-#[inline]
+#[inline(always)]
 pub(crate) fn single_lines(mask: u64, count: usize) -> Option<u64> {
     match count {
         0 => Some(0),
@@ -68,7 +68,7 @@ pub(crate) fn single_lines(mask: u64, count: usize) -> Option<u64> {
 
 /// Calls `each` with the lines of a mask, of a value of so many, in runs of consecutive ones: the
 /// first and the one after the last.
-#[inline]
+#[inline(always)]
 pub fn for_each_run(mask: u64, count: usize, mut each: impl FnMut(usize, usize)) {
     let mut left = if count == 0 { 0 } else { mask & up_to(count - 1) };
     while left != 0 {

@@ -15,6 +15,7 @@ use crate::error::{EngineError, Result};
 use crate::index::EntryId;
 use crate::reads::{Reads, Visit};
 use crate::state::core::Core;
+use crate::state::read_gate::Inside;
 use crate::version::before_images::{BeforeImage, Layer, before_image_key, before_image_key_of};
 use crate::version::{ReadPhase, ValueWord, Waiter, version_epoch};
 
@@ -28,6 +29,7 @@ pub(super) struct View<'v> {
     /// The layers of all workers that it sees, in the order in which they count.
     layers: Vec<&'v Layer>,
     reads: &'v Reads,
+    inside: &'v Inside<'v>,
 }
 
 impl Reader {
@@ -112,7 +114,7 @@ impl Reader {
         let mut reads = Reads::new(self.charge.is_some());
         assert!(epoch.0 <= inside.epoch, "a snapshot is of an epoch that has ended");
         let sid = SerialId::new(EpochNumber(inside.epoch + 1), Position(0));
-        let result = read(&View { core, epoch, sid, layers, reads: &reads });
+        let result = read(&View { core, epoch, sid, layers, reads: &reads, inside: &inside });
         drop(of_workers);
         drop(live);
         drop(inside);
@@ -228,7 +230,7 @@ impl<'v> View<'v> {
         let seen = entry.read(self.sid, &mut waiter);
         let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
         word.charge(self.reads);
-        word.is_value().then(|| ReadPhase::begin().bytes(word))
+        word.is_value().then(|| ReadPhase::of(self.inside).bytes(word))
     }
 
     /// Shows what the snapshot sees of a key with a before-image; whether the visitor has enough.

@@ -238,7 +238,7 @@ pub struct VacantEntry<'i> {
 
 impl VacantEntry<'_> {
     /// Adds the word's entry.
-    #[inline]
+    #[inline(always)]
     pub fn fill(self, id: EntryId) {
         assert!(id != NOBODY, "the entry of a key is one");
         self.shard.insert_at(self.at, self.word, id);

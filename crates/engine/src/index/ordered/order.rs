@@ -56,7 +56,7 @@ pub(super) fn compare<O: KeyOrder>(a: Entry, b: Entry, order: &O) -> Ordering {
 
 /// How many entries, of some in order, come before a place: those of a smaller word and, among
 /// those of the same word, the ones for which `is_before` holds.
-#[inline]
+#[inline(always)]
 pub(super) fn count_before<O: KeyOrder>(
     words: &[u64],
     ids: &[EntryId],

@@ -152,7 +152,7 @@ impl<D: Device> RowStore<D> {
     }
 
     /// The slot that does not hold the newest version, where that is the checkpoint's.
-    #[inline]
+    #[inline(always)]
     fn other_slot(
         &self,
         to: &Publication<'_>,
@@ -170,7 +170,7 @@ impl<D: Device> RowStore<D> {
 
     /// The slot that is not the checkpoint's: the one that does not hold the newest version or, if
     /// that is younger than the checkpoint, its own slot.
-    #[inline]
+    #[inline(always)]
     fn choose_slot(
         &self,
         to: &Publication<'_>,
@@ -221,7 +221,7 @@ impl<D: Device> RowStore<D> {
 
     /// Charges what the final write of a row, or its removal, reads of the image: the header, the
     /// key if it goes on behind it, and the old value as far as it is compared.
-    #[inline]
+    #[inline(always)]
     pub(super) fn charge_reads(
         &mut self,
         to: &Publication<'_>,
@@ -268,7 +268,7 @@ impl<D: Device> RowStore<D> {
     }
 
     /// The first version of a row, whose value is a line at most.
-    #[inline]
+    #[inline(always)]
     fn first_line(&mut self, to: &Publication<'_>, value: &NewValue<'_>) -> u64 {
         self.rows += 1;
         let (key, line) = (to.word.to_be_bytes(), padded_line(value.line(0)));
@@ -280,7 +280,7 @@ impl<D: Device> RowStore<D> {
     }
 
     /// Another value that is a line at most, of the same length.
-    #[inline]
+    #[inline(always)]
     fn replace_line(
         &mut self,
         to: &Publication<'_>,
@@ -299,7 +299,7 @@ impl<D: Device> RowStore<D> {
     }
 
     /// The same value, but for lines that a call replaced: it is known which they were.
-    #[inline]
+    #[inline(always)]
     fn replace_lines(
         &mut self,
         to: &Publication<'_>,
@@ -316,7 +316,7 @@ impl<D: Device> RowStore<D> {
     }
 
     /// A value that is and stays one word.
-    #[inline]
+    #[inline(always)]
     fn replace_word(&mut self, to: &Publication<'_>, target: Target, old: u64, new: u64) -> u64 {
         if self.keeps_hash {
             let exact = to.word.to_be_bytes();
@@ -389,7 +389,7 @@ impl<D: Device> RowStore<D> {
     }
 
     /// Stores a version, with its value in the form that is given; where the value is.
-    #[inline]
+    #[inline(always)]
     fn store(
         &mut self,
         to: &Publication<'_>,
@@ -444,7 +444,7 @@ impl<D: Device> RowStore<D> {
 
     /// Compares a row's last version with what it was before this epoch, and makes the state hash
     /// follow, if it is maintained. Returns the lines that differ.
-    #[inline]
+    #[inline(always)]
     fn compare(&mut self, to: &Publication<'_>, old: &[u8], new: &NewValue<'_>) -> u64 {
         if !self.keeps_hash {
             return changed_lines(old, new);
@@ -458,7 +458,7 @@ impl<D: Device> RowStore<D> {
 }
 
 /// A value that is one word.
-#[inline]
+#[inline(always)]
 fn word_of(value: &[u8]) -> Option<u64> {
     value.try_into().ok().map(u64::from_le_bytes)
 }
@@ -469,7 +469,7 @@ fn word_of(value: &[u8]) -> Option<u64> {
 ///
 /// If any line is unchanged, both versions are inline and of one length, and their halves hold them
 /// with zeros up to the end of the last line.
-#[inline]
+#[inline(always)]
 fn lines_to_write(entry: &RowEntry, layout: &RowLayout, in_place: bool, changed: u64) -> u64 {
     if !layout.has_line_halves() {
         return ALL_LINES;
@@ -492,7 +492,7 @@ fn lines_to_write(entry: &RowEntry, layout: &RowLayout, in_place: bool, changed:
 }
 
 /// The lines of these parts.
-#[inline]
+#[inline(always)]
 fn lines_of_parts(parts: u16, part_lines: u64) -> u64 {
     if part_lines == 1 { parts.into() } else { lines_of_long_parts(parts, part_lines) }
 }
@@ -504,7 +504,7 @@ fn lines_of_long_parts(parts: u16, part_lines: u64) -> u64 {
 }
 
 /// The parts all of whose lines are among these.
-#[inline]
+#[inline(always)]
 fn whole_parts(lines: u64, part_lines: u64) -> u16 {
     if part_lines == 1 { lines as u16 } else { whole_long_parts(lines, part_lines) }
 }

@@ -90,7 +90,7 @@ pub fn lines_gain(table: TableId, key: &[u8], at: usize, old: &[u8], new: &[u8])
 }
 
 /// What the hash of a row gains whose value is a line, or less with zeros behind it.
-#[inline]
+#[inline(always)]
 pub fn only_line_gain(table: TableId, key: &[u8], old: &Line, new: &Line) -> u128 {
     let mut gain = Gain::of(row_seed(table, key));
     gain.of_block = gain_of(&KEYS, from_ref(old), from_ref(new));
@@ -109,7 +109,7 @@ pub fn only_line_hash(table: TableId, key: &[u8], line: &Line, len: usize) -> u1
 }
 
 /// What the hash of a row gains whose value is one word, see [`row_hash`].
-#[inline]
+#[inline(always)]
 pub fn word_gain(table: TableId, key: &[u8], old: u64, new: u64) -> u128 {
     let mut gain = Gain::of(row_seed(table, key));
     gain.of_block =
@@ -132,7 +132,7 @@ pub fn changed_lines(old: &[u8], new: &NewValue<'_>) -> u64 {
 }
 
 /// Calls `each` with the lines in which two values of one length differ.
-#[inline]
+#[inline(always)]
 fn for_each_changed(old: &[u8], new: &NewValue<'_>, mut each: impl FnMut(usize, &[u8], &[u8])) {
     for line in 0..old.len().div_ceil(LINE) {
         let (old, new) = (line_of(old, line), new.line(line));
@@ -154,7 +154,7 @@ fn is_changed_in_mask(old: &[u8], new: &NewValue<'_>) -> bool {
 }
 
 /// The bytes of a line of a value; fewer than 64 of the last one.
-#[inline]
+#[inline(always)]
 fn line_of(value: &[u8], line: usize) -> &[u8] {
     &value[line * LINE..value.len().min((line + 1) * LINE)]
 }
