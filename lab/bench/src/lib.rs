@@ -34,7 +34,7 @@ mod studies;
 
 pub mod reproduce;
 
-pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab};
+pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab, Packing};
 pub use engine_run::{adapter, recover, run};
 pub use library_run::run_clients;
 pub use report::{Head, Report, render, render_details};

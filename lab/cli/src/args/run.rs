@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use cli::args::RunArguments;
-use lab::{AppendMethod, CachePolicy, Design};
+use lab::{AppendMethod, CachePolicy, Design, Packing};
 
 /// When to measure what the machine can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,6 +35,10 @@ pub(crate) struct LabRunArguments {
     #[arg(long, value_name = "METHOD", value_parser = append_parser(),
           default_value = AppendMethod::default().name(), conflicts_with = "clients")]
     pub(crate) append: AppendMethod,
+    /// How pieces that --split-threshold splits off are packed onto workers
+    #[arg(long, value_name = "PACKING", value_parser = packing_parser(),
+          default_value = Packing::default().name(), conflicts_with = "clients")]
+    pub(crate) packing: Packing,
     /// Which values are cached, where there is a cache
     #[arg(long, value_name = "POLICY", value_parser = cache_policy_parser(),
           default_value = CachePolicy::default().name())]
@@ -99,5 +103,13 @@ fn append_parser() -> impl TypedValueParser<Value = AppendMethod> {
     let methods = AppendMethod::ALL;
     PossibleValuesParser::new(methods.map(|m| PossibleValue::new(m.name()).help(m.what()))).map(
         move |name| methods.into_iter().find(|m| m.name() == name).expect("one of those offered"),
+    )
+}
+
+/// The ways to pack pieces onto workers.
+fn packing_parser() -> impl TypedValueParser<Value = Packing> {
+    let packings = Packing::ALL;
+    PossibleValuesParser::new(packings.map(|p| PossibleValue::new(p.name()).help(p.what()))).map(
+        move |name| packings.into_iter().find(|p| p.name() == name).expect("one of those offered"),
     )
 }

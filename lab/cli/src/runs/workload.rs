@@ -128,6 +128,7 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
                 cache_policy: of_lab.cache_policy,
                 minor_collection: !of_lab.no_minor_gc && of_lab.design != Design::Report2021,
                 append: of_lab.append,
+                packing: of_lab.packing,
                 state_hash: !of_lab.no_state_hash,
                 ..asked.lab
             },
