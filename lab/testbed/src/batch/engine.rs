@@ -6,7 +6,7 @@ use super::bodies::Told;
 use super::declare::{Asked, Declarations, Declared, share};
 use super::footprint::{Access, Footprints, Granules, add_granules};
 use super::inplace::Scratch;
-use super::phases::{Halt, Waits, phase};
+use super::phases::{Halt, Threads, Waits, phase};
 use super::rows::Pool;
 use super::tables::Tables;
 use crate::calls::Calls;
@@ -151,7 +151,7 @@ pub(super) struct Base {
     pub(super) tables: Tables,
     pub(super) shares: Vec<Share>,
     pub(super) workers: Vec<Worker>,
-    pub(super) halt: Halt,
+    pub(super) threads: Threads,
     pub(super) options: Options,
     /// For each table, whether calls of the batch insert into it, each a key of its own that was
     /// not there before.
@@ -164,6 +164,7 @@ pub(super) struct Batch<'a> {
     pub(super) calls: &'a Calls,
     pub(super) tables: &'a Tables,
     pub(super) shares: &'a [Share],
+    pub(super) threads: &'a Threads,
     pub(super) halt: &'a Halt,
     pub(super) options: &'a Options,
     /// For each table, whether calls of the batch insert into it, each a key of its own that was
@@ -178,7 +179,7 @@ impl Base {
             tables: Tables::new(specs, workers)?,
             shares: (0..workers).map(|_| Share::default()).collect(),
             workers: (0..workers).map(|_| Worker::new(specs.len())).collect(),
-            halt: Halt::default(),
+            threads: Threads::new(workers)?,
             options: options.clone(),
             new_keys: Vec::new(),
         })
@@ -216,7 +217,7 @@ impl Base {
         workload.register(&mut declarations);
         self.tables.sequences.begin();
         self.workers.iter_mut().for_each(|worker| worker.answers.clear());
-        let (halt, workers) = (&self.halt, self.workers.len());
+        let (threads, workers) = (&self.threads, self.workers.len());
         let tables = &self.tables;
         let want = |worker, share_of: &mut Share| {
             share_of.declared.clear();
@@ -226,7 +227,7 @@ impl Base {
             Ok(())
         };
         if declarations.have_sequences() {
-            phase(halt, &mut self.shares, want)?;
+            phase(threads, &mut self.shares, want)?;
             self.shares.iter_mut().for_each(|share| self.tables.allocate(&mut share.declared));
         } else {
             for (worker, share) in self.shares.iter_mut().enumerate() {
@@ -234,7 +235,7 @@ impl Base {
             }
         }
         let tables = &self.tables;
-        phase(halt, &mut self.shares, |worker, share_of| {
+        phase(threads, &mut self.shares, |worker, share_of| {
             for (number, call) in share(calls.len(), workers, worker).enumerate() {
                 let asked = calls.get(call);
                 if does(&declarations, asked) {
@@ -258,7 +259,7 @@ impl Base {
         }
         self.tables.grow(&inserts)?;
         let (tables, shares) = (&self.tables, &self.shares);
-        let old = phase(&self.halt, &mut self.workers, |number, worker| {
+        let old = phase(&self.threads, &mut self.workers, |number, worker| {
             let mut old = Vec::new();
             for key in shares[number].declared.inserts() {
                 let row = tables.find_or_insert(key, number, &mut worker.pool)?;
@@ -280,7 +281,7 @@ impl Base {
     /// # Errors
     /// A worker that panicked before.
     pub(super) fn granules<W: Workload>(&mut self, workload: &W) -> Result<Granules> {
-        phase(&self.halt, &mut self.shares, |_, share| {
+        phase(&self.threads, &mut self.shares, |_, share| {
             let Share { declared, granules, .. } = share;
             granules.clear();
             add_granules(workload, declared, 0..declared.calls.len(), granules);
@@ -298,7 +299,7 @@ impl Base {
     pub(super) fn footprints<W: Workload>(&mut self, workload: &W) -> Result<()> {
         let granules = self.granules(workload)?;
         let tables = &self.tables;
-        phase(&self.halt, &mut self.shares, |_, share| {
+        phase(&self.threads, &mut self.shares, |_, share| {
             share.footprints.clear();
             for _ in 0..share.declared.calls.len() {
                 share.footprints.add((workload, tables), &share.declared, &granules)?;
@@ -319,7 +320,8 @@ impl Base {
             calls,
             tables: &self.tables,
             shares: &self.shares,
-            halt: &self.halt,
+            threads: &self.threads,
+            halt: &self.threads.halt,
             options: &self.options,
             new_keys: &self.new_keys,
         };

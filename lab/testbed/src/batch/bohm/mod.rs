@@ -84,12 +84,12 @@ impl Bohm {
     fn control(&mut self, calls: &Calls) -> Result<()> {
         let Self { base, dealt, versions, batches } = self;
         let (tables, shares) = (&base.tables, &base.shares);
-        phase(&base.halt, dealt, |number, dealt| {
+        phase(&base.threads, dealt, |number, dealt| {
             let first = super::declare::share(calls.len(), shares.len(), number).start;
             dealt.deal(tables, &shares[number].declared, first)
         })?;
         let (dealt, batch) = (&*dealt, *batches);
-        phase(&base.halt, versions, |owner, versions| {
+        phase(&base.threads, versions, |owner, versions| {
             let of_owner = || dealt.iter().flat_map(|dealt| dealt.of(owner));
             versions.make(tables, batch, of_owner);
             Ok(())
@@ -112,7 +112,7 @@ impl Bohm {
             states: (0..calls.len()).map(|_| AtomicU8::new(WAITING)).collect(),
         };
         let dealer = Dealer::new(calls.len(), TAKEN);
-        phase(batch.halt, workers, |_, worker| {
+        phase(batch.threads, workers, |_, worker| {
             let mut executor = Executor::new(&run, workload, worker);
             loop {
                 let taken = dealer.take();
@@ -135,7 +135,7 @@ impl Bohm {
         let Self { base, versions, .. } = self;
         let tables = &base.tables;
         let mut items: Vec<_> = base.workers.iter_mut().zip(versions).collect();
-        phase(&base.halt, &mut items, |_, (worker, versions)| {
+        phase(&base.threads, &mut items, |_, (worker, versions)| {
             versions.collect(tables, &mut worker.pool);
             Ok(())
         })?;

@@ -145,7 +145,7 @@ impl Aria {
         let (batch, workers) = base.split(workload, calls);
         let reads_count = !batch.options.has(Fault::NoReadEdges);
         let mut items: Vec<_> = workers.iter_mut().zip(logs).collect();
-        let left = phase(batch.halt, &mut items, |_, (worker, log)| {
+        let left = phase(batch.threads, &mut items, |_, (worker, log)| {
             let mut left = Vec::new();
             for ran in &log.ran {
                 match decide(batch.tables, log, ran, *number, reads_count) {
@@ -179,7 +179,7 @@ impl Aria {
         let phase_of = Locks { calls: left.len(), footprint: &footprint, options: batch.options };
         let lists = Lists::new(left.len(), workers.len(), 1);
         let mut items: Vec<_> = workers.iter_mut().zip(locks).collect();
-        let changed = phase(batch.halt, &mut items, |number, (worker, table)| {
+        let changed = phase(batch.threads, &mut items, |number, (worker, table)| {
             let (mut changed, mut runs) = (Vec::new(), 0);
             let mut runner = Runner::new(&batch, workload, worker);
             let counts = work((&phase_of, &lists, batch.halt), (number, table), &mut |i| {

@@ -67,7 +67,7 @@ impl Rounds {
             let own = workers.iter_mut().zip(&mut *logs).zip(&shares);
             let mut items: Vec<_> =
                 own.map(|((worker, log), calls)| (worker, log, calls)).collect();
-            let full = phase(batch.halt, &mut items, |number, (worker, log, calls)| {
+            let full = phase(batch.threads, &mut items, |number, (worker, log, calls)| {
                 run_share((&batch, workload, *granules), number, (worker, log, calls), announce)
             })?;
             if full.iter().all(Vec::is_empty) {
