@@ -74,6 +74,10 @@ pub struct BatchCounts {
     pub producer_runs: u64,
     /// Calls that were run in a fall-back.
     pub fallbacks: u64,
+    /// Rows whose old versions were freed where they got new ones.
+    pub minor_collections: u64,
+    /// Rows whose old versions were freed because they had not been written for long.
+    pub major_collections: u64,
 }
 
 impl BatchCounts {
@@ -86,6 +90,8 @@ impl BatchCounts {
         self.reruns += other.reruns;
         self.producer_runs += other.producer_runs;
         self.fallbacks += other.fallbacks;
+        self.minor_collections += other.minor_collections;
+        self.major_collections += other.major_collections;
     }
 }
 
