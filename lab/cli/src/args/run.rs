@@ -1,7 +1,7 @@
 //! Options of a run of the engine alone, or of another engine, beside those of every run.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use cli::args::RunArguments;
 use lab::{AppendMethod, CachePolicy, Design, Packing};
 
@@ -68,6 +68,16 @@ pub(crate) struct LabRunArguments {
           default_value = "long", default_missing_value = "always", hide_default_value = true,
           conflicts_with = "clients")]
     pub(crate) limits: Limits,
+    /// Show a model of an epoch on so many cores, 1 to 1024, instead of a run: what throughput
+    /// would be there
+    ///
+    /// What steps cost is measured here with one worker; that run and one with --workers workers
+    /// are held against the model. For all-dram and its options, and serial, calvin, bohm, caracal,
+    /// granola and pwv.
+    #[arg(long, value_name = "CORES[,CORES...]", value_delimiter = ',',
+          value_parser = value_parser!(u64).range(1..=1024),
+          conflicts_with_all = ["clients", "verify", "resume", "recover", "ack_log"])]
+    pub(crate) model: Vec<u64>,
     /// Do not run the engine alone beside the clients
     #[arg(long, requires = "clients")]
     pub(crate) no_engine: bool,
