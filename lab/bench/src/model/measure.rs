@@ -4,7 +4,7 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bench::clock::now_ns;
-use bench::{Place, Result};
+use bench::{BenchError, Place, Result};
 use pmem::DeviceSpec;
 
 use super::costs::Costs;
@@ -22,7 +22,7 @@ const REPETITIONS: usize = 20;
 /// Looks of a thread that waits for its turn, after which it lets another one run.
 const SPINS_MAX: u32 = 1 << 12;
 /// Bytes that are copied to measure the memory, far more than caches hold.
-const COPIED_BYTES: usize = 64 << 20;
+const COPIED_BYTES: usize = 32 << 20;
 
 /// What a run came to, a transaction.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +47,10 @@ pub(super) fn measured(
         return Ok(Measured { total_ns, append_ns: 0.0, execute_ns: total_ns });
     }
     let report = crate::run(job, place, &settings)?;
+    if report.interrupted {
+        let what = "a run was interrupted that the model needs for its costs";
+        return Err(BenchError::Store(what.into()));
+    }
     let transactions = report.committed + report.aborted + report.failed;
     let phase = |name| by_transaction(report.phase_ns.get(name), transactions);
     Ok(Measured {

@@ -42,18 +42,21 @@ pub(super) fn run<O: Options<Run = LabRunArguments>>(options: &O) -> Done {
         });
     }
     if !of_lab.model.is_empty() {
-        return show_model(&job, &place, &settings, of_lab);
+        return show_model(&job, place, &settings, of_lab);
     }
     run_engine(&job, place, &settings, arguments, &signals)
 }
 
 /// A model of the run on other numbers of cores.
-fn show_model(job: &Job, place: &Place, settings: &Settings, of_lab: &LabRunArguments) -> Done {
+fn show_model(job: &Job, place: Place, settings: &Settings, of_lab: &LabRunArguments) -> Done {
     let target = JsonTarget::open(of_lab.run.json.as_deref())?;
     let mut cores: Vec<usize> = of_lab.model.iter().map(|cores| *cores as usize).collect();
     cores.sort_unstable();
     cores.dedup();
-    let report = lab::model::run(job, place, settings, &cores)?;
+    let result = lab::model::run(job, &place, settings, &cores);
+    let removed = place.remove();
+    let report = result?;
+    removed?;
     target.write(&report, || report.render())
 }
 
