@@ -15,8 +15,7 @@ pub struct Costs {
     pub execute_ns: f64,
     /// A cache line that another core wrote last.
     pub line_ns: f64,
-    /// Bytes that one core loads and stores in a nanosecond, at most. The memory of more cores is
-    /// taken to be as many times as fast, as it is where each processor has its own.
+    /// Bytes that one core loads and stores in a nanosecond, at most.
     pub bytes_per_ns: f64,
 }
 
@@ -24,6 +23,8 @@ pub struct Costs {
 const MESSAGES_PER_LINE: f64 = 4.0;
 /// How much of a line's time each line after the first of a value takes: they are prefetched.
 const NEXT_LINE: f64 = 0.125;
+/// The memory of a large machine serves so many cores at once that do nothing but copy.
+const MEMORY_CORES: usize = 16;
 /// Bytes of a cache line.
 const LINE_BYTES: f64 = 64.0;
 
@@ -38,9 +39,11 @@ impl Costs {
         self.line_ns * (1.0 + NEXT_LINE * f64::from(lines.saturating_sub(1)))
     }
 
-    /// The least time in which cores load and store so many lines.
-    pub(super) fn memory_ns(&self, lines: f64, cores: usize) -> f64 {
-        lines * LINE_BYTES / (self.bytes_per_ns * cores as f64)
+    /// The least time in which cores load and store the lines of so many accesses. One core takes no
+    /// longer than it was measured to take, which is less where lines are in its caches.
+    pub(super) fn memory_ns(&self, lines: f64, accesses: f64, cores: usize) -> f64 {
+        let alone = (lines * LINE_BYTES / self.bytes_per_ns).min(accesses * self.execute_ns);
+        alone / cores.min(MEMORY_CORES) as f64
     }
 
     /// A barrier of so many cores: a tree of hand-overs.

@@ -24,7 +24,8 @@ pub(super) fn simulate(engine: Engine, shape: &Shape, costs: &Costs, cores: usiz
         false => access.lines,
     };
     let lines: f64 = shape.calls.iter().flatten().map(|access| f64::from(lines(access))).sum();
-    simulated.execute_ns = simulated.execute_ns.max(costs.memory_ns(lines, used));
+    simulated.execute_ns =
+        simulated.execute_ns.max(costs.memory_ns(lines, shape.accesses() as f64, used));
     if engine != Engine::Serial {
         simulated.control_ns += 2.0 * costs.barrier_ns(cores);
         simulated.execute_ns += costs.barrier_ns(cores);
