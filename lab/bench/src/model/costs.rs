@@ -39,8 +39,8 @@ impl Costs {
         self.line_ns * (1.0 + NEXT_LINE * f64::from(lines.saturating_sub(1)))
     }
 
-    /// The least time in which cores load and store the lines of so many accesses. One core takes no
-    /// longer than it was measured to take, which is less where lines are in its caches.
+    /// The least time in which cores load and store the lines of so many accesses. One core takes
+    /// no longer than it was measured to take, which is less where lines are in its caches.
     pub(super) fn memory_ns(&self, lines: f64, accesses: f64, cores: usize) -> f64 {
         let alone = (lines * LINE_BYTES / self.bytes_per_ns).min(accesses * self.execute_ns);
         alone / cores.min(MEMORY_CORES) as f64
