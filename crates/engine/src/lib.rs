@@ -41,6 +41,7 @@ pub use call::panics::{PanicText, caught, text_of};
 pub use contention::rows::ContendedRow;
 pub use declaration::declare::{Sequences, WriteSet};
 pub use design::append_method::AppendMethod;
+pub use design::packing::Packing;
 pub use design::variants::{CachePolicy, Design, Lab};
 pub use engine::Engine;
 pub use engine::reader::{ReadOutcome, Reader};

@@ -41,11 +41,13 @@ pub(crate) enum Command {
     Bench(BenchCommand),
     /// Make the figures of the papers again, and say which of their statements hold here
     ///
-    /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), histograms (of the
-    /// report of 2021), profiles (every design on every device profile), or all. Every run is a
-    /// `bench` command in a process of its own; all series of a figure run once in each round.
-    /// Writes runs.jsonl, report.json and report.html into a directory. SIGINT or SIGTERM ends it
-    /// with a report of what has run, and the same command goes on where it stopped.
+    /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), ca5 to ca12 and
+    /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model),
+    /// histograms (of the report of 2021), profiles (every design on every device profile), or all.
+    /// Every run is a `bench` command in a process of its own; all series of a figure run once in
+    /// each round. Writes runs.jsonl, report.json and report.html into a directory. SIGINT or
+    /// SIGTERM ends it with a report of what has run, and the same command goes on where it
+    /// stopped.
     ///
     /// Exit codes: 0 done, 1 a run failed, 2 a wrong command line, or a directory with runs of
     /// another scale or build, 130 or 143 interrupted. A design, device or option that this build
@@ -212,7 +214,8 @@ pub(crate) struct AblationArguments {
 /// Which figures, how large, how often.
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArguments {
-    /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; all [default: nv]
+    /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; caracal: ca5 to ca12 and ca-cores;
+    /// all [default: nv]
     pub(crate) figures: Vec<String>,
     /// How large the runs are
     #[arg(long, value_name = "SCALE", value_parser = scale_parser(), default_value = "small")]

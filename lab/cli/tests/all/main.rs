@@ -14,6 +14,7 @@ mod full_disk;
 mod interrupt;
 #[path = "../../../../crates/cli/tests/all/kill.rs"]
 mod kill;
+mod model;
 mod peers;
 mod recover_after_run;
 mod report;

@@ -33,7 +33,7 @@ fn deterministic_rivals_come_to_the_state_of_the_engine() {
     for (workload, options) in SMALL {
         let base = format!("bench {workload} {options} --contention high --epochs 2 --verify");
         let engine = run(&format!("{base} --design all-dram --json -")).succeeded().json();
-        let in_order = ["serial", "calvin", "orthrus", "bohm", "granola", "pwv"];
+        let in_order = ["serial", "calvin", "orthrus", "bohm", "caracal", "granola", "pwv"];
         for design in in_order.into_iter().chain(["aria", "bcdb"]) {
             for workers in [1, 2, 4] {
                 let line = format!("{base} --design {design} --workers {workers} --json -");

@@ -66,7 +66,7 @@ impl<const PARTS: bool> BatchEngine for Locking<PARTS> {
         let lists = Lists::new(calls.len(), workers.len(), managers(PARTS, workers.len()));
         let locks = Locks::new(&batch, calls.len(), &footprint, lists);
         let mut items: Vec<_> = workers.iter_mut().zip(tables).collect();
-        phase(batch.halt, &mut items, |number, (worker, table)| {
+        phase(batch.threads, &mut items, |number, (worker, table)| {
             let mut runner = Runner::new(&batch, workload, worker);
             let counts = work(&locks, number, table, &mut |call| {
                 runner.prefetch(call);

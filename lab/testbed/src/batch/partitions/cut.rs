@@ -146,7 +146,7 @@ impl Cut {
     }
 
     /// How many pieces there are.
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.parts.iter().map(|pieces| pieces.len() as u64).sum()
     }
 

@@ -54,13 +54,15 @@ impl BatchEngine for Pwv {
         let declared = batch.shares.iter().map(|share| &share.declared);
         let division = Division::new(workload, workers.len(), declared, batch.new_keys);
         let mut items: Vec<_> = workers.iter_mut().zip(&mut *cuts).collect();
-        phase(batch.halt, &mut items, |number, (worker, cut)| {
-            cut.cut(&batch, &division, number, &mut Runner::new(&batch, workload, worker))
+        phase(batch.threads, &mut items, |number, (worker, cut)| {
+            cut.cut(&batch, &division, number, &mut Runner::new(&batch, workload, worker))?;
+            worker.counts.messages += cut.len();
+            Ok(())
         })?;
         let cuts = Cuts { batch: &batch, division: &division, cuts };
         let ended = Ended::new(calls.len(), workers.len());
         let mut items: Vec<_> = workers.iter_mut().zip(graphs).collect();
-        phase(batch.halt, &mut items, |part, (worker, graph)| {
+        phase(batch.threads, &mut items, |part, (worker, graph)| {
             make(&cuts, part, &granules, graph)?;
             Partition { cuts: &cuts, ended: &ended, part }.run(workload, worker, graph)
         })?;

@@ -146,7 +146,7 @@ impl Aria {
         let (batch, workers) = base.split(workload, calls);
         let reads_count = !batch.options.has(Fault::NoReadEdges);
         let mut items: Vec<_> = workers.iter_mut().zip(logs).collect();
-        let left = phase(batch.halt, &mut items, |_, (worker, log)| {
+        let left = phase(batch.threads, &mut items, |_, (worker, log)| {
             let mut left = Vec::new();
             for ran in &log.ran {
                 match decide(batch.tables, log, ran, *number, reads_count) {
@@ -181,7 +181,7 @@ impl Aria {
         let lists = Lists::new(left.len(), workers.len(), 1);
         let locks_of = Locks::new(&batch, left.len(), &footprint, lists);
         let mut items: Vec<_> = workers.iter_mut().zip(locks).collect();
-        let changed = phase(batch.halt, &mut items, |number, (worker, table)| {
+        let changed = phase(batch.threads, &mut items, |number, (worker, table)| {
             let (mut changed, mut runs) = (Vec::new(), 0);
             let mut runner = Runner::new(&batch, workload, worker);
             let counts = work(&locks_of, number, table, &mut |i| {

@@ -90,7 +90,7 @@ impl Bcdb {
             }
         }
         let (block, mut items) = (&block, workers.iter_mut().zip(&*logs).collect::<Vec<_>>());
-        phase(batch.halt, &mut items, |_, (worker, log)| {
+        phase(batch.threads, &mut items, |_, (worker, log)| {
             for ran in log.ran.iter().filter(|ran| block.calls[ran.call].commits) {
                 log.store(batch.tables, ran);
                 let behind = u64::from(!block.calls[ran.call].before);

@@ -69,7 +69,7 @@ impl Rounds {
             let own = workers.iter_mut().zip(&mut *logs).zip(&shares);
             let own = own.map(|((worker, log), calls)| Share { worker, log, calls });
             let mut items: Vec<_> = own.collect();
-            let full = phase(batch.halt, &mut items, |number, share| round.run(number, share))?;
+            let full = phase(batch.threads, &mut items, |number, share| round.run(number, share))?;
             if full.iter().all(Vec::is_empty) {
                 return Ok(());
             }
