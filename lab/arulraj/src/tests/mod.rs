@@ -1,0 +1,5 @@
+//! Tests of all engines: against a model, with and without power cuts.
+
+mod crash;
+mod history;
+mod model;
