@@ -146,10 +146,10 @@ bench: pmem storage engine workloads nvcaracal
 cli: pmem storage engine nvcaracal bench
 sim: pmem storage engine
 testbed: pmem workloads
-arulraj: pmem
+arulraj: pmem workloads testbed
 peers: nvcaracal
-lab: pmem storage engine workloads bench testbed
-lab-cli: pmem engine bench cli lab sim peers
+lab: pmem storage engine workloads bench testbed arulraj
+lab-cli: pmem engine bench cli lab sim peers arulraj
 '
 breach 'an edge between crates that the table does not have' < <(
     list 'crates/*/Cargo.toml' 'lab/*/Cargo.toml' | while IFS= read -r manifest; do

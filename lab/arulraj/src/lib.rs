@@ -20,14 +20,20 @@ mod error;
 mod ground;
 mod options;
 mod partition;
+mod rival;
+mod run;
 mod schema;
 mod structures;
 #[cfg(test)]
 mod tests;
+mod ycsb;
 
 pub use engines::{Cow, Engine, Inp, Log, NvmCow, NvmInp, NvmLog, Recovery, Visit};
 pub use error::{Error, Result};
-pub use ground::{Area, CacheCounts, CacheShape, Footprint, Traffic, Written};
+pub use ground::{Area, CacheCounts, CacheShape, Footprint, Modelled, Traffic, Written};
 pub use options::Options;
 pub use partition::Partition;
+pub use rival::{AsRival, OneSession};
+pub use run::{Counts, EngineName, RecoveryCounts, Report, Settings, render, run};
 pub use schema::{Changes, Key, Row, Schema, Table};
+pub use ycsb::{Mix, Skew, Ycsb};

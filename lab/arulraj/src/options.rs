@@ -1,6 +1,6 @@
 //! How engines are made: what the paper leaves out is an option with a default.
 
-use crate::ground::CacheShape;
+use crate::ground::Modelled;
 
 /// How an engine is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +25,8 @@ pub struct Options {
     pub first_level_runs: usize,
     /// Bits of a Bloom filter for each key (Log, NVM-Log).
     pub bloom_bits: u64,
-    /// The processor's cache that is modelled, if any.
-    pub cache: Option<CacheShape>,
+    /// What is modelled beside the device.
+    pub modelled: Modelled,
     #[cfg(test)]
     pub(crate) fault: Option<Fault>,
 }
@@ -44,7 +44,7 @@ impl Default for Options {
             growth: 10,
             first_level_runs: 4,
             bloom_bits: 10,
-            cache: None,
+            modelled: Modelled::default(),
             #[cfg(test)]
             fault: None,
         }

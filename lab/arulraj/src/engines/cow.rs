@@ -238,7 +238,7 @@ fn decode_row(table: &Table, cell: &[u8]) -> Result<Row> {
 fn trees(schema: &Schema, options: &Options) -> Result<Vec<PageTree>> {
     let usable = options.page_bytes - PAGE_OVERHEAD;
     let tables = schema.tables.iter();
-    tables.map(|table| PageTree::new(table.key_words(), cell_bytes(table), usable)).collect()
+    tables.map(|table| PageTree::new(table.key_words(), cell_bytes(table), usable, false)).collect()
 }
 
 impl<D: Device> Cow<D> {
@@ -301,7 +301,7 @@ impl<D: Device> Engine<D> for Cow<D> {
     const NAME: &'static str = "cow";
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
         let file = nvm.create_file(FILE)?;
         nvm.write_file(file, 0, &vec![0; options.page_bytes as usize])?;
         let mut pages = FilePages::new(file, 1, options);
@@ -320,7 +320,7 @@ impl<D: Device> Engine<D> for Cow<D> {
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
         let file = nvm.list_files().into_iter().find(|(name, _)| *name == FILE);
         let (_, file) = file.ok_or_else(|| Error::Corrupt("there is no file of pages".into()))?;
         let mut master = [0; 8];

@@ -98,6 +98,7 @@ impl<D: Device> Inp<D> {
             let old = self.nvm.memory.load_u64(at);
             let new = make_word(&mut self.nvm, of, *column, value, &mut Vec::new())?;
             self.nvm.memory.store_u64(at, new);
+            self.nvm.written.memory += 8;
             words.push(WordChange { at, old, new, is_slot: !of.is_inline(*column) });
         }
         Ok(words)
@@ -241,13 +242,13 @@ impl<D: Device> Engine<D> for Inp<D> {
     const NAME: &'static str = "inp";
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
         let wal = nvm.create_file(WAL)?;
         Self::new(nvm, schema, options, wal)
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
         // All memory is free before the engine rebuilds what was in it.
         let freed = end_recovery(&mut nvm, 0, 0);
         let (number, checkpoint, wal) = choose_files(&mut nvm)?;

@@ -1,4 +1,5 @@
-//! Log: an LSM tree of SSTables in files, a MemTable in volatile memory and a log (the paper's 3.3).
+//! Log: an LSM tree of SSTables in files, a MemTable in volatile memory and a log (the paper's
+//! 3.3).
 //!
 //! A change is in the log's memory before it is in the MemTable; a group is written and synced
 //! together, and answered then. A full MemTable becomes an SSTable. A manifest, itself a file, says
@@ -103,6 +104,7 @@ impl<D: Device> Log<D> {
             Plan::Words(words) => {
                 for word in words {
                     self.nvm.memory.store_u64(word.at, word.new);
+                    self.nvm.written.memory += 8;
                     self.undo.push(Undo::Changed(word));
                 }
             }
@@ -276,7 +278,7 @@ impl<D: Device> Engine<D> for Log<D> {
     const NAME: &'static str = "log";
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
         let wal = nvm.create_file(WAL)?;
         let mut engine = Self::new(nvm, schema, options, wal)?;
         engine.write_manifest()?;
@@ -284,7 +286,7 @@ impl<D: Device> Engine<D> for Log<D> {
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
         let freed = end_recovery(&mut nvm, 0, 0);
         let files: BTreeMap<u64, FileId> = nvm.list_files().into_iter().collect();
         let manifests = files.range(MANIFEST..MANIFEST | NUMBER).rev();

@@ -14,7 +14,7 @@ use pmem::Device;
 
 use super::engine::{Engine, Groups, Recovery, Visit, check_row, check_value, end_recovery, magic};
 use crate::ground::{Area, Footprint, Nvm, Traffic};
-use crate::options::{Fault, Options};
+use crate::options::Options;
 use crate::schema::{Changes, Entry, Key, Row, Schema};
 use crate::structures::{
     Batch, NO_TUPLE, Order, PageTree, Pages, column_at, flush_slots, make_word, read_tuple,
@@ -81,7 +81,8 @@ impl<D: Device> NvmCow<D> {
     fn new(mut nvm: Nvm<D>, schema: &Schema, options: &Options) -> Result<Self> {
         let usable = options.page_bytes - PAGE_OVERHEAD;
         let tables = schema.tables.iter();
-        let trees: Result<_> = tables.map(|t| PageTree::new(t.key_words(), 8, usable)).collect();
+        let trees: Result<_> =
+            tables.map(|t| PageTree::new(t.key_words(), 8, usable, true)).collect();
         let master_at = nvm.root_at(MASTER);
         Ok(Self {
             nvm,
@@ -139,13 +140,7 @@ impl<D: Device> NvmCow<D> {
         if self.directory != 0 {
             self.pages.batch.old.insert(self.directory);
         }
-        let order = match () {
-            () if self.options.has(Fault::MasterFirst) => Order::WordFirst,
-            () if self.options.has(Fault::EarlyReuse) => Order::FreeFirst,
-            () => Order::Right,
-        };
-        let pages = self.pages.batch.new.len() as u64;
-        self.nvm.written.table += pages * 8;
+        let order = Order::of(&self.options);
         self.pages.batch.commit(&mut self.nvm, self.master_at, directory, order)?;
         self.directory = directory;
         Ok(())
@@ -156,7 +151,7 @@ impl<D: Device> Engine<D> for NvmCow<D> {
     const NAME: &'static str = "nvm-cow";
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let nvm = Nvm::create(device, magic(Self::NAME, schema), options.cache)?;
+        let nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
         let mut engine = Self::new(nvm, schema, options)?;
         for tree in engine.trees.clone() {
             engine.roots.push(tree.create(&mut engine.nvm, &mut engine.pages)?);
@@ -166,7 +161,7 @@ impl<D: Device> Engine<D> for NvmCow<D> {
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let nvm = Nvm::open(device, magic(Self::NAME, schema), options.cache)?;
+        let nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
         let mut engine = Self::new(nvm, schema, options)?;
         let undone = recover_batch(&mut engine.nvm, engine.master_at);
         engine.directory = engine.nvm.memory.load_u64(engine.master_at);

@@ -62,6 +62,7 @@ impl<D: Device> NvmInp<D> {
             self.nvm.memory.flush(word.at, 8);
         }
         self.nvm.memory.fence();
+        self.nvm.written.memory += words.len() as u64 * 8;
         let old = words.iter().filter(|word| word.is_slot).map(|word| word.old);
         self.undo.give_up(old);
     }
@@ -71,7 +72,7 @@ impl<D: Device> Engine<D> for NvmInp<D> {
     const NAME: &'static str = "nvm-inp";
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
         let mut trees = Vec::new();
         for (number, table) in schema.tables.iter().enumerate() {
             let tree = BTree::create(&mut nvm, table.key_words(), options.node_bytes, true)?;
@@ -84,7 +85,7 @@ impl<D: Device> Engine<D> for NvmInp<D> {
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.cache)?;
+        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
         let mut trees = Vec::new();
         for (number, table) in schema.tables.iter().enumerate() {
             let header = nvm.root(&root_of(number));

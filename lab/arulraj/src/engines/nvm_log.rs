@@ -19,8 +19,8 @@ use crate::options::{Fault, Options};
 use crate::schema::{Changes, Entry, Key, Kind, Row, Schema};
 use crate::structures::{
     BTree, Batch, Bloom, Change, Coalesced, Order, Plan, RunSize, Undo, UndoLog, WordChange,
-    change_bytes, choose, column_at, field_slots, flush_slots, plan, read_tuple, recover_batch,
-    slots_of, tuple_bytes, write_tuple,
+    change_bytes, choose, field_slots, flush_slots, plan, read_tuple, recover_batch, slots_of,
+    tuple_bytes, write_tuple,
 };
 use crate::{Error, Result};
 
@@ -116,6 +116,7 @@ impl<D: Device> NvmLog<D> {
                     self.nvm.memory.flush(word.at, 8);
                 }
                 self.nvm.memory.fence();
+                self.nvm.written.memory += words.len() as u64 * 8;
                 let is_old = |word: &&WordChange| word.is_slot && word.old != 0;
                 self.undo.give_up(words.iter().filter(is_old).map(|word| word.old));
             }
@@ -208,11 +209,7 @@ impl<D: Device> NvmLog<D> {
         if self.manifest != 0 {
             batch.old.insert(self.manifest);
         }
-        let order = match () {
-            () if self.options.has(Fault::MasterFirst) => Order::WordFirst,
-            () if self.options.has(Fault::EarlyReuse) => Order::FreeFirst,
-            () => Order::Right,
-        };
+        let order = Order::of(&self.options);
         batch.commit(&mut self.nvm, self.manifest_at, manifest, order)?;
         self.manifest = manifest;
         Ok(())
@@ -325,8 +322,8 @@ impl<D: Device> NvmLog<D> {
     }
 }
 
-/// The words of an entry with those of a newer one over them: a partial one, since a whole one hides
-/// what is below.
+/// The words of an entry with those of a newer one over them: a partial one, since a whole one
+/// hides what is below.
 fn overlay(key_words: usize, mut older: Vec<u64>, newer: &[u64]) -> Vec<u64> {
     let is_tombstone = older[0] & 0xff == Kind::Tombstone as u64;
     debug_assert!(!is_tombstone, "fields of a tuple that there was not");
@@ -343,7 +340,7 @@ impl<D: Device> Engine<D> for NvmLog<D> {
     const NAME: &'static str = "nvm-log";
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let nvm = Nvm::create(device, magic(Self::NAME, schema), options.cache)?;
+        let nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
         let mut engine = Self::new(nvm, schema, options);
         let mut batch = Batch::default();
         engine.trees = engine.new_trees(&mut batch)?;
@@ -352,7 +349,7 @@ impl<D: Device> Engine<D> for NvmLog<D> {
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let nvm = Nvm::open(device, magic(Self::NAME, schema), options.cache)?;
+        let nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
         let mut engine = Self::new(nvm, schema, options);
         recover_batch(&mut engine.nvm, engine.manifest_at);
         engine.manifest = engine.nvm.memory.load_u64(engine.manifest_at);

@@ -8,6 +8,8 @@
 //! A file is a chain of extents, which are slots of the allocator; at an open an extent that no
 //! file reaches is free.
 
+use std::time::{Duration, Instant};
+
 use pmem::Device;
 
 use super::heap::{Area, DIRECTORY_AT, HEADER_BYTES, SLOT_BYTES_MAX};
@@ -44,6 +46,7 @@ struct File {
 #[derive(Debug, Default)]
 pub(super) struct Files {
     files: Vec<Option<File>>,
+    system_call_ns: u64,
     pub(super) system_calls: u64,
     pub(super) copied_bytes: u64,
 }
@@ -53,13 +56,13 @@ fn inode_at(file: usize) -> u64 {
 }
 
 impl Files {
-    pub(super) fn empty() -> Self {
+    pub(super) fn empty(system_call_ns: u64) -> Self {
         let files = (0..FILES_MAX).map(|_| None).collect();
-        Self { files, ..Self::default() }
+        Self { files, system_call_ns, ..Self::default() }
     }
 
-    pub(super) fn open<D: Device>(memory: &mut Memory<D>) -> Result<Self> {
-        let mut files = Self::empty();
+    pub(super) fn open<D: Device>(memory: &mut Memory<D>, system_call_ns: u64) -> Result<Self> {
+        let mut files = Self::empty(system_call_ns);
         for (number, file) in files.files.iter_mut().enumerate() {
             let at = inode_at(number);
             let name = memory.load_u64(at + NAME_AT);
@@ -89,6 +92,12 @@ impl Files {
     fn call(&mut self, bytes: u64) {
         self.system_calls += 1;
         self.copied_bytes += bytes;
+        if self.system_call_ns > 0 {
+            let until = Instant::now() + Duration::from_nanos(self.system_call_ns);
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     fn file(&mut self, id: FileId) -> &mut File {
@@ -212,11 +221,12 @@ mod tests {
     use pmem::{AllNewest, AllOldest, Crash};
 
     use super::*;
+    use crate::ground::Modelled;
 
     #[test]
     fn a_file_holds_after_a_power_cut_what_was_synced() {
         let device = Arc::new(Crash::new(1 << 21, 0).unwrap());
-        let mut nvm = Nvm::create(Arc::clone(&device), 1, None).unwrap();
+        let mut nvm = Nvm::create(Arc::clone(&device), 1, Modelled::default()).unwrap();
         let file = nvm.create_file(17).unwrap();
         let gone = nvm.create_file(18).unwrap();
         let bytes: Vec<u8> = (0..150_000u32).map(|i| i as u8).collect();
@@ -231,7 +241,7 @@ mod tests {
                 true => device.image_after_power_cut(&mut AllNewest),
                 false => device.image_after_power_cut(&mut AllOldest),
             };
-            let mut nvm = Nvm::open(Arc::new(after), 1, None).unwrap();
+            let mut nvm = Nvm::open(Arc::new(after), 1, Modelled::default()).unwrap();
             assert_eq!(nvm.reclaim().freed, u64::from(!newest), "the removed file's extent");
             let files = nvm.list_files();
             assert_eq!((files.len(), files[0].0), (1, 17));

@@ -14,4 +14,4 @@ pub use cache::{CacheCounts, CacheShape};
 pub(crate) use files::FileId;
 pub use heap::{Area, Footprint};
 pub(crate) use nvm::Nvm;
-pub use nvm::{Traffic, Written};
+pub use nvm::{Modelled, Traffic, Written};

@@ -11,6 +11,15 @@ use super::heap::{Area, Footprint, Heap, Reclaimed};
 use super::memory::Memory;
 use crate::Result;
 
+/// What is modelled beside the device.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Modelled {
+    /// The processor's cache, if it is.
+    pub cache: Option<CacheShape>,
+    /// Nanoseconds that a system call of the filesystem interface takes beside its copy.
+    pub system_call_ns: u64,
+}
+
 /// What went to and from a device.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Traffic {
@@ -26,6 +35,43 @@ pub struct Traffic {
     pub copied_bytes: u64,
     /// Bytes that engines wrote, by the columns of the paper's Table 3.
     pub written: Written,
+}
+
+impl Traffic {
+    /// What went since an earlier look.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let (new, old) = (&self.counters, &earlier.counters);
+        let counters = Counters {
+            lines_read: new.lines_read - old.lines_read,
+            blocks_read: new.blocks_read - old.blocks_read,
+            bytes_stored: new.bytes_stored - old.bytes_stored,
+            bytes_stored_nt: new.bytes_stored_nt - old.bytes_stored_nt,
+            lines_written: new.lines_written - old.lines_written,
+            blocks_written: new.blocks_written - old.blocks_written,
+            flushes: new.flushes - old.flushes,
+            fences: new.fences - old.fences,
+            log_bytes: new.log_bytes - old.log_bytes,
+            store_orders: new.store_orders - old.store_orders,
+            media_bytes_written: new.media_bytes_written - old.media_bytes_written,
+            added_ns: new.added_ns - old.added_ns,
+        };
+        Self {
+            counters,
+            cache: CacheCounts {
+                loads: self.cache.loads - earlier.cache.loads,
+                stores: self.cache.stores - earlier.cache.stores,
+            },
+            syncs: self.syncs - earlier.syncs,
+            system_calls: self.system_calls - earlier.system_calls,
+            copied_bytes: self.copied_bytes - earlier.copied_bytes,
+            written: Written {
+                memory: self.written.memory - earlier.written.memory,
+                log: self.written.log - earlier.written.log,
+                table: self.written.table - earlier.written.table,
+            },
+        }
+    }
 }
 
 /// Bytes that an engine writes, as the paper's Table 3 divides them.
@@ -49,18 +95,23 @@ pub(crate) struct Nvm<D: Device> {
 
 impl<D: Device> Nvm<D> {
     /// Makes an empty device; `magic` says what its store is.
-    pub(crate) fn create(device: Arc<D>, magic: u64, cache: Option<CacheShape>) -> Result<Self> {
-        let mut memory = Memory::new(device, cache);
+    pub(crate) fn create(device: Arc<D>, magic: u64, modelled: Modelled) -> Result<Self> {
+        let mut memory = Memory::new(device, modelled.cache);
         let heap = Heap::create(&mut memory, magic)?;
-        Ok(Self { memory, heap, files: Files::empty(), written: Written::default() })
+        Ok(Self {
+            memory,
+            heap,
+            files: Files::empty(modelled.system_call_ns),
+            written: Written::default(),
+        })
     }
 
     /// Opens what was left: files can be used, memory only be read and undone until
     /// [`Self::reclaim`].
-    pub(crate) fn open(device: Arc<D>, magic: u64, cache: Option<CacheShape>) -> Result<Self> {
-        let mut memory = Memory::new(device, cache);
+    pub(crate) fn open(device: Arc<D>, magic: u64, modelled: Modelled) -> Result<Self> {
+        let mut memory = Memory::new(device, modelled.cache);
         let heap = Heap::open(&mut memory, magic)?;
-        let files = Files::open(&mut memory)?;
+        let files = Files::open(&mut memory, modelled.system_call_ns)?;
         Ok(Self { memory, heap, files, written: Written::default() })
     }
 

@@ -16,6 +16,7 @@ use pmem::Device;
 use super::tuple::flush_slots;
 use crate::Result;
 use crate::ground::{Area, Nvm};
+use crate::options::{Fault, Options};
 
 const RECORD: &[u8; 8] = b"batch\0\0\0";
 /// Slots that one slot of a record lists.
@@ -104,6 +105,18 @@ pub(crate) enum Order {
     Right,
     WordFirst,
     FreeFirst,
+}
+
+impl Order {
+    pub(crate) fn of(options: &Options) -> Self {
+        if options.has(Fault::MasterFirst) {
+            Self::WordFirst
+        } else if options.has(Fault::EarlyReuse) {
+            Self::FreeFirst
+        } else {
+            Self::Right
+        }
+    }
 }
 
 /// Ends the batch that a crash interrupted, or takes it back. Whether there was one.

@@ -103,11 +103,12 @@ mod tests {
     use pmem::Dram;
 
     use super::*;
+    use crate::ground::Modelled;
 
     #[test]
     fn it_has_what_was_added_and_little_else() {
         let device = Arc::new(Dram::new(1 << 22, 0).unwrap());
-        let mut nvm = Nvm::create(device, 1, None).unwrap();
+        let mut nvm = Nvm::create(device, 1, Modelled::default()).unwrap();
         let bloom = Bloom::create(&mut nvm, 10_000, 10).unwrap();
         assert!(bloom.parts.len() > 1);
         (0..10_000).for_each(|i| bloom.add(&mut nvm, 0, &Key::of_u64(i), 10));

@@ -372,6 +372,7 @@ mod tests {
     use pmem::{AllNewest, AllOldest, Crash, Random};
 
     use super::*;
+    use crate::ground::Modelled;
 
     fn key(i: u64) -> Key {
         Key::of_u64(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -395,7 +396,7 @@ mod tests {
     #[test]
     fn it_is_a_map_in_order() {
         let device = Arc::new(Crash::new(1 << 22, 0).unwrap());
-        let mut nvm = Nvm::create(device, 1, None).unwrap();
+        let mut nvm = Nvm::create(device, 1, Modelled::default()).unwrap();
         for is_durable in [false, true] {
             let tree = BTree::create(&mut nvm, 1, 128, is_durable).unwrap();
             let mut model = BTreeMap::new();
@@ -413,7 +414,7 @@ mod tests {
         let mut cut = 0;
         loop {
             let device = Arc::new(Crash::new(1 << 20, 0).unwrap());
-            let mut nvm = Nvm::create(Arc::clone(&device), 1, None).unwrap();
+            let mut nvm = Nvm::create(Arc::clone(&device), 1, Modelled::default()).unwrap();
             let tree = BTree::create(&mut nvm, 1, 96, true).unwrap();
             device.cut_at(device.events() + cut);
             let mut models = vec![BTreeMap::new()];
@@ -430,7 +431,7 @@ mod tests {
                     1 => device.image_after_power_cut(&mut AllNewest),
                     seed => device.image_after_power_cut(&mut Random::new(seed + cut)),
                 };
-                let mut nvm = Nvm::open(Arc::new(after), 1, None).unwrap();
+                let mut nvm = Nvm::open(Arc::new(after), 1, Modelled::default()).unwrap();
                 tree.recover(&mut nvm);
                 nvm.reclaim();
                 let found = all(&tree, &mut nvm);

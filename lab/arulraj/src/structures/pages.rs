@@ -38,6 +38,8 @@ pub(crate) struct PageTree {
     value_bytes: u64,
     /// Bytes of a page that can be used.
     usable: u64,
+    /// Whether the pages are where the table stays, and not copies of what is in a file.
+    is_table: bool,
 }
 
 /// A page as it was found.
@@ -61,9 +63,14 @@ impl PageTree {
     ///
     /// # Errors
     /// [`Error::Limit`] if two cells do not fit into a page.
-    pub(crate) fn new(key_words: usize, value_bytes: usize, usable: u64) -> Result<Self> {
+    pub(crate) fn new(
+        key_words: usize,
+        value_bytes: usize,
+        usable: u64,
+        is_table: bool,
+    ) -> Result<Self> {
         let (key_words, value_bytes) = (key_words as u64, value_bytes.next_multiple_of(8) as u64);
-        let tree = Self { key_words, value_bytes, usable };
+        let tree = Self { key_words, value_bytes, usable, is_table };
         if tree.capacity(true) < 2 || tree.capacity(false) < 3 {
             return Err(Error::Limit(format!(
                 "two tuples of {value_bytes} bytes do not fit into a page of {usable}"
@@ -78,6 +85,13 @@ impl PageTree {
 
     fn capacity(&self, is_leaf: bool) -> u64 {
         (self.usable - HEADER_BYTES) / self.cell_bytes(is_leaf)
+    }
+
+    fn wrote<D: Device>(&self, nvm: &mut Nvm<D>, bytes: u64) {
+        match self.is_table {
+            true => nvm.written.table += bytes,
+            false => nvm.written.memory += bytes,
+        }
     }
 
     /// An empty tree: its root.
@@ -216,7 +230,7 @@ impl PageTree {
         let copy = pages.create(nvm)?;
         let at = pages.load(nvm, copy)?;
         nvm.memory.store(at, &bytes);
-        nvm.written.memory += self.usable;
+        self.wrote(nvm, self.usable);
         pages.give_up(nvm, page);
         Ok(copy)
     }
@@ -314,7 +328,7 @@ impl PageTree {
         let leaf = self.writable_leaf(nvm, pages, root, key, true)?;
         let index = self.lower_bound(nvm, &leaf, key);
         self.add(nvm, &leaf, index, key, value);
-        nvm.written.memory += value.len() as u64;
+        self.wrote(nvm, value.len() as u64);
         Ok(())
     }
 
@@ -330,7 +344,7 @@ impl PageTree {
         let leaf = self.writable_leaf(nvm, pages, root, key, false)?;
         let index = self.lower_bound(nvm, &leaf, key);
         nvm.memory.store(self.value_at(&leaf, index) + offset, bytes);
-        nvm.written.memory += bytes.len() as u64;
+        self.wrote(nvm, bytes.len() as u64);
         Ok(())
     }
 

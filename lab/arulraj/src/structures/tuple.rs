@@ -28,7 +28,6 @@ pub(crate) fn make_word<D: Device>(
     value: &[u8],
     slots: &mut Vec<u64>,
 ) -> Result<u64> {
-    nvm.written.memory += value.len() as u64;
     if table.is_inline(column) {
         let mut word = [0; 8];
         word[..value.len()].copy_from_slice(value);
@@ -36,11 +35,13 @@ pub(crate) fn make_word<D: Device>(
     }
     let slot = nvm.allocate(value.len() as u64, Area::Table)?;
     nvm.memory.store(slot, value);
+    nvm.written.memory += value.len() as u64;
     slots.push(slot);
     Ok(slot)
 }
 
-/// Writes an entry into new slots, which are added to `slots`, the tuple's last. Nothing is flushed.
+/// Writes an entry into new slots, which are added to `slots`, the tuple's last. Nothing is
+/// flushed.
 pub(crate) fn write_tuple<D: Device>(
     nvm: &mut Nvm<D>,
     table: &Table,

@@ -3,3 +3,5 @@
 mod crash;
 mod history;
 mod model;
+mod table3;
+mod workloads;
