@@ -115,9 +115,18 @@ fn slots(chunk: u64, class: u64) -> impl Iterator<Item = u64> {
 }
 
 impl Heap {
-    /// An empty heap on a device; `magic` says what its store is.
+    /// An empty heap on a device, whatever it held; `magic` says what its store is.
     pub(super) fn create<D: Device>(memory: &mut Memory<D>, magic: u64) -> Result<Self> {
         memory.device().grow_image(CHUNKS_AT)?;
+        // What another store left would be taken for directories and headers of slots.
+        let used = memory.device().image_bytes();
+        for at in (0..used).step_by(LINE_BYTES as usize) {
+            if memory.load(at, LINE_BYTES).iter().any(|byte| *byte != 0) {
+                memory.store(at, &[0; LINE_BYTES as usize]);
+                memory.flush(at, LINE_BYTES);
+            }
+        }
+        memory.fence();
         memory.sync_u64(MAGIC_AT, magic);
         Ok(Self::default())
     }
@@ -326,6 +335,7 @@ mod tests {
         assert_eq!(reclaimed.freed, 1);
         let root = Heap::root_at(&mut memory, 99);
         assert_eq!(memory.load_u64(root), kept);
+        assert_eq!(heap.persisted_slots(&mut memory), 1);
         assert_eq!(heap.len(&mut memory, kept), 100);
         assert_eq!(memory.load(kept, 100), [5; 100]);
         let slots = reclaimed.slots;
@@ -334,5 +344,8 @@ mod tests {
         again.sort_unstable();
         again.dedup();
         assert_eq!((again.len() as u64, again.contains(&kept)), (slots - 1, false));
+        Heap::create(&mut memory, 9).unwrap();
+        let mut heap = Heap::open(&mut memory, 9).unwrap();
+        assert_eq!(heap.reclaim(&mut memory, &HashSet::new()).slots, 0, "nothing is left of it");
     }
 }

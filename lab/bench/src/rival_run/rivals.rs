@@ -26,8 +26,17 @@ impl Rival {
     /// All of them.
     pub const ALL: [Self; 9] = {
         let [a, b, c, d, e, f] = arulraj::EngineName::ALL;
-        let one = Self::OnePartition;
-        [Self::Zen, Self::ZenMvcc, Self::Wbl, one(a), one(b), one(c), one(d), one(e), one(f)]
+        [
+            Self::Zen,
+            Self::ZenMvcc,
+            Self::Wbl,
+            Self::OnePartition(a),
+            Self::OnePartition(b),
+            Self::OnePartition(c),
+            Self::OnePartition(d),
+            Self::OnePartition(e),
+            Self::OnePartition(f),
+        ]
     };
 
     /// Name on the command line and in reports.
