@@ -1,5 +1,6 @@
 //! The command line: every option, its unit, default and limits.
 
+mod arulraj;
 mod run;
 mod sim;
 
@@ -12,6 +13,7 @@ use lab::ablation::{WORKS, Work};
 use lab::reproduce::Scale;
 use pmem::{DeviceSpec, Profile};
 
+pub(crate) use arulraj::ArulrajArguments;
 pub(crate) use run::{LabRunArguments, Limits};
 pub(crate) use sim::{SimArguments, SimDevice};
 
@@ -109,6 +111,15 @@ pub(crate) enum BenchCommand {
     /// before. At the end each must hold every update that it answered, or the exit code is 1.
     /// Takes 1 to 2 minutes, with --quick 20 s.
     Peers(PeersArguments),
+    /// One of the six storage engines for persistent memory of Arulraj, Pavlo and Dulloor (SIGMOD
+    /// 2015), on YCSB as their paper has it
+    ///
+    /// One table of ten columns of 100 bytes; a transaction reads a tuple or changes a column of
+    /// one. Every partition has a thread, an engine and a device of its own, so nothing conflicts.
+    /// Shows throughput, what reached the device of each transaction, the most memory in use by
+    /// what it is for, and, with --recover, what the recovery did. A processor's cache is modelled
+    /// for each partition; by default 2.5 MiB, the paper's 20 MiB over 8 partitions.
+    Arulraj(ArulrajArguments),
 }
 
 /// What to measure the machine with.

@@ -4,6 +4,7 @@
 //! the same text.
 
 mod ablation;
+mod arulraj;
 mod clients;
 mod counters;
 mod crash_and_return;
