@@ -1,0 +1,145 @@
+//! One value of any type.
+
+use crate::{Array, Date, Interval, Json, Numeric, Timestamp, Type, float};
+use std::cmp::Ordering;
+
+/// A value, or NULL.
+#[derive(Clone, Debug)]
+pub enum Datum {
+    /// No value.
+    Null,
+    /// `boolean`
+    Bool(bool),
+    /// `smallint`
+    Int2(i16),
+    /// `integer`
+    Int4(i32),
+    /// `bigint`
+    Int8(i64),
+    /// `real`
+    Float4(f32),
+    /// `double precision`
+    Float8(f64),
+    /// `numeric`
+    Numeric(Numeric),
+    /// `text`, `varchar` and `char`; no NUL within.
+    Text(Box<str>),
+    /// `bytea`
+    Bytea(Box<[u8]>),
+    /// `uuid`
+    Uuid([u8; 16]),
+    /// `date`
+    Date(Date),
+    /// `timestamp`
+    Timestamp(Timestamp),
+    /// `timestamptz`
+    Timestamptz(Timestamp),
+    /// `interval`
+    Interval(Interval),
+    /// `jsonb`
+    Jsonb(Box<Json>),
+    /// An array.
+    Array(Box<Array>),
+}
+
+impl Datum {
+    /// Text.
+    pub fn text(text: impl Into<Box<str>>) -> Datum {
+        Datum::Text(text.into())
+    }
+
+    /// Whether it is NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    /// The type; `None` of NULL. Text of any kind is `text`.
+    pub fn kind(&self) -> Option<Type> {
+        Some(match self {
+            Datum::Null => return None,
+            Datum::Bool(_) => Type::Bool,
+            Datum::Int2(_) => Type::Int2,
+            Datum::Int4(_) => Type::Int4,
+            Datum::Int8(_) => Type::Int8,
+            Datum::Float4(_) => Type::Float4,
+            Datum::Float8(_) => Type::Float8,
+            Datum::Numeric(_) => Type::Numeric,
+            Datum::Text(_) => Type::Text,
+            Datum::Bytea(_) => Type::Bytea,
+            Datum::Uuid(_) => Type::Uuid,
+            Datum::Date(_) => Type::Date,
+            Datum::Timestamp(_) => Type::Timestamp,
+            Datum::Timestamptz(_) => Type::Timestamptz,
+            Datum::Interval(_) => Type::Interval,
+            Datum::Jsonb(_) => Type::Jsonb,
+            Datum::Array(array) => return array.element().array(),
+        })
+    }
+
+    /// Whether a column or parameter of the type may hold it.
+    pub fn fits(&self, ty: Type) -> bool {
+        self.kind().is_none_or(|kind| kind == ty || (kind == Type::Text && ty.is_text()))
+    }
+
+    /// The order of values of one type, NULL last. Values of two types are ordered by type: the
+    /// planner never asks for that, and the order is total all the same.
+    pub fn compare(&self, other: &Datum) -> Ordering {
+        match (self, other) {
+            (Datum::Null, Datum::Null) => Ordering::Equal,
+            (Datum::Null, _) => Ordering::Greater,
+            (_, Datum::Null) => Ordering::Less,
+            (Datum::Bool(left), Datum::Bool(right)) => left.cmp(right),
+            (Datum::Int2(left), Datum::Int2(right)) => left.cmp(right),
+            (Datum::Int4(left), Datum::Int4(right)) => left.cmp(right),
+            (Datum::Int8(left), Datum::Int8(right)) => left.cmp(right),
+            (Datum::Float4(left), Datum::Float4(right)) => {
+                float::compare(f64::from(*left), f64::from(*right))
+            }
+            (Datum::Float8(left), Datum::Float8(right)) => float::compare(*left, *right),
+            (Datum::Numeric(left), Datum::Numeric(right)) => left.cmp(right),
+            (Datum::Text(left), Datum::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Datum::Bytea(left), Datum::Bytea(right)) => left.cmp(right),
+            (Datum::Uuid(left), Datum::Uuid(right)) => left.cmp(right),
+            (Datum::Date(left), Datum::Date(right)) => left.cmp(right),
+            (Datum::Timestamp(left), Datum::Timestamp(right))
+            | (Datum::Timestamptz(left), Datum::Timestamptz(right)) => left.cmp(right),
+            (Datum::Interval(left), Datum::Interval(right)) => left.cmp(right),
+            (Datum::Jsonb(left), Datum::Jsonb(right)) => left.cmp(right),
+            (Datum::Array(left), Datum::Array(right)) => left.compare(right),
+            _ => self.kind().cmp(&other.kind()),
+        }
+    }
+
+    /// About how many bytes of memory it takes, for limits.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Datum>()
+            + match self {
+                Datum::Text(text) => text.len(),
+                Datum::Bytea(bytes) => bytes.len(),
+                Datum::Jsonb(json) => json_bytes(json),
+                Datum::Array(array) => array.items().iter().map(Datum::memory_bytes).sum(),
+                _ => 0,
+            }
+    }
+}
+
+fn json_bytes(json: &Json) -> usize {
+    size_of::<Json>()
+        + match json {
+            Json::String(text) => text.len(),
+            Json::Array(items) => items.iter().map(json_bytes).sum(),
+            Json::Object(members) => {
+                members.iter().map(|(key, value)| key.len() + 16 + json_bytes(value)).sum()
+            }
+            _ => 0,
+        }
+}
+
+/// Equal values of one type, as SQL compares them; NULL is equal to NULL here.
+impl PartialEq for Datum {
+    fn eq(&self, other: &Datum) -> bool {
+        self.compare(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Datum {}

@@ -1,0 +1,294 @@
+//! Errors as PostgreSQL reports them: a code of five characters (SQLSTATE), a message, and what
+//! helps to find the cause. All crates of the server use this one type, so nothing is lost on the
+//! way to a client.
+
+use std::fmt;
+
+/// The result of what may fail with an [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The class and kind of an error: five digits or upper-case letters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SqlState([u8; 5]);
+
+macro_rules! states {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
+        impl SqlState {
+            $($(#[$doc])* pub const $name: SqlState = SqlState(*$code);)*
+        }
+    };
+}
+
+states! {
+    /// What the server does not support.
+    FEATURE_NOT_SUPPORTED = b"0A000";
+    /// Text is longer than its type allows.
+    STRING_TOO_LONG = b"22001";
+    /// A number does not fit its type.
+    NUMERIC_OUT_OF_RANGE = b"22003";
+    /// NULL where no NULL may be.
+    NULL_NOT_ALLOWED = b"22004";
+    /// What is no date or time.
+    INVALID_DATETIME = b"22007";
+    /// A date or time beyond what its type holds.
+    DATETIME_OUT_OF_RANGE = b"22008";
+    /// A zone that does not exist.
+    INVALID_ZONE = b"22009";
+    /// A substring of negative length.
+    SUBSTRING_ERROR = b"22011";
+    /// Division by zero.
+    DIVISION_BY_ZERO = b"22012";
+    /// An interval that its type does not hold.
+    INTERVAL_OVERFLOW = b"22015";
+    /// A logarithm of what is not positive.
+    INVALID_LOGARITHM = b"2201E";
+    /// A root or power that is not real.
+    INVALID_POWER = b"2201F";
+    /// A LIMIT that is negative.
+    INVALID_LIMIT = b"2201W";
+    /// An OFFSET that is negative.
+    INVALID_OFFSET = b"2201X";
+    /// Bytes that are no UTF-8.
+    INVALID_ENCODING = b"22021";
+    /// An argument that a function does not take.
+    INVALID_PARAMETER = b"22023";
+    /// An escape in a pattern that ends too early.
+    INVALID_ESCAPE = b"22025";
+    /// Subscripts of arrays that do not match.
+    ARRAY_SUBSCRIPT = b"2202E";
+    /// Text that is no JSON.
+    INVALID_JSON = b"22P02";
+    /// Text that is no value of the type.
+    INVALID_TEXT = b"22P02";
+    /// Bytes that are no value of the type.
+    INVALID_BINARY = b"22P03";
+    /// A value that breaks NOT NULL.
+    NOT_NULL_VIOLATION = b"23502";
+    /// A row whose parent does not exist, or a parent that has rows.
+    FOREIGN_KEY_VIOLATION = b"23503";
+    /// A key that exists.
+    UNIQUE_VIOLATION = b"23505";
+    /// A row that a CHECK refuses.
+    CHECK_VIOLATION = b"23514";
+    /// A sequence that has come to its end.
+    SEQUENCE_LIMIT = b"2200H";
+    /// ON CONFLICT that would touch one row twice.
+    CARDINALITY_VIOLATION = b"21000";
+    /// A value for a column that is always generated.
+    GENERATED_ALWAYS = b"428C9";
+    /// Text that is no statement.
+    SYNTAX_ERROR = b"42601";
+    /// A name that is too long.
+    NAME_TOO_LONG = b"42622";
+    /// A name of several columns.
+    AMBIGUOUS_COLUMN = b"42702";
+    /// A column that does not exist.
+    UNDEFINED_COLUMN = b"42703";
+    /// An object, such as a type or constraint, that does not exist.
+    UNDEFINED_OBJECT = b"42704";
+    /// An object, such as a constraint, that exists already.
+    DUPLICATE_OBJECT = b"42710";
+    /// A function name with arguments that fit several.
+    AMBIGUOUS_FUNCTION = b"42725";
+    /// A column that exists already.
+    DUPLICATE_COLUMN = b"42701";
+    /// A column that is neither grouped nor aggregated.
+    GROUPING_ERROR = b"42803";
+    /// Types that do not fit.
+    DATATYPE_MISMATCH = b"42804";
+    /// An object of another kind.
+    WRONG_OBJECT = b"42809";
+    /// A cast that does not exist.
+    CANNOT_COERCE = b"42846";
+    /// A function or operator that does not exist.
+    UNDEFINED_FUNCTION = b"42883";
+    /// A table that does not exist.
+    UNDEFINED_TABLE = b"42P01";
+    /// A parameter that does not exist.
+    UNDEFINED_PARAMETER = b"42P02";
+    /// A table that exists already.
+    DUPLICATE_TABLE = b"42P07";
+    /// A column that ORDER BY, INSERT or ON CONFLICT may not name.
+    INVALID_COLUMN_REFERENCE = b"42P10";
+    /// A table definition that contradicts itself.
+    INVALID_TABLE_DEFINITION = b"42P16";
+    /// A parameter whose type nothing tells.
+    INDETERMINATE_TYPE = b"42P18";
+    /// Other objects need the object.
+    DEPENDENT_OBJECTS = b"2BP01";
+    /// The memory that a query may take.
+    OUT_OF_MEMORY = b"53200";
+    /// A limit of the program.
+    LIMIT_EXCEEDED = b"54000";
+    /// A statement that is too deep, too long, or does too much.
+    STATEMENT_TOO_COMPLEX = b"54001";
+    /// Too many columns.
+    TOO_MANY_COLUMNS = b"54011";
+    /// Too many arguments.
+    TOO_MANY_ARGUMENTS = b"54023";
+    /// A state in which the command cannot be.
+    WRONG_STATE = b"55000";
+    /// A bug of this program.
+    INTERNAL = b"XX000";
+    /// Bytes of the store that are no row or key.
+    DATA_CORRUPTED = b"XX001";
+}
+
+impl SqlState {
+    /// The five characters.
+    pub fn code(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or("XX000")
+    }
+
+    /// The state with these five characters, if they are digits or upper-case letters.
+    pub fn from_code(code: &str) -> Option<SqlState> {
+        let bytes: [u8; 5] = code.as_bytes().try_into().ok()?;
+        let valid = bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+        valid.then_some(SqlState(bytes))
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// An error with its SQLSTATE, as a client gets it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Report>);
+
+/// What an [`Error`] says.
+#[derive(Clone, PartialEq, Eq)]
+struct Report {
+    state: SqlState,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+    constraint: Option<String>,
+    position: Option<u32>,
+}
+
+impl Error {
+    /// An error with a code and a message: lower-case fragment, values included, no full stop.
+    pub fn new(state: SqlState, message: impl Into<String>) -> Error {
+        Error(Box::new(Report {
+            state,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            constraint: None,
+            position: None,
+        }))
+    }
+
+    /// What the server does not support, and what to do instead.
+    pub fn unsupported(what: impl Into<String>, instead: &str) -> Error {
+        let error = Error::new(SqlState::FEATURE_NOT_SUPPORTED, what);
+        if instead.is_empty() { error } else { error.with_hint(instead) }
+    }
+
+    /// Bytes of the store that are no row or key.
+    pub fn corrupted(what: impl Into<String>) -> Error {
+        Error::new(SqlState::DATA_CORRUPTED, what)
+    }
+
+    /// Adds what tells the reader more.
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Error {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds what the reader can do.
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the constraint that was broken.
+    pub fn with_constraint(mut self, name: impl Into<String>) -> Error {
+        self.0.constraint = Some(name.into());
+        self
+    }
+
+    /// Adds where in the statement the cause is, in characters from 1, unless it is known already.
+    pub fn at(mut self, position: u32) -> Error {
+        if self.0.position.is_none() && position > 0 {
+            self.0.position = Some(position);
+        }
+        self
+    }
+
+    /// The code.
+    pub fn state(&self) -> SqlState {
+        self.0.state
+    }
+
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What tells the reader more.
+    pub fn detail(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
+    /// What the reader can do.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// The constraint that was broken.
+    pub fn constraint(&self) -> Option<&str> {
+        self.0.constraint.as_deref()
+    }
+
+    /// Where in the statement the cause is, in characters from 1.
+    pub fn position(&self) -> Option<u32> {
+        self.0.position
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.state, self.0.message)?;
+        if let Some(detail) = &self.0.detail {
+            write!(f, " ({detail})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_position_stays() {
+        let error = Error::new(SqlState::SYNTAX_ERROR, "no").at(0).at(7).at(9);
+        assert_eq!(error.position(), Some(7));
+        assert_eq!(error.to_string(), "42601: no");
+    }
+
+    #[test]
+    fn states_are_five_digits_or_letters() {
+        assert_eq!(SqlState::from_code("23505"), Some(SqlState::UNIQUE_VIOLATION));
+        assert_eq!(SqlState::from_code("2350"), None);
+        assert_eq!(SqlState::from_code("2350a"), None);
+    }
+}

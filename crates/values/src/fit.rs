@@ -1,0 +1,96 @@
+//! Makes a value fit the length, precision or scale of its type.
+
+use crate::{Datum, Error, Modifier, Result, SqlState, Type};
+
+/// How strict the length of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// INSERT and UPDATE: text that is too long is refused, but for blanks at its end.
+    Assignment,
+    /// `CAST`: text that is too long is cut.
+    Explicit,
+}
+
+/// The value as a column of the type with this modifier holds it.
+pub fn fit(datum: Datum, ty: Type, modifier: Modifier, strictness: Strictness) -> Result<Datum> {
+    match datum {
+        Datum::Text(text) if ty.is_text() => match modifier.length() {
+            Some(length) => fit_text(text, ty, length, strictness).map(Datum::Text),
+            None => Ok(Datum::Text(text)),
+        },
+        Datum::Numeric(number) => match modifier.precision_and_scale() {
+            Some((precision, scale)) => number.fit(precision, scale).map(Datum::Numeric),
+            None => Ok(Datum::Numeric(number)),
+        },
+        Datum::Timestamp(at) => match modifier.second_digits() {
+            Some(digits) => at.round(digits).map(Datum::Timestamp),
+            None => Ok(Datum::Timestamp(at)),
+        },
+        Datum::Timestamptz(at) => match modifier.second_digits() {
+            Some(digits) => at.round(digits).map(Datum::Timestamptz),
+            None => Ok(Datum::Timestamptz(at)),
+        },
+        Datum::Interval(interval) => match modifier.second_digits() {
+            Some(digits) => interval.round(digits).map(Datum::Interval),
+            None => Ok(Datum::Interval(interval)),
+        },
+        Datum::Array(array) if modifier != Modifier::NONE => {
+            let element = array.element();
+            let fitted = array.items().iter().map(|item| {
+                let base = ty.element().unwrap_or(element);
+                fit(item.clone(), base, modifier, strictness)
+            });
+            let items = fitted.collect::<Result<Vec<_>>>()?;
+            let dimensions = array.dimensions().to_vec();
+            Ok(Datum::Array(Box::new(crate::Array::with_dimensions(element, dimensions, items)?)))
+        }
+        other => Ok(other),
+    }
+}
+
+fn fit_text(text: Box<str>, ty: Type, length: usize, strictness: Strictness) -> Result<Box<str>> {
+    let count = text.chars().count();
+    if count < length && ty == Type::Char {
+        return Ok(format!("{text}{}", " ".repeat(length - count)).into());
+    }
+    if count <= length {
+        return Ok(text);
+    }
+    let end = text.char_indices().nth(length).map_or(text.len(), |(at, _)| at);
+    let only_blanks = text[end..].bytes().all(|byte| byte == b' ');
+    if strictness == Strictness::Explicit || only_blanks {
+        return Ok(text[..end].into());
+    }
+    Err(Error::new(
+        SqlState::STRING_TOO_LONG,
+        format!("value too long for type {}({length})", ty.name()),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_only_where_postgresql_cuts_it() {
+        let check = |text: &str, ty, strictness, expected: Option<&str>| {
+            let modifier = Modifier::of(ty, &[3]).unwrap();
+            let found = fit(Datum::text(text), ty, modifier, strictness);
+            match expected {
+                Some(expected) => assert_eq!(found.unwrap(), Datum::text(expected)),
+                None => assert_eq!(found.unwrap_err().state(), SqlState::STRING_TOO_LONG),
+            }
+        };
+        check("abcd", Type::Varchar, Strictness::Assignment, None);
+        check("abc  ", Type::Varchar, Strictness::Assignment, Some("abc"));
+        check("abcd", Type::Varchar, Strictness::Explicit, Some("abc"));
+        check(
+            "\u{e9}\u{e9}\u{e9}",
+            Type::Varchar,
+            Strictness::Assignment,
+            Some("\u{e9}\u{e9}\u{e9}"),
+        );
+        check("a", Type::Char, Strictness::Assignment, Some("a  "));
+        check("abcd", Type::Char, Strictness::Assignment, None);
+    }
+}

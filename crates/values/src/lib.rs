@@ -1,0 +1,33 @@
+//! The values of SQL: what a column or an expression holds, how values compare, the bytes they have
+//! in rows and keys, and PostgreSQL's text and binary forms of them.
+//!
+//! Knows no tables, no engine and no network; reads no clock, no locale and no zones of the system.
+//! All functions take any bytes without a panic: what is malformed is an [`Error`] with
+//! PostgreSQL's code.
+
+#![forbid(unsafe_code)]
+
+mod array;
+pub mod binary;
+mod datum;
+mod error;
+mod fit;
+pub mod float;
+pub mod interval;
+pub mod json;
+pub mod key;
+mod kind;
+pub mod numeric;
+pub mod row;
+pub mod text;
+pub mod time;
+
+pub use array::{Array, DIMENSIONS_MAX, Dimension, ITEMS_MAX};
+pub use datum::Datum;
+pub use error::{Error, Result, SqlState};
+pub use fit::{Strictness, fit};
+pub use interval::Interval;
+pub use json::Json;
+pub use kind::{Element, Modifier, Type};
+pub use numeric::Numeric;
+pub use time::{Date, Timestamp, Zone};

@@ -1,0 +1,182 @@
+//! Parts of a point in time (`extract`), and points cut to a unit (`date_trunc`).
+
+use super::civil::Civil;
+use super::timestamp::Timestamp;
+use super::units::DAY_US;
+use crate::{Error, Numeric, Result, SqlState};
+
+/// A part of a date or time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Microseconds of the minute.
+    Microseconds,
+    /// Milliseconds of the minute.
+    Milliseconds,
+    /// Seconds with fraction.
+    Second,
+    /// 0 to 59.
+    Minute,
+    /// 0 to 23.
+    Hour,
+    /// 1 to 31.
+    Day,
+    /// 0 (Sunday) to 6.
+    DayOfWeek,
+    /// 1 (Monday) to 7.
+    IsoDayOfWeek,
+    /// 1 to 366.
+    DayOfYear,
+    /// The week of ISO 8601.
+    Week,
+    /// 1 to 12.
+    Month,
+    /// 1 to 4.
+    Quarter,
+    /// The year; before Christ below zero.
+    Year,
+    /// The year of ISO 8601's week.
+    IsoYear,
+    /// Seconds since 1970-01-01.
+    Epoch,
+}
+
+impl Field {
+    /// The field with this name.
+    pub fn named(name: &str) -> Option<Field> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "microsecond" | "microseconds" => Field::Microseconds,
+            "millisecond" | "milliseconds" => Field::Milliseconds,
+            "second" | "seconds" => Field::Second,
+            "minute" | "minutes" => Field::Minute,
+            "hour" | "hours" => Field::Hour,
+            "day" | "days" => Field::Day,
+            "dow" => Field::DayOfWeek,
+            "isodow" => Field::IsoDayOfWeek,
+            "doy" => Field::DayOfYear,
+            "week" | "weeks" => Field::Week,
+            "month" | "months" => Field::Month,
+            "quarter" => Field::Quarter,
+            "year" | "years" => Field::Year,
+            "isoyear" => Field::IsoYear,
+            "epoch" => Field::Epoch,
+            _ => return None,
+        })
+    }
+
+    /// The field of a point in time, local or UTC as it is given.
+    pub fn of(self, at: Timestamp) -> Result<Numeric> {
+        if !at.is_finite() {
+            let message = "cannot extract a field of an infinite timestamp";
+            return Err(Error::new(SqlState::DATETIME_OUT_OF_RANGE, message));
+        }
+        let (day, time) = at.split();
+        let of_minute = i128::from(time % 60_000_000);
+        let days = day.to_days();
+        let whole = match self {
+            Field::Microseconds => of_minute as i64,
+            Field::Milliseconds => return Numeric::from_units(of_minute, 3),
+            Field::Second => return Numeric::from_units(of_minute, 6),
+            Field::Epoch => {
+                let unix = i128::from(at.bits()) + 946_684_800_000_000;
+                return Numeric::from_units(unix, 6);
+            }
+            Field::Minute => time / 60_000_000 % 60,
+            Field::Hour => time / 3_600_000_000,
+            Field::Day => i64::from(day.day),
+            Field::DayOfWeek => weekday(days) % 7,
+            Field::IsoDayOfWeek => weekday(days),
+            Field::DayOfYear => days - year_begin(day.year) + 1,
+            Field::Week => iso_week(days).1,
+            Field::Month => i64::from(day.month),
+            Field::Quarter => (i64::from(day.month) + 2) / 3,
+            Field::Year => shown(day.year),
+            Field::IsoYear => shown(iso_week(days).0),
+        };
+        Ok(Numeric::from(whole))
+    }
+}
+
+/// There is no year 0.
+fn shown(year: i64) -> i64 {
+    if year > 0 { year } else { year - 1 }
+}
+
+fn year_begin(year: i64) -> i64 {
+    Civil { year, month: 1, day: 1 }.to_days()
+}
+
+/// 1 (Monday) to 7; 2000-01-01 was a Saturday.
+fn weekday(days: i64) -> i64 {
+    (days + 5).rem_euclid(7) + 1
+}
+
+/// Year and week of ISO 8601: the week belongs to the year of its Thursday.
+fn iso_week(days: i64) -> (i64, i64) {
+    let thursday = days + 4 - weekday(days);
+    let year = Civil::from_days(thursday).year;
+    (year, (thursday - year_begin(year)) / 7 + 1)
+}
+
+/// The beginning of the unit that a point in time is in.
+pub fn truncate(unit: &str, at: Timestamp) -> Result<Timestamp> {
+    let refused = || {
+        let message = format!("unit \"{unit}\" not recognized for type timestamp");
+        Error::new(SqlState::INVALID_PARAMETER, message)
+    };
+    let field = Field::named(unit).ok_or_else(refused)?;
+    if !at.is_finite() {
+        return Ok(at);
+    }
+    let (day, time) = at.split();
+    let days = day.to_days();
+    let (days, time) = match field {
+        Field::Microseconds => (days, time),
+        Field::Milliseconds => (days, time - time % 1_000),
+        Field::Second => (days, time - time % 1_000_000),
+        Field::Minute => (days, time - time % 60_000_000),
+        Field::Hour => (days, time - time % 3_600_000_000),
+        Field::Day => (days, 0),
+        Field::Week => (days - weekday(days) + 1, 0),
+        Field::Month => (Civil { day: 1, ..day }.to_days(), 0),
+        Field::Quarter => {
+            (Civil { day: 1, month: (day.month - 1) / 3 * 3 + 1, ..day }.to_days(), 0)
+        }
+        Field::Year => (year_begin(day.year), 0),
+        _ => return Err(refused()),
+    };
+    Timestamp::from_microseconds(i128::from(days) * i128::from(DAY_US) + i128::from(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_postgresqls() {
+        let at = Timestamp::parse("2001-02-16 20:38:40.12").unwrap();
+        let check = |name: &str, expected: &str| {
+            assert_eq!(Field::named(name).unwrap().of(at).unwrap().to_string(), expected, "{name}");
+        };
+        check("year", "2001");
+        check("month", "2");
+        check("day", "16");
+        check("hour", "20");
+        check("second", "40.120000");
+        check("milliseconds", "40120.000");
+        check("dow", "5");
+        check("doy", "47");
+        check("quarter", "1");
+        check("week", "7");
+        check("epoch", "982355920.120000");
+        let sunday = Timestamp::parse("2006-01-01").unwrap();
+        assert_eq!(Field::IsoYear.of(sunday).unwrap(), Numeric::from(2005));
+        assert_eq!(Field::Week.of(sunday).unwrap(), Numeric::from(52));
+        for (unit, text) in [
+            ("hour", "2001-02-16 20:00:00"),
+            ("week", "2001-02-12 00:00:00"),
+            ("quarter", "2001-01-01 00:00:00"),
+        ] {
+            assert_eq!(truncate(unit, at).unwrap().print(), text);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Zones, from the data of `jiff`'s crate and never from the system, so that all machines and all
+//! replays agree.
+
+use super::civil::Civil;
+use super::units::{DAY_US, out_of_range};
+use crate::{Error, Result, SqlState};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
+use std::sync::OnceLock;
+
+/// A zone: a distance from UTC, or rules with a name.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    name: String,
+    rules: Rules,
+}
+
+#[derive(Clone, Debug)]
+enum Rules {
+    Fixed(i32),
+    Named(TimeZone),
+}
+
+/// Seconds from 1970-01-01 to 2000-01-01.
+const UNIX_EPOCH_SECONDS: i64 = 946_684_800;
+/// PostgreSQL refuses distances of 16 hours and more.
+const OFFSET_SECONDS_END: i32 = 16 * 3600;
+/// Rules of later and earlier years are those of a year of the same shape within what `jiff` knows.
+const YEARS_KNOWN: std::ops::RangeInclusive<i64> = 1..=9_000;
+
+fn database() -> &'static TimeZoneDatabase {
+    static DATABASE: OnceLock<TimeZoneDatabase> = OnceLock::new();
+    DATABASE.get_or_init(TimeZoneDatabase::bundled)
+}
+
+impl Zone {
+    /// UTC.
+    pub fn utc() -> Zone {
+        Zone { name: "UTC".to_owned(), rules: Rules::Fixed(0) }
+    }
+
+    /// The zone with this distance from UTC, positive in the east.
+    pub fn fixed(seconds: i32) -> Option<Zone> {
+        let valid = seconds.abs() < OFFSET_SECONDS_END;
+        let (sign, rest) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
+        let name = format!("<{sign}{:02}:{:02}>", rest / 3600, rest / 60 % 60);
+        valid.then_some(Zone { name, rules: Rules::Fixed(seconds) })
+    }
+
+    /// The zone with this name, such as `Europe/Berlin`, in any case.
+    pub fn named(name: &str) -> Result<Zone> {
+        if ["utc", "gmt", "z", "zulu"].contains(&name.to_ascii_lowercase().as_str()) {
+            return Ok(Zone { name: name.to_ascii_uppercase(), rules: Rules::Fixed(0) });
+        }
+        let unknown = || {
+            Error::new(SqlState::INVALID_PARAMETER, format!("time zone \"{name}\" not recognized"))
+        };
+        let zone = database().get(name).map_err(|_| unknown())?;
+        let shown = zone.iana_name().unwrap_or(name).to_owned();
+        Ok(Zone { name: shown, rules: Rules::Named(zone) })
+    }
+
+    /// The name, as `SHOW timezone` prints it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Seconds from UTC to the zone's clocks at this many microseconds after 2000-01-01 UTC.
+    pub fn offset_seconds(&self, microseconds: i64) -> i32 {
+        match &self.rules {
+            Rules::Fixed(seconds) => *seconds,
+            Rules::Named(zone) => {
+                let seconds = known_seconds(microseconds.div_euclid(1_000_000));
+                match jiff::Timestamp::from_second(seconds + UNIX_EPOCH_SECONDS) {
+                    Ok(at) => zone.to_offset(at).seconds(),
+                    Err(_) => 0,
+                }
+            }
+        }
+    }
+
+    /// From what the zone's clocks show to UTC. What they skip counts as before the change, what
+    /// they show twice as after it, as in PostgreSQL.
+    pub(super) fn to_utc(&self, local: i64) -> Result<i64> {
+        let offset = match &self.rules {
+            Rules::Fixed(seconds) => *seconds,
+            Rules::Named(zone) => local_offset(zone, local)?.seconds(),
+        };
+        local.checked_sub(i64::from(offset) * 1_000_000).ok_or_else(out_of_range)
+    }
+}
+
+/// The same second of a year that `jiff` knows: whole cycles of 400 years away.
+fn known_seconds(seconds: i64) -> i64 {
+    let year = Civil::from_days(seconds.div_euclid(86_400)).year;
+    seconds + (known_year(year) - year) / 400 * 146_097 * 86_400
+}
+
+fn known_year(year: i64) -> i64 {
+    match year {
+        _ if YEARS_KNOWN.contains(&year) => year,
+        ..1 => year.rem_euclid(400) + 400,
+        _ => year.rem_euclid(400) + 8_400,
+    }
+}
+
+fn local_offset(zone: &TimeZone, local: i64) -> Result<Offset> {
+    let day = Civil::from_days(local.div_euclid(DAY_US));
+    let time = local.rem_euclid(DAY_US);
+    let seconds = time / 1_000_000;
+    let shown = DateTime::new(
+        known_year(day.year) as i16,
+        day.month as i8,
+        day.day as i8,
+        (seconds / 3600) as i8,
+        (seconds / 60 % 60) as i8,
+        (seconds % 60) as i8,
+        (time % 1_000_000 * 1_000) as i32,
+    );
+    let shown = shown.map_err(|_| out_of_range())?;
+    Ok(match zone.to_ambiguous_timestamp(shown).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset,
+        AmbiguousOffset::Gap { before, .. } => before,
+        AmbiguousOffset::Fold { after, .. } => after,
+    })
+}
