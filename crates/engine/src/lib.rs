@@ -60,4 +60,5 @@ pub use state::watch::{Moment, Watch, Watcher};
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
+pub use version::changes::{Change, EpochChanges};
 pub use worker_id::WORKERS_MAX;

@@ -1,6 +1,7 @@
 //! The engine: opening, running epochs, reading between them, closing.
 
 mod border;
+mod changes;
 mod deferred;
 pub(crate) mod reader;
 pub(crate) mod snapshot;
@@ -43,6 +44,7 @@ use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
 use crate::version::before_images::{Snapshots, WorkerBeforeImages};
+use crate::version::changes::{WatchedTables, WorkerChanges};
 use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{CachePool, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
@@ -71,6 +73,7 @@ pub struct Engine<D: Device> {
     procedure_ids: Vec<u16>,
     last_image_snapshot: EpochNumber,
     pub(crate) snapshots: Snapshots,
+    watched_tables: WatchedTables,
 }
 
 impl<D: Device> Engine<D> {
@@ -101,6 +104,7 @@ impl<D: Device> Engine<D> {
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: EpochNumber(checkpoint.epoch),
             snapshots: Snapshots::default(),
+            watched_tables: WatchedTables::default(),
             store,
         }
     }
@@ -353,6 +357,7 @@ impl<D: Device> Engine<D> {
             state_hash: self.running_hash(),
             stats,
             contention: self.contention(workers),
+            changes: self.take_changes(),
             uncommitted: uncommitted(&answers),
             places: places(&answers, calls.len()),
             workers: answers,
@@ -733,6 +738,7 @@ pub(crate) fn new_worker<D: Device>(
         hidden: Vec::new(),
         whole: Vec::new(),
         before_images: WorkerBeforeImages::default(),
+        changes: WorkerChanges::default(),
     };
     Ok(Worker {
         local,

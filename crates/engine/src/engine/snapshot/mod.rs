@@ -103,7 +103,11 @@ impl<D: Device> Engine<D> {
         let newest = self.newest_snapshot();
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
-            worker.row_store.before_images.begin(newest, room / workers as u64);
+            let row_store = &mut worker.row_store;
+            row_store.before_images.begin(newest, room / workers as u64);
+            row_store.changes.begin(&self.watched_tables, workers);
+            row_store.changes.are_observed =
+                row_store.before_images.are_wanted() || !self.watched_tables.tables.is_empty();
         }
     }
 
