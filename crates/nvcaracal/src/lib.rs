@@ -102,6 +102,9 @@
 //!   recovery.
 //! * **Reads** from outside: [`Database::get`], and [`Database::snapshot`] for all that is to be of
 //!   one state.
+//! * **Many calls under way**: [`Database::submitter`] keeps the order of a connection's calls.
+//! * **Changes** of a table, epoch by epoch: [`Database::changes`].
+//! * **Interpreters**, whose tables and procedures are known at run time only: [`raw`].
 //!
 //! # What an answer means
 //!
@@ -229,7 +232,9 @@ pub use database::batch::{Added, Batch, Submitted};
 pub use database::handle::Database;
 pub use database::options::Options;
 pub use database::snapshot::Snapshot;
+pub use database::submitter::Submitter;
 pub use database::tuning::Tuning;
+pub use database::way::Part;
 pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use error::{Error, ErrorKind, Result};
 pub use key::bytes::{Key, KeyBuffer};

@@ -5,4 +5,6 @@ pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;
 pub(crate) mod snapshot;
+pub(crate) mod submitter;
 pub(crate) mod tuning;
+pub(crate) mod way;

@@ -20,7 +20,8 @@ use pmem::Stack;
 use storage::StorageError;
 
 use crate::body;
-use crate::call::ticket::{Group, Place};
+use crate::call::group::{Group, Place, Told};
+use crate::call::share::{HeldShares, Share};
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
 use crate::host::repeat::{Copies, Repeated};
@@ -78,7 +79,7 @@ impl Shared {
         seat: &Seat,
         procedure: u16,
         arguments: &[u8],
-    ) -> Option<Arc<Group>> {
+    ) -> Option<Arc<Share>> {
         if self.pace.calls.load(Ordering::Relaxed) > CALLS_OF_FEW {
             return None;
         }
@@ -87,12 +88,14 @@ impl Shared {
         let mut calls = Calls::new();
         calls.push_serial(procedure, arguments).ok()?;
         let group = Arc::<Group>::default();
-        let batch = Batch { calls, group: Arc::clone(&group), opened: Instant::now() };
+        let share = Share::of(Arc::clone(&group));
+        let (shares, opened) = (Vec::new(), Instant::now());
+        let batch = Batch { calls, group, shares, opened };
         if let Err(error) = sequencer.attend(Work::Epoch(batch)) {
             // Threads that wait get this, and the thread finds the seat empty.
             seat.take().expect("it was there").give_up(&error);
         }
-        Some(group)
+        Some(share)
     }
 
     pub(crate) fn record(&self, note: impl FnOnce(&mut Recorder)) {
@@ -137,6 +140,8 @@ pub(crate) struct Sequencer {
     deferred: VecDeque<Owner>,
     /// The group of the epoch that runs.
     running: Option<Arc<Group>>,
+    /// What tickets hold of the last epochs.
+    held: HeldShares,
     clock: Clock,
     /// Epochs of at most so many calls run in the serial part.
     serial_calls_max: usize,
@@ -226,6 +231,7 @@ impl Sequencer {
             copies,
             stack: Some(stack),
             running: None,
+            held: HeldShares::default(),
             clock: Clock { now_ns: epochs.now_ns, last_ns: last_timestamp_ns, seed: random() },
             serial_calls_max: epochs.serial_calls_max,
         }
@@ -310,12 +316,13 @@ impl Sequencer {
         let started = Instant::now();
         assert!(self.running.is_none(), "two epochs at a time");
         self.running = Some(Arc::clone(&batch.group));
-        let Batch { mut calls, group, opened } = batch;
+        let Batch { mut calls, group, shares, opened } = batch;
         assert!(!calls.is_empty(), "an epoch without calls");
         if calls.len() <= self.serial_calls_max {
             // Few calls are done sooner than workers are woken.
             calls = calls.first_serial(calls.len());
         }
+        calls = calls.in_order_of_submitters();
         let all = Part { group, first: 0, is_all: true, opened: Some(opened) };
         let mut result = self.run_part(&calls, &all)?;
         while result.is_err() && !self.deferred.is_empty() {
@@ -327,6 +334,7 @@ impl Sequencer {
             self.run_in_pieces(&calls, &Part { is_all: false, ..all }, refusal)?;
         }
         self.running = None;
+        self.held.answered(shares);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.shared.pace.calls.store(calls.len(), Ordering::Relaxed);
         self.shared.pace.ns.store(ns, Ordering::Relaxed);
@@ -400,7 +408,8 @@ impl Sequencer {
     fn refuse(&mut self, part: &Part, calls: Range<usize>, error: &Error) {
         self.shared.record(|recorder| recorder.refused(calls.len()));
         for index in calls {
-            part.group.answer_one(part.first + index as u32, Err(error.clone()));
+            let told = Told { output: Err(error.clone()), was_deferred: false };
+            part.group.answer_one(part.first + index as u32, told);
         }
     }
 
@@ -414,7 +423,6 @@ impl Sequencer {
         // Every call of the epoch has an answer or is deferred, and no other one.
         assert!(deferred_in <= self.deferred.len(), "more calls ran than were deferred");
         assert_eq!(outcome.len(), deferred_in + calls.len(), "calls and outcomes");
-        let place = |position| Place { outcome: Arc::clone(&outcome), position };
         let index = |position| part.first + (position - deferred_in) as u32;
         // Counted before anybody can ask.
         let status = self.driver.status();
@@ -432,7 +440,7 @@ impl Sequencer {
         // No call is deferred twice.
         for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {
             if let Some((group, index, _)) = owner {
-                group.answer_one(index, Ok(place(position)));
+                group.answer_one(index, Told::copy_of(outcome.answer(position), true));
             }
         }
         let deferred = outcome.deferred.iter().map(|&position| {
@@ -446,11 +454,12 @@ impl Sequencer {
         assert_eq!(self.deferred.len(), status.deferred, "deferred calls and their owners");
         self.shared.routing.learn(calls, &outcome);
         if part.is_all {
-            return part.group.answer_all(place(deferred_in));
+            return part.group.answer_all(Place { outcome, position: deferred_in });
         }
         for position in deferred_in..outcome.len() {
-            if outcome.answer(position) != Answer::Deferred {
-                part.group.answer_one(index(position), Ok(place(position)));
+            let answer = outcome.answer(position);
+            if answer != Answer::Deferred {
+                part.group.answer_one(index(position), Told::copy_of(answer, false));
             }
         }
     }

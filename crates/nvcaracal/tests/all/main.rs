@@ -31,6 +31,7 @@ mod schema;
 mod snapshots;
 mod stack;
 mod submit;
+mod submitters;
 mod tasks;
 mod turns;
 mod types;

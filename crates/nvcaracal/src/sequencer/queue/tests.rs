@@ -8,7 +8,7 @@ fn o_87_requests_and_calls_take_turns() {
     let queue =
         Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10, read_only: false });
     let ask = |times| (0..times).for_each(|_| queue.request(Box::new(|_| {})).unwrap());
-    let submit = || drop(queue.push(0, &[], false, OnFull::Wait).unwrap());
+    let submit = || drop(queue.push(0, &[], How::default(), OnFull::Wait).unwrap());
     let mut taken = Vec::new();
     let mut take = || match queue.take(false) {
         Some(Work::Requests(requests)) => taken.push(requests.len()),
@@ -53,7 +53,7 @@ const TOGETHER: u64 = 5;
 /// What a thread submitted: where, and with what before it.
 #[derive(Default)]
 struct Submitted {
-    places: Vec<((SharedGroup, u32), [u8; 8])>,
+    places: Vec<((Arc<Share>, u32), [u8; 8])>,
     after: Vec<([u8; 8], [u8; 8])>,
 }
 
@@ -75,7 +75,7 @@ fn submit_all(queue: &Queue, thread: u64, last: &Mutex<Option<[u8; 8]>>) -> Subm
             continue;
         }
         let (before, bytes) = (*last.lock().unwrap(), word(thread, call));
-        let place = queue.push(0, &bytes, false, OnFull::Wait).unwrap();
+        let place = queue.push(0, &bytes, How::default(), OnFull::Wait).unwrap();
         *last.lock().unwrap() = Some(bytes);
         submitted.places.push((place, bytes));
         submitted.after.extend(before.map(|before| (before, bytes)));
@@ -122,8 +122,9 @@ fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
     let batches: HashMap<_, _> =
         (0..).zip(&taken).map(|(at, of)| (Arc::as_ptr(&of.0), at)).collect();
     let mut places = HashMap::new();
-    for ((group, place), bytes) in submitted.iter().flat_map(|of| &of.places) {
-        let batch: usize = batches[&Arc::as_ptr(&**group)];
+    for ((share, place), bytes) in submitted.iter().flat_map(|of| &of.places) {
+        let of_group = |group: &Group| batches[&std::ptr::from_ref(group)];
+        let batch: usize = share.look(*place, of_group, |_| unreachable!("nothing is answered"));
         assert_eq!(taken[batch].1[*place as usize], *bytes);
         assert!(places.insert(*bytes, (batch, *place)).is_none());
     }
@@ -141,7 +142,7 @@ fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
 fn a_large_batch_is_an_epoch_of_its_own() {
     let limits = Limits { calls: 100, bytes: 1 << 20, epoch_calls: 4, read_only: false };
     let queue = Queue::new(limits);
-    let push = |call| queue.push(0, &word(0, call), false, OnFull::Fail).unwrap().1;
+    let push = |call| queue.push(0, &word(0, call), How::default(), OnFull::Fail).unwrap().1;
     assert_eq!((push(0), push(1)), (0, 1));
     let mut calls = Calls::new();
     (2..12).for_each(|call| calls.push(0, &word(0, call)).unwrap());
@@ -172,7 +173,7 @@ fn what_was_accepted_before_a_close_is_taken() {
                 let (queue, accepted) = (&queue, &accepted);
                 scope.spawn(move || {
                     for call in 0.. {
-                        match queue.push(0, &word(thread, call), false, OnFull::Wait) {
+                        match queue.push(0, &word(thread, call), How::default(), OnFull::Wait) {
                             Ok(_) => accepted.fetch_add(1, Ordering::Relaxed),
                             Err(_) => break,
                         };
@@ -209,7 +210,7 @@ fn more_than_the_limit_never_waits() {
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     if thread > 0 {
-                        queue.push(0, &word(thread, round), false, OnFull::Wait).unwrap();
+                        queue.push(0, &word(thread, round), How::default(), OnFull::Wait).unwrap();
                     } else if round % 8 == 0 {
                         let mut calls = Calls::new();
                         (round..round + 8).for_each(|i| calls.push(0, &word(0, i)).unwrap());
