@@ -206,6 +206,7 @@ mod data;
 mod database;
 pub mod dynamic;
 mod error;
+mod feed;
 #[cfg(doctest)]
 mod guide;
 mod host;
@@ -229,6 +230,7 @@ pub use data::foreign::Serde;
 pub use data::plain::{Plain, zeroed};
 pub use data::value::Data;
 pub use database::batch::{Added, Batch, Submitted};
+pub use database::changes::{Change, Changes};
 pub use database::handle::Database;
 pub use database::options::Options;
 pub use database::snapshot::Snapshot;

@@ -21,6 +21,7 @@ use crate::data::value::Data;
 use crate::database::numbers::Numbers;
 use crate::database::way::{Way, submitter_after};
 use crate::error::{Error, Result};
+use crate::feed::kept::Feeds;
 use crate::host::driver::Driver;
 use crate::key::bytes::Key;
 use crate::observe::contention::{self, Contention, Names, Window};
@@ -147,12 +148,23 @@ pub(crate) struct Opened {
     pub(crate) epochs: Epochs,
     pub(crate) names: Names,
     pub(crate) contention: Window,
+    /// Most bytes of the changes that are kept for feeds.
+    pub(crate) change_bytes_max: u64,
 }
 
 impl Database {
     pub(crate) fn start(opened: Opened) -> Result<Self> {
-        let Opened { tools, report, device, registered, limits, epochs, names, contention } =
-            opened;
+        let Opened {
+            tools,
+            report,
+            device,
+            registered,
+            limits,
+            epochs,
+            names,
+            contention,
+            change_bytes_max,
+        } = opened;
         let numbers = Numbers::new(&registered)?;
         // Numbers are those of the log, without gaps.
         let mut by_number: Vec<_> = registered.iter().collect();
@@ -165,7 +177,8 @@ impl Database {
         let routing = if epochs.learns { Routing::new(alone) } else { Routing::fixed(alone) };
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
-        let shared = Arc::new(Shared { queue, recorder, routing, pace });
+        let feeds = Feeds::new(change_bytes_max);
+        let shared = Arc::new(Shared { queue, recorder, routing, feeds, pace });
         let schema = tools.driver.schema();
         let reader = tools.driver.reader();
         // A database that only reads does not run what the last process left to run.

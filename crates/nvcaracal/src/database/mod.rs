@@ -1,6 +1,7 @@
 //! The database as its users hold it: opening, calls, reads between epochs, closing.
 
 pub(crate) mod batch;
+pub(crate) mod changes;
 pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;

@@ -65,6 +65,7 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | 4 TiB |
 /// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
+/// | [`change_bytes_max`](Self::change_bytes_max) | 64 MiB | 0 | |
 /// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
 /// | [`check_determinism`](Self::check_determinism) | no | | |
 /// | [`create`](Self::create) | yes | | |
@@ -88,6 +89,7 @@ pub struct Options {
     cache_bytes: Option<u64>,
     checkpoint_every: Option<u64>,
     snapshot_bytes_max: u64,
+    change_bytes_max: u64,
     contention_epochs: usize,
     check_determinism: bool,
     create: bool,
@@ -141,6 +143,7 @@ impl Default for Options {
             cache_bytes: None,
             checkpoint_every: None,
             snapshot_bytes_max: EngineConfig::default().snapshot_bytes_max,
+            change_bytes_max: 64 << 20,
             contention_epochs: 0,
             check_determinism: false,
             create: true,
@@ -302,6 +305,15 @@ impl Options {
         self
     }
 
+    /// Memory for the changes of tables that have a [feed](crate::Changes), over all of them, keys
+    /// and values and about 64 bytes for each change. Beyond it the oldest are forgotten; those of
+    /// an epoch that need more are not kept at all, and the same holds where those of one worker
+    /// need more than its share. A reader that needs them is told. Writers do not notice.
+    pub fn change_bytes_max(mut self, bytes: u64) -> Self {
+        self.change_bytes_max = bytes;
+        self
+    }
+
     /// Over how many epochs [`Database::contention`] says for which rows calls contended. 0, the
     /// default: it says nothing, and costs nothing. Otherwise each epoch keeps the keys of the rows
     /// that several of its calls wrote, or that calls waited for, which costs time and memory for
@@ -441,6 +453,7 @@ impl Options {
         let name = device.to_string();
         let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
         let contention = Window::new(self.contention_epochs);
+        let change_bytes_max = self.change_bytes_max;
         let plan = self.plan(device);
         plan.config.validate()?;
         let copies = checks.then(|| Copies::new(&plan));
@@ -463,6 +476,7 @@ impl Options {
             epochs,
             names,
             contention,
+            change_bytes_max,
         })
     }
 

@@ -23,6 +23,7 @@ pub(crate) trait Driver: Send {
     fn snapshot(&mut self) -> EpochNumber;
     fn release_snapshot(&mut self, epoch: EpochNumber);
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool;
+    fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()>;
     fn get_at(
         &self,
         epoch: EpochNumber,
@@ -114,6 +115,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
         self.engine.sweep_snapshots(rows_max)
+    }
+
+    fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()> {
+        self.engine.watch_changes(tables, bytes_max)
     }
 
     fn get_at(

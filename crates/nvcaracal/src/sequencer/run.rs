@@ -23,6 +23,7 @@ use crate::body;
 use crate::call::group::{Group, Place, Told};
 use crate::call::share::{HeldShares, Share};
 use crate::error::{Error, Result};
+use crate::feed::kept::Feeds;
 use crate::host::driver::Driver;
 use crate::host::repeat::{Copies, Repeated};
 use crate::observe::events;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) recorder: Mutex<Recorder>,
     pub(crate) routing: Routing,
+    pub(crate) feeds: Feeds,
     pub(crate) pace: Pace,
 }
 
@@ -192,6 +194,7 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
                 assert!(sequencer.running.is_none(), "an epoch has no end");
                 // Requests that came while the last one was being done.
                 shared.queue.fail(&Error::closed());
+                shared.feeds.end(&Error::closed());
                 sequencer.driver.close()?;
                 events::closed();
                 return Ok(());
@@ -416,6 +419,7 @@ impl Sequencer {
     /// Hands out the answers of an epoch: of calls that were deferred to it, then of its own.
     fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let contention = std::mem::take(&mut outcome.contention);
+        let changes = std::mem::take(&mut outcome.changes);
         let epoch = outcome.epoch;
         events::contention(epoch, &contention);
         let outcome = Arc::new(outcome);
@@ -437,6 +441,8 @@ impl Sequencer {
             recorder.contention.add(epoch, contention);
         });
 
+        // Before anybody has an answer, and so may look for what the call has changed.
+        self.shared.feeds.add(epoch.0, changes);
         // No call is deferred twice.
         for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {
             if let Some((group, index, _)) = owner {
@@ -484,6 +490,7 @@ impl Sequencer {
     fn give_up(&mut self, error: &Error) {
         events::stopped(error);
         self.shared.queue.fail(error);
+        self.shared.feeds.end(error);
         self.running.take().into_iter().for_each(|group| group.end(error));
         self.deferred.drain(..).flatten().for_each(|(group, ..)| group.end(error));
     }

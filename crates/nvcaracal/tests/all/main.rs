@@ -2,6 +2,7 @@
 
 mod added_field;
 mod bytes;
+mod changes;
 mod common;
 mod contention;
 mod context;

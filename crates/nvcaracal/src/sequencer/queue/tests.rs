@@ -50,10 +50,13 @@ const THREADS: u64 = 6;
 const CALLS: u64 = 6300;
 const TOGETHER: u64 = 5;
 
+/// Where a call's answer will be.
+type Place = (Arc<Share>, u32);
+
 /// What a thread submitted: where, and with what before it.
 #[derive(Default)]
 struct Submitted {
-    places: Vec<((Arc<Share>, u32), [u8; 8])>,
+    places: Vec<(Place, [u8; 8])>,
     after: Vec<([u8; 8], [u8; 8])>,
 }
 
