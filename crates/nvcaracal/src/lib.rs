@@ -212,6 +212,7 @@ mod guide;
 mod host;
 mod key;
 mod observe;
+pub mod raw;
 mod sequencer;
 mod stop;
 mod sync;

@@ -4,6 +4,7 @@ pub(crate) mod declare;
 pub(crate) mod group;
 pub(crate) mod piece;
 pub(crate) mod procedure;
+pub(crate) mod raw;
 pub(crate) mod share;
 pub(crate) mod ticket;
 pub(crate) mod transaction;

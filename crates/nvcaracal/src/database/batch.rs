@@ -81,13 +81,19 @@ impl<'d> Batch<'d> {
     /// added.
     pub fn add<P: Procedure>(&mut self, procedure: &P) -> Result<Added<P::Output>> {
         let number = self.database.number::<P>()?;
+        with_readable(procedure, |bytes| self.push_call(number, bytes)).map_err(Error::mistake)?
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        self.database
+    }
+
+    /// Adds a call of a procedure with a number.
+    pub(crate) fn push_call<T>(&mut self, number: u16, arguments: &[u8]) -> Result<Added<T>> {
         let index = self.calls.len() as u32;
         let How { submitter, is_serial } = self.way.how(self.database.routing(), number)?;
-        let pushed = with_readable(procedure, |bytes| {
-            check_arguments(bytes)?;
-            Ok::<_, Error>(self.calls.push_of(submitter, is_serial, number, bytes)?)
-        });
-        pushed.map_err(Error::mistake)??;
+        check_arguments(arguments)?;
+        self.calls.push_of(submitter, is_serial, number, arguments)?;
         Ok(Added { index, output: PhantomData })
     }
 

@@ -173,7 +173,7 @@ impl Database {
         assert!(is_dense, "numbers of procedures have gaps");
         let procedures =
             by_number.iter().map(|(of, _)| procedures::Procedure::new(of.name)).collect();
-        let alone = by_number.iter().map(|(of, _)| (of.is_alone)());
+        let alone = by_number.iter().map(|(of, _)| of.is_alone());
         let routing = if epochs.learns { Routing::new(alone) } else { Routing::fixed(alone) };
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
@@ -293,6 +293,10 @@ impl Database {
                 P::NAME
             ))
         })
+    }
+
+    pub(crate) fn numbers(&self) -> &Numbers {
+        &self.inner.numbers
     }
 
     /// The number of one more submitter.

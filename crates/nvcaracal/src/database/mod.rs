@@ -5,6 +5,8 @@ pub(crate) mod changes;
 pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;
+pub(crate) mod ranges;
+mod raw;
 pub(crate) mod snapshot;
 pub(crate) mod submitter;
 pub(crate) mod tuning;

@@ -13,6 +13,7 @@ use pmem::{DeviceSpec, DiskHook, Stack};
 use storage::StoreOptions;
 
 use crate::call::procedure::{Procedure, Registration};
+use crate::call::raw;
 use crate::data::value::Data;
 use crate::database::handle::{Database, Opened};
 use crate::database::tuning::Tuning;
@@ -233,16 +234,25 @@ impl Options {
 
     /// The database runs this procedure.
     pub fn procedure<P: Procedure>(mut self) -> Self {
-        let procedure = Registration::new::<P>();
+        self.register(Registration::new::<P>());
+        self
+    }
+
+    /// The database runs this procedure, which is an object: see [`raw`](crate::raw).
+    pub fn raw_procedure(mut self, procedure: Arc<dyn raw::Procedure>) -> Self {
+        self.register(Registration::raw(procedure));
+        self
+    }
+
+    fn register(&mut self, procedure: Registration) {
         match self.procedures.iter().find(|before| before.name == procedure.name) {
             None => self.procedures.push(procedure),
-            Some(before) if before.id == procedure.id => {}
+            Some(before) if before.is(&procedure) => {}
             Some(_) => {
                 let what = format!("two procedures have the name {:?}", procedure.name);
                 self.mistake.get_or_insert(what);
             }
         }
-        self
     }
 
     /// What procedures know besides their arguments and rows: the one value of its type that
