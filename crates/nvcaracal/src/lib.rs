@@ -177,7 +177,7 @@
 //! | tables and sequences | 128, with names of 1 to 48 bytes |
 //! | key | 1 to 256 bytes |
 //! | value | 262,128 bytes |
-//! | arguments of a call | 1 MiB |
+//! | arguments of a call | 64 MiB; 1 MiB unless [`Tuning::argument_bytes_max`] says more |
 //! | calls in an epoch | 16,777,215 |
 //! | workers | 64 |
 //! | code of an [`Abort`] | any but `u32::MAX`, which marks mistakes, and [`Abort::NOT_UNIQUE`] |

@@ -9,8 +9,9 @@ use storage::format::EPOCH_CALLS_MAX;
 use crate::error::{EngineError, Result};
 use crate::worker_id::WorkerId;
 
-/// Most bytes of one call's arguments.
-pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of one call's arguments. Programs may have a smaller limit; this one is part of the
+/// log's format.
+pub const ARGUMENT_BYTES_MAX: usize = 64 << 20;
 
 /// Most calls that one worker publishes: more would be published faster by all.
 const FEW_CALLS: usize = 1000;
@@ -152,7 +153,7 @@ impl Calls {
     /// Appends a call; its position is the number of calls before it.
     ///
     /// # Errors
-    /// `Limit` if the arguments are longer than 1 MiB or the batch has 2^24 - 1 calls.
+    /// `Limit` if the arguments are longer than 64 MiB or the batch has 2^24 - 1 calls.
     pub fn push(&mut self, procedure: u16, arguments: &[u8]) -> Result<()> {
         self.push_to(Part::Parallel, procedure, arguments)
     }

@@ -15,7 +15,7 @@ use crate::data::value::Data;
 use crate::database::handle::Database;
 use crate::database::way::Way;
 use crate::error::{Error, Result};
-use crate::sequencer::queue::{How, OnFull, check_arguments};
+use crate::sequencer::queue::{How, OnFull};
 
 /// Calls that are submitted together; see [`Database::batch`].
 ///
@@ -77,7 +77,7 @@ impl<'d> Batch<'d> {
     ///
     /// # Errors
     /// [`Error::is_mistake`] if the procedure is not registered, or its arguments do not read back;
-    /// [`Error::is_limit`] for arguments of more than 1 MiB, or too many calls. The call was not
+    /// [`Error::is_limit`] for arguments that are too long, or too many calls. The call was not
     /// added.
     pub fn add<P: Procedure>(&mut self, procedure: &P) -> Result<Added<P::Output>> {
         let number = self.database.number::<P>()?;
@@ -92,7 +92,7 @@ impl<'d> Batch<'d> {
     pub(crate) fn push_call<T>(&mut self, number: u16, arguments: &[u8]) -> Result<Added<T>> {
         let index = self.calls.len() as u32;
         let How { submitter, is_serial } = self.way.how(self.database.routing(), number)?;
-        check_arguments(arguments)?;
+        self.database.queue().check_arguments(arguments)?;
         self.calls.push_of(submitter, is_serial, number, arguments)?;
         Ok(Added { index, output: PhantomData })
     }

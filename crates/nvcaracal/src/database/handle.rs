@@ -28,7 +28,7 @@ use crate::observe::contention::{self, Contention, Names, Window};
 use crate::observe::events;
 use crate::observe::procedures;
 use crate::observe::stats::{Recorder, Stats};
-use crate::sequencer::queue::{Limits, OnFull, Queue, check_arguments};
+use crate::sequencer::queue::{Limits, OnFull, Queue};
 use crate::sequencer::routing::Routing;
 use crate::sequencer::run::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, panicked};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -219,7 +219,7 @@ impl Database {
         self.queue().check_writable()?;
         let Inner { shared, seat, .. } = &*self.inner;
         let at_once = with_readable(&procedure, |arguments| {
-            check_arguments(arguments)?;
+            self.queue().check_arguments(arguments)?;
             Ok::<_, Error>(shared.run_at_once(seat, number, arguments))
         });
         match at_once.map_err(Error::mistake)?? {
@@ -239,8 +239,9 @@ impl Database {
     /// # Errors
     /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered, its
     /// arguments do not read back from what is written of them, or the database was opened [for
-    /// reading only](crate::Options::read_only); [`Error::is_limit`] for arguments of more than 1
-    /// MiB. The call did not take place.
+    /// reading only](crate::Options::read_only); [`Error::is_limit`] for arguments of more than
+    /// [`Tuning::argument_bytes_max`](crate::Tuning::argument_bytes_max). The call did not take
+    /// place.
     pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
         self.push(&procedure, Way::default(), OnFull::Wait)
     }

@@ -563,13 +563,16 @@ impl Options {
         in_range("epoch_calls_max", tuning.epoch_calls_max, 1..=CALLS_MAX)?;
         in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", tuning.queue_calls_max, 1..=CALLS_MAX)?;
-        in_range("queue_bytes_max", tuning.queue_bytes_max, ARGUMENT_BYTES_MAX..=usize::MAX)?;
+        in_range("queue_bytes_max", tuning.queue_bytes_max, (1 << 20)..=usize::MAX)?;
+        let longest = 1..=ARGUMENT_BYTES_MAX.min(tuning.queue_bytes_max);
+        in_range("argument_bytes_max", tuning.argument_bytes_max, longest)?;
         in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
         in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
         Ok(Limits {
             calls: tuning.queue_calls_max,
             bytes: tuning.queue_bytes_max,
             epoch_calls: tuning.epoch_calls_max,
+            argument_bytes: tuning.argument_bytes_max,
             read_only: self.read_only,
         })
     }

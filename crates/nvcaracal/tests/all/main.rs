@@ -23,6 +23,7 @@ mod other_space;
 mod parts;
 mod past;
 mod pieces;
+mod raw;
 mod read_only;
 mod readable;
 mod reads;

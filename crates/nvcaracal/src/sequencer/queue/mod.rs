@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use engine::{ARGUMENT_BYTES_MAX, Calls};
+use engine::Calls;
 use pmem::Process;
 
 use crate::body;
@@ -29,6 +29,8 @@ pub(crate) struct Limits {
     pub(crate) calls: usize,
     pub(crate) bytes: usize,
     pub(crate) epoch_calls: usize,
+    /// Of one call.
+    pub(crate) argument_bytes: usize,
     /// Nothing is accepted: the database is only read.
     pub(crate) read_only: bool,
 }
@@ -221,6 +223,18 @@ impl Queue {
         if self.limits.read_only { Err(Error::read_only()) } else { Ok(()) }
     }
 
+    /// Checks what a call brings.
+    ///
+    /// # Errors
+    /// The limit of arguments.
+    pub(crate) fn check_arguments(&self, arguments: &[u8]) -> Result<()> {
+        let most = self.limits.argument_bytes;
+        if arguments.len() <= most {
+            return Ok(());
+        }
+        Err(Error::limit(format!("arguments of {} bytes, at most {most}", arguments.len())))
+    }
+
     /// Calls and argument bytes that wait, and threads that wait for room.
     pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
@@ -237,7 +251,7 @@ impl Queue {
         on_full: OnFull<'_>,
     ) -> Result<(Arc<Share>, u32)> {
         self.check_here()?;
-        check_arguments(arguments)?;
+        self.check_arguments(arguments)?;
         // As they are counted when the batch is taken.
         let bytes = arguments.len().next_multiple_of(8);
         let add = |calls: &mut Calls| {
@@ -539,17 +553,6 @@ impl Queue {
         calls.clear();
         self.inner().spare = Some(calls);
     }
-}
-
-/// Checks what a call brings.
-pub(crate) fn check_arguments(arguments: &[u8]) -> Result<()> {
-    if arguments.len() > ARGUMENT_BYTES_MAX {
-        return Err(Error::limit(format!(
-            "arguments of {} bytes, at most {ARGUMENT_BYTES_MAX}",
-            arguments.len()
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

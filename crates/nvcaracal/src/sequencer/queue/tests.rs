@@ -5,8 +5,13 @@ use super::*;
 /// O-87: readers who ask again and again and callers who submit again and again alternate.
 #[test]
 fn o_87_requests_and_calls_take_turns() {
-    let queue =
-        Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10, read_only: false });
+    let queue = Queue::new(Limits {
+        calls: 100,
+        bytes: 1 << 20,
+        epoch_calls: 10,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    });
     let ask = |times| (0..times).for_each(|_| queue.request(Box::new(|_| {})).unwrap());
     let submit = || drop(queue.push(0, &[], How::default(), OnFull::Wait).unwrap());
     let mut taken = Vec::new();
@@ -109,7 +114,13 @@ fn take_all(queue: &Queue, calls: u64) -> Vec<(Arc<Group>, Vec<[u8; 8]>)> {
 /// waits.
 #[test]
 fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
-    let queue = Queue::new(Limits { calls: 40, bytes: 200, epoch_calls: 17, read_only: false });
+    let queue = Queue::new(Limits {
+        calls: 40,
+        bytes: 200,
+        epoch_calls: 17,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    });
     let last = Mutex::new(None);
     let (submitted, taken): (Vec<_>, _) = thread::scope(|scope| {
         let (queue, last) = (&queue, &last);
@@ -143,7 +154,13 @@ fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
 /// What is larger than an epoch is one of its own, between what came before and what comes after.
 #[test]
 fn a_large_batch_is_an_epoch_of_its_own() {
-    let limits = Limits { calls: 100, bytes: 1 << 20, epoch_calls: 4, read_only: false };
+    let limits = Limits {
+        calls: 100,
+        bytes: 1 << 20,
+        epoch_calls: 4,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    };
     let queue = Queue::new(limits);
     let push = |call| queue.push(0, &word(0, call), How::default(), OnFull::Fail).unwrap().1;
     assert_eq!((push(0), push(1)), (0, 1));
@@ -167,7 +184,13 @@ fn a_large_batch_is_an_epoch_of_its_own() {
 #[test]
 fn what_was_accepted_before_a_close_is_taken() {
     for _ in 0..400 {
-        let limits = Limits { calls: 1000, bytes: 1 << 20, epoch_calls: 8, read_only: false };
+        let limits = Limits {
+            calls: 1000,
+            bytes: 1 << 20,
+            epoch_calls: 8,
+            argument_bytes: 1 << 20,
+            read_only: false,
+        };
         let queue = Queue::new(limits);
         let accepted = AtomicU64::new(0);
         let mut taken = 0;
@@ -206,7 +229,13 @@ fn what_was_accepted_before_a_close_is_taken() {
 #[test]
 fn more_than_the_limit_never_waits() {
     const ROUNDS: u64 = 20_000;
-    let queue = Queue::new(Limits { calls: 9, bytes: 1 << 20, epoch_calls: 4, read_only: false });
+    let queue = Queue::new(Limits {
+        calls: 9,
+        bytes: 1 << 20,
+        epoch_calls: 4,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    });
     thread::scope(|scope| {
         let queue = &queue;
         for thread in 0..3 {
