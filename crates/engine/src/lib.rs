@@ -36,7 +36,7 @@ mod worker;
 mod worker_id;
 
 pub use call::answers::{Abort, Answer, EpochOutcome};
-pub use call::batch::{ARGUMENT_BYTES_MAX, Calls, EpochInfo};
+pub use call::batch::{ARGUMENT_BYTES_MAX, Calls, EpochInfo, SUBMITTERS_MAX};
 pub use call::panics::{PanicText, caught, text_of};
 pub use contention::rows::ContendedRow;
 pub use declaration::declare::{Sequences, WriteSet};
@@ -61,4 +61,5 @@ pub use state::watch::{Moment, Watch, Watcher};
 pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
+pub use version::changes::{Change, EpochChanges};
 pub use worker_id::WORKERS_MAX;

@@ -13,6 +13,7 @@ use storage::{EpochNumber, Position, SerialId, StateHash, Store};
 use crate::call::batch::{Calls, EpochInfo};
 use crate::call::claimed::ClaimedCalls;
 use crate::call::deaths::Deaths;
+use crate::call::order::SubmissionOrder;
 use crate::declaration::declare::StateBefore;
 use crate::declaration::demand::SpaceDemand;
 use crate::declaration::demand::handover::Handover;
@@ -245,6 +246,8 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) deaths: Option<&'e Deaths>,
     /// Deferred calls that this epoch does not run.
     pub(crate) still_deferred: &'e Calls,
+    /// Which of its calls wait for others.
+    pub(crate) order: &'e SubmissionOrder,
 }
 
 /// What recovery knows of an epoch that it replays.

@@ -1,6 +1,8 @@
 //! The engine: opening, running epochs, reading between them, closing.
 
 mod border;
+mod changes;
+mod deferred;
 pub(crate) mod reader;
 pub(crate) mod snapshot;
 
@@ -22,6 +24,7 @@ use crate::worker_id::WorkerId;
 
 use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::call::deaths::Deaths;
+use crate::call::order::SubmissionOrder;
 use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::declaration::declare::LookupError;
 use crate::declaration::declare::Reader;
@@ -41,6 +44,7 @@ use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
 use crate::version::before_images::WorkerBeforeImages;
+use crate::version::changes::{WatchedTables, WorkerChanges};
 use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{CachePool, HoldsValues, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
@@ -70,6 +74,7 @@ pub struct Engine<D: Device> {
     last_image_snapshot: EpochNumber,
     /// Snapshots have ended that may never be released.
     pub(crate) snapshots_have_ended: bool,
+    watched_tables: WatchedTables,
 }
 
 #[expect(unsafe_code, reason = "an epoch needs the engine for itself")]
@@ -106,6 +111,7 @@ impl<D: Device> Engine<D> {
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: EpochNumber(checkpoint.epoch),
             snapshots_have_ended: false,
+            watched_tables: WatchedTables::default(),
             store,
         }
     }
@@ -126,42 +132,6 @@ impl<D: Device> Engine<D> {
         let mut outcome = self.run(&all, info, None)?;
         outcome.number_as_submitted(&positions);
         Ok(outcome)
-    }
-
-    /// Runs an epoch of deferred calls only: of as many as there is space for. One that has no
-    /// space by itself is refused: it fails, and the log says so. For callers whose own calls were
-    /// refused; each such epoch brings at least one deferred call to its end (O-75).
-    ///
-    /// # Errors
-    /// As [`Engine::run_epoch`]; `Limit` only if there is no space even in the log.
-    pub fn run_deferred(&mut self, info: EpochInfo) -> Result<EpochOutcome> {
-        self.check(&Calls::new())?;
-        let mut count = self.deferred_calls.len();
-        loop {
-            let first = self.deferred_calls.cut(0..count);
-            match self.run(&first, info, None) {
-                Err(error) if error.is_limit() && count > 1 => count /= 2,
-                Err(error) if error.is_limit() && count == 1 => {
-                    let first = self.deferred_calls.some(0..1, Part::Refused)?;
-                    return self.run(&first, info, None);
-                }
-                result => return result,
-            }
-        }
-    }
-
-    /// The deferred calls that an epoch of these calls does not run: the last ones.
-    fn still_deferred(&self, calls: &Calls) -> Calls {
-        self.deferred_calls.cut(calls.deferred()..self.deferred_calls.len())
-    }
-
-    /// A deferred call will not run: its answer is that it was refused.
-    pub(crate) fn refuse_deferred(&mut self, position: usize) -> Result<()> {
-        let mut deferred_calls = self.deferred_calls.cut(0..position);
-        deferred_calls.append(&self.deferred_calls.some(position..position + 1, Part::Refused)?)?;
-        deferred_calls.append(&self.deferred_calls.cut(position + 1..self.deferred_calls.len()))?;
-        self.deferred_calls = deferred_calls;
-        Ok(())
     }
 
     fn check(&self, calls: &Calls) -> Result<()> {
@@ -248,7 +218,6 @@ impl<D: Device> Engine<D> {
             None => number.0 - before.0 >= every,
             Some(past) => past.last,
         };
-        let still_deferred = self.still_deferred(calls);
         let live = (past.is_none() && calls.deferred() > 0)
             .then(|| Deaths::live(self.store.device().as_ref(), number))
             .transpose()?;
@@ -267,7 +236,8 @@ impl<D: Device> Engine<D> {
             replay: past,
             before: self.totals,
             deaths: past.map(|past| past.deaths).or(live.as_ref()),
-            still_deferred: &still_deferred,
+            still_deferred: &self.still_deferred(calls),
+            order: &SubmissionOrder::of(calls),
         };
         let (ends_in_checkpoint, ends_in_image_snapshot) =
             (context.ends_in_checkpoint, context.ends_in_image_snapshot);
@@ -394,6 +364,7 @@ impl<D: Device> Engine<D> {
             state_hash: self.running_hash(),
             stats,
             contention: self.contention(workers),
+            changes: self.take_changes(),
             uncommitted: uncommitted(&answers),
             places: places(&answers, calls.len()),
             workers: answers,
@@ -421,10 +392,6 @@ impl<D: Device> Engine<D> {
             let dead_rows = dead_rows.iter().find(|row| row.id == id)?;
             Some((dead_rows.table, dead_rows.word.to_be_bytes().into()))
         })
-    }
-
-    pub(crate) fn set_deferred_calls(&mut self, deferred_calls: Calls) {
-        self.deferred_calls = deferred_calls;
     }
 
     /// Last finished epoch; 0 for a new store.
@@ -458,11 +425,6 @@ impl<D: Device> Engine<D> {
     /// Live rows.
     pub fn rows(&self) -> u64 {
         self.totals.rows as u64
-    }
-
-    /// Calls that are deferred; they are the first of the next epoch.
-    pub fn deferred(&self) -> usize {
-        self.deferred_calls.len()
     }
 
     /// For each table passed to [`Engine::open`], its id in procedures and calls.
@@ -600,14 +562,6 @@ impl<D: Device> Engine<D> {
             }
             Err(error) => Err(self.read_error(error)),
         }
-    }
-
-    /// A deferred call: procedure and arguments.
-    ///
-    /// # Panics
-    /// If there are not as many.
-    pub fn deferred_call(&self, index: usize) -> (u16, &[u8]) {
-        self.deferred_calls.get(index)
     }
 
     /// Bytes by structure.
@@ -791,6 +745,7 @@ pub(crate) fn new_worker<D: Device>(
         hidden: Vec::new(),
         whole: Vec::new(),
         before_images: WorkerBeforeImages::default(),
+        changes: WorkerChanges::default(),
     };
     Ok(Worker {
         local,

@@ -114,7 +114,11 @@ fn run_call<D: Device>(
     local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
     local.parts.clear();
-    if !call.extra.lookups.is_empty() || call.extra.ends_early {
+    let is_special = call.extra.ends_early | call.extra.is_ordered;
+    if !call.extra.lookups.is_empty() || is_special {
+        if call.extra.is_ordered {
+            return run_in_order(epoch, local, runner, call);
+        }
         let failure = look_again(epoch, local, runner, call)?;
         if let Some(failure) = failure {
             local.answers.fail(call.position, failure);
@@ -122,6 +126,32 @@ fn run_call<D: Device>(
         }
     }
     run_body(epoch, local, runner, call)
+}
+
+/// Runs a call that keeps an order with others: not if the one before it is deferred.
+#[inline(never)]
+fn run_in_order<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    runner: &mut Runner<'_, '_, D>,
+    call: &CallView<'_>,
+) -> Result<(), Leave> {
+    // It waits without running pieces.
+    runner.drain_pieces(local, call.position)?;
+    let mut waiter = Waiter::new(epoch.core.stopped());
+    let failure = if epoch.order.wait_for_before(call.position, &mut waiter)? {
+        runner.publish(local, call, Mode::Abort)?;
+        Some(defer(local, call.position))
+    } else {
+        look_again(epoch, local, runner, call)?
+    };
+    match failure {
+        Some(failure) => local.answers.fail(call.position, failure),
+        None => run_body(epoch, local, runner, call)?,
+    }
+    let is_deferred = local.deferred.last() == Some(&call.position);
+    epoch.order.note(call.position, is_deferred);
+    Ok(())
 }
 
 /// Version arrays are on the device: a call looks into those of the rows that it declared.

@@ -2,7 +2,8 @@
 //! (NV 4.3, O-13).
 //!
 //! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), in which
-//! part of the epoch it runs (2), argument bytes (4), arguments, padded to a multiple of 8. Stream
+//! part of the epoch it runs and its submitter (2), argument bytes (4), arguments, padded to a
+//! multiple of 8. Stream
 //! s of S holds the calls that worker s of S owns, in order. What the numbers mean is in the log's
 //! record of the program (`program.rs`).
 
@@ -125,7 +126,8 @@ impl<'b> Records<'b> {
         let (record, rest) = self.rest.split_at_checked(end)?;
         self.rest = rest;
         let arguments = &record[HEADER_BYTES..HEADER_BYTES + header.bytes()];
-        Some(Call { procedure: header.procedure(), part: header.part()?, arguments })
+        let (part, submitter) = (header.part(), header.submitter());
+        Some(Call { procedure: header.procedure(), part, submitter, arguments })
     }
 }
 
@@ -159,7 +161,7 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
         if is_late {
             return Err(corrupt("its calls are in another order than that of an epoch"));
         }
-        calls.push_to(call.part, call.procedure, call.arguments)?;
+        calls.push_call(&call)?;
     }
     if streams.iter().any(|s| !s.rest.is_empty()) {
         return Err(corrupt("a stream is too long"));
@@ -196,7 +198,7 @@ pub(crate) fn decode_deferred_calls(bytes: &[u8], procedures: usize) -> Result<C
         if !call.part.was_deferred() {
             return Err(corrupt("one was never deferred"));
         }
-        calls.push_to(call.part, call.procedure, call.arguments)?;
+        calls.push_call(&call)?;
     }
     if !records.rest.is_empty() {
         return Err(corrupt("a record is cut off"));

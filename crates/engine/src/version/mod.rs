@@ -17,6 +17,7 @@ mod array;
 mod batch;
 pub(crate) mod before_images;
 mod cached;
+pub(crate) mod changes;
 mod entry;
 mod final_write;
 mod pool;

@@ -201,7 +201,7 @@ impl<D: Device> RowStore<D> {
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.persistent_version();
         if before.is_value() {
-            self.keep_before_image(to.entry, to.layout, to.word);
+            self.observe(to, None);
             self.charge_reads(to, before, None);
             if self.keeps_hash {
                 let exact = to.word.to_be_bytes();

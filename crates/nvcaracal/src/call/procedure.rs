@@ -1,6 +1,7 @@
 //! Procedures: Rust types that are transactions.
 
 use std::any::TypeId;
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -9,11 +10,13 @@ use engine::{Abort, Steps};
 use crate::body;
 use crate::call::declare::{Sequences, WriteSet};
 use crate::call::piece::Piece;
+use crate::call::raw;
 use crate::call::transaction::Transaction;
 use crate::data::readable::with_readable;
 use crate::data::value::Data;
 use crate::dynamic::RowTypes;
 use crate::stop::Stop;
+use crate::table::raw::name_for_ever;
 use crate::table::schema::Schema;
 
 /// A transaction as a type: its fields are the arguments, its functions say what it may write and
@@ -129,29 +132,99 @@ pub trait Procedure: Data + 'static {
 }
 
 /// How to register a procedure with a database of any schema.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Registration {
     pub(crate) name: &'static str,
-    pub(crate) id: TypeId,
-    pub(crate) object: fn(Arc<Schema>) -> Arc<dyn engine::Procedure>,
-    /// Whether answers are made when their calls can no longer fail in parallel, and may fail.
-    pub(crate) is_alone: fn() -> bool,
-    /// Says of which types arguments and answer are.
-    pub(crate) types: fn() -> String,
-    /// An answer for people.
-    pub(crate) show: fn(&[u8]) -> Option<String>,
+    kind: Kind,
+}
+
+/// What a procedure is.
+#[derive(Clone)]
+enum Kind {
+    /// A type.
+    Typed(Typed),
+    /// An object.
+    Raw(Arc<dyn raw::Procedure>),
+}
+
+/// What is known of a procedure that is a type.
+#[derive(Clone, Copy)]
+struct Typed {
+    id: TypeId,
+    object: fn(Arc<Schema>) -> Arc<dyn engine::Procedure>,
+    is_alone: fn() -> bool,
+    types: fn() -> String,
+    show: fn(&[u8]) -> Option<String>,
 }
 
 impl Registration {
     pub(crate) fn new<P: Procedure>() -> Self {
-        Self {
-            name: P::NAME,
+        let typed = Typed {
             id: TypeId::of::<P>(),
             object: |schema| Arc::new(Object::<P> { schema, procedure: PhantomData }),
             is_alone: || P::PIECES && !P::Output::always_reads_back(),
             types: types::<P>,
             show: show::<P>,
+        };
+        Self { name: P::NAME, kind: Kind::Typed(typed) }
+    }
+
+    pub(crate) fn raw(procedure: Arc<dyn raw::Procedure>) -> Self {
+        Self { name: name_for_ever(procedure.name()), kind: Kind::Raw(procedure) }
+    }
+
+    /// Whether another one is of the same procedure.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Typed(one), Kind::Typed(other)) => one.id == other.id,
+            (Kind::Raw(one), Kind::Raw(other)) => Arc::ptr_eq(one, other),
+            _ => false,
         }
+    }
+
+    /// Its type, if it is one.
+    pub(crate) fn type_id(&self) -> Option<TypeId> {
+        match &self.kind {
+            Kind::Typed(typed) => Some(typed.id),
+            Kind::Raw(_) => None,
+        }
+    }
+
+    /// The procedure of a database of a schema.
+    pub(crate) fn object(&self, schema: Arc<Schema>) -> Arc<dyn engine::Procedure> {
+        match &self.kind {
+            Kind::Typed(typed) => (typed.object)(schema),
+            Kind::Raw(procedure) => {
+                Arc::new(raw::Object { schema, procedure: Arc::clone(procedure) })
+            }
+        }
+    }
+
+    /// Whether answers are made when their calls can no longer fail in parallel, and may fail.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(&self.kind, Kind::Typed(typed) if (typed.is_alone)())
+    }
+
+    /// Says of which types arguments and answer are.
+    pub(crate) fn types(&self) -> String {
+        match &self.kind {
+            Kind::Typed(typed) => (typed.types)(),
+            Kind::Raw(procedure) => raw::types(procedure.as_ref()),
+        }
+    }
+
+    /// An answer for people.
+    pub(crate) fn show(&self, answer: &[u8]) -> Option<String> {
+        match &self.kind {
+            Kind::Typed(typed) => (typed.show)(answer),
+            Kind::Raw(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.name)
     }
 }
 

@@ -13,6 +13,7 @@ use pmem::{DeviceSpec, DiskHook, Stack};
 use storage::StoreOptions;
 
 use crate::call::procedure::{Procedure, Registration};
+use crate::call::raw;
 use crate::data::value::Data;
 use crate::database::handle::{Database, Opened};
 use crate::database::tuning::Tuning;
@@ -65,6 +66,7 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | 4 TiB |
 /// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
+/// | [`change_bytes_max`](Self::change_bytes_max) | 64 MiB | 0 | |
 /// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
 /// | [`check_determinism`](Self::check_determinism) | no | | |
 /// | [`create`](Self::create) | yes | | |
@@ -88,6 +90,7 @@ pub struct Options {
     cache_bytes: Option<u64>,
     checkpoint_every: Option<u64>,
     snapshot_bytes_max: u64,
+    change_bytes_max: u64,
     contention_epochs: usize,
     check_determinism: bool,
     create: bool,
@@ -141,6 +144,7 @@ impl Default for Options {
             cache_bytes: None,
             checkpoint_every: None,
             snapshot_bytes_max: EngineConfig::default().snapshot_bytes_max,
+            change_bytes_max: 64 << 20,
             contention_epochs: 0,
             check_determinism: false,
             create: true,
@@ -230,16 +234,25 @@ impl Options {
 
     /// The database runs this procedure.
     pub fn procedure<P: Procedure>(mut self) -> Self {
-        let procedure = Registration::new::<P>();
+        self.register(Registration::new::<P>());
+        self
+    }
+
+    /// The database runs this procedure, which is an object: see [`raw`](crate::raw).
+    pub fn raw_procedure(mut self, procedure: Arc<dyn raw::Procedure>) -> Self {
+        self.register(Registration::raw(procedure));
+        self
+    }
+
+    fn register(&mut self, procedure: Registration) {
         match self.procedures.iter().find(|before| before.name == procedure.name) {
             None => self.procedures.push(procedure),
-            Some(before) if before.id == procedure.id => {}
+            Some(before) if before.is(&procedure) => {}
             Some(_) => {
                 let what = format!("two procedures have the name {:?}", procedure.name);
                 self.mistake.get_or_insert(what);
             }
         }
-        self
     }
 
     /// What procedures know besides their arguments and rows: the one value of its type that
@@ -299,6 +312,15 @@ impl Options {
     /// epoch needs more than what is left, all end. Writers do not notice.
     pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
         self.snapshot_bytes_max = bytes;
+        self
+    }
+
+    /// Memory for the changes of tables that have a [feed](crate::Changes), over all of them, keys
+    /// and values and about 64 bytes for each change. Beyond it the oldest are forgotten; those of
+    /// an epoch that need more are not kept at all, and the same holds where those of one worker
+    /// need more than its share. A reader that needs them is told. Writers do not notice.
+    pub fn change_bytes_max(mut self, bytes: u64) -> Self {
+        self.change_bytes_max = bytes;
         self
     }
 
@@ -441,6 +463,7 @@ impl Options {
         let name = device.to_string();
         let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
         let contention = Window::new(self.contention_epochs);
+        let change_bytes_max = self.change_bytes_max;
         let plan = self.plan(device);
         plan.config.validate()?;
         let copies = checks.then(|| Copies::new(&plan));
@@ -463,6 +486,7 @@ impl Options {
             epochs,
             names,
             contention,
+            change_bytes_max,
         })
     }
 
@@ -539,13 +563,16 @@ impl Options {
         in_range("epoch_calls_max", tuning.epoch_calls_max, 1..=CALLS_MAX)?;
         in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", tuning.queue_calls_max, 1..=CALLS_MAX)?;
-        in_range("queue_bytes_max", tuning.queue_bytes_max, ARGUMENT_BYTES_MAX..=usize::MAX)?;
+        in_range("queue_bytes_max", tuning.queue_bytes_max, (1 << 20)..=usize::MAX)?;
+        let longest = 1..=ARGUMENT_BYTES_MAX.min(tuning.queue_bytes_max);
+        in_range("argument_bytes_max", tuning.argument_bytes_max, longest)?;
         in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
         in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
         Ok(Limits {
             calls: tuning.queue_calls_max,
             bytes: tuning.queue_bytes_max,
             epoch_calls: tuning.epoch_calls_max,
+            argument_bytes: tuning.argument_bytes_max,
             read_only: self.read_only,
         })
     }

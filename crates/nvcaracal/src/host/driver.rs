@@ -23,6 +23,7 @@ pub(crate) trait Driver: Send {
     fn snapshot(&mut self) -> EpochNumber;
     fn release_snapshot(&mut self, epoch: EpochNumber);
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool;
+    fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()>;
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()>;
     fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
@@ -89,6 +90,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
         self.engine.sweep_snapshots(rows_max)
+    }
+
+    fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()> {
+        self.engine.watch_changes(tables, bytes_max)
     }
 
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()> {

@@ -112,7 +112,7 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
         let schema = Arc::new(schema);
         let mut table = ProcedureTable::new();
         for procedure in &procedures {
-            table.add_typed((procedure.object)(Arc::clone(&schema)), (procedure.types)());
+            table.add_typed(procedure.object(Arc::clone(&schema)), procedure.types());
         }
         made = Some(schema);
         Ok(table)

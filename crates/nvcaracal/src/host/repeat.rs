@@ -266,7 +266,7 @@ fn did(before: Option<&Vec<u8>>, after: Option<&Vec<u8>>) -> String {
 fn show(procedure: &Registration, answer: Answer<'_>) -> String {
     match answer {
         Answer::Committed(bytes) => {
-            format!("answered {}", (procedure.show)(bytes).unwrap_or_else(|| hex(bytes)))
+            format!("answered {}", procedure.show(bytes).unwrap_or_else(|| hex(bytes)))
         }
         Answer::Aborted(abort) => format!("gave up ({abort})"),
         Answer::Failed(why) => format!("failed ({why})"),

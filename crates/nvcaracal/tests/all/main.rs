@@ -2,6 +2,7 @@
 
 mod added_field;
 mod bytes;
+mod changes;
 mod common;
 mod contention;
 mod context;
@@ -22,6 +23,7 @@ mod other_space;
 mod parts;
 mod past;
 mod pieces;
+mod raw;
 mod read_only;
 mod readable;
 mod reads;
@@ -31,6 +33,7 @@ mod schema;
 mod snapshots;
 mod stack;
 mod submit;
+mod submitters;
 mod tasks;
 mod turns;
 mod types;

@@ -107,7 +107,11 @@ impl<D: Device> Engine<D> {
         assert!((1..=self.workers.len()).contains(&workers), "workers share the room for images");
         let room = self.core.config.snapshot_bytes_max.saturating_sub(self.snapshot_bytes());
         for worker in &mut self.workers {
-            worker.row_store.before_images.begin(newest, room / workers as u64);
+            let row_store = &mut worker.row_store;
+            row_store.before_images.begin(newest, room / workers as u64);
+            row_store.changes.begin(&self.watched_tables, workers);
+            row_store.changes.are_observed =
+                row_store.before_images.are_wanted() || !self.watched_tables.tables.is_empty();
         }
         let mut overlay = self.shared.overlay.write().expect("no panic while locked");
         overlay.index_undo.begin(newest);
