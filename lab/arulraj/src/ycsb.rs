@@ -164,7 +164,7 @@ impl Ycsb {
     /// A permutation of the tuples: steps of a length that has no factor in common with their
     /// number.
     fn spread(&self, tuple: u64) -> u64 {
-        let mut step = self.tuples * 618 / 1000 | 1;
+        let mut step = (self.tuples * 618 / 1000) | 1;
         while gcd(step, self.tuples) != 1 {
             step += 2;
         }

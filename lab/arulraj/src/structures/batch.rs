@@ -1,8 +1,11 @@
 //! How a batch of new memory takes the place of old memory with one store, and nothing is lost.
 //!
 //! 1. What is new is durable; a record lists the new and the old slots, and the word's new value.
-//! 2. A named root leads to the record. 3. The new slots are marked persisted. 4. The word gets its
-//! new value: this is the commit. 5. The old slots are marked free. 6. The root forgets the record.
+//! 2. A named root leads to the record.
+//! 3. The new slots are marked persisted.
+//! 4. The word gets its new value: this is the commit.
+//! 5. The old slots are marked free.
+//! 6. The root forgets the record.
 //!
 //! After a crash between (2) and (6) the word tells whether the batch had committed: then the old
 //! slots are freed, and otherwise the new ones. The record itself is never marked persisted. The

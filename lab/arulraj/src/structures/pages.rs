@@ -42,6 +42,9 @@ pub(crate) struct PageTree {
     is_table: bool,
 }
 
+/// A key and its value.
+type Cell = (Key, Vec<u8>);
+
 /// A page as it was found.
 #[derive(Clone, Copy)]
 struct Page {
@@ -204,7 +207,7 @@ impl PageTree {
         pages: &mut P,
         root: u64,
         from: &Key,
-    ) -> Result<(Vec<(Key, Vec<u8>)>, Option<Key>)> {
+    ) -> Result<(Vec<Cell>, Option<Key>)> {
         let (leaf, next) = self.leaf(nvm, pages, root, from)?;
         let first = self.lower_bound(nvm, &leaf, from);
         let entries = (first..leaf.count).map(|index| {
