@@ -18,8 +18,8 @@ use crate::version::{ReadPhase, Waiter};
 type Charge = Arc<dyn Fn(&mut Reads) + Send + Sync>;
 
 /// Reads rows as of the end of the last finished epoch, or of a snapshot, from any thread, also
-/// while an epoch runs (see `state/read_gate.rs`). It keeps the indexes in memory, but not the device: once the engine
-/// is gone, nothing is read any more.
+/// while an epoch runs (see `state/read_gate.rs`). It keeps the indexes in memory, but not the
+/// device: once the engine is gone, nothing is read any more.
 #[derive(Clone)]
 pub struct Reader {
     pub(super) core: Arc<Core>,

@@ -50,6 +50,5 @@ fn options(arguments: &ArulrajArguments) -> Options {
         first_level_runs: arguments.first_level_runs as usize,
         bloom_bits: arguments.bloom_bits,
         modelled: Modelled { cache, system_call_ns: arguments.system_call_ns },
-        ..Options::default()
     }
 }
