@@ -40,8 +40,8 @@ fn options(attribute: TokenStream) -> Result<Options> {
             options.sequences = sequences.into_iter().collect();
         } else {
             return Err(meta.error(
-                "there are `name = \"..\"`, `version = 2`, `was = Before`, `sequences(SEQUENCE)` and \
-                 `write_set = f`",
+                "there are `name = \"..\"`, `version = 2`, `was = Before`, `sequences(SEQUENCE)` \
+                 and `write_set = f`",
             ));
         }
         Ok(())
