@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nvcaracal::{
-    Data, Database, HashTable, Options, Sequence, Stop, Table, Transaction, Tuning, procedure,
+    Data, Database, HashTable, Options, Sequence, Stop, Table, Transaction, Tuning, WriteSet,
+    procedure,
 };
 
 use crate::common::bytes;
@@ -29,14 +30,18 @@ enum Kind {
     Long { bytes: u32 },
 }
 
-/// Writes a row of each table, under a number that is given once.
-#[procedure(sequences(IDS))]
-fn put(tx: &mut Transaction, kind: Kind) -> Result<u64, Stop> {
-    let id = tx.sequence_number(0);
+fn declare_put(put: &Put, set: &mut WriteSet) {
+    set.insert(TEXTS, put.id % 20);
+    set.insert(PAIRS, (put.id as u32 % 3, put.id as u32));
+}
+
+/// Writes a row of each table; answers with a number that is given once.
+#[procedure(sequences(IDS), write_set = declare_put)]
+fn put(tx: &mut Transaction, id: u64, kind: Kind) -> Result<u64, Stop> {
     let bytes = if let Kind::Long { bytes } = kind { bytes as usize } else { 3 };
     tx.insert(TEXTS, id % 20, &"x".repeat(bytes))?;
     tx.insert(PAIRS, (id as u32 % 3, id as u32), &-(id as i64))?;
-    Ok(id)
+    Ok(tx.sequence_number(0))
 }
 
 fn options() -> Options {
@@ -61,7 +66,7 @@ fn make() -> String {
     let dir = tempfile::tempdir().unwrap();
     let db = options().open(dir.path()).unwrap();
     for (id, kind) in (0..).zip(kinds()) {
-        assert_eq!(db.call(Put { kind }).unwrap(), id);
+        assert_eq!(db.call(Put { id, kind }).unwrap(), id);
         if id == 12 {
             db.checkpoint().unwrap();
         }
@@ -129,9 +134,9 @@ fn o_53_stores_of_releases_are_opened_with_all_that_is_in_them() {
         let db = options().open(dir.path()).unwrap();
         assert_eq!(db.recovery().calls_replayed, 17, "version {version}");
         assert_whole(&db);
-        assert_eq!(db.call(Put { kind: Kind::Short }).unwrap(), 30);
+        assert_eq!(db.call(Put { id: 30, kind: Kind::Short }).unwrap(), 30);
         db.close().unwrap();
         let db = options().open(dir.path()).unwrap();
-        assert_eq!(db.call(Put { kind: Kind::Short }).unwrap(), 31, "version {version}");
+        assert_eq!(db.call(Put { id: 31, kind: Kind::Short }).unwrap(), 31, "version {version}");
     }
 }
