@@ -291,7 +291,8 @@ fn o_108_a_change_over_a_log_takes_place_behind_the_replay() {
     let change = recorded(&killed_store(), |device| drop(new(device).unwrap()));
     let (mut with_log, mut closed, mut changed) = (0, 0, 0);
     each_cut(&change, |at, load| {
-        let (has_log, tables) = (open_log(&load()), found(&load()));
+        let has_log = open_log(&load());
+        let tables = found(&load());
         if tables == named(&OLD) {
             (with_log, closed) = (with_log + usize::from(has_log), closed + usize::from(!has_log));
             let engine = open(&load(), Program::Old).unwrap_or_else(|e| panic!("{at}: {e}"));
