@@ -47,7 +47,9 @@ pub use engine::Engine;
 pub use engine::reader::{ReadOutcome, Reader};
 pub use engine::snapshot::{HASH_PARTS, ScanPart};
 pub use error::{EngineError, Result};
-pub use program::definitions::{Definitions, TableSchema};
+pub use program::definitions::{
+    Body, Definitions, Earlier, LoggedIndex, LoggedSchema, LoggedTable, TableSchema,
+};
 pub use program::procedure::{
     BodyFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition, ProcedureTable,
     SequencesFn, Steps, WriteSetFn,
@@ -57,8 +59,11 @@ pub use reads::Visit;
 pub use recovery::logged::{LoggedCall, logged_calls};
 pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use state::config::EngineConfig;
+pub use state::core::Missing;
 pub use state::watch::{Moment, Watch, Watcher};
-pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use stats::{
+    EpochStats, HashCheck, KeptProcedure, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts,
+};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
 pub use version::changes::{Change, EpochChanges};

@@ -220,7 +220,7 @@ mod table;
 
 pub use call::declare::{Sequences, WriteSet};
 pub use call::piece::Piece;
-pub use call::procedure::Procedure;
+pub use call::procedure::{Procedure, Was};
 pub use call::ticket::Ticket;
 pub use call::transaction::Transaction;
 pub use data::before::Before;
@@ -238,7 +238,9 @@ pub use database::snapshot::Snapshot;
 pub use database::submitter::Submitter;
 pub use database::tuning::Tuning;
 pub use database::way::Part;
-pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use engine::{
+    Abort, EpochStats, KeptProcedure, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use key::bytes::{Key, KeyBuffer};
 /// Makes a procedure of a function: a type with the function's name in capitals, whose fields are
@@ -275,6 +277,8 @@ pub use key::bytes::{Key, KeyBuffer};
 /// | option | meaning |
 /// |---|---|
 /// | `name = "..."` | [`Procedure::NAME`], by default the name of the function |
+/// | `version = 2` | [`Procedure::VERSION`] |
+/// | `was = PayV1` | [`Procedure::WAS`]: the type of the version before |
 /// | `sequences(SEQUENCE, ...)` | a number from each, for [`Transaction::sequence_number`] |
 /// | `write_set = f` | `f(&arguments, set)` is [`Procedure::write_set`] |
 ///

@@ -107,7 +107,7 @@ impl<D: Device> Engine<D> {
             epoch: EpochNumber(checkpoint.epoch),
             totals,
             deferred_calls: Calls::new(),
-            table_ids: agreed.change.numbers.clone(),
+            table_ids: agreed.table_ids.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: EpochNumber(checkpoint.epoch),
             snapshots_have_ended: false,
@@ -278,6 +278,9 @@ impl<D: Device> Engine<D> {
         calls: &Calls,
         error: EngineError,
     ) -> EngineError {
+        if let Err(missing) = self.core.check_missing() {
+            return missing;
+        }
         let poisoned = self.shared.poisoned.get_mut().expect("no panic while locked").take();
         let Some((position, what)) = poisoned else { return error };
         // An epoch on which there is a verdict stopped an engine before: it was never answered.

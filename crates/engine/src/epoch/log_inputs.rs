@@ -23,6 +23,9 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
 /// worker that is alone does both with one write, if it can. No reader is inside the gate
 /// afterwards: what follows changes indexes and row entries.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    if epoch.replay.is_none() {
+        epoch.core.check_missing()?;
+    }
     if epoch.replay.is_some() || !epoch.core.config.lab.design.logs() {
         epoch.close_gate(worker);
         return Ok(epoch.barrier()?);

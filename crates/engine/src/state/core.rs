@@ -4,11 +4,13 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{Mutex, RwLock};
 use storage::{EpochNumber, TableId};
 
+use crate::error::EngineError;
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
 use crate::reads::Reads;
 use crate::secondary::SecondaryIndexes;
@@ -70,6 +72,9 @@ pub(crate) fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
+/// Says what a body has asked for that is not there, in words.
+pub type Missing = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// Shared by all workers.
 pub(crate) struct Core {
     pub(crate) config: EngineConfig,
@@ -81,6 +86,8 @@ pub(crate) struct Core {
     pub(crate) sequences: RwLock<BySequence<SequenceState>>,
     /// Secondary indexes.
     pub(crate) secondary: SecondaryIndexes,
+    /// While the log of a program of before is replayed: what a body asked for that is not there.
+    pub(crate) missing: Option<Missing>,
     /// When rows may be read from outside of an epoch.
     pub(crate) gate: ReadGate,
     /// Snapshots, which are read through the gate.
@@ -103,10 +110,23 @@ impl Core {
             image_base,
             sequences: RwLock::default(),
             secondary: SecondaryIndexes::default(),
+            missing: None,
             gate: ReadGate::default(),
             snapshots: Snapshots::default(),
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
+        }
+    }
+
+    /// Whether bodies have found all that they asked for, where they run for a log of a program of
+    /// before. Asked before anything counts that they did (O-107).
+    ///
+    /// # Errors
+    /// `OtherProgram` with what was not there.
+    pub(crate) fn check_missing(&self) -> Result<(), EngineError> {
+        match self.missing.as_ref().and_then(|missing| missing()) {
+            None => Ok(()),
+            Some(what) => Err(EngineError::OtherProgram(what)),
         }
     }
 

@@ -28,9 +28,11 @@ use crate::table::schema::Schema;
 /// ([`Transaction::seed`]), no environment, no global state, no order of a `HashMap`, no address.
 /// [`Options::check_determinism`](crate::Options::check_determinism) finds what does otherwise.
 ///
-/// Change what a registered procedure does, its arguments or its answer only after a clean
-/// [`Database::close`](crate::Database::close): a log with calls of another program is refused, and
-/// so is a replay that comes to another state than the one that was answered.
+/// Where what a procedure does changes, or its arguments, or its answer, it gets another
+/// [`VERSION`](Self::VERSION), and the one before is kept ([`WAS`](Self::WAS)): a log with calls of
+/// a program whose procedures are not there is refused, and so is a replay that comes to another
+/// state than the one that was answered. After a clean
+/// [`Database::close`](crate::Database::close) there is no log, and anything may change.
 ///
 /// ```
 /// use nvcaracal::{Abort, HashTable, Procedure, Stop, Table, Transaction, WriteSet};
@@ -70,6 +72,21 @@ pub trait Procedure: Data + 'static {
 
     /// The answer.
     type Output: Data;
+
+    /// Which of the bodies that the procedure has had this is, from 1: a greater one whenever it is
+    /// to do something else, or has other arguments or another answer.
+    const VERSION: u32 = 1;
+
+    /// The procedure before this version, kept as a type of its own. Its calls in the log of a
+    /// database that was killed run again with it when the database is opened; then everything goes
+    /// on with this version, and [`Database::recovery`](crate::Database::recovery) says whether it
+    /// was needed. Without it such an open is refused.
+    ///
+    /// The attribute [`procedure`](crate::procedure) takes both as
+    /// `#[procedure(version = 2, was = PayV1)]`. What is kept uses the handles of its time: tables
+    /// by the names, and rows by the types, that they had. A procedure that is no longer there at
+    /// all is kept by [`Options::procedure_was`](crate::Options::procedure_was).
+    const WAS: Option<Was> = None;
 
     /// Whether [`Procedure::sequences`] does anything; it is not called otherwise. Where no
     /// procedure of a database allocates, epochs are a step shorter.
@@ -131,10 +148,39 @@ pub trait Procedure: Data + 'static {
     }
 }
 
+/// What a procedure was before: see [`Procedure::WAS`].
+#[derive(Debug, Clone, Copy)]
+pub struct Was {
+    /// Adds it, and what it was before.
+    kept: fn(&mut Vec<Registration>),
+}
+
+impl Was {
+    /// This procedure, and what it was before.
+    #[must_use]
+    pub const fn new<P: Procedure>() -> Self {
+        Self { kept: keep::<P> }
+    }
+}
+
+/// Adds a procedure for logs of before, and what it was before.
+pub(crate) fn keep<P: Procedure>(into: &mut Vec<Registration>) {
+    into.push(Registration::new::<P>());
+    keep_before::<P>(into);
+}
+
+/// Adds what a procedure was before.
+pub(crate) fn keep_before<P: Procedure>(into: &mut Vec<Registration>) {
+    if let Some(Was { kept }) = P::WAS {
+        kept(into);
+    }
+}
+
 /// How to register a procedure with a database of any schema.
 #[derive(Clone)]
 pub(crate) struct Registration {
     pub(crate) name: &'static str,
+    pub(crate) version: u32,
     kind: Kind,
 }
 
@@ -166,11 +212,11 @@ impl Registration {
             types: types::<P>,
             show: show::<P>,
         };
-        Self { name: P::NAME, kind: Kind::Typed(typed) }
+        Self { name: P::NAME, version: P::VERSION, kind: Kind::Typed(typed) }
     }
 
     pub(crate) fn raw(procedure: Arc<dyn raw::Procedure>) -> Self {
-        Self { name: name_for_ever(procedure.name()), kind: Kind::Raw(procedure) }
+        Self { name: name_for_ever(procedure.name()), version: 1, kind: Kind::Raw(procedure) }
     }
 
     /// Whether another one is of the same procedure.

@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use engine::{ARGUMENT_BYTES_MAX, EngineConfig};
+use engine::{ARGUMENT_BYTES_MAX, EngineConfig, EpochInfo};
 use pmem::{DeviceSpec, DiskHook, Stack};
 use storage::StoreOptions;
 
-use crate::call::procedure::{Procedure, Registration};
+use crate::call::procedure::{Procedure, Registration, keep, keep_before};
 use crate::call::raw;
 use crate::data::value::Data;
 use crate::database::handle::{Database, Opened};
 use crate::database::tuning::Tuning;
 use crate::error::{Error, Result};
+use crate::host::earlier::Kept;
 use crate::host::open::{self, Plan};
 use crate::host::repeat::Copies;
 use crate::key::bytes::Key;
@@ -43,16 +44,19 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// | add a table, a sequence or a procedure | register it |
 /// | rename a table or a sequence | [`rename_table`](Self::rename_table) |
 /// | drop a table or a sequence | [`drop_table`](Self::drop_table) |
-/// | rename, drop or change a procedure | register those that there are to be |
-/// | add, change or drop an index | register those that there are to be |
+/// | change or rename a procedure | [`Procedure::VERSION`], [`Procedure::WAS`] |
+/// | drop a procedure | [`procedure_was`](Self::procedure_was) |
+/// | add an index | register it |
+/// | change or drop an index | [`index_was`](Self::index_was) |
 /// | add a field, change or remove one | `#[data(was = Old)]`: [`Data::BEFORE`] |
 /// | make the longest value longer | [`Table::with_value_bytes`] |
 ///
-/// Additions of tables and procedures are made at any open, everything else after a clean
-/// [`Database::close`] only: after a crash, calls of the log run again, and must find what they
-/// found before. An open that would change their past is refused and leaves everything as it is;
-/// open the database once with the program of before, and close it. All changes of an open take
-/// place together or, if the process or the machine stops, not at all.
+/// After a crash, calls of the log run again, and must find what they found before. So a log of a
+/// program of before is replayed first, with its procedures, tables and indexes, and the changes
+/// are made then: all together or, if the process or the machine stops, not at all. For that the
+/// program keeps what has changed. An open that would need something else is refused and leaves
+/// everything as it is: keep it, or open the database once with the program of before and close
+/// it. After a clean [`Database::close`] nothing is needed of it.
 ///
 /// What cannot change is refused with the definition that is stored and the one asked for: the type
 /// and the longest length of keys, the size of rows, hash to ordered, and a type of values of which
@@ -84,6 +88,7 @@ pub struct Options {
     dropped: Vec<String>,
     indexes: Vec<IndexRegistration>,
     procedures: Vec<Registration>,
+    kept: Kept,
     context: Context,
     mistake: Option<String>,
     workers: Option<usize>,
@@ -138,6 +143,7 @@ impl Default for Options {
             dropped: Vec::new(),
             indexes: Vec::new(),
             procedures: Vec::new(),
+            kept: Kept::default(),
             context: Context::default(),
             mistake: None,
             workers: None,
@@ -179,8 +185,8 @@ impl Options {
 
     /// The database has this index, of a table that is registered, too. It is built from the rows.
     ///
-    /// Indexes can be added, changed and left out at every open that replays nothing; else the open
-    /// is refused until the program that wrote the log has opened the database once and closed it.
+    /// Indexes can be added, changed and left out at every open. One that is changed or left out is
+    /// kept for logs of before by [`index_was`](Self::index_was).
     pub fn index<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
     where
         I: Key<Owned: Borrow<I>> + ?Sized + 'static,
@@ -196,6 +202,19 @@ impl Options {
                 self.mistake.get_or_insert(what);
             }
         }
+        self
+    }
+
+    /// An index that there was, kept for logs of before as is a
+    /// [procedure](Self::procedure_was): what calls of a log come to depends on the indexes that
+    /// there were. Its handle may name the table as it was, or as it is.
+    pub fn index_was<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
+    where
+        I: Key<Owned: Borrow<I>> + ?Sized + 'static,
+        K: Key + ?Sized + 'static,
+        V: Data + 'static,
+    {
+        self.kept.indexes.push(index.registration());
         self
     }
 
@@ -232,8 +251,20 @@ impl Options {
         }
     }
 
+    /// A procedure that there was, kept for logs of before: it cannot be called. A database that
+    /// was killed may have calls of it in its log, and is refused without it. What a registered
+    /// procedure says that it was ([`Procedure::WAS`]) is kept without this.
+    ///
+    /// It can go when every database that the program may meet was opened by a program that no
+    /// longer calls it: [`Database::recovery`] says of each open whether it was needed.
+    pub fn procedure_was<P: Procedure>(mut self) -> Self {
+        keep::<P>(&mut self.kept.procedures);
+        self
+    }
+
     /// The database runs this procedure.
     pub fn procedure<P: Procedure>(mut self) -> Self {
+        keep_before::<P>(&mut self.kept.procedures);
         self.register(Registration::new::<P>());
         self
     }
@@ -457,6 +488,7 @@ impl Options {
         }
         self.check_indexes()?;
         self.check_names()?;
+        self.kept.check(&self.procedures)?;
         let (limits, epochs) = (self.limits()?, self.epochs());
         // What is only read runs no epoch.
         let checks = self.check_determinism && !self.read_only;
@@ -629,6 +661,8 @@ impl Options {
             dropped: self.dropped,
             indexes: self.indexes,
             procedures: self.procedures,
+            kept: self.kept,
+            info: EpochInfo { timestamp_ns: (self.seams.now_ns)(), seed: random() },
             context: self.context,
         }
     }

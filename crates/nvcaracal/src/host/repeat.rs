@@ -20,6 +20,7 @@ use storage::{IndexKind, StoreOptions, TableId};
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
+use crate::host::earlier::Kept;
 use crate::host::open::{Plan, host};
 
 /// The calls of an epoch.
@@ -57,6 +58,7 @@ impl Copies {
             disk: None,
             renamed: Vec::new(),
             dropped: Vec::new(),
+            kept: Kept::default(),
             ..plan.clone()
         };
         plan.config.store = StoreOptions { create: false, ..plan.config.store };

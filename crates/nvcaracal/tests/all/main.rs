@@ -7,6 +7,7 @@ mod common;
 mod contention;
 mod context;
 mod deaths;
+mod deploys;
 mod determinism;
 mod extremes;
 mod failures;
