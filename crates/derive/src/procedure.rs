@@ -6,8 +6,8 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Error, Expr, FnArg, GenericArgument, Ident, ItemFn, LitStr, Pat, PatIdent, PathArguments,
-    Result, ReturnType, Token, Type, parse_quote,
+    Error, Expr, FnArg, GenericArgument, Ident, ItemFn, LitInt, LitStr, Pat, PatIdent,
+    PathArguments, Result, ReturnType, Token, Type, parse_quote,
 };
 
 use crate::shape::plain;
@@ -16,6 +16,8 @@ use crate::shape::plain;
 #[derive(Default)]
 struct Options {
     name: Option<LitStr>,
+    version: Option<LitInt>,
+    was: Option<Type>,
     sequences: Vec<Expr>,
     write_set: Option<Expr>,
 }
@@ -25,6 +27,10 @@ fn options(attribute: TokenStream) -> Result<Options> {
     let parser = syn::meta::parser(|meta| {
         if meta.path.is_ident("name") {
             options.name = Some(meta.value()?.parse()?);
+        } else if meta.path.is_ident("version") {
+            options.version = Some(meta.value()?.parse()?);
+        } else if meta.path.is_ident("was") {
+            options.was = Some(meta.value()?.parse()?);
         } else if meta.path.is_ident("write_set") {
             options.write_set = Some(meta.value()?.parse()?);
         } else if meta.path.is_ident("sequences") {
@@ -33,9 +39,10 @@ fn options(attribute: TokenStream) -> Result<Options> {
             let sequences = Punctuated::<Expr, Token![,]>::parse_terminated(&list)?;
             options.sequences = sequences.into_iter().collect();
         } else {
-            return Err(
-                meta.error("there are `name = \"..\"`, `sequences(SEQUENCE)` and `write_set = f`")
-            );
+            return Err(meta.error(
+                "there are `name = \"..\"`, `version = 2`, `was = Before`, `sequences(SEQUENCE)` \
+                 and `write_set = f`",
+            ));
         }
         Ok(())
     });
@@ -78,6 +85,13 @@ pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenSt
             }
         }
     });
+    let version = options.version.map(|version| quote!(const VERSION: u32 = #version;));
+    let was = options.was.map(|was| {
+        quote! {
+            const WAS: ::core::option::Option<::nvcaracal::Was> =
+                ::core::option::Option::Some(::nvcaracal::Was::new::<#was>());
+        }
+    });
     let returned = &sig.output;
     Ok(quote! {
         #(#attrs)*
@@ -89,6 +103,8 @@ pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenSt
         impl ::nvcaracal::Procedure for #of {
             const NAME: &'static str = #name;
             type Output = #answer;
+            #version
+            #was
 
             const SEQUENCES: bool = #has_sequences;
             #sequences

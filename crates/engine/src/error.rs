@@ -14,8 +14,9 @@ pub enum EngineError {
     /// The log was written by a program to which its calls do not mean the same. Nothing was
     /// changed.
     #[error(
-        "the input log has calls of another program, which must be replayed first: {0}; open the \
-         store once with the program that wrote it and close it"
+        "the input log has calls of another program, which must be replayed first: {0}; keep what \
+         they need in the program, or open the store once with the program that wrote it and close \
+         it"
     )]
     OtherProgram(String),
     /// The rows of a table are not what the program takes them for. Nothing was changed.
@@ -28,8 +29,8 @@ pub enum EngineError {
     /// counts.
     #[error(
         "replay of epoch {epoch} comes to another state than the one that was answered: {what}; a \
-         procedure was changed or is not deterministic: open the store once with the program that \
-         wrote it and close it"
+         procedure was changed, or is not deterministic: give what was changed another version and \
+         keep the one before, or open the store once with the program that wrote it and close it"
     )]
     OtherPast {
         /// The epoch that was replayed.

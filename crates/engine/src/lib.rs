@@ -36,17 +36,20 @@ mod worker;
 mod worker_id;
 
 pub use call::answers::{Abort, Answer, EpochOutcome};
-pub use call::batch::{ARGUMENT_BYTES_MAX, Calls, EpochInfo};
+pub use call::batch::{ARGUMENT_BYTES_MAX, Calls, EpochInfo, SUBMITTERS_MAX};
 pub use call::panics::{PanicText, caught, text_of};
 pub use contention::rows::ContendedRow;
 pub use declaration::declare::{Sequences, WriteSet};
 pub use design::append_method::AppendMethod;
+pub use design::packing::Packing;
 pub use design::variants::{CachePolicy, Design, Lab};
 pub use engine::Engine;
 pub use engine::reader::{ReadOutcome, Reader};
 pub use engine::snapshot::{HASH_PARTS, ScanPart};
 pub use error::{EngineError, Result};
-pub use program::definitions::{Definitions, TableSchema};
+pub use program::definitions::{
+    Body, Definitions, Earlier, LoggedIndex, LoggedSchema, LoggedTable, TableSchema,
+};
 pub use program::procedure::{
     BodyFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition, ProcedureTable,
     SequencesFn, Steps, WriteSetFn,
@@ -56,8 +59,12 @@ pub use reads::Visit;
 pub use recovery::logged::{LoggedCall, logged_calls};
 pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use state::config::EngineConfig;
+pub use state::core::Missing;
 pub use state::watch::{Moment, Watch, Watcher};
-pub use stats::{EpochStats, HashCheck, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use stats::{
+    EpochStats, HashCheck, KeptProcedure, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts,
+};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
+pub use version::changes::{Change, EpochChanges};
 pub use worker_id::WORKERS_MAX;

@@ -24,7 +24,7 @@ use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::version::{
     Appended, AppendedBy, Chains, EntrySlab, EntrySupply, KeepPersistent, Publication, Publisher,
-    ReadPhase, RowEntry, Stopped, TransientPool, ValueWord, Waiter, Write,
+    ReadPhase, RowEntry, Stopped, TestValues, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Progress, Worker};
 use crate::worker_id::WorkerId;
@@ -96,7 +96,7 @@ impl Cell {
     /// What a serial id reads, in place.
     fn read(&self, sid: SerialId) -> Result<Vec<u8>, Stopped> {
         let seen = self.entry().read(sid, &mut Waiter::new(&self.stopped))?;
-        Ok(ReadPhase::begin().bytes(seen.word).to_vec())
+        Ok(ReadPhase::of(&TestValues).bytes(seen.word).to_vec())
     }
 
     fn publish(&self, worker: &mut Worker<Dram>, position: u64, write: Write<'_>) {
@@ -169,7 +169,7 @@ fn o_14_the_owner_of_the_last_version_waits_for_the_one_before() {
         cell.publish(&mut last, 2, Write::Ignore);
         assert_eq!(cell.read(sid(3)), Ok(vec![7; 24]));
         assert!(cell.entry().persistent_version().is_persistent());
-        assert_eq!(ReadPhase::begin().bytes(cell.entry().persistent_version()), [7; 24]);
+        assert_eq!(ReadPhase::of(&TestValues).bytes(cell.entry().persistent_version()), [7; 24]);
         thread.join().unwrap();
     });
 }
@@ -320,11 +320,11 @@ fn o_15_memory_is_used_again_after_all_reads_of_it() {
         // Call 2 may go on after call 3 has ended; then this worker takes a later one.
         cell.publish(&mut first, 1, Write::Value(NewValue::whole(&[7; 24])));
         let before = cell.entry().read(sid(2), &mut Waiter::new(&cell.stopped)).unwrap().word;
-        assert_eq!(ReadPhase::begin().bytes(before), [7; 24]);
+        assert_eq!(ReadPhase::of(&TestValues).bytes(before), [7; 24]);
         progress[0].note(Position(6));
         let (taken_back, _second) = thread.join().unwrap();
         let after = cell.entry().read(sid(5), &mut Waiter::new(&cell.stopped)).unwrap().word;
-        assert_eq!(ReadPhase::begin().bytes(after), [9; 24]);
+        assert_eq!(ReadPhase::of(&TestValues).bytes(after), [9; 24]);
         assert_eq!(after == before, taken_back == 1);
         sum.fetch_add(taken_back, std::sync::atomic::Ordering::Relaxed);
     });

@@ -318,6 +318,17 @@ impl HashCheck {
     }
 }
 
+/// A version of a procedure that a program keeps for logs of before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptProcedure {
+    /// The procedure's name.
+    pub name: String,
+    /// Its version.
+    pub version: u32,
+    /// Whether the log that was replayed was written with it.
+    pub was_needed: bool,
+}
+
 /// What opening a store took, in nanoseconds of the configured clock.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RecoveryReport {
@@ -340,6 +351,9 @@ pub struct RecoveryReport {
     pub epochs_verified: u64,
     /// Calls replayed.
     pub calls_replayed: u64,
+    /// Procedures that the program keeps for logs of before (O-107). The store needs none of them
+    /// any longer: its log has been replayed, and goes on with the procedures of now.
+    pub kept_procedures: Vec<KeptProcedure>,
     /// Calls that were left out, because it was decided that they count as failed.
     pub skipped: Vec<storage::input_log::Verdict>,
     /// Opening the device's store and reading the log.
@@ -358,6 +372,23 @@ pub struct RecoveryReport {
     pub rebuild: Counters,
     /// What the replayed epochs counted.
     pub replay: Counters,
+}
+
+impl RecoveryReport {
+    /// Adds what a second open found, behind a replay for a program of before.
+    pub(crate) fn add_second(&mut self, second: &Self) {
+        self.epoch = second.epoch;
+        self.timestamp_ns = second.timestamp_ns;
+        self.rows = second.rows;
+        self.load_log_ns += second.load_log_ns;
+        self.scan_ns += second.scan_ns;
+        self.rebuild_ns += second.rebuild_ns;
+        self.replay_ns += second.replay_ns;
+        self.load_log.add(&second.load_log);
+        self.scan.add(&second.scan);
+        self.rebuild.add(&second.rebuild);
+        self.replay.add(&second.replay);
+    }
 }
 
 #[cfg(test)]

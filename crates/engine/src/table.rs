@@ -27,7 +27,7 @@ pub(crate) struct KeyWord<'k> {
 }
 
 /// The word of a key of eight bytes, where keys are words.
-#[inline(always)]
+#[inline]
 pub(crate) fn word_of(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
 }
@@ -58,7 +58,7 @@ impl Table {
     }
 
     /// Checks a key and makes its word.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn word<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {
         let hash = match word_of(key) {
             Some(word) if self.exact => Some(word),

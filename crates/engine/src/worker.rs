@@ -13,6 +13,8 @@ use storage::{EpochNumber, Position, SerialId, StateHash, Store};
 use crate::call::batch::{Calls, EpochInfo};
 use crate::call::claimed::ClaimedCalls;
 use crate::call::deaths::Deaths;
+use crate::call::order::SubmissionOrder;
+use crate::declaration::declare::StateBefore;
 use crate::declaration::demand::SpaceDemand;
 use crate::declaration::demand::handover::Handover;
 use crate::declaration::overlay::Overlay;
@@ -24,7 +26,7 @@ use crate::program::procedure::ProcedureTable;
 use crate::state::core::Core;
 use crate::state::watch::Moment;
 use crate::stats::{Laps, Phase};
-use crate::version::{Buffers, DeadRow, Idle, RowStore, Stopped};
+use crate::version::{Buffers, DeadRow, HoldsValues, Idle, ReadPhase, RowStore, Stopped};
 use crate::worker_id::WorkerId;
 
 /// Everything that one worker owns.
@@ -244,6 +246,8 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) deaths: Option<&'e Deaths>,
     /// Deferred calls that this epoch does not run.
     pub(crate) still_deferred: &'e Calls,
+    /// Which of its calls wait for others.
+    pub(crate) order: &'e SubmissionOrder,
 }
 
 /// What recovery knows of an epoch that it replays.
@@ -300,6 +304,12 @@ impl From<pmem::DeviceError> for Leave {
     }
 }
 
+#[expect(unsafe_code, reason = "this is what the driver of an epoch holds")]
+// SAFETY: an epoch is borrowed while its phases run. Transient memory is reset before the first and
+// after the last of them; cached versions are freed in E7, when no call runs and what declarations
+// saw is not borrowed any more; persistent slots that calls see are written in later epochs.
+unsafe impl<D: Device> HoldsValues for Epoch<'_, D> {}
+
 impl<D: Device> Epoch<'_, D> {
     pub(crate) fn barrier(&self) -> Result<(), Stopped> {
         let clock = self.core.config.clock;
@@ -307,6 +317,12 @@ impl<D: Device> Epoch<'_, D> {
         let result = self.shared.barrier.wait(self.core.stopped());
         WAITED_NS.set(WAITED_NS.get() + clock().saturating_sub(arrived));
         result
+    }
+
+    /// What declarations read.
+    #[inline]
+    pub(crate) fn state_before(&self) -> StateBefore<'_> {
+        StateBefore { core: self.core, phase: ReadPhase::of(self), epoch: self.number }
     }
 
     /// Readers from outside leave, before indexes and row entries change; the next barrier says so
@@ -325,7 +341,7 @@ impl<D: Device> Epoch<'_, D> {
     }
 
     /// The serial id of the call at a position.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn sid_at(&self, position: Position) -> SerialId {
         SerialId::new(self.number, position)
     }

@@ -15,13 +15,13 @@ impl WorkerId {
     pub(crate) const LEADER: Self = Self(0);
 
     /// The worker with a place in a list of all workers.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn from_index(index: usize) -> Self {
         Self(index as u32)
     }
 
     /// The worker's place in a list of all workers.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }

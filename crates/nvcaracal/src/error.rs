@@ -90,6 +90,11 @@ enum Kind {
     QueueFull { calls: usize, bytes: usize },
     #[error("{0}")]
     Limit(String),
+    #[error(
+        "the changes after epoch {after} are not kept, only those after epoch {kept_after}: take a \
+         snapshot and go on after its epoch"
+    )]
+    ChangesGone { after: u64, kept_after: u64 },
     #[error("{0}")]
     Mistake(String),
 }
@@ -127,6 +132,10 @@ impl Error {
         Self::new(Kind::Limit(what.into()))
     }
 
+    pub(crate) fn changes_gone(after: u64, kept_after: u64) -> Self {
+        Self::new(Kind::ChangesGone { after, kept_after })
+    }
+
     #[cold]
     pub(crate) fn read_only() -> Self {
         Self::mistake("the database was opened for reading only")
@@ -155,7 +164,7 @@ impl Error {
             Kind::NotDeterministic(_) => ErrorKind::NotDeterministic,
             Kind::Closed => ErrorKind::Closed,
             Kind::QueueFull { .. } => ErrorKind::QueueFull,
-            Kind::Limit(_) => ErrorKind::Limit,
+            Kind::Limit(_) | Kind::ChangesGone { .. } => ErrorKind::Limit,
             Kind::Mistake(_) => ErrorKind::Mistake,
         }
     }
@@ -211,6 +220,17 @@ impl Error {
     #[must_use]
     pub fn is_queue_full(&self) -> bool {
         self.kind() == ErrorKind::QueueFull
+    }
+
+    /// If a [feed of changes](crate::Changes) cannot go on because what comes next is not kept: the
+    /// epoch after which changes are. A [snapshot](crate::Snapshot) that is taken now is of a later
+    /// epoch, or of that one.
+    #[must_use]
+    pub fn kept_after(&self) -> Option<u64> {
+        match &*self.kind {
+            Kind::ChangesGone { kept_after, .. } => Some(*kept_after),
+            _ => None,
+        }
     }
 
     /// Whether data on the device is damaged or not ours.

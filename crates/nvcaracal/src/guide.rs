@@ -12,5 +12,6 @@ pages! {
     Model "model.md"
     Contention "contention.md"
     SchemaChanges "schema-changes.md"
+    Deploying "deploying.md"
     Operating "operating.md"
 }

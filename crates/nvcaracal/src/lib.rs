@@ -102,6 +102,9 @@
 //!   recovery.
 //! * **Reads** from outside: [`Database::get`], and [`Database::snapshot`] for all that is to be of
 //!   one state.
+//! * **Many calls under way**: [`Database::submitter`] keeps the order of a connection's calls.
+//! * **Changes** of a table, epoch by epoch: [`Database::changes`].
+//! * **Interpreters**, whose tables and procedures are known at run time only: [`raw`].
 //!
 //! # What an answer means
 //!
@@ -174,7 +177,7 @@
 //! | tables and sequences | 128, with names of 1 to 48 bytes |
 //! | key | 1 to 256 bytes |
 //! | value | 262,128 bytes |
-//! | arguments of a call | 1 MiB |
+//! | arguments of a call | 64 MiB; 1 MiB unless [`Tuning::argument_bytes_max`] says more |
 //! | calls in an epoch | 16,777,215 |
 //! | workers | 64 |
 //! | code of an [`Abort`] | any but `u32::MAX`, which marks mistakes, and [`Abort::NOT_UNIQUE`] |
@@ -203,11 +206,13 @@ mod data;
 mod database;
 pub mod dynamic;
 mod error;
+mod feed;
 #[cfg(doctest)]
 mod guide;
 mod host;
 mod key;
 mod observe;
+pub mod raw;
 mod sequencer;
 mod stop;
 mod sync;
@@ -215,7 +220,7 @@ mod table;
 
 pub use call::declare::{Sequences, WriteSet};
 pub use call::piece::Piece;
-pub use call::procedure::Procedure;
+pub use call::procedure::{Procedure, Was};
 pub use call::ticket::Ticket;
 pub use call::transaction::Transaction;
 pub use data::before::Before;
@@ -226,11 +231,16 @@ pub use data::foreign::Serde;
 pub use data::plain::{Plain, zeroed};
 pub use data::value::Data;
 pub use database::batch::{Added, Batch, Submitted};
+pub use database::changes::{Change, Changes};
 pub use database::handle::Database;
 pub use database::options::Options;
 pub use database::snapshot::Snapshot;
+pub use database::submitter::Submitter;
 pub use database::tuning::Tuning;
-pub use engine::{Abort, EpochStats, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts};
+pub use database::way::Part;
+pub use engine::{
+    Abort, EpochStats, KeptProcedure, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use key::bytes::{Key, KeyBuffer};
 /// Makes a procedure of a function: a type with the function's name in capitals, whose fields are
@@ -267,6 +277,8 @@ pub use key::bytes::{Key, KeyBuffer};
 /// | option | meaning |
 /// |---|---|
 /// | `name = "..."` | [`Procedure::NAME`], by default the name of the function |
+/// | `version = 2` | [`Procedure::VERSION`] |
+/// | `was = PayV1` | [`Procedure::WAS`]: the type of the version before |
 /// | `sequences(SEQUENCE, ...)` | a number from each, for [`Transaction::sequence_number`] |
 /// | `write_set = f` | `f(&arguments, set)` is [`Procedure::write_set`] |
 ///

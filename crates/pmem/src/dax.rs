@@ -230,12 +230,12 @@ impl Device for Dax {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn image(&self) -> &Mapping {
         &self.image.space.mapping
     }
 
-    #[inline(always)]
+    #[inline]
     fn image_bytes(&self) -> u64 {
         self.image.space.usable.bytes()
     }
@@ -244,7 +244,7 @@ impl Device for Dax {
         self.grow(&self.image, bytes)
     }
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: a range of the caller's.
@@ -253,26 +253,26 @@ impl Device for Dax {
         unsafe { self.cpu.store_nt(to, bytes) }
     }
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: as above.
     unsafe fn store_line(&self, _: &mut PortState, offset: u64, line: &Line) {
         // SAFETY: a line of the caller's, which owns it in this phase.
         unsafe { self.cpu.store_line(self.image().owned(offset, line.len()), line) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn order_stores(&self) {
         self.cpu.fence();
     }
 
-    #[inline(always)]
+    #[inline]
     fn flush(&self, _: &mut PortState, offset: u64, len: u64) {
         let start = self.image().at(offset, len as usize);
         // SAFETY: mapped (checked by `at`).
         unsafe { self.cpu.flush(start, len as usize) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn flush_line(&self, _: &mut PortState, offset: u64) {
         let line = self.image().at(offset, LINE_BYTES as usize);
         // SAFETY: mapped (checked by `at`).
@@ -283,12 +283,12 @@ impl Device for Dax {
         Some(load_mark(&self.image.path))
     }
 
-    #[inline(always)]
+    #[inline]
     fn may_show_undurable(&self) -> bool {
         true
     }
 
-    #[inline(always)]
+    #[inline]
     fn fence(&self, _: &mut PortState) {
         self.cpu.fence();
     }

@@ -70,17 +70,17 @@ impl Device for Dram {
     crate::memory::in_memory!();
     crate::memory::in_memory!(free_log_reads);
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller in this phase.
         unsafe { self.memory.image.mapping.store_bytes(offset, bytes) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn flush(&self, _: &mut PortState, _: u64, _: u64) {}
 
-    #[inline(always)]
+    #[inline]
     fn fence(&self, _: &mut PortState) {}
 
     fn log_write(&self, _: &mut PortState, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {

@@ -8,7 +8,7 @@ pub type Line = [u8; LINE_BYTES as usize];
 pub const BLOCK_BYTES: u64 = 256;
 
 /// How many aligned units of `unit` bytes a range touches.
-#[inline(always)]
+#[inline]
 pub(crate) fn units(offset: u64, len: u64, unit: u64) -> u64 {
     if len == 0 { 0 } else { (offset % unit + len).div_ceil(unit) }
 }

@@ -173,7 +173,7 @@ fn dates_and_times() {
     );
     let at = Timestamp::parse("2024-01-31").unwrap();
     let month = values::Interval::parse("1 mon").unwrap();
-    assert_eq!(at.add(month).unwrap().print(), "2024-02-29 00:00:00");
+    assert_eq!(at.add_interval(month).unwrap().print(), "2024-02-29 00:00:00");
     let berlin = Zone::named("europe/berlin").unwrap();
     let before = Timestamp::parse_zoned("2024-03-30 12:00", &berlin).unwrap();
     let day = values::Interval::parse("1 day").unwrap();

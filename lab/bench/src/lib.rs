@@ -8,10 +8,10 @@
 //! is said by [`run_clients`].
 //!
 //! What the engine's options are worth is asked in module [`ablation`]; whether the papers' figures
-//! come out again, in module [`reproduce`]. What the machine can do at most is measured apart from
-//! all that (module [`roofline`]), or in short after a run, which is then held against it
-//! ([`Share`]). How an emulated device compares with the machine's memory is in module
-//! [`device_speed`].
+//! come out again, in module [`reproduce`]; what more cores would give, in module [`model`]. What
+//! the machine can do at most is measured apart from all that (module [`roofline`]), or in short
+//! after a run, which is then held against it ([`Share`]). How an emulated device compares with the
+//! machine's memory is in module [`device_speed`].
 //!
 //! This crate knows the engine and the rivals; workloads, places of stores and what all reports
 //! have in common are those of the product's crate `bench`. It knows nothing of the command line.
@@ -32,9 +32,10 @@ mod report;
 
 mod studies;
 
+pub mod model;
 pub mod reproduce;
 
-pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab};
+pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab, Packing};
 pub use engine_run::{adapter, recover, run};
 pub use library_run::run_clients;
 pub use report::{Head, Report, render, render_details};

@@ -36,8 +36,8 @@ mod wbl;
 mod zen;
 
 pub use batch::{
-    Aria, BatchCounts, BatchEngine, BatchReport, Bcdb, Bohm, Calvin, EachAnswer, Granola, Order,
-    Orthrus, Pwv, Serial, Waits, run_batches,
+    Aria, BatchCounts, BatchEngine, BatchReport, Bcdb, Bohm, Calvin, Caracal, EachAnswer, Granola,
+    Order, Orthrus, Pwv, Serial, Waits, run_batches,
 };
 pub use calls::{Answered, Calls, RivalView, load};
 pub use error::{Error, Result};

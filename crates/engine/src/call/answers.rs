@@ -8,6 +8,7 @@ use storage::{EpochNumber, Position};
 
 use crate::contention::rows::ContendedRow;
 use crate::stats::EpochStats;
+use crate::version::changes::EpochChanges;
 
 /// Why a transaction gave up. Its writes did not take place.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -219,6 +220,8 @@ pub struct EpochOutcome {
     /// The rows that several of its calls wrote, or that calls waited for, by table and key; none
     /// if [`crate::EngineConfig::contention`] is off.
     pub contention: Vec<ContendedRow>,
+    /// How rows of watched tables have changed ([`crate::Engine::watch_changes`]).
+    pub changes: EpochChanges,
     /// Which calls did not commit, in no order.
     pub(crate) uncommitted: Vec<u32>,
     pub(crate) places: Vec<(u16, u32)>,

@@ -1,5 +1,6 @@
 //! What goes into an epoch: calls in serial order, and which worker owns which of them.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use storage::Position;
@@ -8,8 +9,9 @@ use storage::format::EPOCH_CALLS_MAX;
 use crate::error::{EngineError, Result};
 use crate::worker_id::WorkerId;
 
-/// Most bytes of one call's arguments.
-pub const ARGUMENT_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of one call's arguments. Programs may have a smaller limit; this one is part of the
+/// log's format.
+pub const ARGUMENT_BYTES_MAX: usize = 64 << 20;
 
 /// Most calls that one worker publishes: more would be published faster by all.
 const FEW_CALLS: usize = 1000;
@@ -31,9 +33,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    fn of(number: u16) -> Option<Self> {
+    /// Of the lowest two bits.
+    fn of(number: u16) -> Self {
         let all = [Self::Parallel, Self::Serial, Self::Deferred, Self::Refused];
-        all.into_iter().find(|&part| part as u16 == number)
+        all[usize::from(number % 4)]
     }
 
     /// Whether an epoch before deferred the call.
@@ -47,26 +50,42 @@ impl Part {
 pub(crate) struct Call<'c> {
     pub(crate) procedure: u16,
     pub(crate) part: Part,
+    /// Calls of one submitter keep their order (O-109); 0 for those that keep none.
+    pub(crate) submitter: u16,
     pub(crate) arguments: &'c [u8],
 }
 
+/// Largest number of a submitter.
+pub const SUBMITTERS_MAX: u16 = u16::MAX >> PART_BITS;
+
+/// Bits of a [`Part`] below the number of a submitter.
+const PART_BITS: u32 = 2;
+
 /// The word in front of a call's arguments, of which each field is little-endian: procedure (2
-/// bytes), [`Part`] (2), bytes of arguments (4). Part of the log's format.
+/// bytes); [`Part`] (2 bits) and number of the submitter (14 bits); bytes of arguments (4). Part of
+/// the log's format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header(pub(crate) u64);
 
 impl Header {
-    pub(crate) fn new(procedure: u16, part: Part, bytes: usize) -> Self {
-        Self(u64::from(procedure) | (part as u64) << 16 | (bytes as u64) << 32)
+    pub(crate) fn new(call: &Call<'_>) -> Self {
+        let Call { procedure, part, submitter, arguments } = *call;
+        assert!(submitter <= SUBMITTERS_MAX, "submitter {submitter}, at most {SUBMITTERS_MAX}");
+        let part_and_submitter = part as u16 | submitter << PART_BITS;
+        let bytes = arguments.len() as u64;
+        Self(u64::from(procedure) | u64::from(part_and_submitter) << 16 | bytes << 32)
     }
 
     pub(crate) fn procedure(self) -> u16 {
         self.0 as u16
     }
 
-    /// The part of the epoch; `None` for a word that is no header.
-    pub(crate) fn part(self) -> Option<Part> {
+    pub(crate) fn part(self) -> Part {
         Part::of((self.0 >> 16) as u16)
+    }
+
+    pub(crate) fn submitter(self) -> u16 {
+        (self.0 >> 16) as u16 >> PART_BITS
     }
 
     pub(crate) fn bytes(self) -> usize {
@@ -92,6 +111,8 @@ pub struct Calls {
     serial: usize,
     /// ... and those of them that an epoch before deferred.
     deferred: usize,
+    /// Whether any keep an order.
+    are_ordered: bool,
 }
 
 impl Calls {
@@ -126,12 +147,13 @@ impl Calls {
         self.words.clear();
         self.procedures = 0;
         (self.serial, self.deferred) = (0, 0);
+        self.are_ordered = false;
     }
 
     /// Appends a call; its position is the number of calls before it.
     ///
     /// # Errors
-    /// `Limit` if the arguments are longer than 1 MiB or the batch has 2^24 - 1 calls.
+    /// `Limit` if the arguments are longer than 64 MiB or the batch has 2^24 - 1 calls.
     pub fn push(&mut self, procedure: u16, arguments: &[u8]) -> Result<()> {
         self.push_to(Part::Parallel, procedure, arguments)
     }
@@ -145,7 +167,34 @@ impl Calls {
         self.push_to(Part::Serial, procedure, arguments)
     }
 
-    pub(crate) fn push_to(&mut self, part: Part, procedure: u16, args: &[u8]) -> Result<()> {
+    /// Appends a call of a submitter, whose calls keep their order: where one is deferred, those
+    /// behind it that are in its epoch are deferred, too, and run after it (O-109). They may be for
+    /// the serial part; then those before are, too ([`Calls::in_order_of_submitters`]). 0 is no
+    /// submitter.
+    ///
+    /// # Errors
+    /// As [`Calls::push`].
+    ///
+    /// # Panics
+    /// For a number above [`SUBMITTERS_MAX`].
+    pub fn push_of(
+        &mut self,
+        submitter: u16,
+        is_serial: bool,
+        procedure: u16,
+        arguments: &[u8],
+    ) -> Result<()> {
+        let part = if is_serial { Part::Serial } else { Part::Parallel };
+        self.push_call(&Call { procedure, part, submitter, arguments })
+    }
+
+    pub(crate) fn push_to(&mut self, part: Part, procedure: u16, arguments: &[u8]) -> Result<()> {
+        self.push_call(&Call { procedure, part, submitter: 0, arguments })
+    }
+
+    #[inline(always)]
+    pub(crate) fn push_call(&mut self, call: &Call<'_>) -> Result<()> {
+        let args = call.arguments;
         if args.len() > ARGUMENT_BYTES_MAX {
             return Err(EngineError::Limit(format!(
                 "arguments of {} bytes, at most {ARGUMENT_BYTES_MAX}",
@@ -154,9 +203,10 @@ impl Calls {
         }
         check_count(self.len() + 1)?;
         self.starts.push(self.words.len());
-        self.words.push(Header::new(procedure, part, args.len()).0.to_le());
-        self.serial += usize::from(part != Part::Parallel);
-        self.deferred += usize::from(part.was_deferred());
+        self.words.push(Header::new(call).0.to_le());
+        self.serial += usize::from(call.part != Part::Parallel);
+        self.deferred += usize::from(call.part.was_deferred());
+        self.are_ordered |= call.submitter != 0;
         let (whole, rest) = args.as_chunks();
         self.words.extend(whole.iter().map(|&word| u64::from_ne_bytes(word)));
         if !rest.is_empty() {
@@ -164,7 +214,7 @@ impl Calls {
             last[..rest.len()].copy_from_slice(rest);
             self.words.push(u64::from_ne_bytes(last));
         }
-        self.procedures = self.procedures.max(usize::from(procedure) + 1);
+        self.procedures = self.procedures.max(usize::from(call.procedure) + 1);
         Ok(())
     }
 
@@ -188,6 +238,7 @@ impl Calls {
         self.starts.extend(calls.starts[positions.clone()].iter().map(|at| end + at - from));
         self.words.extend_from_slice(&calls.words[from..to]);
         self.procedures = self.procedures.max(calls.procedures);
+        self.are_ordered |= calls.are_ordered;
         if calls.serial > 0 {
             let parts = || positions.clone().map(|position| calls.call(position).part);
             self.serial += parts().filter(|&part| part != Part::Parallel).count();
@@ -205,13 +256,46 @@ impl Calls {
 
     /// The same calls, of which the first `count` are for the serial part.
     pub fn first_serial(&self, count: usize) -> Self {
+        self.serial_where(|position| position < count)
+    }
+
+    /// The same calls, of which some more are for the serial part.
+    fn serial_where(&self, is_serial: impl Fn(usize) -> bool) -> Self {
         let mut calls = Self::new();
         for position in 0..self.len() {
-            let Call { procedure, part, arguments } = self.call(position);
-            let part = if position < count { Part::Serial } else { part };
-            calls.push_to(part, procedure, arguments).expect("they were in a batch before");
+            let call = self.call(position);
+            let part = if is_serial(position) { Part::Serial } else { call.part };
+            calls.push_call(&Call { part, ..call }).expect("they were in a batch before");
         }
         calls
+    }
+
+    /// The same calls; but where one is for the serial part, those of its submitter that come
+    /// before it are, too: the serial part comes first.
+    pub fn in_order_of_submitters(self) -> Self {
+        if !self.are_ordered || self.serial == 0 || self.serial == self.len() {
+            return self;
+        }
+        let mut last_serial = BTreeMap::<u16, usize>::new();
+        for position in 0..self.len() {
+            let Call { part, submitter, .. } = self.call(position);
+            if submitter != 0 && part != Part::Parallel {
+                last_serial.insert(submitter, position);
+            }
+        }
+        if last_serial.is_empty() {
+            return self;
+        }
+        let is_before_serial = |position| {
+            let last = last_serial.get(&self.call(position).submitter);
+            last.is_some_and(|&last| position < last)
+        };
+        self.serial_where(is_before_serial)
+    }
+
+    /// Whether any keep an order.
+    pub(crate) fn are_ordered(&self) -> bool {
+        self.are_ordered
     }
 
     /// Whether one worker runs an epoch of them in any case: all are for the serial part, and they
@@ -255,7 +339,7 @@ impl Calls {
                 let call = calls.call(number);
                 if (call.part != Part::Parallel) == is_serial {
                     *position = Position::from_index(all.len());
-                    all.push_to(call.part, call.procedure, call.arguments)?;
+                    all.push_call(&call)?;
                 }
             }
         }
@@ -267,8 +351,7 @@ impl Calls {
     pub(crate) fn call(&self, position: usize) -> Call<'_> {
         let (procedure, arguments) = self.get(position);
         let header = Header(u64::from_le(self.words[self.starts[position]]));
-        let part = header.part().expect("a header that was made here");
-        Call { procedure, part, arguments }
+        Call { procedure, part: header.part(), submitter: header.submitter(), arguments }
     }
 
     /// Procedure and arguments of the call at a position.
@@ -389,6 +472,29 @@ mod tests {
         assert_eq!(all.find_unknown(1), Some((1, 1)));
         all.clear();
         assert_eq!((all.len(), all.bytes(), all.find_unknown(0)), (0, 0, None));
+    }
+
+    #[test]
+    fn o_109_what_comes_before_a_serial_call_of_its_submitter_is_serial_too() {
+        let mut calls = Calls::new();
+        let pushed = [(1, false), (2, false), (0, false), (1, true), (1, false), (2, false)];
+        for (submitter, is_serial) in pushed {
+            calls.push_of(submitter, is_serial, 7, &[submitter as u8; 3]).unwrap();
+        }
+        let before = calls.clone();
+        let calls = calls.in_order_of_submitters();
+        let serial: Vec<_> = (0..calls.len()).filter(|&at| calls.is_serial(at)).collect();
+        assert_eq!((serial, calls.serial()), (vec![0, 3], 2));
+        for position in 0..calls.len() {
+            let (call, before) = (calls.call(position), before.call(position));
+            assert_eq!(call, Call { part: call.part, ..before });
+        }
+        assert!(calls.are_ordered() && calls.cut(0..1).are_ordered());
+        let whole = calls.first_serial(6).in_order_of_submitters();
+        assert_eq!((whole.serial(), whole.call(5).submitter), (6, 2));
+        let mut last = Calls::new();
+        last.push_of(SUBMITTERS_MAX, true, u16::MAX, &[]).unwrap();
+        assert_eq!((last.call(0).submitter, last.call(0).part), (SUBMITTERS_MAX, Part::Serial));
     }
 
     #[test]

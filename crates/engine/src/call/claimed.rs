@@ -39,13 +39,13 @@ impl ClaimedCalls {
     }
 
     /// Takes the next call; its position, which may be behind the last one.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn take_next(&self) -> usize {
         self.next.0.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Takes a run of a worker's calls, unless it is taken.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn take_run(&self, owner: usize, run: usize) -> bool {
         let words = &self.own[owner][run / Bits::RUNS].0;
         let (word, bit) = (&words[run / 64 % words.len()], 1 << (run % 64));

@@ -6,4 +6,5 @@ pub(crate) mod answers;
 pub(crate) mod batch;
 pub(crate) mod claimed;
 pub(crate) mod deaths;
+pub(crate) mod order;
 pub(crate) mod panics;

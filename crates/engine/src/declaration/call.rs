@@ -19,7 +19,7 @@ pub(crate) struct CallView<'d> {
 
 impl<'d> CallView<'d> {
     /// A call of a worker's list.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new(lists: &'d Declarations, index: usize, plan: &'d [Access]) -> Self {
         let txn = &lists.txns[index];
         let declared = &lists.declared[txn.declared.range()];
@@ -27,12 +27,12 @@ impl<'d> CallView<'d> {
     }
 
     /// What is known of a row: of the declared key with a number.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn access(&self, number: usize) -> Access {
         self.plan.get(number).copied().unwrap_or(Access::UNKNOWN)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn members(&self) -> &'d [Member] {
         &self.lists.members[self.extra.members.range()]
     }

@@ -85,6 +85,15 @@ pub(crate) struct Reader<'r, 's> {
     pub(crate) reads: &'r Reads,
 }
 
+/// The state at the end of the epoch before, which declarations read.
+#[derive(Clone, Copy)]
+pub(crate) struct StateBefore<'p> {
+    pub(crate) core: &'p Core,
+    pub(crate) phase: ReadPhase<'p>,
+    /// The epoch that declares.
+    pub(crate) epoch: EpochNumber,
+}
+
 /// The value that a row had before an epoch, in which it is not written yet.
 pub(crate) fn value_before<'p>(
     core: &Core,
@@ -159,7 +168,7 @@ pub(crate) struct KeyFilter([u64; 16]);
 
 impl KeyFilter {
     /// Adds a key; false if it is certainly new.
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, table: TableId, word: u64) -> bool {
         let mixed = (word ^ u64::from(table.0) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (place, bit) = ((mixed >> 60) as usize, 1 << (mixed >> 54 & 63));
@@ -173,13 +182,12 @@ impl<'a> Declaration<'a> {
     /// The declaration of a call that has declared nothing yet.
     #[inline]
     pub(crate) fn new(
-        core: &'a Core,
+        before: StateBefore<'a>,
         lists: &'a mut Declarations,
         reads: &'a Reads,
-        epoch: EpochNumber,
     ) -> Self {
-        let first = lists.declared.len();
-        let (phase, filter) = (ReadPhase::begin(), KeyFilter::default());
+        let StateBefore { core, phase, epoch } = before;
+        let (first, filter) = (lists.declared.len(), KeyFilter::default());
         Self {
             core,
             lists,
@@ -196,13 +204,12 @@ impl<'a> Declaration<'a> {
 
     /// The same of a call of the serial part, which looks up what that has written until now.
     pub(crate) fn serial(
-        core: &'a Core,
+        before: StateBefore<'a>,
         lists: &'a mut Declarations,
         reads: &'a Reads,
         overlay: &'a mut Overlay,
-        epoch: EpochNumber,
     ) -> Self {
-        Self { overlay: Some(overlay), ..Self::new(core, lists, reads, epoch) }
+        Self { overlay: Some(overlay), ..Self::new(before, lists, reads) }
     }
 
     /// The value of a row as it was before the epoch.
@@ -278,7 +285,7 @@ impl<'a> Declaration<'a> {
 
     /// Notes a key that is declared for the first time: its word, and its bytes unless the word is
     /// all of it.
-    #[inline(always)]
+    #[inline]
     fn push(&mut self, table: TableId, word: u64, key: Option<Span>, kind: DeclaredKind) -> usize {
         let at = self.lists.declared.len();
         if kind == DeclaredKind::Insert {

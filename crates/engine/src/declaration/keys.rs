@@ -20,7 +20,7 @@ pub(crate) enum DeclaredKind {
 
 impl DeclaredKind {
     /// Whether the body of the call may write the row.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_of_body(self) -> bool {
         matches!(self, Self::Update | Self::Insert)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Declarations {
 
 impl Declarations {
     /// What some calls declared that follow each other.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn declared_by(&self, calls: Range<usize>) -> Range<usize> {
         match &self.txns[calls] {
             [] => 0..0,
@@ -42,7 +42,7 @@ impl Declarations {
     }
 
     /// What else a call declared.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn extra(&self, txn: &Txn) -> &Extra {
         match txn.extra {
             Txn::NO_EXTRA => Extra::NONE,
@@ -64,6 +64,20 @@ impl Declarations {
         self.keys.clear();
         self.early.clear();
         self.decided.clear();
+    }
+
+    /// Forgets what a call declared that ends early, from these places of the lists on.
+    pub(crate) fn forget_from(
+        &mut self,
+        declared: usize,
+        inserts: usize,
+        ranges: usize,
+        pieces: usize,
+    ) {
+        self.declared.truncate(declared);
+        self.inserts.truncate(inserts);
+        self.ranges.truncate(ranges);
+        self.pieces.truncate(pieces);
     }
 
     /// A declared key; `room` is for one that is a word.
@@ -103,6 +117,8 @@ impl Txn {
 pub(crate) struct Extra {
     /// The declaration itself ended the call; still subject to the check of its lookups.
     pub(crate) ends_early: bool,
+    /// It keeps an order with others (`call/order.rs`).
+    pub(crate) is_ordered: bool,
     /// Those of the declared keys that may be inserted.
     pub(crate) inserts: Span,
     pub(crate) allocations: Span,
@@ -116,6 +132,7 @@ impl Extra {
     /// Of a call that has none of it.
     const NONE: &Self = &Self {
         ends_early: false,
+        is_ordered: false,
         inserts: Span::EMPTY,
         allocations: Span::EMPTY,
         ranges: Span::EMPTY,

@@ -25,7 +25,7 @@ impl Span {
         self.from == self.to
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn len(self) -> usize {
         (self.to - self.from) as usize
     }

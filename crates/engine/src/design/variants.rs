@@ -6,6 +6,7 @@
 //! charges anything; where it lies is memory all the same, because it is not recovered.
 
 use crate::design::append_method::AppendMethod;
+use crate::design::packing::Packing;
 
 /// The options of experiments. A database has the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Lab {
     pub minor_collection: bool,
     /// How rows that several calls of an epoch write get their versions. Default batch.
     pub append: AppendMethod,
+    /// How pieces of contended rows are packed onto workers. Default line.
+    pub packing: Packing,
     /// Whether a hash of the whole state is maintained with every final write, is stored with the
     /// checkpoint, and is compared at recovery. Without it checkpoints say that it is not known; an
     /// engine that is opened with it again computes it from the rows. Default true.
@@ -36,6 +39,7 @@ impl Default for Lab {
             cache_epochs: 20,
             minor_collection: true,
             append: AppendMethod::default(),
+            packing: Packing::default(),
             state_hash: true,
         }
     }

@@ -1,6 +1,8 @@
 //! The engine: opening, running epochs, reading between them, closing.
 
 mod border;
+mod changes;
+mod deferred;
 pub(crate) mod reader;
 pub(crate) mod snapshot;
 
@@ -22,6 +24,7 @@ use crate::worker_id::WorkerId;
 
 use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::call::deaths::Deaths;
+use crate::call::order::SubmissionOrder;
 use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::declaration::declare::LookupError;
 use crate::declaration::declare::Reader;
@@ -40,9 +43,10 @@ use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
-use crate::version::before_images::{Snapshots, WorkerBeforeImages};
+use crate::version::before_images::WorkerBeforeImages;
+use crate::version::changes::{WatchedTables, WorkerChanges};
 use crate::version::prefetch_policy::PrefetchPolicy;
-use crate::version::{CachePool, ReadPhase, RowStore, TransientPool, Waiter};
+use crate::version::{CachePool, HoldsValues, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
 
 /// A deterministic database engine over one device.
@@ -68,17 +72,25 @@ pub struct Engine<D: Device> {
     table_ids: Vec<TableId>,
     procedure_ids: Vec<u16>,
     last_image_snapshot: EpochNumber,
-    pub(crate) snapshots: Snapshots,
+    /// Snapshots have ended that may never be released.
+    pub(crate) snapshots_have_ended: bool,
+    watched_tables: WatchedTables,
 }
+
+#[expect(unsafe_code, reason = "an epoch needs the engine for itself")]
+// SAFETY: an engine is borrowed mutably for an epoch, so none runs while it is borrowed like this.
+unsafe impl<D: Device> HoldsValues for Engine<D> {}
 
 impl<D: Device> Engine<D> {
     pub(crate) fn assemble(
-        core: Core,
+        mut core: Core,
         agreed: &Agreed,
         store: Arc<Store<D>>,
         workers: Vec<Worker<D>>,
         totals: Totals,
     ) -> Self {
+        let layers = |worker: &Worker<D>| Arc::clone(&worker.row_store.before_images.layers);
+        core.snapshots.of_workers = workers.iter().map(layers).collect();
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
         core.gate.open(checkpoint.epoch);
@@ -95,10 +107,11 @@ impl<D: Device> Engine<D> {
             epoch: EpochNumber(checkpoint.epoch),
             totals,
             deferred_calls: Calls::new(),
-            table_ids: agreed.change.numbers.clone(),
+            table_ids: agreed.table_ids.clone(),
             procedure_ids: agreed.procedure_ids.clone(),
             last_image_snapshot: EpochNumber(checkpoint.epoch),
-            snapshots: Snapshots::default(),
+            snapshots_have_ended: false,
+            watched_tables: WatchedTables::default(),
             store,
         }
     }
@@ -119,42 +132,6 @@ impl<D: Device> Engine<D> {
         let mut outcome = self.run(&all, info, None)?;
         outcome.number_as_submitted(&positions);
         Ok(outcome)
-    }
-
-    /// Runs an epoch of deferred calls only: of as many as there is space for. One that has no
-    /// space by itself is refused: it fails, and the log says so. For callers whose own calls were
-    /// refused; each such epoch brings at least one deferred call to its end (O-75).
-    ///
-    /// # Errors
-    /// As [`Engine::run_epoch`]; `Limit` only if there is no space even in the log.
-    pub fn run_deferred(&mut self, info: EpochInfo) -> Result<EpochOutcome> {
-        self.check(&Calls::new())?;
-        let mut count = self.deferred_calls.len();
-        loop {
-            let first = self.deferred_calls.cut(0..count);
-            match self.run(&first, info, None) {
-                Err(error) if error.is_limit() && count > 1 => count /= 2,
-                Err(error) if error.is_limit() && count == 1 => {
-                    let first = self.deferred_calls.some(0..1, Part::Refused)?;
-                    return self.run(&first, info, None);
-                }
-                result => return result,
-            }
-        }
-    }
-
-    /// The deferred calls that an epoch of these calls does not run: the last ones.
-    fn still_deferred(&self, calls: &Calls) -> Calls {
-        self.deferred_calls.cut(calls.deferred()..self.deferred_calls.len())
-    }
-
-    /// A deferred call will not run: its answer is that it was refused.
-    pub(crate) fn refuse_deferred(&mut self, position: usize) -> Result<()> {
-        let mut deferred_calls = self.deferred_calls.cut(0..position);
-        deferred_calls.append(&self.deferred_calls.some(position..position + 1, Part::Refused)?)?;
-        deferred_calls.append(&self.deferred_calls.cut(position + 1..self.deferred_calls.len()))?;
-        self.deferred_calls = deferred_calls;
-        Ok(())
     }
 
     fn check(&self, calls: &Calls) -> Result<()> {
@@ -241,7 +218,6 @@ impl<D: Device> Engine<D> {
             None => number.0 - before.0 >= every,
             Some(past) => past.last,
         };
-        let still_deferred = self.still_deferred(calls);
         let live = (past.is_none() && calls.deferred() > 0)
             .then(|| Deaths::live(self.store.device().as_ref(), number))
             .transpose()?;
@@ -260,7 +236,8 @@ impl<D: Device> Engine<D> {
             replay: past,
             before: self.totals,
             deaths: past.map(|past| past.deaths).or(live.as_ref()),
-            still_deferred: &still_deferred,
+            still_deferred: &self.still_deferred(calls),
+            order: &SubmissionOrder::of(calls),
         };
         let (ends_in_checkpoint, ends_in_image_snapshot) =
             (context.ends_in_checkpoint, context.ends_in_image_snapshot);
@@ -301,6 +278,9 @@ impl<D: Device> Engine<D> {
         calls: &Calls,
         error: EngineError,
     ) -> EngineError {
+        if let Err(missing) = self.core.check_missing() {
+            return missing;
+        }
         let poisoned = self.shared.poisoned.get_mut().expect("no panic while locked").take();
         let Some((position, what)) = poisoned else { return error };
         // An epoch on which there is a verdict stopped an engine before: it was never answered.
@@ -387,6 +367,7 @@ impl<D: Device> Engine<D> {
             state_hash: self.running_hash(),
             stats,
             contention: self.contention(workers),
+            changes: self.take_changes(),
             uncommitted: uncommitted(&answers),
             places: places(&answers, calls.len()),
             workers: answers,
@@ -414,10 +395,6 @@ impl<D: Device> Engine<D> {
             let dead_rows = dead_rows.iter().find(|row| row.id == id)?;
             Some((dead_rows.table, dead_rows.word.to_be_bytes().into()))
         })
-    }
-
-    pub(crate) fn set_deferred_calls(&mut self, deferred_calls: Calls) {
-        self.deferred_calls = deferred_calls;
     }
 
     /// Last finished epoch; 0 for a new store.
@@ -451,11 +428,6 @@ impl<D: Device> Engine<D> {
     /// Live rows.
     pub fn rows(&self) -> u64 {
         self.totals.rows as u64
-    }
-
-    /// Calls that are deferred; they are the first of the next epoch.
-    pub fn deferred(&self) -> usize {
-        self.deferred_calls.len()
     }
 
     /// For each table passed to [`Engine::open`], its id in procedures and calls.
@@ -493,7 +465,7 @@ impl<D: Device> Engine<D> {
         let sid = SerialId::new(self.epoch.next(), Position(0));
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
-        match self.core.look_up_in(ReadPhase::begin(), t, key, sid, &mut waiter, &reading.reads) {
+        match self.core.look_up_in(ReadPhase::of(self), t, key, sid, &mut waiter, &reading.reads) {
             Ok(value) => {
                 reading.end_step(self.core.image_base);
                 Ok(value.map(<[u8]>::to_vec))
@@ -516,7 +488,7 @@ impl<D: Device> Engine<D> {
     /// # Errors
     /// `Limit` for an unknown table.
     pub fn for_each(&self, table: TableId, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
-        let phase = ReadPhase::begin();
+        let phase = ReadPhase::of(self);
         let sid = SerialId::new(self.epoch.next(), Position(0));
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
@@ -582,7 +554,7 @@ impl<D: Device> Engine<D> {
     /// `Limit` for an unknown or unordered table, or bounds of another length than its keys.
     pub fn scan(&self, table: TableId, low: &[u8], high: &[u8], each: Visit<'_>) -> Result<()> {
         let mut waiter = Waiter::new(self.core.stopped());
-        let (phase, sid) = (ReadPhase::begin(), SerialId::new(self.epoch.next(), Position(0)));
+        let (phase, sid) = (ReadPhase::of(self), SerialId::new(self.epoch.next(), Position(0)));
         let mut reading = self.reading();
         let reader = Reader { phase, sid, waiter: &mut waiter, reads: &reading.reads };
         let range = KeyRange { low, high, is_descending: false };
@@ -593,14 +565,6 @@ impl<D: Device> Engine<D> {
             }
             Err(error) => Err(self.read_error(error)),
         }
-    }
-
-    /// A deferred call: procedure and arguments.
-    ///
-    /// # Panics
-    /// If there are not as many.
-    pub fn deferred_call(&self, index: usize) -> (u16, &[u8]) {
-        self.deferred_calls.get(index)
     }
 
     /// Bytes by structure.
@@ -784,6 +748,7 @@ pub(crate) fn new_worker<D: Device>(
         hidden: Vec::new(),
         whole: Vec::new(),
         before_images: WorkerBeforeImages::default(),
+        changes: WorkerChanges::default(),
     };
     Ok(Worker {
         local,

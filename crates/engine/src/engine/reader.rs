@@ -1,4 +1,4 @@
-//! Reads from any thread, while epochs run.
+//! Reads from any thread, while epochs run: of the newest state, here, and of snapshots.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::version::{ReadPhase, Waiter};
 /// Charges reads.
 type Charge = Arc<dyn Fn(&mut Reads) + Send + Sync>;
 
-/// Reads rows as of the end of the last finished epoch, from any thread, also while an epoch runs
-/// (see `state/read_gate.rs`). It keeps the indexes in memory, but not the device: once the engine
-/// is gone, nothing is read any more.
+/// Reads rows as of the end of the last finished epoch, or of a snapshot, from any thread, also
+/// while an epoch runs (see `state/read_gate.rs`). It keeps the indexes in memory, but not the
+/// device: once the engine is gone, nothing is read any more.
 #[derive(Clone)]
 pub struct Reader {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     /// Charges reads, on devices on which they cost something.
-    charge: Option<Charge>,
+    pub(super) charge: Option<Charge>,
 }
 
 /// What a read came to.
@@ -121,15 +121,19 @@ impl Reader {
         let sid = SerialId::new(EpochNumber(inside.epoch + 1), Position(0));
         let mut waiter = Waiter::new(core.stopped());
         let mut reads = Reads::new(self.charge.is_some());
-        let found = core.look_up_in(ReadPhase::begin(), table, key, sid, &mut waiter, &reads);
+        let found = core.look_up_in(ReadPhase::of(&inside), table, key, sid, &mut waiter, &reads);
         let found = found.map_err(|error| error.of_reader(core))?;
         value.clear();
         value.extend_from_slice(found.unwrap_or_default());
         let outcome = found.map_or(ReadOutcome::Missing, |_| ReadOutcome::Found);
         drop(inside);
-        if let Some(charge) = &self.charge {
-            charge(&mut reads);
-        }
+        self.charge(&mut reads);
         Ok(outcome)
+    }
+
+    pub(super) fn charge(&self, reads: &mut Reads) {
+        if let Some(charge) = &self.charge {
+            charge(reads);
+        }
     }
 }

@@ -70,7 +70,7 @@ fn write_back_arrays<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) ->
 struct RowLocks(WorkCounts, Option<Vec<EntryId>>);
 
 impl Method for RowLocks {
-    #[inline(always)]
+    #[inline]
     fn append(
         &mut self,
         id: EntryId,
@@ -135,13 +135,13 @@ impl<'e> Finder<'e> {
 
     /// Whether keys are to be found before a call has its turn: so many that the entries of some
     /// more are on their way then.
-    #[inline(always)]
+    #[inline]
     fn is_behind(&self, txn: &Txn, lists: &Declarations) -> bool {
         self.found < (txn.declared.to as usize + KEYS).min(lists.declared.len())
     }
 
     /// Asks for the buckets of the next keys, but those that the insert step found.
-    #[inline(always)]
+    #[inline]
     fn fetch(&mut self, next: &[Declared]) {
         for (declared, home) in next.iter().zip(&mut self.homes) {
             if declared.id == NO_ENTRY {
@@ -294,7 +294,7 @@ fn append_members(
 }
 
 /// Keeps those members of the last call that are to be kept, of all from `from` on.
-#[inline(always)]
+#[inline]
 fn keep(members: &mut Vec<Member>, from: usize, mut is_kept: impl FnMut(Member) -> bool) {
     let mut kept = from;
     for at in from..members.len() {
@@ -309,6 +309,7 @@ fn keep(members: &mut Vec<Member>, from: usize, mut is_kept: impl FnMut(Member) 
 
 /// Decides what the initial version of a row is when its first writer claims it.
 struct Claimer<'c> {
+    phase: ReadPhase<'c>,
     cache: &'c mut CachePool,
     image_base: usize,
     checkpoint_epoch: EpochNumber,
@@ -319,9 +320,10 @@ struct Claimer<'c> {
 }
 
 impl<'c> Claimer<'c> {
-    #[inline(always)]
-    fn new<D: Device>(epoch: &Epoch<'_, D>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
+    #[inline]
+    fn new<D: Device>(epoch: &'c Epoch<'_, D>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
         Self {
+            phase: ReadPhase::of(epoch),
             cache,
             image_base: epoch.core.image_base,
             checkpoint_epoch: epoch.checkpoint_epoch,
@@ -341,12 +343,12 @@ impl<'c> Claimer<'c> {
         if from.is_persistent() {
             self.reads.note(from.address(), from.len());
         }
-        pool.store(&NewValue::whole(ReadPhase::begin().bytes(from)), Position(0))
+        pool.store(&NewValue::whole(self.phase.bytes(from)), Position(0))
     }
 }
 
 impl Claim for Claimer<'_> {
-    #[inline(always)]
+    #[inline]
     fn keeps_persistent(&self) -> bool {
         self.every_epoch
     }

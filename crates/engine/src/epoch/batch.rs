@@ -59,7 +59,7 @@ impl<'e> Outbox<'e> {
 }
 
 impl Method for Outbox<'_> {
-    #[inline(always)]
+    #[inline]
     fn append(
         &mut self,
         id: EntryId,

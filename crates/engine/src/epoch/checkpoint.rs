@@ -70,6 +70,7 @@ fn verify<D: Device>(
     past: Past<'_>,
     hash: Option<StateHash>,
 ) -> Result<(), Leave> {
+    epoch.core.check_missing()?;
     if let (Some(was), Some(is)) = (past.hash, hash)
         && was != is
     {

@@ -7,7 +7,7 @@ use storage::Position;
 
 use crate::call::answers::{Abort, Failure};
 
-use crate::call::batch::owned;
+use crate::call::batch::{Calls, owned};
 use crate::call::panics::{PanicText, caught};
 use crate::declaration::declare::{Declaration, WriteSet};
 use crate::declaration::demand::{Change, Decided, Written};
@@ -43,6 +43,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     drop(overlay);
+    if epoch.calls.are_ordered() {
+        mark_ordered(epoch.calls, &mut worker.local.lists);
+    }
     assert!(allocation.next().is_none(), "each call that allocated has declared");
     assert_declared(&worker.local.lists);
     allocating_calls.clear();
@@ -65,6 +68,21 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         return Err(Leave::Refused);
     }
     handover::run(epoch, worker)
+}
+
+/// Notes which calls keep an order with others.
+fn mark_ordered(calls: &Calls, lists: &mut Declarations) {
+    let Declarations { txns, extras, .. } = lists;
+    for txn in txns.iter_mut().filter(|txn| txn.position.index() >= calls.serial()) {
+        if calls.call(txn.position.index()).submitter == 0 {
+            continue;
+        }
+        if txn.extra == Txn::NO_EXTRA {
+            txn.extra = extras.len() as u32;
+            extras.push(Extra::default());
+        }
+        extras[txn.extra as usize].is_ordered = true;
+    }
 }
 
 /// What the steps up to execution take for granted of a worker's lists.
@@ -157,7 +175,7 @@ fn declare_one<D: Device>(
     if early.is_none() {
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
-        let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
+        let declaration = Declaration::new(epoch.state_before(), lists, reads);
         let mut set = WriteSet { declaration, allocations };
         let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();
@@ -172,10 +190,7 @@ fn declare_one<D: Device>(
         }
     }
     if early.is_some() {
-        lists.declared.truncate(declared_from);
-        lists.inserts.truncate(inserts_from);
-        lists.ranges.truncate(ranges_from);
-        lists.pieces.truncate(pieces_from);
+        lists.forget_from(declared_from, inserts_from, ranges_from, pieces_from);
     }
     let (position, declared) =
         (Position::from_index(position), Span::up_to(declared_from, lists.declared.len()));
@@ -198,6 +213,7 @@ fn declare_one<D: Device>(
     let more_lookups = Span::up_to(lookups_from, lists.lookups.len());
     let extra = Extra {
         ends_early: early.is_some(),
+        is_ordered: false,
         allocations,
         inserts: Span::up_to(inserts_from, lists.inserts.len()),
         ranges: Span::up_to(ranges_from, lists.ranges.len()),

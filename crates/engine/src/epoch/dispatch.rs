@@ -85,7 +85,7 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Whether this worker runs a run: its own, or a late worker's that is not taken yet.
-    #[inline(always)]
+    #[inline]
     fn is_for_me(&mut self, run: usize) -> bool {
         let workers = self.progress.len();
         let (owner, index) = owner(run * RUN_CALLS, workers);

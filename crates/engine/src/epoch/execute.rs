@@ -8,7 +8,7 @@
 //! are published only. Pieces of contended rows run apart from their calls (CA 3.4, `piece.rs`).
 
 use pmem::Device;
-use storage::{Position, SerialId};
+use storage::Position;
 
 use crate::call::answers::{Abort, Failure};
 use crate::call::panics::{PanicText, caught};
@@ -21,7 +21,7 @@ use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::error::EngineError;
 use crate::memory::{Local, PrivateWrite};
-use crate::reads::{KeyRange, Reads};
+use crate::reads::KeyRange;
 use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
@@ -97,7 +97,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
 }
 
 /// Runs a call, and notes its answer.
-#[inline(always)]
+#[inline]
 fn run_call<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
@@ -114,7 +114,11 @@ fn run_call<D: Device>(
     local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();
     local.parts.clear();
-    if !call.extra.lookups.is_empty() || call.extra.ends_early {
+    let is_special = call.extra.ends_early | call.extra.is_ordered;
+    if !call.extra.lookups.is_empty() || is_special {
+        if call.extra.is_ordered {
+            return run_in_order(epoch, local, runner, call);
+        }
         let failure = look_again(epoch, local, runner, call)?;
         if let Some(failure) = failure {
             local.answers.fail(call.position, failure);
@@ -122,6 +126,32 @@ fn run_call<D: Device>(
         }
     }
     run_body(epoch, local, runner, call)
+}
+
+/// Runs a call that keeps an order with others: not if the one before it is deferred.
+#[inline(never)]
+fn run_in_order<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    runner: &mut Runner<'_, '_, D>,
+    call: &CallView<'_>,
+) -> Result<(), Leave> {
+    // It waits without running pieces.
+    runner.drain_pieces(local, call.position)?;
+    let mut waiter = Waiter::new(epoch.core.stopped());
+    let failure = if epoch.order.wait_for_before(call.position, &mut waiter)? {
+        runner.publish(local, call, Mode::Abort)?;
+        Some(defer(local, call.position))
+    } else {
+        look_again(epoch, local, runner, call)?
+    };
+    match failure {
+        Some(failure) => local.answers.fail(call.position, failure),
+        None => run_body(epoch, local, runner, call)?,
+    }
+    let is_deferred = local.deferred.last() == Some(&call.position);
+    epoch.order.note(call.position, is_deferred);
+    Ok(())
 }
 
 /// Version arrays are on the device: a call looks into those of the rows that it declared.
@@ -153,7 +183,9 @@ fn look_again<D: Device>(
         runner.drain_pieces(local, call.position)?;
         let sid = epoch.sid_at(call.position);
         let mut waiter = Waiter::new(epoch.core.stopped());
-        let holds = lookups_hold(epoch.core, call, sid, &mut waiter, &local.reads)?;
+        let (phase, reads) = (ReadPhase::of(epoch), &local.reads);
+        let reader = Reader { phase, sid, waiter: &mut waiter, reads };
+        let holds = lookups_hold(epoch.core, call, reader)?;
         local.work.waits += waiter.waits;
         if !holds {
             runner.publish(local, call, Mode::Abort)?;
@@ -169,7 +201,7 @@ fn look_again<D: Device>(
 
 /// The running transaction of a call, at its beginning.
 pub(super) fn begin<'t, D: Device>(
-    epoch: &Epoch<'t, D>,
+    epoch: &'t Epoch<'t, D>,
     local: &'t mut Local,
     publisher: &'t mut dyn PublishNow,
     call: &'t CallView<'t>,
@@ -179,7 +211,7 @@ pub(super) fn begin<'t, D: Device>(
         core: epoch.core,
         local,
         publisher,
-        phase: ReadPhase::begin(),
+        phase: ReadPhase::of(epoch),
         waiter: Waiter::new(epoch.core.stopped()),
         call,
         next_declared: 0,
@@ -193,7 +225,7 @@ pub(super) fn begin<'t, D: Device>(
     }
 }
 
-#[inline(always)]
+#[inline]
 fn run_body<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
@@ -263,14 +295,8 @@ fn text(failure: &Failure) -> String {
 
 /// Reads again what the declaration read; false if it would see something else at its serial
 /// position.
-fn lookups_hold(
-    core: &Core,
-    call: &CallView<'_>,
-    sid: SerialId,
-    waiter: &mut Waiter<'_>,
-    reads: &Reads,
-) -> Result<bool, Leave> {
-    let phase = ReadPhase::begin();
+fn lookups_hold(core: &Core, call: &CallView<'_>, reader: Reader<'_, '_>) -> Result<bool, Leave> {
+    let Reader { phase, sid, waiter, reads } = reader;
     for lookup in &call.lists.lookups[call.extra.lookups.range()] {
         let result = match lookup {
             Lookup::Row(id) => {
@@ -330,12 +356,15 @@ fn scan_again(
 
 /// The call runs again in the serial part of the next epoch, where it comes to its end.
 fn defer(local: &mut Local, position: Position) -> Failure {
+    let is_next = local.deferred.last().is_none_or(|&last| last < position);
+    assert!(is_next, "a worker defers calls in serial order");
     local.deferred.push(position);
     Failure::Deferred
 }
 
 fn count_answers(local: &mut Local) {
     let failures = local.answers.failures();
+    assert!(failures.len() <= local.answers.len(), "a call that failed has an answer");
     local.work.committed += (local.answers.len() - failures.len()) as u64;
     for failure in failures {
         match failure {

@@ -27,6 +27,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let (mine, segments) = (worker.local.worker.index(), epoch.store.segments());
     for Handover { pool, shares, slots } in &*handovers {
         if shares.gives[mine] > 0 {
+            assert!(shares.takes[mine] == 0, "a worker gives or takes");
             let given = worker.row_store.give(*pool, shares.gives[mine], segments);
             slots.lock().expect("no panic while locked").extend(given);
         }
@@ -52,7 +53,10 @@ fn take_from_idle<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, hando
     let (port, segments) = (&mut worker.row_store.port, epoch.store.segments());
     let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
     let mut idle = epoch.shared.idle.lock().expect("no panic while locked");
+    let idle_count = idle.len();
     for Handover { pool, shares, slots } in handovers {
+        let given_count = shares.gives.len() - epoch.workers;
+        assert!(given_count <= idle_count, "what idle workers give is of those that there are");
         let mut slots = slots.lock().expect("no panic while locked");
         for (idle, &count) in idle.iter_mut().zip(&shares.gives[epoch.workers..]) {
             if count > 0 {

@@ -84,6 +84,7 @@ fn apply_part<D: Device>(
     change: Change,
 ) {
     let (part, parts, core) = (local.worker.index(), epoch.workers, epoch.core);
+    assert!(lists.len() >= parts, "each worker has a list");
     let keys = RowKeys { core, reads: &local.reads };
     let ordered = table.ordered.as_ref().expect("only ordered tables collect keys");
     match (change, table.exact) {

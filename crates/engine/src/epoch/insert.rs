@@ -24,6 +24,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let mut changes =
         epoch.shared.added[worker.local.worker.index()].write().expect("no panic while locked");
     assert!(changes.iter().all(Vec::is_empty), "keys of the epoch before are in the indexes");
+    assert!(epoch.core.gate.is_closed(), "no reader is inside while rows come (O-106)");
     insert_declared(epoch, worker, &mut changes);
     if epoch.leads(worker) {
         insert_sequences(epoch, worker);
@@ -78,6 +79,7 @@ fn insert_declared<D: Device>(
             };
         }
     }
+    assert!(created_count <= inserts.len() as u64, "a row is created for a declared insert");
     work.appends += created_count;
     work.rows_inserted += created_count;
 }
@@ -167,6 +169,7 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             let Local { supply, work, reads, .. } = &mut worker.local;
             let by = AppendedBy::NOBODY;
             let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, supply, reads };
+            assert!(table.exact, "the key of a sequence is a word");
             let found = maker.find_or_create(table, changed.key, sid);
             let is_new = found.is_ok();
             state.id = Some(found.unwrap_or_else(|id| id));

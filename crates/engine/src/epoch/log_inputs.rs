@@ -2,7 +2,8 @@
 //! (NV 4.3, O-13).
 //!
 //! A stream is a sequence of records, which are what [`Calls`] holds: procedure (2 bytes), in which
-//! part of the epoch it runs (2), argument bytes (4), arguments, padded to a multiple of 8. Stream
+//! part of the epoch it runs and its submitter (2), argument bytes (4), arguments, padded to a
+//! multiple of 8. Stream
 //! s of S holds the calls that worker s of S owns, in order. What the numbers mean is in the log's
 //! record of the program (`program.rs`).
 
@@ -22,6 +23,9 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
 /// worker that is alone does both with one write, if it can. No reader is inside the gate
 /// afterwards: what follows changes indexes and row entries.
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    if epoch.replay.is_none() {
+        epoch.core.check_missing()?;
+    }
     if epoch.replay.is_some() || !epoch.core.config.lab.design.logs() {
         epoch.close_gate(worker);
         return Ok(epoch.barrier()?);
@@ -84,6 +88,7 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
 /// Puts this worker's calls into its stream.
 fn write_calls<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
     let log = epoch.store.log();
+    assert!(epoch.replay.is_none(), "replayed calls are in the log");
     let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
     stream.start(log, epoch.number, worker.local.worker.0 as u16);
     for run in owned_runs(worker.local.worker, epoch.workers, epoch.calls.len()) {
@@ -102,6 +107,11 @@ pub(super) fn wait_until_durable<D: Device>(
         if let Some(sync) = sync {
             sync.join().map_err(|_| EngineError::Poisoned("the log's sync panicked".into()))??;
         }
+        let is_logged = epoch.replay.is_none() && epoch.core.config.lab.design.logs();
+        assert!(
+            !is_logged || epoch.store.log().is_durable(epoch.number),
+            "the epoch will happen, whatever crashes (O-13)"
+        );
     }
     epoch.barrier()?;
     Ok(())
@@ -119,7 +129,8 @@ impl<'b> Records<'b> {
         let (record, rest) = self.rest.split_at_checked(end)?;
         self.rest = rest;
         let arguments = &record[HEADER_BYTES..HEADER_BYTES + header.bytes()];
-        Some(Call { procedure: header.procedure(), part: header.part()?, arguments })
+        let (part, submitter) = (header.part(), header.submitter());
+        Some(Call { procedure: header.procedure(), part, submitter, arguments })
     }
 }
 
@@ -153,7 +164,7 @@ pub(crate) fn decode_calls(logged: &LoggedEpoch, procedures: usize) -> Result<Ca
         if is_late {
             return Err(corrupt("its calls are in another order than that of an epoch"));
         }
-        calls.push_to(call.part, call.procedure, call.arguments)?;
+        calls.push_call(&call)?;
     }
     if streams.iter().any(|s| !s.rest.is_empty()) {
         return Err(corrupt("a stream is too long"));
@@ -190,7 +201,7 @@ pub(crate) fn decode_deferred_calls(bytes: &[u8], procedures: usize) -> Result<C
         if !call.part.was_deferred() {
             return Err(corrupt("one was never deferred"));
         }
-        calls.push_to(call.part, call.procedure, call.arguments)?;
+        calls.push_call(&call)?;
     }
     if !records.rest.is_empty() {
         return Err(corrupt("a record is cut off"));

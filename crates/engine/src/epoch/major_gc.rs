@@ -12,6 +12,7 @@ use pmem::Device;
 use storage::format::TABLES_MAX;
 use storage::{SerialId, SubPool, ValuePointer, class_of, class_pool, row};
 
+use crate::index::EntryId;
 use crate::version::clear_stale;
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -22,6 +23,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if list.is_empty() {
         return Ok(());
     }
+    debug_assert!(is_each_once(&list), "a row is collected once an epoch");
     let segments = epoch.store.segments();
     let mut clear = Vec::with_capacity(list.len());
     for (id, generation) in list {
@@ -33,13 +35,15 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         let (at, slot) = (entry.row(), 1 - entry.persistent_version().slot());
         // Each row is on the list once, so that no line is read twice.
         worker.row_store.port.charge_load(at, row::VERSIONS_BYTES);
-        let stale = row::versions(worker.row_store.port.device().as_ref(), at)[slot];
+        let versions = row::versions(worker.row_store.port.device().as_ref(), at);
+        let (stale, latest) = (versions[slot], versions[1 - slot]);
         let pointer = ValuePointer(stale.pointer);
         let sid = SerialId(stale.serial_id);
         let checkpointed = sid.0 != 0 && sid.epoch() <= epoch.checkpoint_epoch;
         if !checkpointed {
             continue;
         }
+        assert!(stale.serial_id < latest.serial_id, "what is collected was replaced");
         match pointer.external_offset() {
             Some(offset) if !already_collected.contains(&offset) => {
                 let pool = class_pool(class_of(pointer.value_bytes())) as usize;
@@ -65,6 +69,12 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     port.fence();
     port.end_step();
     Ok(())
+}
+
+fn is_each_once(list: &[(EntryId, u32)]) -> bool {
+    let mut ids: Vec<u32> = list.iter().map(|(id, _)| id.0).collect();
+    ids.sort_unstable();
+    ids.windows(2).all(|two| two[0] != two[1])
 }
 
 /// The sub-pools of values that this worker frees slots to: the first of each pool.

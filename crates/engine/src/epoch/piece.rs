@@ -23,7 +23,7 @@ use crate::memory::{Local, QueuedPiece};
 use crate::program::procedure::Registered;
 use crate::transaction::piece::{Piece, PieceWrite};
 use crate::transaction::{FirstError, Stop};
-use crate::version::{Stopped, Waiter, Write};
+use crate::version::{ReadPhase, Stopped, Waiter, Write};
 use crate::worker::{Epoch, Leave};
 
 impl<D: Device> Runner<'_, '_, D> {
@@ -147,7 +147,7 @@ impl<D: Device> Runner<'_, '_, D> {
                 PieceWrite::Value => Write::Value(NewValue::whole(&value)),
                 PieceWrite::Lines { seen, at } => {
                     let initial = self.epoch.core.entries.get(declared.id).initial_version();
-                    Write::Value(with_lines(seen, initial, at, &value))
+                    Write::Value(with_lines(ReadPhase::of(self.epoch), seen, initial, at, &value))
                 }
                 PieceWrite::None => {
                     // The owner of a last version that becomes IGNORE waits for those before, which

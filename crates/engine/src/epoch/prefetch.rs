@@ -127,13 +127,13 @@ impl<'a> Run<'a> {
         self.calls = calls;
     }
 
-    #[inline(always)]
+    #[inline]
     fn declared(&self) -> &'a [Declared] {
         &self.lists.declared[self.declared.clone()]
     }
 
     /// The rows that its calls declared by ranges, with the positions of the calls.
-    #[inline(always)]
+    #[inline]
     fn members(&self) -> impl Iterator<Item = (Position, &'a Member)> + use<'a> {
         let (lists, calls) = (self.lists, if self.has_members { self.calls.clone() } else { 0..0 });
         lists.txns[calls].iter().flat_map(move |txn| {
@@ -183,32 +183,34 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
 
     /// Gives the memory of the plans back, for the next epoch.
     pub(super) fn give_back(self, local: &mut Local) {
+        assert!(self.current.is_empty(), "every call of a run has run");
+        assert!(self.next == self.end, "every run that was taken was begun");
         local.plans.extend(self.ring.map(|run| run.plan));
     }
 
     /// The position of the next call of the run that was begun.
-    #[inline(always)]
+    #[inline]
     pub(super) fn next_position(&self) -> Option<Position> {
         let run = &self.ring[self.next.wrapping_sub(1) % RING];
         (!self.current.is_empty()).then(|| run.lists.txns[self.current.start].position)
     }
 
     /// The next call of the run that was begun.
-    #[inline(always)]
+    #[inline]
     pub(super) fn next(&mut self) -> Option<CallView<'_>> {
         let index = self.current.next()?;
         Some(self.ring[(self.next - 1) % RING].call(index))
     }
 
     /// Begins the next run, and takes more; false if there is none left.
-    #[inline(always)]
+    #[inline]
     pub(super) fn begin_next(&mut self, fetching: &mut PrefetchPolicy) -> bool {
         while self.takes_more() && self.take_run() {}
         self.begin_run(fetching);
         !self.current.is_empty()
     }
 
-    #[inline(always)]
+    #[inline]
     fn takes_more(&self) -> bool {
         let claimed = (self.end - self.next) * self.run_calls;
         claimed == 0
@@ -217,7 +219,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
     }
 
     /// Takes the next run, if there is one left.
-    #[inline(always)]
+    #[inline]
     fn take_run(&mut self) -> bool {
         let Some(positions) = self.dispatch.take() else { return false };
         let (first, count) = (positions.start, positions.len());
@@ -237,7 +239,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
     }
 
     /// Begins the next run, if there is one.
-    #[inline(always)]
+    #[inline]
     fn begin_run(&mut self, fetching: &mut PrefetchPolicy) {
         let at = self.next;
         if at == self.end {
@@ -266,7 +268,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
 
     /// Whether it is time to fetch the values of one more run: its row entries should be there by
     /// now, so not the one taken last, unless none will be taken behind it.
-    #[inline(always)]
+    #[inline]
     fn fetches_more(&self) -> bool {
         self.lines < LINES_AHEAD
             && (self.unfetched + 1 < self.end
@@ -275,7 +277,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
 
     /// Asks for what the run of calls declared that this worker is likely to get next, if all
     /// workers are equally fast, and for the list of the calls of the one after.
-    #[inline(always)]
+    #[inline]
     fn fetch_lists(&self, first: usize) {
         let step = self.run_calls * self.epoch.workers;
         if first + 2 * step + self.run_calls > self.epoch.calls.len() {
@@ -362,7 +364,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
 }
 
 /// Asks for the first lines of a list.
-#[inline(always)]
+#[inline]
 fn fetch_all<T>(list: &[T]) {
     let (address, mut at) = (list.as_ptr().addr(), 0);
     while at < size_of_val(list).min(LIST_AHEAD) {

@@ -96,13 +96,13 @@ fn publisher<'w, D: Device>(
 
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
 #[inline(always)]
-pub(super) fn with_lines(
+pub(super) fn with_lines<'v>(
+    phase: ReadPhase<'v>,
     seen: ValueWord,
     initial: ValueWord,
     at: usize,
-    lines: &[u8],
-) -> NewValue<'_> {
-    let phase = ReadPhase::begin();
+    lines: &'v [u8],
+) -> NewValue<'v> {
     let changed = match seen {
         _ if seen == initial => 0,
         _ if seen.is_transient() => phase.maker(seen).changed,
@@ -239,7 +239,8 @@ impl<D: Device> Runner<'_, '_, D> {
             (_, PrivateWrite::Value(span)) => Write::Value(NewValue::whole(&scratch[span.range()])),
             (_, PrivateWrite::Lines(part)) => {
                 let PrivatePart { seen, at, lines } = parts[part as usize];
-                Write::Value(with_lines(seen, to.initial, at as usize, &scratch[lines.range()]))
+                let (phase, lines) = (ReadPhase::of(self.epoch), &scratch[lines.range()]);
+                Write::Value(with_lines(phase, seen, to.initial, at as usize, lines))
             }
         };
         *private = PrivateWrite::Published;

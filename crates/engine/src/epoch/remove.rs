@@ -13,6 +13,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let mut changes =
         epoch.shared.removed[worker.local.worker.index()].write().expect("no panic while locked");
     assert!(changes.iter().all(Vec::is_empty), "keys of the epoch before left the indexes");
+    assert!(epoch.core.gate.is_closed(), "no reader is inside while rows leave (O-106)");
     for row in &dead_rows {
         remove_one(epoch, worker, &mut changes, row)?;
     }
@@ -20,6 +21,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     drop(changes);
     epoch.barrier()?;
     index_changes::apply(epoch, worker, Change::Remove)?;
+    let live = |row: &DeadRow| epoch.core.entries.get(row.id).persistent_version().is_value();
+    debug_assert!(!dead_rows.iter().any(live), "no row comes back before its entry is free");
     for row in dead_rows {
         epoch.core.entries.give_back(&mut worker.local.supply, row.id);
     }

@@ -13,6 +13,7 @@ use crate::worker::{Epoch, Progress};
 pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, next: Position) {
     // Pieces of earlier calls may be waiting for others.
     let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
+    debug_assert!(unfinished <= next, "a call is finished when its pieces are");
     let progress = &epoch.shared.progress;
     progress[local.worker.index()].note(unfinished);
     if local.pool.has_enough_retired(epoch.workers) {

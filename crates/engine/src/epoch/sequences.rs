@@ -55,11 +55,13 @@ fn allocate_one<D: Device>(
 ) {
     let Local { lists, reads, allocating_calls, .. } = local;
     let (allocations_from, lookups_from) = (lists.allocations.len(), lists.lookups.len());
-    let declaration = Declaration::new(epoch.core, lists, reads, epoch.number);
+    let declaration = Declaration::new(epoch.state_before(), lists, reads);
     let early = run_step(Sequences { declaration, position }, allocate);
     if early.is_some() {
         lists.allocations.truncate(allocations_from);
     }
+    let is_next = allocating_calls.last().is_none_or(|before| before.position < position);
+    assert!(is_next, "a worker's calls allocate in serial order (O-46)");
     allocating_calls.push(AllocatingCall {
         position,
         allocations: Span::up_to(allocations_from, lists.allocations.len()),
@@ -110,6 +112,7 @@ fn allocate_up_to(
     if state.allocated_in != epoch {
         (state.allocated_in, state.start) = (epoch, state.next);
     }
+    assert!(state.next <= next, "numbers of a sequence go up");
     state.next = next;
 }
 
@@ -186,6 +189,7 @@ pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         match changed.before {
             Some(next) => {
                 let state = sequences.get_mut(&name).expect("it was allocated from");
+                assert!(next <= state.next, "numbers are taken back");
                 (state.next, state.allocated_in) = (next, EpochNumber::ZERO);
             }
             None => drop(sequences.remove(&name)),

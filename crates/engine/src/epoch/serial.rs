@@ -140,8 +140,8 @@ impl<D: Device> Call<'_, '_, D> {
             return Ok(());
         }
         let Local { reads, sequences, .. } = local;
-        let (core, number) = (self.epoch.core, self.epoch.number);
-        let declaration = Declaration::serial(core, lists, reads, overlay, number);
+        let before = self.epoch.state_before();
+        let declaration = Declaration::serial(before, lists, reads, overlay);
         let steps = Sequences { declaration, position: self.position };
         let early =
             sequences::run_step(steps, |sequences| procedure.sequences(arguments, sequences));
@@ -160,8 +160,8 @@ impl<D: Device> Call<'_, '_, D> {
     ) -> Result<(), Failure> {
         let (procedure, arguments) = self.procedure();
         let allocations = Span::up_to(0, lists.allocations.len());
-        let (core, number) = (self.epoch.core, self.epoch.number);
-        let declaration = Declaration::serial(core, lists, &local.reads, &mut *overlay, number);
+        let before = self.epoch.state_before();
+        let declaration = Declaration::serial(before, lists, &local.reads, &mut *overlay);
         let mut set = WriteSet { declaration, allocations };
         let result = caught(|| procedure.write_set(arguments, &mut set));
         let mut mistake = set.declaration.mistake.take();

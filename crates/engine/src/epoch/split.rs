@@ -7,7 +7,10 @@
 //! one for each worker; a piece falls on a random place of its row. Unlike in the paper all pieces
 //! are known before any call runs, so every worker sorts its own by serial id, and none arrives
 //! behind one that it should have come before.
+//!
+//! For experiments rows may be packed whole instead, each onto one worker (CA 5.5).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
@@ -15,6 +18,7 @@ use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
 use crate::declaration::{NO_ENTRY, PieceState};
+use crate::design::packing::Packing;
 use crate::index::EntryId;
 use crate::memory::QueuedPiece;
 use crate::state::core::{NumberHasher, mix};
@@ -27,7 +31,13 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     }
     weigh(epoch, worker, threshold as usize);
     epoch.barrier()?;
-    let line = Line::new(&epoch.shared.contended.lock().expect("no panic while locked"));
+    let line = {
+        let contended = epoch.shared.contended.lock().expect("no panic while locked");
+        match epoch.core.config.lab.packing {
+            Packing::Line => Line::new(&contended),
+            Packing::Whole => Line::of_whole_rows(&contended, epoch.workers),
+        }
+    };
     if !line.rows.is_empty() {
         deal(epoch, worker, &line);
     }
@@ -89,11 +99,29 @@ impl Line {
         Self { rows: contended.iter().map(row).collect() }
     }
 
+    /// Packs each row onto one worker: the heaviest row that is left to the worker that has least.
+    /// A row is a point in the middle of its worker's part of the line.
+    fn of_whole_rows(contended: &BTreeMap<EntryId, u64>, workers: usize) -> Self {
+        let mut heaviest_first: Vec<_> =
+            contended.iter().map(|(&id, &weight)| (weight, id)).collect();
+        heaviest_first.sort_unstable_by_key(|&(weight, id)| (Reverse(weight), id));
+        let mut loads = vec![0_u64; workers];
+        let row = |(weight, id)| {
+            let least = (0..workers).min_by_key(|&worker| loads[worker]).expect("a worker");
+            loads[least] += weight;
+            let middle = ((2 * least as u128 + 1) << 63) / workers as u128;
+            (id, (middle as u64, 0))
+        };
+        Self { rows: heaviest_first.into_iter().map(row).collect() }
+    }
+
     /// The worker that runs a piece of a row. The random number decides nothing but that.
     fn worker(&self, id: EntryId, random: u64, workers: usize) -> usize {
         let (start, length) = self.rows[&id];
         let part = |of: u64, by: u64| ((u128::from(of) * u128::from(by)) >> 64) as u64;
-        part(start + part(random, length), workers as u64) as usize
+        let worker = part(start + part(random, length), workers as u64) as usize;
+        assert!(worker < workers, "a row lies on the line");
+        worker
     }
 }
 
@@ -139,6 +167,21 @@ mod tests {
         for worker in 0..4 {
             let load: u64 = counts.iter().map(|row| row[worker]).sum();
             assert!((5700..6300).contains(&load), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn whole_rows_go_to_the_worker_that_has_least() {
+        let weights = [5, 10, 4, 5, 3];
+        let contended = (0..5).map(|row| (EntryId(row), weights[row as usize])).collect();
+        for (workers, expected) in [(1, [0; 5]), (2, [1, 0, 0, 1, 1]), (3, [1, 0, 1, 2, 2])] {
+            let line = Line::of_whole_rows(&contended, workers);
+            for (row, worker) in expected.into_iter().enumerate() {
+                for random in [0, 1 << 63, u64::MAX] {
+                    let chosen = line.worker(EntryId(row as u32), random, workers);
+                    assert_eq!(chosen, worker, "row {row}, {workers} workers");
+                }
+            }
         }
     }
 

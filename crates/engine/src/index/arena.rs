@@ -53,10 +53,12 @@ impl Arena {
 
     /// Takes back a block that [`Arena::take`] allocated for the same `bytes`.
     pub(super) fn give(&self, block: NonNull<u8>, bytes: usize) {
+        assert!(bytes.is_power_of_two(), "no block has {bytes} bytes");
+        assert!(block.addr().get().is_multiple_of(LINE_BYTES), "a block begins with a line");
         let mut state = self.state();
         match level_of(bytes) {
             Some(level) => state.join(block.addr().get(), level),
-            None => state.drop_region(block.addr().get()),
+            None => state.drop_region(block.addr().get(), bytes),
         }
     }
 
@@ -79,8 +81,10 @@ impl State {
         start
     }
 
-    fn drop_region(&mut self, address: usize) {
+    fn drop_region(&mut self, address: usize, bytes: usize) {
         let region = self.regions.remove(&address).expect("a block is given back once");
+        assert!(region.bytes() == bytes, "a block is given back as it was taken");
+        assert!(self.bytes >= bytes, "what is given back was taken");
         self.bytes -= region.bytes();
     }
 
@@ -93,6 +97,7 @@ impl State {
         for half in (level..from).rev() {
             self.free[half].insert(address + (BLOCK_BYTES_MIN << half));
         }
+        assert!(address.is_multiple_of(BLOCK_BYTES_MIN << level), "a block is aligned to its size");
         let page = address & !(HUGE_PAGE_BYTES - 1);
         let region = self.regions.get(&page).expect("a block lies in a region");
         // SAFETY: the offset is less than the size of the mapped region the block lies in.
@@ -110,7 +115,7 @@ impl State {
             }
             address &= !size;
         }
-        self.drop_region(address);
+        self.drop_region(address, HUGE_PAGE_BYTES);
     }
 }
 

@@ -109,7 +109,7 @@ fn unmap(start: *mut u8, bytes: usize) {
 }
 
 /// Asks for the cache line of `pointer`, which may be anything, without reading it.
-#[inline(always)]
+#[inline]
 pub(super) fn prefetch_line<T>(pointer: *const T) {
     pmem::prefetch(pointer.addr());
 }

@@ -33,19 +33,19 @@ impl Inside<'_> {
 
 impl PhaseCheck {
     /// Enters to read, along with other readers.
-    #[inline(always)]
+    #[inline]
     pub(super) fn read(&self) -> Inside<'_> {
         self.enter(1)
     }
 
     /// Enters to change, along with others that change what is their own or under a lock.
-    #[inline(always)]
+    #[inline]
     pub(super) fn change(&self) -> Inside<'_> {
         self.enter(-1)
     }
 
     /// Enters to change all of it, alone.
-    #[inline(always)]
+    #[inline]
     pub(super) fn change_alone(&self) -> Inside<'_> {
         self.enter(ALONE)
     }
@@ -61,7 +61,7 @@ impl PhaseCheck {
     }
 
     #[cfg(not(debug_assertions))]
-    #[inline(always)]
+    #[inline]
     fn enter(&self, _step: isize) -> Inside<'_> {
         Inside { check: std::marker::PhantomData }
     }

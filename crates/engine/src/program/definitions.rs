@@ -1,10 +1,15 @@
 //! What an engine is opened for, as its caller says it.
 
+use std::fmt;
+use std::sync::Arc;
+
 use storage::{TableDefinition, TableId};
 
+use crate::call::batch::EpochInfo;
 use crate::error::Result;
-use crate::program::procedure::ProcedureTable;
+use crate::program::procedure::{Procedure, ProcedureTable};
 use crate::secondary::IndexDefinition;
+use crate::state::core::Missing;
 
 /// A table that an engine is opened with.
 #[derive(Debug, Clone)]
@@ -41,6 +46,9 @@ pub struct Definitions<'a> {
     /// Whether calls name procedures by the order of their registration: then it has to be that of
     /// calls in the log.
     pub in_order: bool,
+    /// What is kept of the programs before, so that their logs can be replayed; without it a log of
+    /// another program is refused.
+    pub earlier: Option<Earlier<'a>>,
 }
 
 impl<'a> Definitions<'a> {
@@ -49,11 +57,82 @@ impl<'a> Definitions<'a> {
         tables: &'a [TableSchema],
         procedures: &'a mut dyn FnMut(&[TableId]) -> Result<ProcedureTable>,
     ) -> Self {
-        Self { tables, renamed: &[], dropped: &[], indexes: &[], procedures, in_order: false }
+        Self {
+            tables,
+            renamed: &[],
+            dropped: &[],
+            indexes: &[],
+            procedures,
+            in_order: false,
+            earlier: None,
+        }
     }
 
     /// The name that a table has in the store, as long as it is not renamed yet.
     pub(crate) fn name_before<'n>(&'n self, name: &'n str) -> &'n str {
         self.renamed.iter().find(|(_, to)| to == name).map_or(name, |(from, _)| from)
     }
+}
+
+/// What a program keeps of those before it.
+pub struct Earlier<'a> {
+    /// Indexes that the log may have, each with the name of its table; those of now count, too.
+    pub indexes: &'a [(IndexDefinition, String)],
+    /// Makes all bodies that the log may need, those of now included, for the tables and indexes
+    /// of the log.
+    pub bodies: &'a mut dyn FnMut(&LoggedSchema) -> Result<Vec<Body>>,
+    /// What a body has asked for that the program of the log did not have.
+    pub missing: Missing,
+    /// Of the epochs that run the calls that the program of before has deferred.
+    pub info: EpochInfo,
+}
+
+/// A body of a procedure.
+pub struct Body {
+    /// What runs.
+    pub procedure: Arc<dyn Procedure>,
+    /// The types of arguments and answer in words.
+    pub types: String,
+    /// Which of the bodies that the procedure has had.
+    pub version: u32,
+    /// Whether it is kept for logs only. Then the names of its structs do not count: they had to
+    /// make room for those of now.
+    pub is_kept: bool,
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {} of {:?} ({})", self.version, self.procedure.name(), self.types)
+    }
+}
+
+/// The tables and indexes that a log was written for.
+#[derive(Debug, Clone)]
+pub struct LoggedSchema {
+    /// Those of the catalog.
+    pub tables: Vec<LoggedTable>,
+    /// In the order of their numbers.
+    pub indexes: Vec<LoggedIndex>,
+}
+
+/// A table that a log was written for.
+#[derive(Debug, Clone)]
+pub struct LoggedTable {
+    /// Its number.
+    pub number: TableId,
+    /// What it is.
+    pub definition: TableDefinition,
+    /// Versions of the type of its values.
+    pub versions: u32,
+}
+
+/// An index that a log was written for.
+#[derive(Debug, Clone)]
+pub struct LoggedIndex {
+    /// Its name.
+    pub name: String,
+    /// The number of its table.
+    pub table: TableId,
+    /// Whether two rows may not have the same key in it.
+    pub is_unique: bool,
 }

@@ -2,6 +2,7 @@
 //! catalog know, so that another program is recognised (O-65).
 
 pub(crate) mod definitions;
+pub(crate) mod earlier;
 pub(crate) mod procedure;
 pub(crate) mod record;
 pub(crate) mod schema;

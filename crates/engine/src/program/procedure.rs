@@ -70,6 +70,9 @@ pub trait Procedure: Send + Sync {
     }
 }
 
+/// The version of a procedure that says nothing of versions.
+pub(crate) const FIRST_VERSION: u32 = 1;
+
 /// See [`Procedure::sequences`].
 pub type SequencesFn = fn(&[u8], &mut Sequences<'_>) -> Result<(), Abort>;
 /// See [`Procedure::write_set`].
@@ -155,6 +158,8 @@ pub(crate) struct Registered {
     pub(crate) steps: Steps,
     /// What is known of the types of arguments and answer, in words.
     types: String,
+    /// Which of the bodies that the procedure has had.
+    version: u32,
 }
 
 impl Deref for Registered {
@@ -192,8 +197,22 @@ impl ProcedureTable {
     /// # Panics
     /// If the name is taken.
     pub fn add_typed(&mut self, procedure: Arc<dyn Procedure>, types: String) -> u16 {
+        self.add_version(procedure, types, FIRST_VERSION)
+    }
+
+    /// As [`ProcedureTable::add_typed`], with the version of its body. Calls of another version are
+    /// not replayed with it.
+    ///
+    /// # Panics
+    /// If the name is taken.
+    pub fn add_version(
+        &mut self,
+        procedure: Arc<dyn Procedure>,
+        types: String,
+        version: u32,
+    ) -> u16 {
         let steps = procedure.steps();
-        self.push(Registered { procedure, steps, types })
+        self.push(Registered { procedure, steps, types, version })
     }
 
     fn push(&mut self, registered: Registered) -> u16 {
@@ -224,9 +243,9 @@ impl ProcedureTable {
         self.procedures.is_empty()
     }
 
-    /// Name and types of each, in the order of their numbers.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.procedures.iter().map(|registered| (registered.name(), registered.types.as_str()))
+    /// Name, types and version of each, in the order of their numbers.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &str, u32)> {
+        self.procedures.iter().map(|of| (of.name(), of.types.as_str(), of.version))
     }
 
     /// Whether any of them allocates sequence numbers.

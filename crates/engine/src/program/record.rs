@@ -9,7 +9,7 @@ use storage::Store;
 
 use crate::error::{EngineError, Result};
 use crate::program::definitions::Definitions;
-use crate::program::procedure::ProcedureTable;
+use crate::program::procedure::{FIRST_VERSION, ProcedureTable};
 
 /// Raised with every change after which the engine might come to another state or answer for the
 /// same log, limits that procedures can run into included.
@@ -18,11 +18,20 @@ const SEMANTICS_VERSION: u32 = 3;
 /// Between versions of the type of a table's values.
 const VERSIONS: &str = "; then ";
 
-/// A procedure or a table: its name, and its types in words.
+/// A procedure, a table or an index: its name, and its types in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
-    name: String,
-    types: String,
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) types: String,
+    /// Of the body of a procedure; tables and indexes have the first.
+    pub(crate) version: u32,
+}
+
+impl Part {
+    /// One of the first version.
+    fn new(name: impl Into<String>, types: impl Into<String>) -> Self {
+        Self { name: name.into(), types: types.into(), version: FIRST_VERSION }
+    }
 }
 
 /// A program, as far as replay depends on it.
@@ -30,10 +39,10 @@ struct Part {
 pub(crate) struct Program {
     semantics: u32,
     /// In the order of their numbers.
-    procedures: Vec<Part>,
+    pub(crate) procedures: Vec<Part>,
     tables: Vec<Part>,
     /// Secondary indexes: which call is deferred depends on them.
-    indexes: Vec<Part>,
+    pub(crate) indexes: Vec<Part>,
 }
 
 impl Program {
@@ -43,15 +52,14 @@ impl Program {
         let indexes = indexes.iter().map(|index| {
             let of = tables.get(index.table).map_or("", |table| &table.definition.name);
             let unique = if index.is_unique { "unique " } else { "" };
-            Part { name: index.name.clone(), types: format!("{unique}{} of {of:?}", index.types) }
+            Part::new(&index.name, format!("{unique}{} of {of:?}", index.types))
         });
-        let tables = tables.iter().map(|table| Part {
-            name: table.definition.name.clone(),
-            types: table.types.join(VERSIONS),
-        });
+        let tables = tables
+            .iter()
+            .map(|table| Part::new(&table.definition.name, table.types.join(VERSIONS)));
         let procedures = procedures
             .named()
-            .map(|(name, types)| Part { name: name.to_string(), types: types.to_string() });
+            .map(|(name, types, version)| Part { version, ..Part::new(name, types) });
         Self {
             semantics: SEMANTICS_VERSION,
             procedures: procedures.collect(),
@@ -85,7 +93,21 @@ impl Program {
                 bytes.extend_from_slice(text.as_bytes());
             }
         }
+        self.encode_versions(&mut bytes);
         bytes
+    }
+
+    /// Number and version of each procedure that is not in its first version; nothing if all are.
+    fn encode_versions(&self, bytes: &mut Vec<u8>) {
+        let versions = (0u32..).zip(self.procedures.iter().map(|procedure| procedure.version));
+        let versions: Vec<_> = versions.filter(|(_, version)| *version != FIRST_VERSION).collect();
+        if versions.is_empty() {
+            return;
+        }
+        bytes.extend_from_slice(&(versions.len() as u32).to_le_bytes());
+        for number in versions.iter().flat_map(|&(number, version)| [number, version]) {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
     }
 
     /// Reads what [`Program::encode`] wrote; `None` for no bytes at all: a log that is for no
@@ -112,14 +134,15 @@ impl Program {
     /// `OtherProgram` with the first difference.
     pub(crate) fn check(&self, current: &Self) -> Result<()> {
         let other = |what: String| Err(EngineError::OtherProgram(what));
-        if self.semantics != current.semantics {
-            return other(format!(
-                "it was version {} of the rules by which the engine executes, this is version {}",
-                self.semantics, current.semantics
-            ));
-        }
+        self.check_rules()?;
         for (number, logged) in self.procedures.iter().enumerate() {
             match current.procedures.get(number) {
+                Some(now) if now.name == logged.name && now.version != logged.version => {
+                    return other(format!(
+                        "procedure {:?} was version {} and is version {}",
+                        logged.name, logged.version, now.version
+                    ));
+                }
                 Some(now) if now.name == logged.name => check_types("procedure", logged, now)?,
                 _ => return other(format!("procedure {:?} is not registered", logged.name)),
             }
@@ -135,6 +158,42 @@ impl Program {
 }
 
 impl Program {
+    /// Whether its calls come to the same under the rules of this engine.
+    pub(crate) fn check_rules(&self) -> Result<()> {
+        if self.semantics == SEMANTICS_VERSION {
+            return Ok(());
+        }
+        Err(EngineError::OtherProgram(format!(
+            "it was version {} of the rules by which the engine executes, this is version \
+             {SEMANTICS_VERSION}",
+            self.semantics
+        )))
+    }
+
+    /// The indexes, each with the name of its table.
+    ///
+    /// # Errors
+    /// `Corrupt` for one that is of no table.
+    pub(crate) fn indexes_of_tables(&self) -> Result<Vec<(IndexInWords, String)>> {
+        let found = self.indexes.iter().map(|index| self.index_in_words(index));
+        found.collect::<Option<_>>().ok_or_else(|| {
+            let what = "the record of the program names an index of no table".to_string();
+            storage::StorageError::Corrupt(what).into()
+        })
+    }
+
+    /// An index, and its table.
+    fn index_in_words(&self, Part { name, types, .. }: &Part) -> Option<(IndexInWords, String)> {
+        let (is_unique, rest) = match types.strip_prefix("unique ") {
+            Some(rest) => (true, rest),
+            None => (false, types.as_str()),
+        };
+        let of = |table: &&Part| rest.strip_suffix(&format!(" of {:?}", table.name));
+        let table = self.tables.iter().find(|table| of(table).is_some())?;
+        let types = of(&table)?.to_string();
+        Some((IndexInWords { name: name.clone(), is_unique, types }, table.name.clone()))
+    }
+
     /// An index that was added would defer other calls, and a unique one would abort some.
     fn check_indexes(&self, current: &Self) -> Result<()> {
         for logged in &self.indexes {
@@ -201,18 +260,8 @@ pub(crate) fn logged_types<D: Device>(store: &Store<D>) -> Result<Vec<(String, S
 /// As [`types_in_words`].
 pub fn indexes_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(IndexInWords, String)>> {
     let program = Program::decode(&store.log().program().unwrap_or_default())?;
-    let Some(Program { tables, indexes, .. }) = program else { return Ok(Vec::new()) };
-    let index = |Part { name, types }: &Part| {
-        let (is_unique, rest) = match types.strip_prefix("unique ") {
-            Some(rest) => (true, rest),
-            None => (false, types.as_str()),
-        };
-        let of = |table: &&Part| rest.strip_suffix(&format!(" of {:?}", table.name));
-        let table = tables.iter().find(|table| of(table).is_some())?;
-        let types = of(&table)?.to_string();
-        Some((IndexInWords { name: name.clone(), is_unique, types }, table.name.clone()))
-    };
-    Ok(indexes.iter().filter_map(index).collect())
+    let Some(program) = program else { return Ok(Vec::new()) };
+    Ok(program.indexes.iter().filter_map(|index| program.index_in_words(index)).collect())
 }
 
 /// A secondary index, as far as words say what it is.
@@ -244,12 +293,21 @@ impl Reader<'_> {
                 indexes: nothing(),
             });
         }
-        Some(Program {
-            semantics,
-            procedures: self.parts()?,
-            tables: self.parts()?,
-            indexes: self.parts()?,
-        })
+        let (mut procedures, tables, indexes) = (self.parts()?, self.parts()?, self.parts()?);
+        self.versions(&mut procedures)?;
+        Some(Program { semantics, procedures, tables, indexes })
+    }
+
+    /// Versions of procedures, where there are others than the first.
+    fn versions(&mut self, procedures: &mut [Part]) -> Option<()> {
+        if self.rest.is_empty() {
+            return Some(());
+        }
+        for _ in 0..self.number()? {
+            let (number, version) = (self.number()?, self.number()?);
+            procedures.get_mut(number as usize)?.version = version;
+        }
+        Some(())
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -267,7 +325,7 @@ impl Reader<'_> {
 
     fn parts(&mut self) -> Option<Vec<Part>> {
         let count = self.number()?;
-        (0..count).map(|_| Some(Part { name: self.text()?, types: self.text()? })).collect()
+        (0..count).map(|_| Some(Part::new(self.text()?, self.text()?))).collect()
     }
 }
 
@@ -277,11 +335,7 @@ mod tests {
 
     fn program(procedures: &[(&str, &str)], tables: &[(&str, &str)]) -> Program {
         let parts = |parts: &[(&str, &str)]| {
-            let part = |(name, types): &(&str, &str)| Part {
-                name: (*name).to_string(),
-                types: (*types).to_string(),
-            };
-            parts.iter().map(part).collect()
+            parts.iter().map(|(name, types)| Part::new(*name, *types)).collect()
         };
         Program {
             semantics: SEMANTICS_VERSION,
@@ -300,6 +354,28 @@ mod tests {
         for len in 1..bytes.len() {
             assert!(Program::decode(&bytes[..len]).unwrap_err().is_corrupt(), "{len} bytes");
         }
+    }
+
+    /// O-107: a log says which version of each procedure its calls are of; where all are of the
+    /// first, it is the record that there was before procedures had versions.
+    #[test]
+    fn o_107_versions_of_procedures_are_part_of_the_record() {
+        let first = program(&[("a", "x"), ("b", "y")], &[("t", "1")]);
+        let mut second = first.clone();
+        second.procedures[1].version = 2;
+        let (short, bytes) = (first.encode(), second.encode());
+        assert_eq!(bytes[..short.len()], short);
+        assert_eq!(Program::decode(&bytes).unwrap(), Some(second.clone()));
+        for len in short.len() + 1..bytes.len() {
+            assert!(Program::decode(&bytes[..len]).unwrap_err().is_corrupt(), "{len} bytes");
+        }
+        let mut of_no_procedure = bytes;
+        let at = short.len() + 4;
+        of_no_procedure[at] = 2;
+        assert!(Program::decode(&of_no_procedure).unwrap_err().is_corrupt());
+        let text = first.check(&second).unwrap_err().to_string();
+        assert!(text.contains("procedure \"b\" was version 1 and is version 2"), "{text}");
+        second.check(&second).unwrap();
     }
 
     #[test]
@@ -329,11 +405,8 @@ mod tests {
     #[test]
     fn o_99_another_set_of_indexes_is_another_program() {
         let of = |indexes: &[(&str, &str)]| {
-            let part = |&(name, types): &(&str, &str)| Part {
-                name: name.to_string(),
-                types: types.to_string(),
-            };
-            Program { indexes: indexes.iter().map(part).collect(), ..program(&[], &[]) }
+            let indexes = indexes.iter().map(|(name, types)| Part::new(*name, *types));
+            Program { indexes: indexes.collect(), ..program(&[], &[]) }
         };
         let logged = of(&[("a", "x"), ("b", "y")]);
         assert_eq!(Program::decode(&logged.encode()).unwrap(), Some(of(&[("a", "x"), ("b", "y")])));

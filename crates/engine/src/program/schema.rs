@@ -3,27 +3,40 @@
 //!
 //! What is new is added at any open. Everything else that changes, changes only where neither the
 //! log nor the record of deferred calls has calls: they were made, or are to be made again, under
-//! the definitions of before. All of it begins to count with one checkpoint record, after the
-//! replay if there is one (`storage`: `catalog.rs`).
+//! the definitions of before. Where there are some, and the program has kept what they need
+//! ([`crate::program::earlier`]), they run first. All of a change begins to count with one
+//! checkpoint record, after the replay if there is one (`storage`: `catalog.rs`).
 
 use pmem::Device;
 use storage::input_log::Recovered;
-use storage::{CatalogChange, CatalogRequest, Store, TableRequest, TypesMark};
+use storage::{CatalogChange, CatalogRequest, Store, TableId, TableRequest, TypesMark};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{EngineError, Result};
 use crate::program::definitions::{Definitions, TableSchema};
+use crate::program::earlier;
 use crate::program::procedure::ProcedureTable;
 use crate::program::record::Program;
+use crate::secondary::IndexDefinition;
+use crate::state::core::Missing;
+use crate::stats::KeptProcedure;
 
 /// What a store and a program have agreed on.
 pub(crate) struct Agreed {
     pub(crate) change: CatalogChange,
+    /// The numbers of the tables that the program, and its indexes, name by their positions.
+    pub(crate) table_ids: Vec<TableId>,
+    pub(crate) indexes: Vec<IndexDefinition>,
     /// By the numbers that the log has for them.
     pub(crate) procedures: ProcedureTable,
     /// The number of each procedure, in the order of registration.
     pub(crate) procedure_ids: Vec<u16>,
     pub(crate) program: Program,
+    /// Whether these are the definitions of a log of before, under which it is to be replayed
+    /// before anything else: the procedures for it that the program had kept.
+    pub(crate) of_log: Option<Vec<KeptProcedure>>,
+    /// Then, what a body asked for that is not there.
+    pub(crate) missing: Option<Missing>,
 }
 
 /// Compares a store with what it is opened for. Changes nothing.
@@ -42,7 +55,27 @@ pub(crate) fn agree<D: Device>(
     let has_past = !log.committed.is_empty() || store.checkpoint().deferred_calls > 0;
     let past = logged.filter(|_| has_past);
     let registered = (definitions.procedures)(&change.numbers)?;
-    let (procedures, procedure_ids) = number(&registered, past.as_ref(), definitions.in_order)?;
+    match (agree_on(definitions, change, &registered, past.as_ref()), past) {
+        (Err(EngineError::OtherProgram(difference)), Some(past)) => {
+            let Some(mut earlier) = definitions.earlier.take() else {
+                return Err(EngineError::OtherProgram(difference));
+            };
+            let agreed = earlier::agree(store, past, definitions, &mut earlier);
+            definitions.earlier = Some(earlier);
+            agreed
+        }
+        (agreed, _) => agreed,
+    }
+}
+
+/// Agrees on the definitions of the program, if they mean the same to the calls of the past.
+fn agree_on(
+    definitions: &Definitions<'_>,
+    change: CatalogChange,
+    registered: &ProcedureTable,
+    past: Option<&Program>,
+) -> Result<Agreed> {
+    let (procedures, procedure_ids) = number(registered, past, definitions.in_order)?;
     let program = Program::current(definitions, &procedures);
     if let Some(past) = past {
         if let Some(difference) = change.differences.first() {
@@ -50,7 +83,9 @@ pub(crate) fn agree<D: Device>(
         }
         past.check(&program)?;
     }
-    Ok(Agreed { change, procedures, procedure_ids, program })
+    let (table_ids, indexes) = (change.numbers.clone(), definitions.indexes.to_vec());
+    let (of_log, missing) = (None, None);
+    Ok(Agreed { change, table_ids, indexes, procedures, procedure_ids, program, of_log, missing })
 }
 
 /// What has to change in the catalog.
@@ -111,7 +146,7 @@ fn mark(types: &[String]) -> TypesMark {
 }
 
 /// A type in words without the names of structs: one may be renamed, its fields may not.
-fn fields(text: &str) -> String {
+pub(super) fn fields(text: &str) -> String {
     let mut fields = String::with_capacity(text.len());
     for part in text.split_inclusive(" {") {
         match part.strip_suffix(" {") {

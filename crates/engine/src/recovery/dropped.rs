@@ -31,7 +31,7 @@ impl Dropped {
         if change.dropped.is_empty() {
             return dropped;
         }
-        let (phase, epoch) = (ReadPhase::begin(), store.checkpoint_epoch());
+        let (phase, epoch) = (ReadPhase::of(&super::Opening), store.checkpoint_epoch());
         for found in found {
             found.rows.retain(|(table, row)| {
                 if !change.dropped.contains(table) {

@@ -11,6 +11,9 @@
 //! 5. *Replay*: every committed epoch after the checkpoint runs again, exactly as it did, and must
 //!    come to the state hash that the next commit record or the end mark names.
 //!
+//! Where the log is of a program of before, all of this takes place under the definitions of the
+//! log, the store is closed, and opened a second time for what the program of now asks for.
+//!
 //! The device is accepted, and so changed, when all that can be verified is: before the last
 //! replayed epoch is made durable, or after step 3 if nothing is replayed. Changes of the schema
 //! come last.
@@ -37,7 +40,7 @@ use storage::{
 };
 
 use self::dropped::Dropped;
-use crate::call::batch::Calls;
+use crate::call::batch::{Calls, EpochInfo};
 use crate::engine::{Engine, new_worker};
 use crate::epoch::decode_deferred_calls;
 use crate::epoch::workers::deal;
@@ -51,9 +54,9 @@ use crate::recovery::replay::replay;
 use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys, SequenceState};
-use crate::stats::{HashCheck, RecoveryReport};
+use crate::stats::{HashCheck, KeptProcedure, RecoveryReport};
 use crate::table::{Table, order_word};
-use crate::version::{EntrySlab, ReadPhase, persistent_word};
+use crate::version::{EntrySlab, HoldsValues, ReadPhase, persistent_word};
 use crate::worker::{Totals, Worker};
 use crate::worker_id::WorkerId;
 
@@ -93,12 +96,54 @@ impl<D: Device> Engine<D> {
     }
 }
 
-/// Opens a store and recovers it.
+/// Opens a store and recovers it. A log of a program of before is replayed and closed first, as
+/// that program would have done; what there is to change changes then (O-107, O-108).
 fn open<D: Device>(
     device: Arc<D>,
     config: EngineConfig,
     mut definitions: Definitions<'_>,
 ) -> Result<(Engine<D>, RecoveryReport)> {
+    let first = open_once(Arc::clone(&device), config.clone(), &mut definitions)?;
+    let OpenedOnce { engine, mut report, of_log } = first;
+    let Some(kept) = of_log else { return Ok((engine, report)) };
+    let earlier = definitions.earlier.as_ref().expect("it had what the log needs");
+    close_past(engine, earlier.info, report.timestamp_ns)?;
+    let then = open_once(device, config, &mut definitions)?;
+    assert!(then.of_log.is_none() && then.report.epochs_replayed == 0, "the past is closed");
+    report.kept_procedures = kept;
+    report.add_second(&then.report);
+    Ok((then.engine, report))
+}
+
+/// Brings calls to their ends that the program of before has deferred, and closes its store.
+fn close_past<D: Device>(
+    mut engine: Engine<D>,
+    mut info: EpochInfo,
+    timestamp_ns: u64,
+) -> Result<()> {
+    info.timestamp_ns = info.timestamp_ns.max(timestamp_ns);
+    while engine.deferred() > 0 {
+        engine.run_deferred(info)?;
+        // What is freed can be used again.
+        engine.checkpoint()?;
+        info.seed = info.seed.wrapping_add(1);
+    }
+    engine.close()
+}
+
+/// What one recovery came to.
+struct OpenedOnce<D: Device> {
+    engine: Engine<D>,
+    report: RecoveryReport,
+    /// As [`Agreed::of_log`].
+    of_log: Option<Vec<KeptProcedure>>,
+}
+
+fn open_once<D: Device>(
+    device: Arc<D>,
+    config: EngineConfig,
+    definitions: &mut Definitions<'_>,
+) -> Result<OpenedOnce<D>> {
     check_design(&config, device.as_ref())?;
     let clock = config.clock;
     let mut report = RecoveryReport::default();
@@ -125,7 +170,7 @@ fn open<D: Device>(
     };
     let scanned = clock();
 
-    let agreed = schema::agree(&store, &log, &mut definitions)?;
+    let agreed = schema::agree(&store, &log, definitions)?;
     let deferred_calls = read_deferred_calls(&store, agreed.procedures.len())?;
     remember_collected(&store, &sub_pools, &mut workers);
     check_collected(&agreed, &log, &workers)?;
@@ -141,9 +186,9 @@ fn open<D: Device>(
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
     let mut core = Core::new(config, in_memory, entries, image_base);
-    let table_ids = &agreed.change.numbers;
-    let secondary = SecondaryIndexes::new(definitions.indexes, table_ids, core.tables.len());
+    let secondary = SecondaryIndexes::new(&agreed.indexes, &agreed.table_ids, core.tables.len());
     core.secondary = secondary.map_err(EngineError::Limit)?;
+    core.missing.clone_from(&agreed.missing);
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
     workers.iter_mut().for_each(|w| report.rebuild.add(&w.row_store.port.take_counters()));
@@ -160,7 +205,7 @@ fn open<D: Device>(
     report.scan_ns = scanned.saturating_sub(loaded);
     report.rebuild_ns = rebuilt.saturating_sub(scanned);
     report.replay_ns = clock().saturating_sub(rebuilt);
-    Ok((engine, report))
+    Ok(OpenedOnce { engine, report, of_log: agreed.of_log })
 }
 
 /// Where only what is logged is durable, there has to be a log.
@@ -307,6 +352,14 @@ fn scan_rows<D: Device>(
     Ok((found, hash))
 }
 
+/// An open, which looks at the checkpoint's versions before any epoch runs.
+struct Opening;
+
+#[expect(unsafe_code, reason = "no epoch runs in an open")]
+// SAFETY: while rows are scanned and entered into indexes nothing is freed, and versions of the
+// checkpoint are not written: stale ones are, which nothing looks at.
+unsafe impl HoldsValues for Opening {}
+
 fn scan_unit<D: Device>(
     store: &Store<D>,
     (plan, owners): (&ScanPlan, &Owners),
@@ -317,7 +370,7 @@ fn scan_unit<D: Device>(
 ) -> std::result::Result<(), StorageError> {
     let layout = store.tables()[unit.table.index()].layout;
     let base = store.device().image().base() as usize;
-    let phase = ReadPhase::begin();
+    let phase = ReadPhase::of(&Opening);
     scan::visit(
         store.device().as_ref(),
         store.segments(),
@@ -400,7 +453,7 @@ fn rebuild_share<D: Device>(
     share: &Found,
     worker: &mut Worker<D>,
 ) -> Vec<Vec<(u64, EntryId)>> {
-    let phase = ReadPhase::begin();
+    let phase = ReadPhase::of(&Opening);
     let mut changes = vec![Vec::new(); core.tables.len()];
     let checkpoint_epoch = store.checkpoint_epoch();
     let port = &mut worker.row_store.port;

@@ -98,6 +98,9 @@ pub(crate) struct SecondaryIndexes {
 pub(crate) struct IndexUndo {
     changes: Vec<IndexChange>,
     of_call: usize,
+    /// The newest snapshot: entries of its epoch and before that are taken out are kept for it. 0
+    /// if there is none.
+    newest_snapshot: EpochNumber,
 }
 
 /// The value of a row before and after a write; none where there is no row.
@@ -136,7 +139,7 @@ impl SecondaryIndexes {
     }
 
     /// Whether there is any.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.indexes.is_empty()
     }
@@ -191,11 +194,15 @@ impl SecondaryIndexes {
                 self.indexes[usize::from(number)].write().expect("no panic while locked");
             if let Some((key, _)) = old {
                 let entry = index.entries.remove(&key).expect("a row is in its indexes");
+                if entry.since <= undo.newest_snapshot {
+                    index.keep(key.clone(), Removed { entry, until: epoch });
+                }
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: false });
             }
             if let Some((key, prefix)) = new {
                 let entry = IndexEntry { prefix, since: epoch };
-                index.entries.insert(key.clone(), entry);
+                let before = index.entries.insert(key.clone(), entry);
+                assert!(before.is_none(), "a row is in an index once");
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: true });
             }
         }
@@ -223,14 +230,21 @@ impl SecondaryIndexes {
     /// The running call has failed, or with `everything` the epoch was refused.
     pub(crate) fn roll_back(&self, undo: &mut IndexUndo, everything: bool) {
         let from = if everything { 0 } else { undo.of_call };
+        assert!(from <= undo.changes.len(), "what earlier calls changed is there");
         while undo.changes.len() > from {
             let IndexChange { index, key, entry, is_added } =
                 undo.changes.pop().expect("it is not empty");
             let mut index =
                 self.indexes[usize::from(index)].write().expect("no panic while locked");
-            match is_added {
-                true => drop(index.entries.remove(&key)),
-                false => drop(index.entries.insert(key, entry)),
+            if is_added {
+                let removed = index.entries.remove(&key);
+                assert!(removed == Some(entry), "what the call added is there until it is undone");
+            } else {
+                if entry.since <= undo.newest_snapshot {
+                    index.forget_last(&key);
+                }
+                let before = index.entries.insert(key, entry);
+                assert!(before.is_none(), "what the call removed is not there until it is undone");
             }
         }
         undo.of_call = undo.of_call.min(from);
@@ -278,6 +292,13 @@ impl SecondaryIndexes {
 }
 
 impl IndexUndo {
+    /// An epoch begins, with a newest snapshot.
+    pub(crate) fn begin(&mut self, newest_snapshot: EpochNumber) {
+        assert!(self.of_call == self.changes.len(), "every call has committed or was undone");
+        self.changes.clear();
+        (self.of_call, self.newest_snapshot) = (0, newest_snapshot);
+    }
+
     /// The running call has committed.
     pub(crate) fn commit(&mut self) {
         self.of_call = self.changes.len();

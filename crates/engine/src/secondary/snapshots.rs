@@ -1,33 +1,15 @@
 //! Secondary indexes as snapshots see them: an entry says since when it is there, and what was
 //! taken out is kept while a snapshot may see it.
 
-use std::collections::BTreeMap;
-
 use storage::EpochNumber;
 
-use super::{IndexUndo, Removed, SecondaryIndex, SecondaryIndexes};
+use super::{Removed, SecondaryIndex, SecondaryIndexes};
+use crate::version::before_images::Live;
 
 /// What an entry takes besides its key, about.
 const ENTRY_BYTES: u64 = 160;
 
 impl SecondaryIndexes {
-    /// The epoch has ended: what it took out and the newest snapshot sees is kept.
-    pub(crate) fn keep_removed(
-        &self,
-        undo: &mut IndexUndo,
-        newest: EpochNumber,
-        epoch: EpochNumber,
-    ) {
-        undo.of_call = 0;
-        for change in undo.changes.drain(..) {
-            if !change.is_added && newest != EpochNumber(0) && change.entry.since <= newest {
-                let index = self.indexes[usize::from(change.index)].write();
-                let mut index = index.expect("no panic while locked");
-                index.keep(change.key, Removed { entry: change.entry, until: epoch });
-            }
-        }
-    }
-
     /// Bytes that are kept for snapshots.
     pub(crate) fn removed_bytes(&self) -> u64 {
         let bytes = |index: &pmem::sync::RwLock<SecondaryIndex>| {
@@ -38,7 +20,7 @@ impl SecondaryIndexes {
 
     /// Frees at most so many entries that no snapshot sees: those that were taken out before the
     /// oldest. Whether any are left.
-    pub(crate) fn sweep(&self, live: &BTreeMap<EpochNumber, usize>, most: usize) -> bool {
+    pub(crate) fn sweep(&self, live: &Live, most: usize) -> bool {
         let oldest = live.keys().next().copied().unwrap_or(EpochNumber(u64::MAX));
         let mut are_left = false;
         for index in &self.indexes {
@@ -49,10 +31,26 @@ impl SecondaryIndexes {
 }
 
 impl SecondaryIndex {
-    fn keep(&mut self, key: Box<[u8]>, removed: Removed) {
+    /// Keeps an entry that is taken out.
+    pub(super) fn keep(&mut self, key: Box<[u8]>, removed: Removed) {
+        assert!(removed.entry.since < removed.until, "a snapshot may see what is kept");
+        let is_next = self.removed_order.back().is_none_or(|last| last.0 <= removed.until);
+        assert!(is_next, "entries are kept in the order of the epochs that removed them");
         self.removed_bytes += key.len() as u64 + ENTRY_BYTES;
         self.removed_order.push_back((removed.until, key.clone()));
         self.removed.entry(key).or_default().push(removed);
+    }
+
+    /// The entry that was kept last was not taken out after all.
+    pub(super) fn forget_last(&mut self, key: &[u8]) {
+        let last = self.removed_order.pop_back();
+        assert!(last.is_some_and(|(_, last)| *last == *key), "changes are undone from the last on");
+        self.removed_bytes -= key.len() as u64 + ENTRY_BYTES;
+        let of_key = self.removed.get_mut(key).expect("it was kept");
+        of_key.pop();
+        if of_key.is_empty() {
+            self.removed.remove(key);
+        }
     }
 
     fn sweep(&mut self, oldest: EpochNumber, most: usize) -> bool {
@@ -62,7 +60,9 @@ impl SecondaryIndex {
                 break;
             }
             let (until, key) = self.removed_order.pop_front().expect("just looked at");
-            self.removed_bytes -= key.len() as u64 + ENTRY_BYTES;
+            let bytes = key.len() as u64 + ENTRY_BYTES;
+            assert!(self.removed_bytes >= bytes, "what is freed was kept");
+            self.removed_bytes -= bytes;
             let is_empty = self.removed.get_mut(&key).is_some_and(|of_key| {
                 of_key.retain(|removed| removed.until != until);
                 of_key.is_empty()
@@ -71,6 +71,8 @@ impl SecondaryIndex {
                 self.removed.remove(&key);
             }
         }
+        let is_whole = !self.removed_order.is_empty() || self.removed.is_empty();
+        assert!(is_whole, "every entry that is kept will be freed");
         self.removed_order.front().is_some_and(is_free)
     }
 

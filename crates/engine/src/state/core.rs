@@ -4,18 +4,21 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{Mutex, RwLock};
 use storage::{EpochNumber, TableId};
 
+use crate::error::EngineError;
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
 use crate::reads::Reads;
 use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{EntrySlab, ReadPhase};
+use crate::version::EntrySlab;
+use crate::version::before_images::Snapshots;
 
 /// A sequence: what the next call that allocates gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,17 +44,17 @@ impl Hasher for NumberHasher {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
 
-    #[inline(always)]
+    #[inline]
     fn write_u16(&mut self, number: u16) {
         self.write_u64(u64::from(number));
     }
 
-    #[inline(always)]
+    #[inline]
     fn write_u32(&mut self, number: u32) {
         self.write_u64(u64::from(number));
     }
 
-    #[inline(always)]
+    #[inline]
     fn write_u64(&mut self, number: u64) {
         self.0 = mix(self.0.rotate_left(32) ^ number);
     }
@@ -62,12 +65,15 @@ impl Hasher for NumberHasher {
 }
 
 /// Spreads a number over all 64 bits.
-#[inline(always)]
+#[inline]
 pub(crate) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
+
+/// Says what a body has asked for that is not there, in words.
+pub type Missing = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Shared by all workers.
 pub(crate) struct Core {
@@ -80,8 +86,12 @@ pub(crate) struct Core {
     pub(crate) sequences: RwLock<BySequence<SequenceState>>,
     /// Secondary indexes.
     pub(crate) secondary: SecondaryIndexes,
+    /// While the log of a program of before is replayed: what a body asked for that is not there.
+    pub(crate) missing: Option<Missing>,
     /// When rows may be read from outside of an epoch.
     pub(crate) gate: ReadGate,
+    /// Snapshots, which are read through the gate.
+    pub(crate) snapshots: Snapshots,
     stopped: AtomicBool,
     reason: Mutex<Option<String>>,
 }
@@ -100,9 +110,23 @@ impl Core {
             image_base,
             sequences: RwLock::default(),
             secondary: SecondaryIndexes::default(),
+            missing: None,
             gate: ReadGate::default(),
+            snapshots: Snapshots::default(),
             stopped: AtomicBool::new(false),
             reason: Mutex::new(None),
+        }
+    }
+
+    /// Whether bodies have found all that they asked for, where they run for a log of a program of
+    /// before. Asked before anything counts that they did (O-107).
+    ///
+    /// # Errors
+    /// `OtherProgram` with what was not there.
+    pub(crate) fn check_missing(&self) -> Result<(), EngineError> {
+        match self.missing.as_ref().and_then(|missing| missing()) {
+            None => Ok(()),
+            Some(what) => Err(EngineError::OtherProgram(what)),
         }
     }
 
@@ -227,7 +251,7 @@ impl Core {
     #[inline]
     pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
         let entry = self.entries.get(id);
-        let key = ReadPhase::begin().key(self.image_base, entry);
+        let key = entry.key(self.image_base);
         reads.charge_key(self.image_base, entry.row(), key);
         key
     }

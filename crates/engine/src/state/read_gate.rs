@@ -18,6 +18,8 @@
 use pmem::sync::Patience;
 use pmem::sync::atomic::{AtomicU64, Ordering};
 
+use crate::version::HoldsValues;
+
 /// Slots for readers; threads that read at the same time should use different ones.
 const SLOTS: usize = 16;
 /// Polls before a thread that waits at the gate gives its processor up.
@@ -66,6 +68,11 @@ pub(crate) struct Inside<'g> {
     /// The epoch whose end it sees.
     pub(crate) epoch: u64,
 }
+
+#[expect(unsafe_code, reason = "the gate is closed before values are freed")]
+// SAFETY: cached versions are freed, and slots of versions that a reader sees are written, when the
+// gate was closed, which waits for all that are inside (O-106).
+unsafe impl HoldsValues for Inside<'_> {}
 
 impl Drop for Inside<'_> {
     #[inline]
@@ -133,6 +140,11 @@ impl ReadGate {
                 patience.wait();
             }
         }
+    }
+
+    /// Whether the gate is closed: what readers see may change.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & CLOSED != 0
     }
 
     /// Opens the gate: readers see the end of an epoch from now on. What it wrote must be visible

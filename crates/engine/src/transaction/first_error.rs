@@ -56,7 +56,7 @@ impl FirstError {
     }
 
     /// Whether nothing was noted.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_clean(&self) -> bool {
         let noted = self.0.take();
         let is_clean = noted.is_none();

@@ -36,7 +36,7 @@ impl Transaction<'_> {
     }
 
     /// Whether writes of a table may change an index.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_indexed(&self, table: TableId) -> bool {
         !self.core.secondary.is_empty() && self.core.secondary.are_of(table)
     }
@@ -50,6 +50,7 @@ impl Transaction<'_> {
         key: &[u8],
         write: impl FnOnce(&mut Self) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
+        assert!(!self.is_serial(), "indexes follow the writes of the serial part (O-97)");
         let before = self.try_get(table, key)?.map(<[u8]>::to_vec);
         let result = write(self)?;
         let core = self.core;

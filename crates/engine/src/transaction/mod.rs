@@ -225,7 +225,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Whether a row exists in the indexes and the call left it as it was until now.
-    #[inline(always)]
+    #[inline]
     fn is_unwritten(&self, slot: Slot) -> bool {
         slot.id != NO_ENTRY
             && matches!(self.local.writes[slot.write], PrivateWrite::None | PrivateWrite::Seen)
@@ -291,7 +291,7 @@ impl<'a> Transaction<'a> {
         result.map_err(|stop| first_error.note(stop))
     }
 
-    #[inline(always)]
+    #[inline]
     fn try_get_many<'k>(
         &mut self,
         table: TableId,
@@ -534,7 +534,7 @@ impl<'a> Transaction<'a> {
         Ok(self.see(id, false)?)
     }
 
-    #[inline(always)]
+    #[inline]
     fn keep_value(&mut self, value: &[u8]) -> Span {
         let from = self.local.scratch.len() as u32;
         match <&[u8; 8]>::try_from(value) {
@@ -542,10 +542,12 @@ impl<'a> Transaction<'a> {
             Ok(word) => self.local.scratch.extend_from_slice(word),
             Err(_) => self.local.scratch.extend_from_slice(value),
         }
-        Span { from, to: self.local.scratch.len() as u32 }
+        let to = self.local.scratch.len();
+        assert!(to <= u32::MAX as usize, "values that a call writes have spans");
+        Span { from, to: to as u32 }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn check_length(&self, table: TableId, value: &[u8]) -> Result<(), Stop> {
         let t = &self.core.tables[table.index()];
         if value.len() as u64 > t.layout.value_bytes_max {
@@ -561,7 +563,7 @@ impl<'a> Transaction<'a> {
         self.put(slot.write, PrivateWrite::Value(span))
     }
 
-    #[inline(always)]
+    #[inline]
     fn put(&mut self, at: usize, write: PrivateWrite) -> Result<(), Stop> {
         let place = &mut self.local.writes[at];
         if *place == PrivateWrite::Published {

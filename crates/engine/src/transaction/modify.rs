@@ -197,7 +197,7 @@ pub(crate) struct Bounds {
 impl Bounds {
     const NO_END: usize = usize::MAX;
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of(part: &impl RangeBounds<usize>) -> Self {
         let start = match part.start_bound() {
             Bound::Included(&start) => start,
@@ -215,7 +215,7 @@ impl Bounds {
     }
 
     /// The part of a value of a length, if it has such a part.
-    #[inline(always)]
+    #[inline]
     fn within(self, len: usize) -> Result<Range<usize>, Stop> {
         let part = self.start..if self.end == Self::NO_END { len } else { self.end };
         let is_within = part.start <= part.end && part.end <= len;

@@ -37,6 +37,7 @@ impl Piece<'_> {
     /// What its call declared for it.
     fn declared(&self) -> Declared {
         let call = self.tx.call;
+        assert!(self.number < call.pieces().len(), "a piece is one of its call");
         *call.declared_of(&call.pieces()[self.number])
     }
 
@@ -212,6 +213,7 @@ impl<'a> Piece<'a> {
         let value = self.tx.phase.bytes(seen);
         let whole = &mut self.tx.local.piece_value;
         let end = at + whole.len();
+        assert!(end <= value.len(), "lines that were changed are in the value");
         whole.extend_from_slice(&value[end..]);
         whole.splice(0..0, value[..at].iter().copied());
         self.write = PieceWrite::Value;

@@ -23,7 +23,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Reads the version of a row that was looked at ahead.
-    #[inline(always)]
+    #[inline]
     pub(super) fn see_prefetched(
         &mut self,
         row: &PrefetchedRow,
@@ -35,7 +35,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// The version that a serial id sees, once it is there.
-    #[inline(always)]
+    #[inline]
     pub(super) fn read(&mut self, entry: &'a RowEntry, sid: SerialId) -> Result<Seen, Stopped> {
         match entry.try_read(sid) {
             Ok(seen) => Ok(seen),
@@ -91,6 +91,7 @@ impl<'a> Transaction<'a> {
 
     #[inline(always)]
     pub(super) fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
+        debug_assert!(slot.id != NO_ENTRY, "a row is read where there is one");
         let entry = self.core.entries.get(slot.id);
         match entry.try_read_at(self.sid, self.call.access(slot.write).place) {
             Ok(seen) => Ok(seen),
@@ -115,7 +116,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Reads a row's version, and says where it is.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn see_word(
         &mut self,
         id: EntryId,

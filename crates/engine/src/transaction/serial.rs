@@ -23,7 +23,7 @@ enum Op {
 
 impl<'a> Transaction<'a> {
     /// Whether it runs in the serial part.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_serial(&self) -> bool {
         self.serial.is_some()
     }
@@ -181,6 +181,7 @@ impl<'a> Transaction<'a> {
             Now::Value(kept) => Some(overlay.bytes(kept).to_vec()),
             Now::Deleted | Now::Unchanged => None,
         };
+        assert!(now != Now::Unchanged, "an index follows what a call has written");
         let write = RowWrite { before: before.as_deref(), after: after.as_deref() };
         if !self.call.pieces().is_empty() && core.secondary.differ(table, key, write)? {
             return Err(super::changes_index(&core.tables[table.index()], key));

@@ -23,7 +23,7 @@ impl Transaction<'_> {
     }
 
     /// The private write of a declared key.
-    #[inline(always)]
+    #[inline]
     pub(super) fn writable(&mut self, table: TableId, key: &[u8]) -> Result<Slot, Stop> {
         match self.next_slot(table, key) {
             Some(slot) if slot.kind.is_of_body() => Ok(slot),
@@ -63,6 +63,8 @@ impl Transaction<'_> {
                 return Err(Stop::Deferred);
             }
         }
+        let of_set = self.call.declared.len() + self.call.members().len();
+        assert!(self.local.writes.len() >= of_set, "declared keys have the first private writes");
         self.local.writes.push(PrivateWrite::None);
         Ok(self.local.writes.len() - 1)
     }
@@ -97,7 +99,7 @@ impl Transaction<'_> {
 
     /// What the call declared of a key, if it is the one that comes next, or the one before again,
     /// and keys are words.
-    #[inline(always)]
+    #[inline]
     pub(super) fn next_slot(&mut self, table: TableId, key: &[u8]) -> Option<Slot> {
         let word = word_of(key)?;
         let declared = self.call.declared;
@@ -133,7 +135,7 @@ impl Transaction<'_> {
     }
 
     /// What a private write of the call is for.
-    #[inline(always)]
+    #[inline]
     pub(super) fn slot_at(&self, write: usize) -> Slot {
         let declared = self.call.declared;
         match declared.get(write) {
@@ -167,6 +169,7 @@ impl Transaction<'_> {
             Some(found) => before.len() + found,
             None => before.iter().position(same)?,
         };
+        debug_assert!(write < self.local.writes.len(), "a declared key has a private write");
         self.next_declared = write + 1;
         Some(write)
     }
@@ -186,6 +189,7 @@ impl Transaction<'_> {
             return Some(write);
         }
         let before = |m: &Member| (m.table, m.word) < (table, word);
+        debug_assert!(members.is_sorted_by_key(|m| (m.table, m.word)), "members are in order");
         let first = members.partition_point(before);
         self.next_member = first + 1;
         let reads = &self.local.reads;

@@ -35,7 +35,7 @@ impl VersionArray {
         self.0
     }
 
-    #[inline(always)]
+    #[inline]
     fn words(self) -> *mut u64 {
         (self.0 & !LINES_MASK) as *mut u64
     }
@@ -56,7 +56,7 @@ impl VersionArray {
 
     /// An array of so many positions and no more, which `fill` writes in order. It is not shared
     /// until it is put into the row's entry.
-    #[inline(always)]
+    #[inline]
     pub(super) fn exactly(
         pool: &mut TransientPool,
         len: usize,
@@ -88,7 +88,7 @@ impl VersionArray {
         array
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn len(self) -> usize {
         // SAFETY: the header is initialised; it changes only in append, under the row's lock (or
         // before the array is published, where it is made at once).
@@ -111,7 +111,7 @@ impl VersionArray {
     }
 
     /// All positions, sorted.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn sorted(&self) -> &[Position] {
         reads(self.words());
         // SAFETY: `len` positions are initialised; they change only in append.
@@ -119,7 +119,7 @@ impl VersionArray {
     }
 
     /// The value cell of a version.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn cell(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.len());
         // SAFETY: inside the allocation; cells are only used as atomics once the array is
@@ -156,7 +156,7 @@ impl VersionArray {
     }
 
     /// Hints that the array will be searched soon.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn prefetch(self) {
         for line in 0..=(self.0 & LINES_MASK) as usize {
             super::prefetch(self.words() as usize + line * LINE);
@@ -184,7 +184,7 @@ impl VersionArray {
     }
 
     /// [`VersionArray::lower_bound`] of a position whose place may be known.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn place(&self, known: u32, position: Position) -> usize {
         if known >= super::IN_ARRAY {
             return self.lower_bound(position);

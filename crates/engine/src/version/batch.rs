@@ -49,7 +49,7 @@ impl Chains {
     ///
     /// # Panics
     /// If the worker has 2^32 appends.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add(&mut self, entries: &EntrySlab, append: Appended) {
         let entry = entries.get(append.id);
         let chain = entry.chain();

@@ -5,20 +5,28 @@
 //! at S or before, and replaced after S. So what a snapshot E sees of a key is the first
 //! before-image of it in the layers from E on; if that was written after E, the key had no row
 //! then.
+//!
+//! Snapshots are read while calls run: a worker locks its layers before it overwrites a value that
+//! a snapshot sees, and a reader all layers for the part that it reads.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use pmem::sync::RwLock;
 use storage::{EpochNumber, IndexKind, TableId};
 
 use crate::index::HashIndex;
 use crate::table::{KeyWord, Table};
 
 /// The snapshots that live: how many of each epoch.
-#[derive(Debug, Default)]
+pub(crate) type Live = BTreeMap<EpochNumber, usize>;
+
+/// The snapshots that live, and what is kept for them. `live` is locked before layers are.
+#[derive(Default)]
 pub(crate) struct Snapshots {
-    pub(crate) live: BTreeMap<EpochNumber, usize>,
-    /// Some ended by the limit: they may never be released.
-    pub(crate) have_ended: bool,
+    pub(crate) live: RwLock<Live>,
+    /// The layers of each worker.
+    pub(crate) of_workers: Vec<Arc<RwLock<Layers>>>,
 }
 
 /// What a before-image takes besides its key and its value, about.
@@ -55,7 +63,7 @@ impl Layer {
         let bytes = bytes_of(&key, &image);
         self.bytes += bytes;
         let before = self.before_images.insert(key, image);
-        debug_assert!(before.is_none(), "a row is replaced first once");
+        assert!(before.is_none(), "a row is replaced first once");
         bytes
     }
 }
@@ -64,17 +72,25 @@ fn bytes_of(key: &[u8], image: &BeforeImage) -> u64 {
     (key.len() + image.value.len()) as u64 + BEFORE_IMAGE_BYTES
 }
 
-/// One worker's before-images.
+/// The layers of one worker.
 #[derive(Debug, Default)]
+pub(crate) struct Layers {
+    /// By the epochs of their snapshots.
+    layers: Vec<Layer>,
+    /// Something was not kept: all snapshots that live end with this epoch.
+    pub(crate) are_incomplete: bool,
+}
+
+/// One worker's before-images.
+#[derive(Default)]
 pub(crate) struct WorkerBeforeImages {
     /// The newest snapshot: values of its epoch and before are kept. 0 if there is none.
     newest: EpochNumber,
     /// Bytes that may still be kept in this epoch ...
     room: u64,
     /// ... and whether something was not.
-    pub(crate) is_incomplete: bool,
-    /// By the epochs of their snapshots.
-    layers: Vec<Layer>,
+    is_incomplete: bool,
+    pub(crate) layers: Arc<RwLock<Layers>>,
     /// Which tables are ordered.
     are_ordered: Vec<bool>,
 }
@@ -89,11 +105,11 @@ impl WorkerBeforeImages {
 
     /// An epoch begins, in which so many bytes may be kept for snapshots, the newest of this epoch.
     pub(crate) fn begin(&mut self, newest: EpochNumber, room: u64) {
-        (self.newest, self.room) = (newest, room);
+        (self.newest, self.room, self.is_incomplete) = (newest, room, false);
     }
 
     /// Whether a value that is about to be replaced is kept.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn are_wanted(&self) -> bool {
         self.newest != EpochNumber(0)
     }
@@ -106,16 +122,19 @@ impl WorkerBeforeImages {
     /// Keeps what a row of a table was, if there is room.
     pub(crate) fn keep(&mut self, table: TableId, word: KeyWord<'_>, image: BeforeImage) {
         let key = before_image_key_of(table, self.are_ordered[table.index()], word);
+        assert!(image.written <= self.newest, "a snapshot sees what is kept (O-85)");
         let bytes = bytes_of(&key, &image);
+        let mut layers = self.layers.write().expect("no panic while locked");
         if bytes > self.room {
-            self.is_incomplete = true;
+            (self.is_incomplete, layers.are_incomplete) = (true, true);
             return;
         }
         self.room -= bytes;
-        let epoch = self.newest;
-        self.layer(epoch).insert(key, image);
+        layers.layer(self.newest).insert(key, image);
     }
+}
 
+impl Layers {
     /// The layer of a snapshot.
     fn layer(&mut self, epoch: EpochNumber) -> &mut Layer {
         let at = self.layers.partition_point(|layer| layer.epoch < epoch);
@@ -138,19 +157,23 @@ impl WorkerBeforeImages {
 
     /// Frees before-before-images of snapshots that have ended, of at most so many rows; an older
     /// snapshot that still sees one takes it over. Whether any are left (O-90).
-    pub(crate) fn sweep(&mut self, live: &BTreeMap<EpochNumber, usize>, most: usize) -> bool {
+    pub(crate) fn sweep(&mut self, live: &Live, most: usize) -> bool {
         let ended = |layer: &Layer| !live.contains_key(&layer.epoch);
         let Some(at) = self.layers.iter().position(ended) else { return false };
         let heir = live.range(..self.layers[at].epoch).next_back().map(|(&epoch, _)| epoch);
         let mut layer = self.layers.remove(at);
         for _ in 0..most {
             let Some((key, image)) = layer.before_images.pop_first() else { break };
-            layer.bytes -= bytes_of(&key, &image);
+            let bytes = bytes_of(&key, &image);
+            assert!(layer.bytes >= bytes, "what is freed was kept");
+            layer.bytes -= bytes;
             if let Some(heir) = heir.filter(|&heir| image.written <= heir) {
                 self.layer(heir).insert(key, image);
             }
         }
-        if !layer.before_images.is_empty() {
+        let is_free = layer.before_images.is_empty();
+        assert!(!is_free || layer.bytes == 0, "an empty layer has no bytes");
+        if !is_free {
             let at = self.layers.partition_point(|other| other.epoch < layer.epoch);
             self.layers.insert(at, layer);
         }

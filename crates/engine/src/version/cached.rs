@@ -65,7 +65,7 @@ fn header(word: ValueWord) -> &'static [AtomicU64; 2] {
 }
 
 /// Notes an access: an atomic store, only if the epoch changed (O-20).
-#[inline(always)]
+#[inline]
 pub(super) fn touch(word: ValueWord, epoch: EpochNumber) {
     let access = &header(word)[0];
     if access.load(Ordering::Relaxed) != epoch.0 {
@@ -110,7 +110,7 @@ impl CachePool {
     }
 
     /// Whether the last version of a row in an epoch is cached.
-    #[inline(always)]
+    #[inline]
     pub(super) fn takes_new(&self, entry: &RowEntry, epoch: EpochNumber) -> bool {
         self.is_on()
             && match self.policy {
@@ -141,6 +141,7 @@ impl CachePool {
             }
             None => return None,
         };
+        assert!(start.is_multiple_of(CLASS_BYTES_MIN), "a block begins with a line");
         let address = start + HEADER_BYTES;
         writes(address as *const u8);
         // SAFETY: the block is inside a cache mapping and free, so owned by this worker.
@@ -161,7 +162,7 @@ impl CachePool {
     pub(crate) fn discard(&mut self, word: ValueWord, epoch: EpochNumber) {
         let lists = self.lists.len() as u64;
         let listed = self.lists[(epoch.0 % lists) as usize].pop();
-        debug_assert!(listed.is_some_and(|l| l.word == word), "the newest creation");
+        assert!(listed.is_some_and(|l| l.word == word), "the newest creation is discarded");
         self.release(word);
     }
 
@@ -172,7 +173,9 @@ impl CachePool {
 
     fn release(&mut self, word: ValueWord) {
         let class = class_of(word.len());
-        header(word)[1].store(0, Ordering::Relaxed);
+        let stamp = &header(word)[1];
+        assert!(stamp.load(Ordering::Relaxed) != 0, "a cached version is freed once (O-15)");
+        stamp.store(0, Ordering::Relaxed);
         self.live_bytes = self.live_bytes.saturating_sub(CLASS_BYTES_MIN << class);
         self.free[class].push(word.address() - HEADER_BYTES);
     }
@@ -181,6 +184,7 @@ impl CachePool {
     /// handles the list of epoch - K - 1: what was accessed since moves to the list of that access.
     pub(crate) fn evict(&mut self, entries: &EntrySlab, epoch: EpochNumber) -> Evicted {
         for word in std::mem::take(&mut self.retired) {
+            assert!(word.is_cached(), "what was retired is a cached version");
             self.release(word);
         }
         let mut evicted = Evicted::default();
@@ -196,6 +200,7 @@ impl CachePool {
                 continue;
             }
             let access = header(listed.word)[0].load(Ordering::Relaxed);
+            assert!(access <= epoch.0, "an access is of an epoch that has begun (O-20)");
             if access + keep + 1 > epoch.0 {
                 self.lists[(access % lists) as usize].push(listed);
             } else {

@@ -141,7 +141,7 @@ struct Locked<'e> {
 }
 
 impl Drop for Locked<'_> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         self.entry.state.store(self.state, Ordering::Release);
     }
@@ -161,13 +161,13 @@ impl AppendedBy {
     }
 
     /// The whole state, given the one before.
-    #[inline(always)]
+    #[inline]
     fn after(self, before: u64) -> u64 {
         self.0 | before >> SAME_SHIFT << SAME_SHIFT
     }
 
     /// Whether a state is of the same epoch.
-    #[inline(always)]
+    #[inline]
     fn is_of_epoch(self, state: u64) -> bool {
         (self.0 ^ state) & EPOCH_MASK << EPOCH_SHIFT == 0
     }
@@ -178,7 +178,7 @@ impl AppendedBy {
     }
 
     /// Whether a worker other than this appended last.
-    #[inline(always)]
+    #[inline]
     fn is_of_other(self, state: u64) -> bool {
         (self.0 ^ state) & WORKER_MASK << WORKER_SHIFT != 0
     }
@@ -210,7 +210,7 @@ impl RowEntry {
     }
 
     /// Adds a pending version (CA 3.2).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn append(
         &self,
         sid: SerialId,
@@ -248,7 +248,7 @@ impl RowEntry {
     /// Adds the row's first pending version of the epoch, or says that there is one already: batch
     /// append (CA 3.3). Who claims a row is the only one who touches its versions until the workers
     /// meet, so there is no lock, and none spins for one that died (O-50).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn claim(
         &self,
         sid: SerialId,
@@ -271,7 +271,7 @@ impl RowEntry {
     }
 
     /// The first pending version of the epoch, and what is before it; by who claimed the row.
-    #[inline(always)]
+    #[inline]
     fn begin_versions(&self, sid: SerialId, pool: &mut TransientPool, claim: &mut impl Claim) {
         let next = ValueWord(self.next.load(Ordering::Relaxed));
         let is_kept = claim.keeps_persistent() && self.cached.load(Ordering::Relaxed) == 0;
@@ -282,26 +282,26 @@ impl RowEntry {
     }
 
     /// Position of the call that claimed the row. In batch append, until the array is there.
-    #[inline(always)]
+    #[inline]
     pub(super) fn claimed(&self) -> Position {
         SerialId(self.first.load(Ordering::Relaxed)).position()
     }
 
     /// The appends that are linked to the row: none after the claim.
-    #[inline(always)]
+    #[inline]
     pub(super) fn chain(&self) -> Chain {
         Chain::from_word(self.value.load(Ordering::Relaxed))
     }
 
     /// By the worker that makes the row's array, between the claim and the end of the append step.
-    #[inline(always)]
+    #[inline]
     pub(super) fn set_chain(&self, chain: Chain) {
         self.value.store(chain.word(), Ordering::Relaxed);
     }
 
     /// Puts the array into the entry; by the worker that made it, so no other touches the entry.
     /// Says whether another worker had claimed the row.
-    #[inline(always)]
+    #[inline]
     pub(super) fn set_array(&self, by: AppendedBy, array: VersionArray) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         debug_assert!(state & ARRAY == 0 && by.is_of_epoch(state));
@@ -312,7 +312,7 @@ impl RowEntry {
 
     /// Makes the entry that of a row which this writer creates (insert step), with the first append
     /// to it: no other worker touches its versions before the append step.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn create(&self, row: u64, sid: SerialId, by: AppendedBy) {
         self.initialise_as(by.0, row, ValueWord::PENDING, sid);
         self.first.store(sid.0, Ordering::Relaxed);
@@ -320,7 +320,7 @@ impl RowEntry {
     }
 
     /// The versions of the running epoch. After append only.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn versions(&self, epoch: EpochNumber) -> Versions<'_> {
         let state = self.state.load(Ordering::Acquire);
         if state >> EPOCH_SHIFT & EPOCH_MASK != epoch.0 {
@@ -335,7 +335,7 @@ impl RowEntry {
     }
 
     /// The version of a serial id, of a row that has no other one. After append only.
-    #[inline(always)]
+    #[inline]
     pub(super) fn only_version(&self, sid: SerialId) -> &AtomicU64 {
         let versions = || self.versions(sid.epoch());
         debug_assert!(matches!(versions(), Versions::Single(writer, _) if writer == sid), "O-101");
@@ -362,26 +362,26 @@ impl RowEntry {
     }
 
     /// A bit for each sixteenth of the row's inline halves that is known to be the same in both.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn same_parts(&self) -> u16 {
         (self.state.load(Ordering::Relaxed) >> SAME_SHIFT) as u16
     }
 
     /// Set with the final write, by its writer: nothing else changes the state in execution.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set_same_parts(&self, parts: u16) {
         let state = self.state.load(Ordering::Relaxed) & ((1 << SAME_SHIFT) - 1);
         self.state.store(state | u64::from(parts) << SAME_SHIFT, Ordering::Relaxed);
     }
 
     /// The version before the running epoch's, of a row that is written in it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn initial_version(&self) -> ValueWord {
         ValueWord(self.initial.load(Ordering::Relaxed))
     }
 
     /// The newest persistent version; not a value if the row does not exist.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn persistent_version(&self) -> ValueWord {
         ValueWord(self.next.load(Ordering::Relaxed))
     }
@@ -391,7 +391,7 @@ impl RowEntry {
     }
 
     /// Offset of the persistent row.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn row(&self) -> u64 {
         (self.row.load(Ordering::Relaxed) & ((1 << GENERATION_SHIFT) - 1)) * 64
     }
@@ -403,7 +403,7 @@ impl RowEntry {
     }
 
     /// The cached version.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn cached(&self) -> Option<ValueWord> {
         let word = ValueWord(self.cached.load(Ordering::Acquire));
         word.is_value().then_some(word)
@@ -419,13 +419,13 @@ impl RowEntry {
     }
 
     /// Smallest serial id that inserted the row.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn birth(&self) -> SerialId {
         SerialId(self.birth.load(Ordering::Relaxed))
     }
 
     /// Another inserter of the same epoch (insert step; O-08).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn born_by(&self, sid: SerialId) {
         self.birth.fetch_min(sid.0, Ordering::Relaxed);
     }
@@ -435,7 +435,7 @@ impl RowEntry {
         self.initialise_as(0, row, next, birth);
     }
 
-    #[inline(always)]
+    #[inline]
     fn initialise_as(&self, state: u64, row: u64, next: ValueWord, birth: SerialId) {
         debug_assert!(row.is_multiple_of(64));
         let generation = self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT;

@@ -17,6 +17,7 @@ mod array;
 mod batch;
 pub(crate) mod before_images;
 mod cached;
+pub(crate) mod changes;
 mod entry;
 mod final_write;
 mod pool;
@@ -36,7 +37,11 @@ pub(crate) use entry::Versions;
 pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
-pub(crate) use read::{Access, Pending, ReadPhase, Seen, Stopped, Waiter, persistent_word};
+#[cfg(test)]
+pub(crate) use read::TestValues;
+pub(crate) use read::{
+    Access, HoldsValues, Pending, ReadPhase, Seen, Stopped, Waiter, persistent_word,
+};
 pub(crate) use row_store::{DeadRow, Idle, RowStore, clear_stale, initialise_row, version_epoch};
 pub(crate) use slab::{EntrySlab, EntrySupply};
 pub(crate) use write::{Publication, Publisher, Write};
@@ -64,7 +69,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// On the device, in a version slot of the persistent row.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn persistent(slot: usize) -> Self {
         if slot == 0 { Self::Persistent0 } else { Self::Persistent1 }
     }
@@ -78,60 +83,60 @@ impl ValueWord {
     /// The row is deleted.
     pub(crate) const TOMBSTONE: Self = Self(2 << 2);
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new(place: Place, address: usize, len: usize) -> Self {
         debug_assert!(address != 0 && address.is_multiple_of(8) && len < 1 << 18);
         Self(place as u64 | (len as u64) << 2 | (address as u64 / 8) << 20)
     }
 
     /// Whether there is a value.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_value(self) -> bool {
         self.0 >= 1 << 20
     }
 
     /// It is read, wherever it is, by something else than the body of a call.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn charge(self, reads: &Reads) {
         if reads.are_charged() && self.is_persistent() {
             reads.charge(self.address(), self.len());
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_persistent(self) -> bool {
         self.0 & Place::Persistent0 as u64 != 0
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_transient(self) -> bool {
         self.0 & 3 == Place::Transient as u64 && self.is_value()
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_cached(self) -> bool {
         self.0 & 3 == Place::Cached as u64
     }
 
     /// The version slot of a value on the device.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn slot(self) -> usize {
         debug_assert!(self.is_persistent());
         (self.0 & 1) as usize
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn len(self) -> usize {
         (self.0 >> 2 & 0x3ffff) as usize
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn address(self) -> usize {
         (self.0 >> 20) as usize * 8
     }
 
     /// Hints that the whole value will be read soon.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn prefetch(self) {
         for index in 0..self.lines_to_fetch() {
             prefetch(self.address() + index * LINE);
@@ -139,14 +144,14 @@ impl ValueWord {
     }
 
     /// Lines to ask for before the whole value is read.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn lines_to_fetch(self) -> usize {
         if self.is_value() { self.lines().min(LINES_WHOLE) } else { 0 }
     }
 
     /// Hints that a value will be read soon by someone who often wants little of it, and reads one
     /// after the other: the processor fetches the rest of a long one by itself.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn prefetch_head(self) {
         if self.is_value() {
             prefetch(self.address());
@@ -157,7 +162,7 @@ impl ValueWord {
     }
 
     /// Lines in which the value lies.
-    #[inline(always)]
+    #[inline]
     fn lines(self) -> usize {
         (self.address() % LINE + self.len()).div_ceil(LINE).max(1)
     }

@@ -152,7 +152,7 @@ impl TransientPool {
     }
 
     /// A block for a value of a length that the call at a position writes: where its bytes go.
-    #[inline(always)]
+    #[inline]
     fn block(&mut self, len: usize, position: Position, changed: u64) -> *mut u8 {
         let (class, bytes) = block_for(len);
         let block = match self.free[class].pop() {
@@ -209,7 +209,7 @@ impl TransientPool {
 ///
 /// # Safety
 /// As many bytes from there on belong to the caller.
-#[inline(always)]
+#[inline]
 unsafe fn copy_pieces(value: &NewValue<'_>, mut to: *mut u8) {
     if let Some(whole) = value.in_one_piece() {
         // SAFETY: as long as the value.
@@ -232,7 +232,7 @@ unsafe impl Send for TransientPool {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::ReadPhase;
+    use crate::version::{ReadPhase, TestValues};
 
     #[test]
     fn every_length_has_a_block_and_no_class_two_sizes() {
@@ -251,10 +251,10 @@ mod tests {
     #[test]
     fn o_15_memory_is_used_again_only_after_the_call_of_the_successor() {
         let mut pool = TransientPool::new(WorkerId(3)).unwrap();
-        let read = |word| ReadPhase::begin().bytes(word);
+        let read = |word| ReadPhase::of(&TestValues).bytes(word);
         let first = pool.store(&NewValue::whole(&[1; 100]), Position(5));
         let made = Maker { changed: u64::MAX, position: Position(5), worker: WorkerId(3) };
-        assert_eq!(ReadPhase::begin().maker(first), made);
+        assert_eq!(ReadPhase::of(&TestValues).maker(first), made);
         let second = pool.store(&NewValue::whole(&[2; 100]), Position(7));
         pool.retire(first, Position(7));
         assert_eq!(pool.take_back(Position(7)), 0, "call 7 itself may still read it");
@@ -269,7 +269,7 @@ mod tests {
         let again = pool.store(&NewValue::whole(&[5; 101]), Position(10));
         assert_eq!(again.address(), first.address());
         assert_eq!((read(again), read(second)), (&[5; 101][..], &[2; 100][..]));
-        assert_eq!(ReadPhase::begin().maker(again).position, Position(10));
+        assert_eq!(ReadPhase::of(&TestValues).maker(again).position, Position(10));
         pool.retire(again, Position(11));
         pool.reset();
         assert_eq!(pool.take_back(Position(u32::MAX)), 0, "an epoch begins with nothing retired");

@@ -21,7 +21,7 @@ pub(crate) struct PrefetchPolicy {
 
 impl PrefetchPolicy {
     /// Wants a value; of how many lines, about.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn want(&mut self, word: ValueWord) -> usize {
         if !word.is_value() {
             return 0;
@@ -53,7 +53,7 @@ impl PrefetchPolicy {
     }
 
     /// Asks for some lines.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn step(&mut self) {
         if !self.queue.is_empty() {
             self.ask_some();
@@ -84,7 +84,7 @@ impl PrefetchPolicy {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn ask(address: usize, lines: usize) {
     if lines == LINES_A_STEP {
         // Most are so many, which needs no loop.

@@ -118,8 +118,8 @@ impl<D: Device> RowStore<D> {
                 }
                 word => {
                     let sid = SerialId::new(to.sid.epoch(), array.sorted()[index]);
-                    // It is transient, and stays until the epoch ends: it has no successor.
-                    let phase = ReadPhase::begin();
+                    // SAFETY: it is transient, and stays until the epoch ends: it has no successor.
+                    let phase = unsafe { ReadPhase::begin() };
                     let changed = phase.maker(word).changed;
                     let value = NewValue::changed_in(phase.bytes(word), changed);
                     // Readers find the transient value, which is the same.
@@ -166,7 +166,7 @@ impl<D: Device> RowStore<D> {
 
     /// The final write of a row by the owner of its last version. Unless it was cached, it is
     /// published by [`RowStore::reveal`].
-    #[inline(always)]
+    #[inline]
     fn write_last(
         &mut self,
         to: &Publication<'_>,
@@ -182,7 +182,7 @@ impl<D: Device> RowStore<D> {
 
     /// Publishes the final writes of a transaction. At its end at the latest: the versions of an
     /// epoch are there as long as it runs.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn reveal(&mut self) {
         if self.hidden.is_empty() {
             return;
@@ -201,7 +201,7 @@ impl<D: Device> RowStore<D> {
     fn bury(&mut self, to: &Publication<'_>, cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
         let before = to.entry.persistent_version();
         if before.is_value() {
-            self.keep_before_image(to.entry, to.layout, to.word);
+            self.observe(to, None);
             self.charge_reads(to, before, None);
             if self.keeps_hash {
                 let exact = to.word.to_be_bytes();
@@ -222,7 +222,7 @@ fn is_pending(cell: &AtomicU64) -> bool {
     cell.load(Ordering::Relaxed) == ValueWord::PENDING.0
 }
 
-#[inline(always)]
+#[inline]
 fn ignore(cell: &AtomicU64, with: &mut Publisher<'_, '_>) {
     cell.store(ValueWord::IGNORE.0, Ordering::Release);
     with.work.ignored_versions += 1;

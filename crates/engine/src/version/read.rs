@@ -35,7 +35,7 @@ impl<'s> Waiter<'s> {
     }
 
     /// The value of a row's cell, once it is written.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn value(
         &mut self,
         entry: &RowEntry,
@@ -95,7 +95,7 @@ pub(crate) enum Pending<'e> {
 
 impl Pending<'_> {
     /// Where it will be.
-    #[inline(always)]
+    #[inline]
     fn cell(&self) -> &AtomicU64 {
         match self {
             Self::Single(cell) => cell,
@@ -123,13 +123,13 @@ impl RowEntry {
 
     /// The newest version with a smaller serial id: IGNORE is skipped, a tombstone is absence. Or
     /// the version of a smaller serial id that has to be written before that is known.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn try_read(&self, sid: SerialId) -> Result<Seen, Pending<'_>> {
         self.try_read_at(sid, NO_PLACE)
     }
 
     /// [`RowEntry::try_read`] by who may know its place in the version array.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn try_read_at(&self, sid: SerialId, place: u32) -> Result<Seen, Pending<'_>> {
         let absent = |word: ValueWord| if word.is_value() { word } else { ValueWord::PENDING };
         let seen = |word| Ok(Seen { word: absent(word), untouched: false });
@@ -211,7 +211,7 @@ impl RowEntry {
 }
 
 /// The value of a cell, if it is written.
-#[inline(always)]
+#[inline]
 fn value(cell: &AtomicU64) -> Option<ValueWord> {
     let word = ValueWord(cell.load(Ordering::Acquire));
     (word != ValueWord::PENDING).then_some(word)
@@ -239,7 +239,7 @@ impl Access {
     }
 
     /// What a call sees if the version of another is the newest before it.
-    #[inline(always)]
+    #[inline]
     fn behind(cell: &AtomicU64, initial: ValueWord, place: u32) -> Self {
         match value(cell) {
             None => Self::of(ValueWord::PENDING, place),
@@ -281,7 +281,7 @@ impl RowEntry {
 
     /// What a call finds of a row with a version array, which should be there. Asks for the value
     /// that it leads to, and for what a final write compares with.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plan_in_array(&self, sid: SerialId, is_written: bool) -> Access {
         let Versions::Array(array) = self.versions(sid.epoch()) else {
             return Access::UNKNOWN;
@@ -331,22 +331,32 @@ impl RowEntry {
 /// cached versions are freed and persistent slots are reused only in later epochs (O-15, and the
 /// choice of slot in the final write). The exception are transient versions with a successor: they
 /// stay until the calls have ended that can see them, and bodies get bytes for no longer than their
-/// call runs. So bytes may be borrowed for as long as this lives, and it does not outlive a phase,
-/// nor a call that sees versions of its epoch.
+/// call runs. So bytes may be borrowed for as long as this lives, and it does not outlive what it
+/// is made of.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadPhase<'p> {
     phase: PhantomData<&'p ()>,
 }
 
 impl<'p> ReadPhase<'p> {
-    /// A phase in which values are read. To be called by the driver of a phase and by readers
-    /// between epochs, who hold the engine.
-    pub(crate) fn begin() -> Self {
+    /// The values that stay as they are while `_holder` is borrowed.
+    #[inline]
+    pub(crate) fn of(_holder: &'p impl HoldsValues) -> Self {
+        Self { phase: PhantomData }
+    }
+
+    /// The same, within this module.
+    ///
+    /// # Safety
+    ///
+    /// No value that is looked at may be freed or overwritten as long as this lives.
+    // SAFETY: the caller's promise, see above.
+    pub(super) unsafe fn begin() -> Self {
         Self { phase: PhantomData }
     }
 
     /// The bytes of a value.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn bytes(self, word: ValueWord) -> &'p [u8] {
         if !word.is_value() {
             return &[];
@@ -357,7 +367,7 @@ impl<'p> ReadPhase<'p> {
     }
 
     /// Who made a transient value.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn maker(self, word: ValueWord) -> Maker {
         debug_assert!(word.is_transient());
         // SAFETY: it precedes every value in the transient pool, and stays as long as the value.
@@ -365,19 +375,39 @@ impl<'p> ReadPhase<'p> {
     }
 
     /// The key of the row at an offset.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn key_at(self, image_base: usize, row: u64) -> &'p [u8] {
         // SAFETY: for offsets of initialised rows only, which the scan and the index yield.
         unsafe { storage::row::key_at(image_base, row) }
     }
+}
 
-    /// The key of a row; `image_base` is the address of the image.
-    #[inline(always)]
-    pub(crate) fn key(self, image_base: usize, entry: &RowEntry) -> &'p [u8] {
+impl RowEntry {
+    /// The key of its row, in any phase; `image_base` is the address of the image.
+    #[inline]
+    pub(crate) fn key(&self, image_base: usize) -> &[u8] {
         // SAFETY: entries in an index belong to initialised rows, whose keys never change.
-        unsafe { storage::row::key_at(image_base, entry.row()) }
+        unsafe { storage::row::key_at(image_base, self.row()) }
     }
 }
+
+/// What keeps values from being freed and overwritten: a worker in its epoch, a reader inside the
+/// gate, an engine between two epochs, an open.
+///
+/// # Safety
+///
+/// While a value of this type is borrowed, what those who have it see of rows is neither freed nor
+/// overwritten. Within an epoch, what is borrowed in a step before E7 is not kept beyond it.
+// SAFETY: to be promised by each implementation.
+pub(crate) unsafe trait HoldsValues {}
+
+/// Holds what a test has made.
+#[cfg(test)]
+pub(crate) struct TestValues;
+
+#[cfg(test)]
+// SAFETY: tests free nothing that they look at.
+unsafe impl HoldsValues for TestValues {}
 
 /// Where the checkpoint's version of a scanned row is.
 pub(crate) fn persistent_word(

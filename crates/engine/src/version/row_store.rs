@@ -4,16 +4,17 @@
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::{Device, Port};
 use storage::{
-    EpochNumber, RowLayout, Segments, SerialId, StateHash, StorageError, SubPool, TableId,
-    ValuePointer, row,
+    EpochNumber, NewValue, RowLayout, Segments, SerialId, StateHash, StorageError, SubPool,
+    TableId, ValuePointer, row,
 };
 
-use super::write::{Hidden, Publication};
+use super::write::{Hidden, Publication, key_of};
 use super::{ReadPhase, RowEntry};
 use crate::design::variants::Design;
 use crate::index::EntryId;
 use crate::table::KeyWord;
 use crate::version::before_images::{BeforeImage, WorkerBeforeImages};
+use crate::version::changes::WorkerChanges;
 
 /// One worker's side of the device: its port, its sub-pools of every pool, and what it has to
 /// remember until the next checkpoint.
@@ -55,6 +56,8 @@ pub(crate) struct RowStore<D: Device> {
     pub(crate) whole: Vec<u8>,
     /// What was overwritten and snapshots still see.
     pub(crate) before_images: WorkerBeforeImages,
+    /// What changed in tables that are watched.
+    pub(crate) changes: WorkerChanges,
 }
 
 /// A row that leaves the indexes. Its persistent row may never have been written.
@@ -97,16 +100,43 @@ impl<D: Device> RowStore<D> {
         }
     }
 
-    /// Keeps what a row is, if it is overwritten next and a snapshot sees it (O-85).
-    #[inline(always)]
-    pub(super) fn keep_before_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
-        if self.before_images.are_wanted() {
-            self.keep_wanted_before_image(entry, layout, word);
+    /// Keeps of a row that is written next what snapshots see of it (O-85) and what feeds tell
+    /// (O-110). `new` is its value; `None` if it is deleted.
+    #[inline]
+    pub(super) fn observe(&mut self, to: &Publication<'_>, new: Option<&NewValue<'_>>) {
+        if self.changes.are_observed {
+            self.observe_write(to, new);
         }
     }
 
     #[inline(never)]
-    fn keep_wanted_before_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
+    fn observe_write(&mut self, to: &Publication<'_>, new: Option<&NewValue<'_>>) {
+        if self.before_images.are_wanted() {
+            self.keep_before_image(to.entry, to.layout, to.word);
+        }
+        if self.changes.are_of(to.layout.table) {
+            self.note_change(to, new);
+        }
+    }
+
+    fn note_change(&mut self, to: &Publication<'_>, new: Option<&NewValue<'_>>) {
+        let before = to.entry.persistent_version();
+        // SAFETY: the value is that before the epoch, whose slot only this worker writes: next.
+        let phase = unsafe { ReadPhase::begin() };
+        let old = before.is_value().then(|| phase.bytes(before));
+        let mut room = std::mem::take(&mut self.whole);
+        let new = new.map(|new| new.put_together(&mut room));
+        let exact = to.word.to_be_bytes();
+        let key = key_of(self.port.device().as_ref(), to, &exact);
+        self.changes.note(to.layout.table, key, old, new.as_ref().map(NewValue::bytes));
+        self.whole = room;
+        if before.is_value() {
+            let image_base = self.port.device().image().base() as usize;
+            self.port.charge_load((before.address() - image_base) as u64, before.len() as u64);
+        }
+    }
+
+    fn keep_before_image(&mut self, entry: &RowEntry, layout: &RowLayout, word: u64) {
         let (before, row) = (entry.persistent_version(), entry.row());
         let device = self.port.device();
         let image_base = device.image().base() as usize;
@@ -117,7 +147,9 @@ impl<D: Device> RowStore<D> {
         if !self.before_images.wants(written) {
             return;
         }
-        let (exact, phase) = (word.to_be_bytes(), ReadPhase::begin());
+        // SAFETY: the value is that before the epoch, whose slot only this worker writes: next.
+        let phase = unsafe { ReadPhase::begin() };
+        let exact = word.to_be_bytes();
         let key = if layout.has_exact_keys() { &exact[..] } else { phase.key_at(image_base, row) };
         let value = phase.bytes(before).into();
         self.before_images.keep(
@@ -378,7 +410,7 @@ pub(crate) fn initialise_row<D: Device>(
 }
 
 /// Epoch of the version in a slot of a row.
-#[inline(always)]
+#[inline]
 pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> EpochNumber {
     let word = (image_base + row as usize + slot * 16) as *const AtomicU64;
     // SAFETY: header words of an initialised row, aligned, only accessed as atomics.

@@ -37,7 +37,7 @@ impl EntrySlab {
     }
 
     /// The entry with an id.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get(&self, id: EntryId) -> &RowEntry {
         debug_assert!(id.0 < self.used.load(Ordering::Relaxed), "an id of this slab");
         // SAFETY: ids come from `take`, which stays inside the mapping; entries consist of atomics,
@@ -52,7 +52,7 @@ impl EntrySlab {
         EntryId((offset / size_of::<RowEntry>()) as u32)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn prefetch(&self, id: EntryId) {
         super::prefetch(self.memory.base() as usize + id.0 as usize * size_of::<RowEntry>());
     }
@@ -61,7 +61,7 @@ impl EntrySlab {
     ///
     /// # Panics
     /// If 2^32 rows exist, or as many as the address space has room for.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn take(&self, supply: &mut EntrySupply) -> EntryId {
         if let Some(id) = supply.free.pop() {
             return id;

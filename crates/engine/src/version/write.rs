@@ -55,7 +55,7 @@ pub(crate) struct Hidden {
 unsafe impl Send for Hidden {}
 
 /// What a row was before this epoch.
-#[inline(always)]
+#[inline]
 pub(super) fn value_before<'e>(to: &Publication<'e>) -> &'e [u8] {
     // SAFETY: the initial version stays readable until the epoch ends: the final write overwrites
     // only what it does not need.
@@ -63,7 +63,7 @@ pub(super) fn value_before<'e>(to: &Publication<'e>) -> &'e [u8] {
 }
 
 /// The key of a row that is being written.
-#[inline(always)]
+#[inline]
 pub(super) fn key_of<'k, D: Device>(
     device: &'k D,
     to: &Publication<'_>,

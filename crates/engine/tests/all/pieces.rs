@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{
-    Answer, Calls, Engine, EngineConfig, EngineError, EpochInfo, PieceFunctions,
+    Answer, Calls, Engine, EngineConfig, EngineError, EpochInfo, Packing, PieceFunctions,
     ProcedureDefinition, ProcedureTable, WorkCounts,
 };
 use pmem::Dram;
@@ -72,7 +72,9 @@ fn o_11_pieces_of_contended_rows_end_with_the_serial_result() {
     for workers in [1, 2, 3, 8] {
         for split_threshold in [0, 1, 3, 1_000_000] {
             for cache_bytes in [0, 1 << 16] {
-                let setup = Setup { workers, split_threshold, cache_bytes, ..Setup::default() };
+                let packing = if cache_bytes == 0 { Packing::Whole } else { Packing::Line };
+                let setup =
+                    Setup { workers, split_threshold, cache_bytes, packing, ..Setup::default() };
                 run_hot(&setup, workers as u64 + u64::from(split_threshold));
             }
         }

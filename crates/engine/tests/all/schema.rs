@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use engine::{
-    Abort, Answer, Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo,
-    ProcedureDefinition, ProcedureTable, Stop, TableSchema, Transaction, WriteSet,
+    Abort, Answer, Body, Calls, Definitions, Earlier, Engine, EngineConfig, EngineError, EpochInfo,
+    LoggedSchema, ProcedureDefinition, ProcedureTable, Stop, TableSchema, Transaction, WriteSet,
 };
 use pmem::Traced;
 use storage::check::CheckReport;
@@ -55,7 +55,26 @@ fn tables(args: &[u8]) -> impl Iterator<Item = (u16, usize)> {
     args[1..].as_chunks::<2>().0.iter().map(|&[number, tens]| (number.into(), 10 * tens as usize))
 }
 
+/// What the bodies of the program that opens the store do besides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Keeps {
+    /// It has the body of the log, and no other.
+    Nothing,
+    /// As above, and checkpoints are rare.
+    Log,
+    /// Its own body does nothing, and it has kept that of the log.
+    BodyOfLog,
+}
+
 fn open(device: &Arc<Traced>, program: Program) -> engine::Result<Engine<Traced>> {
+    open_with(device, program, Keeps::Nothing)
+}
+
+fn open_with(
+    device: &Arc<Traced>,
+    program: Program,
+    keeps: Keeps,
+) -> engine::Result<Engine<Traced>> {
     let tables: Vec<TableSchema> = program
         .tables()
         .iter()
@@ -73,32 +92,61 @@ fn open(device: &Arc<Traced>, program: Program) -> engine::Result<Engine<Traced>
             vec!["lost".to_string(), "lost, too".to_string()],
         ),
     };
-    open_tables(device, &tables, &renamed, &dropped)
+    open_tables(device, &tables, &renamed, (&dropped, keeps))
+}
+
+/// The version of the body that the program of now has, if it has kept another one.
+const VERSION: u32 = 2;
+
+/// The body that was logged, and one that does nothing.
+fn body(does: bool) -> ProcedureDefinition {
+    let body = if does { fill } else { |_: &[u8], _: &mut Transaction<'_>| Ok(()) };
+    let write_set = declare;
+    ProcedureDefinition { name: "fill", sequences: None, write_set, body, pieces: None }
+}
+
+/// All bodies, that of the log last.
+fn bodies(_: &LoggedSchema) -> engine::Result<Vec<Body>> {
+    let body = |version| Body {
+        procedure: Arc::new(body(version != VERSION)),
+        types: String::new(),
+        version,
+        is_kept: version != VERSION,
+    };
+    Ok([VERSION, 1].map(body).into())
 }
 
 fn open_tables(
     device: &Arc<Traced>,
     tables: &[TableSchema],
     renamed: &[(String, String)],
-    dropped: &[String],
+    (dropped, keeps): (&[String], Keeps),
 ) -> engine::Result<Engine<Traced>> {
+    let keeps_body = keeps == Keeps::BodyOfLog;
     let mut procedures = |_: &[TableId]| {
         let mut table = ProcedureTable::new();
-        table.add(ProcedureDefinition {
-            name: "fill",
-            sequences: None,
-            write_set: declare,
-            body: fill,
-            pieces: None,
-        });
+        match keeps_body {
+            true => table.add_version(Arc::new(body(false)), String::new(), VERSION),
+            false => table.add(body(true)),
+        };
         Ok(table)
+    };
+    let mut bodies = bodies;
+    let earlier = Earlier {
+        indexes: &[],
+        bodies: &mut bodies,
+        missing: Arc::new(|| None),
+        info: EpochInfo::default(),
     };
     let config = EngineConfig {
         workers: 2,
+        checkpoint_every: if keeps == Keeps::Log { 100 } else { 1 },
         store: StoreOptions { segment_bytes: 4096, log_segment_bytes: 4096, ..Default::default() },
         ..EngineConfig::default()
     };
-    let definitions = Definitions { renamed, dropped, ..Definitions::new(tables, &mut procedures) };
+    let earlier = keeps_body.then_some(earlier);
+    let definitions =
+        Definitions { renamed, dropped, earlier, ..Definitions::new(tables, &mut procedures) };
     Ok(Engine::open_with(Arc::clone(device), config, definitions)?.0)
 }
 
@@ -224,6 +272,63 @@ fn o_91_a_past_refuses_the_change() {
     assert!(refused > 20, "{refused} images with a log");
 }
 
+/// A store of the old program whose log has an epoch that its checkpoint lacks.
+fn killed_store() -> Arc<Traced> {
+    let device = old_store();
+    let mut engine = open_with(&device, Program::Old, Keeps::Log).unwrap();
+    run(&mut engine, &[3, 0, 0, 1, 40, 2, 10, 3, 0]);
+    drop(engine);
+    assert!(open_log(&device));
+    device
+}
+
+/// O-107, O-108: a log of the program before is replayed with its body and under its tables, and
+/// the change takes place then. Whenever the power is cut, the store is that of before, which
+/// either program opens, or that of after.
+#[test]
+fn o_108_a_change_over_a_log_takes_place_behind_the_replay() {
+    let new = |device: &Arc<Traced>| open_with(device, Program::New, Keeps::BodyOfLog);
+    let change = recorded(&killed_store(), |device| drop(new(device).unwrap()));
+    let (mut with_log, mut closed, mut changed) = (0, 0, 0);
+    each_cut(&change, |at, load| {
+        let has_log = open_log(&load());
+        let tables = found(&load());
+        if tables == named(&OLD) {
+            (with_log, closed) = (with_log + usize::from(has_log), closed + usize::from(!has_log));
+            let engine = open(&load(), Program::Old).unwrap_or_else(|e| panic!("{at}: {e}"));
+            let value = engine.get(TableId(1), &5u64.to_be_bytes()).unwrap();
+            assert_eq!((value, engine.rows()), (Some(vec![3; 400]), 4 * KEYS), "after {at}");
+        } else {
+            changed += 1;
+            assert_eq!(tables, named(&NEW), "after {at}");
+        }
+        assert_eq!(open(&load(), Program::New).is_err(), has_log, "after {at}");
+        let device = load();
+        let engine = new(&device).unwrap_or_else(|e| panic!("after {at}: {e}"));
+        let value = engine.get(TableId(2), &5u64.to_be_bytes()).unwrap();
+        assert_eq!((value, engine.rows()), (Some(vec![3; 100]), 2 * KEYS), "after {at}");
+        drop(engine);
+        assert_eq!(found(&device), named(&NEW), "after {at}");
+    });
+    assert!(with_log > 20 && closed > 20 && changed > 0, "{with_log}, {closed}, {changed}");
+}
+
+/// O-108: the same where the process is killed, and the next one does what it did.
+#[test]
+fn o_108_a_killed_change_over_a_log_is_made_again() {
+    let new = |device: &Arc<Traced>| open_with(device, Program::New, Keeps::BodyOfLog).unwrap();
+    let change = recorded(&killed_store(), |device| drop(new(device)));
+    each_kill(
+        &change,
+        |device| drop(new(device)),
+        |at, device| {
+            assert_eq!(found(device), named(&NEW), "killed after {at}");
+            let value = new(device).get(TableId(2), &5u64.to_be_bytes()).unwrap();
+            assert_eq!(value, Some(vec![3; 100]), "killed after {at}");
+        },
+    );
+}
+
 /// Whether there is something to replay.
 fn open_log(device: &Arc<Traced>) -> bool {
     let options = StoreOptions { create: false, ..Default::default() };
@@ -252,7 +357,8 @@ fn o_92_dropped_tables_never_come_back_with_rows() {
                 .filter(|&table| !is_asked(table))
                 .map(|table| sizes[table].0.to_string())
                 .collect();
-            let mut engine = open_tables(&device, &tables, &[], &dropped).unwrap();
+            let mut engine =
+                open_tables(&device, &tables, &[], (&dropped, Keeps::Nothing)).unwrap();
             (0..sizes.len()).filter(|&table| !is_asked(table)).for_each(|table| model[table] = 0);
             let rows = |engine: &Engine<Traced>, id: TableId| {
                 let mut rows = 0;
@@ -270,7 +376,7 @@ fn o_92_dropped_tables_never_come_back_with_rows() {
             // Without a close the next open finds a log, which is of these tables.
             if order % 2 == 0 {
                 drop(engine);
-                engine = open_tables(&device, &tables, &[], &[]).unwrap();
+                engine = open_tables(&device, &tables, &[], (&[], Keeps::Nothing)).unwrap();
             }
             assert_eq!(engine.rows(), model.iter().sum::<u64>());
             engine.close().unwrap();

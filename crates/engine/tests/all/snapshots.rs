@@ -1,11 +1,12 @@
 //! Snapshots: the state at the end of one epoch, whatever is written afterwards.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use engine::{
-    Abort, Calls, Engine, EngineConfig, EpochInfo, HASH_PARTS, ProcedureDefinition, ProcedureTable,
-    ScanPart,
+    Abort, Calls, Engine, EngineConfig, EngineError, EpochInfo, HASH_PARTS, ProcedureDefinition,
+    ProcedureTable, Reader, ScanPart,
 };
 use pmem::Dram;
 use storage::{EpochNumber, IndexKind, TableDefinition, TableId};
@@ -68,27 +69,35 @@ fn run(engine: &mut Engine<Dram>, calls: impl IntoIterator<Item = (u8, u64, Vec<
 }
 
 /// All rows of a table as a snapshot sees them, in order.
-fn all(engine: &Engine<Dram>, epoch: u64, table: TableId) -> Vec<(u64, Vec<u8>)> {
+fn all(reader: &Reader, epoch: u64, table: TableId) -> Vec<(u64, Vec<u8>)> {
+    try_all(reader, epoch, table).unwrap()
+}
+
+fn try_all(
+    reader: &Reader,
+    epoch: u64,
+    table: TableId,
+) -> Result<Vec<(u64, Vec<u8>)>, EngineError> {
     let mut found = Vec::new();
     let mut keep = |key: &[u8], value: &[u8]| {
         found.push((u64::from_be_bytes(key.try_into().unwrap()), value.to_vec()));
     };
     if table == HASHED {
         for part in 0..HASH_PARTS {
-            engine.visit_part_at(EpochNumber(epoch), table, part, &mut keep).unwrap();
+            reader.visit_part_at(0, EpochNumber(epoch), table, part, &mut keep)?;
         }
         found.sort_unstable();
-        return found;
+        return Ok(found);
     }
     let (mut low, high) = (key(0).to_vec(), [0xff; 8]);
     let (is_descending, rows_max) = (false, 3);
     loop {
         let part = ScanPart { table, low: &low, high: &high, is_descending, rows_max };
-        let last = engine.scan_at(EpochNumber(epoch), part, &mut |key, value| {
+        let last = reader.scan_at(0, EpochNumber(epoch), part, &mut |key, value| {
             keep(key, value);
             ControlFlow::Continue(())
         });
-        let Some(last) = last.unwrap() else { return found };
+        let Some(last) = last? else { return Ok(found) };
         low = (u64::from_be_bytes(last.try_into().unwrap()) + 1).to_be_bytes().to_vec();
     }
 }
@@ -122,7 +131,11 @@ fn o_85_the_first_final_write_keeps_what_a_snapshot_sees() {
             }
             for (epoch, rows) in &expected {
                 for table in [HASHED, ORDERED] {
-                    assert_eq!(&all(&engine, *epoch, table), rows, "{bytes} bytes, epoch {epoch}");
+                    assert_eq!(
+                        &all(&engine.reader(), *epoch, table),
+                        rows,
+                        "{bytes} bytes, epoch {epoch}"
+                    );
                 }
             }
         }
@@ -151,7 +164,7 @@ fn o_90_what_nobody_sees_any_more_is_freed_in_small_steps() {
             let (epoch, round) = allocated[at];
             let rows: Vec<_> = (0..ROWS).map(|of| (of, value(of, round, 40))).collect();
             for table in [HASHED, ORDERED] {
-                assert_eq!(all(&engine, epoch, table), rows, "{order:?}, round {round}");
+                assert_eq!(all(&engine.reader(), epoch, table), rows, "{order:?}, round {round}");
             }
             engine.release_snapshot(EpochNumber(epoch));
             let mut steps = 0;
@@ -177,7 +190,7 @@ fn o_89_at_its_limit_a_snapshot_ends_and_no_writer() {
         run(&mut engine, writes(1));
         let epoch = engine.snapshot().0;
         run(&mut engine, writes(2));
-        let read = engine.get_at(EpochNumber(epoch), ORDERED, &key(5));
+        let read = engine.reader().get_at(0, EpochNumber(epoch), ORDERED, &key(5));
         match lives {
             true => assert_eq!(read.unwrap(), Some(value(5, 1, 300))),
             false => {
@@ -189,7 +202,7 @@ fn o_89_at_its_limit_a_snapshot_ends_and_no_writer() {
         // Another one can be taken at once.
         let epoch = engine.snapshot().0;
         assert_eq!(
-            engine.get_at(EpochNumber(epoch), HASHED, &key(5)).unwrap(),
+            engine.reader().get_at(0, EpochNumber(epoch), HASHED, &key(5)).unwrap(),
             Some(value(5, 2, 300))
         );
         hashes.push(engine.state_hash());
@@ -208,7 +221,7 @@ fn o_90_what_ended_by_the_limit_is_freed_by_the_epochs_that_follow() {
     write(&mut engine, 1);
     let epoch = engine.snapshot().0;
     write(&mut engine, 2);
-    assert!(engine.get_at(EpochNumber(epoch), HASHED, &key(1)).is_err());
+    assert!(engine.reader().get_at(0, EpochNumber(epoch), HASHED, &key(1)).is_err());
     write(&mut engine, 3);
     assert!(!engine.sweep_snapshots(0), "nothing is left to be freed");
 }
@@ -224,7 +237,7 @@ fn o_89_of_several_snapshots_the_oldest_ends_first() {
     }
     let lives: Vec<bool> = allocated
         .iter()
-        .map(|&epoch| engine.get_at(EpochNumber(epoch), HASHED, &key(1)).is_ok())
+        .map(|&epoch| engine.reader().get_at(0, EpochNumber(epoch), HASHED, &key(1)).is_ok())
         .collect();
     assert!(!lives[0] && lives[5], "{lives:?}");
     assert!(lives.is_sorted(), "{lives:?}");
@@ -239,7 +252,96 @@ fn a_snapshot_lives_until_all_who_took_it_have_released_it() {
     assert_eq!(one, two);
     engine.release_snapshot(EpochNumber(one));
     run(&mut engine, [(INSERT, 1, vec![2])]);
-    assert_eq!(engine.get_at(EpochNumber(two), HASHED, &key(1)).unwrap(), Some(vec![1]));
+    assert_eq!(
+        engine.reader().get_at(0, EpochNumber(two), HASHED, &key(1)).unwrap(),
+        Some(vec![1])
+    );
     engine.release_snapshot(EpochNumber(two));
-    assert!(engine.get_at(EpochNumber(two), HASHED, &key(1)).is_err());
+    assert!(engine.reader().get_at(0, EpochNumber(two), HASHED, &key(1)).is_err());
+}
+
+/// A snapshot that lives, and what it sees.
+struct Held {
+    epoch: u64,
+    rows: Vec<(u64, Vec<u8>)>,
+}
+
+/// Reads any of the snapshots that are held, whole, until it is over; how many.
+fn read_held(reader: &Reader, held: &Mutex<Vec<Arc<Held>>>, is_over: &AtomicBool) -> u64 {
+    let mut reads = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let Some(snapshot) = held.lock().unwrap().get(reads as usize % 4).cloned() else {
+            reads += 1;
+            continue;
+        };
+        for table in [HASHED, ORDERED] {
+            match try_all(reader, snapshot.epoch, table) {
+                Ok(rows) => assert_eq!(rows, snapshot.rows, "epoch {}", snapshot.epoch),
+                Err(error) => {
+                    let lives = |held: &Arc<Held>| held.epoch == snapshot.epoch;
+                    assert!(error.is_limit(), "{error}");
+                    assert!(!held.lock().unwrap().iter().any(lives), "{error}");
+                }
+            }
+        }
+        for (of, value) in snapshot.rows.iter().step_by(7) {
+            if let Ok(found) = reader.get_at(0, EpochNumber(snapshot.epoch), HASHED, &key(*of)) {
+                assert_eq!(found.as_ref(), Some(value), "row {of}");
+            }
+        }
+        reads += 1;
+    }
+    reads
+}
+
+/// O-86, O-106: snapshots are what they were while epochs replace, delete and insert rows, and
+/// while others are taken, end and are freed.
+#[test]
+fn o_86_snapshots_are_read_while_epochs_run() {
+    const ROWS: u64 = 60;
+    for (checkpoint_every, cache_bytes) in [(1, 0), (3, 0), (1, 1 << 14), (4, 1 << 20)] {
+        let config = EngineConfig { workers: 2, checkpoint_every, cache_bytes, ..config() };
+        let mut engine = open(config);
+        let mut state = vec![None; ROWS as usize];
+        let (held, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        let readers = [engine.reader(), engine.reader()];
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = readers
+                .iter()
+                .map(|reader| scope.spawn(|| read_held(reader, &held, &is_over)))
+                .collect();
+            for epoch in 1..=250 {
+                // Some rows are written by two calls.
+                let ops: Vec<_> = (0..2 * ROWS / 3)
+                    .map(|at| (at * epoch * 7 + at) % ROWS)
+                    .map(|of| (((of * 5 + epoch * 3) % 4) as u8, of))
+                    .collect();
+                let bytes = (epoch as usize * 13) % 150 + 1;
+                run(&mut engine, ops.iter().map(|&(op, of)| (op, of, value(of, epoch, bytes))));
+                for (op, of) in ops {
+                    let row = &mut state[of as usize];
+                    match op {
+                        UPDATE => *row = row.take().map(|_| value(of, epoch, bytes)),
+                        DELETE => *row = None,
+                        INSERT => *row = Some(value(of, epoch, bytes)),
+                        _ => {}
+                    }
+                }
+                if epoch % 3 == 0 {
+                    let rows = (0..).zip(&state);
+                    let rows = rows.filter_map(|(of, row)| Some((of, row.clone()?))).collect();
+                    held.lock().unwrap().push(Arc::new(Held { epoch: engine.snapshot().0, rows }));
+                }
+                if epoch % 5 == 0 && held.lock().unwrap().len() > 3 {
+                    let ended = held.lock().unwrap().remove(epoch as usize % 3);
+                    engine.release_snapshot(EpochNumber(ended.epoch));
+                    engine.sweep_snapshots(50);
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+            for reader in readers {
+                assert!(reader.join().unwrap() > 0);
+            }
+        });
+    }
 }

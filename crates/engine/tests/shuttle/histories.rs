@@ -6,7 +6,7 @@ use sim::history::{Mix, Model, Pair, Random, Setup, batch, check_clean};
 use crate::{device, explore, seeds};
 
 /// A few epochs on a few rows by two or three workers.
-fn small(seed: u64) -> (Setup, Vec<Vec<Vec<u8>>>) {
+pub(crate) fn small(seed: u64) -> (Setup, Vec<Vec<Vec<u8>>>) {
     let mut random = Random::new(seed);
     let setup = Setup {
         workers: 2 + random.below(2) as usize,

@@ -9,6 +9,7 @@
 mod deaths;
 mod histories;
 mod pieces;
+mod reads;
 mod reuse;
 mod rows;
 

@@ -1,6 +1,7 @@
 //! Procedures: Rust types that are transactions.
 
 use std::any::TypeId;
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -9,11 +10,13 @@ use engine::{Abort, Steps};
 use crate::body;
 use crate::call::declare::{Sequences, WriteSet};
 use crate::call::piece::Piece;
+use crate::call::raw;
 use crate::call::transaction::Transaction;
 use crate::data::readable::with_readable;
 use crate::data::value::Data;
 use crate::dynamic::RowTypes;
 use crate::stop::Stop;
+use crate::table::raw::name_for_ever;
 use crate::table::schema::Schema;
 
 /// A transaction as a type: its fields are the arguments, its functions say what it may write and
@@ -25,9 +28,11 @@ use crate::table::schema::Schema;
 /// ([`Transaction::seed`]), no environment, no global state, no order of a `HashMap`, no address.
 /// [`Options::check_determinism`](crate::Options::check_determinism) finds what does otherwise.
 ///
-/// Change what a registered procedure does, its arguments or its answer only after a clean
-/// [`Database::close`](crate::Database::close): a log with calls of another program is refused, and
-/// so is a replay that comes to another state than the one that was answered.
+/// Where what a procedure does changes, or its arguments, or its answer, it gets another
+/// [`VERSION`](Self::VERSION), and the one before is kept ([`WAS`](Self::WAS)): a log with calls of
+/// a program whose procedures are not there is refused, and so is a replay that comes to another
+/// state than the one that was answered. After a clean
+/// [`Database::close`](crate::Database::close) there is no log, and anything may change.
 ///
 /// ```
 /// use nvcaracal::{Abort, HashTable, Procedure, Stop, Table, Transaction, WriteSet};
@@ -67,6 +72,21 @@ pub trait Procedure: Data + 'static {
 
     /// The answer.
     type Output: Data;
+
+    /// Which of the bodies that the procedure has had this is, from 1: a greater one whenever it is
+    /// to do something else, or has other arguments or another answer.
+    const VERSION: u32 = 1;
+
+    /// The procedure before this version, kept as a type of its own. Its calls in the log of a
+    /// database that was killed run again with it when the database is opened; then everything goes
+    /// on with this version, and [`Database::recovery`](crate::Database::recovery) says whether it
+    /// was needed. Without it such an open is refused.
+    ///
+    /// The attribute [`procedure`](crate::procedure) takes both as
+    /// `#[procedure(version = 2, was = PayV1)]`. What is kept uses the handles of its time: tables
+    /// by the names, and rows by the types, that they had. A procedure that is no longer there at
+    /// all is kept by [`Options::procedure_was`](crate::Options::procedure_was).
+    const WAS: Option<Was> = None;
 
     /// Whether [`Procedure::sequences`] does anything; it is not called otherwise. Where no
     /// procedure of a database allocates, epochs are a step shorter.
@@ -128,30 +148,129 @@ pub trait Procedure: Data + 'static {
     }
 }
 
-/// How to register a procedure with a database of any schema.
+/// What a procedure was before: see [`Procedure::WAS`].
 #[derive(Debug, Clone, Copy)]
+pub struct Was {
+    /// Adds it, and what it was before.
+    kept: fn(&mut Vec<Registration>),
+}
+
+impl Was {
+    /// This procedure, and what it was before.
+    #[must_use]
+    pub const fn new<P: Procedure>() -> Self {
+        Self { kept: keep::<P> }
+    }
+}
+
+/// Adds a procedure for logs of before, and what it was before.
+pub(crate) fn keep<P: Procedure>(into: &mut Vec<Registration>) {
+    into.push(Registration::new::<P>());
+    keep_before::<P>(into);
+}
+
+/// Adds what a procedure was before.
+pub(crate) fn keep_before<P: Procedure>(into: &mut Vec<Registration>) {
+    if let Some(Was { kept }) = P::WAS {
+        kept(into);
+    }
+}
+
+/// How to register a procedure with a database of any schema.
+#[derive(Clone)]
 pub(crate) struct Registration {
     pub(crate) name: &'static str,
-    pub(crate) id: TypeId,
-    pub(crate) object: fn(Arc<Schema>) -> Arc<dyn engine::Procedure>,
-    /// Whether answers are made when their calls can no longer fail in parallel, and may fail.
-    pub(crate) is_alone: fn() -> bool,
-    /// Says of which types arguments and answer are.
-    pub(crate) types: fn() -> String,
-    /// An answer for people.
-    pub(crate) show: fn(&[u8]) -> Option<String>,
+    pub(crate) version: u32,
+    kind: Kind,
+}
+
+/// What a procedure is.
+#[derive(Clone)]
+enum Kind {
+    /// A type.
+    Typed(Typed),
+    /// An object.
+    Raw(Arc<dyn raw::Procedure>),
+}
+
+/// What is known of a procedure that is a type.
+#[derive(Clone, Copy)]
+struct Typed {
+    id: TypeId,
+    object: fn(Arc<Schema>) -> Arc<dyn engine::Procedure>,
+    is_alone: fn() -> bool,
+    types: fn() -> String,
+    show: fn(&[u8]) -> Option<String>,
 }
 
 impl Registration {
     pub(crate) fn new<P: Procedure>() -> Self {
-        Self {
-            name: P::NAME,
+        let typed = Typed {
             id: TypeId::of::<P>(),
             object: |schema| Arc::new(Object::<P> { schema, procedure: PhantomData }),
             is_alone: || P::PIECES && !P::Output::always_reads_back(),
             types: types::<P>,
             show: show::<P>,
+        };
+        Self { name: P::NAME, version: P::VERSION, kind: Kind::Typed(typed) }
+    }
+
+    pub(crate) fn raw(procedure: Arc<dyn raw::Procedure>) -> Self {
+        Self { name: name_for_ever(procedure.name()), version: 1, kind: Kind::Raw(procedure) }
+    }
+
+    /// Whether another one is of the same procedure.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Typed(one), Kind::Typed(other)) => one.id == other.id,
+            (Kind::Raw(one), Kind::Raw(other)) => Arc::ptr_eq(one, other),
+            _ => false,
         }
+    }
+
+    /// Its type, if it is one.
+    pub(crate) fn type_id(&self) -> Option<TypeId> {
+        match &self.kind {
+            Kind::Typed(typed) => Some(typed.id),
+            Kind::Raw(_) => None,
+        }
+    }
+
+    /// The procedure of a database of a schema.
+    pub(crate) fn object(&self, schema: Arc<Schema>) -> Arc<dyn engine::Procedure> {
+        match &self.kind {
+            Kind::Typed(typed) => (typed.object)(schema),
+            Kind::Raw(procedure) => {
+                Arc::new(raw::Object { schema, procedure: Arc::clone(procedure) })
+            }
+        }
+    }
+
+    /// Whether answers are made when their calls can no longer fail in parallel, and may fail.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(&self.kind, Kind::Typed(typed) if (typed.is_alone)())
+    }
+
+    /// Says of which types arguments and answer are.
+    pub(crate) fn types(&self) -> String {
+        match &self.kind {
+            Kind::Typed(typed) => (typed.types)(),
+            Kind::Raw(procedure) => raw::types(procedure.as_ref()),
+        }
+    }
+
+    /// An answer for people.
+    pub(crate) fn show(&self, answer: &[u8]) -> Option<String> {
+        match &self.kind {
+            Kind::Typed(typed) => (typed.show)(answer),
+            Kind::Raw(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.name)
     }
 }
 

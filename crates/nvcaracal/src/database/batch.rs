@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use engine::Calls;
 
+use crate::call::group::Group;
 use crate::call::procedure::Procedure;
-use crate::call::ticket::{SharedGroup, Ticket};
+use crate::call::share::Share;
+use crate::call::ticket::Ticket;
 use crate::data::readable::with_readable;
 use crate::data::value::Data;
 use crate::database::handle::Database;
+use crate::database::way::Way;
 use crate::error::{Error, Result};
-use crate::sequencer::queue::{OnFull, check_arguments};
+use crate::sequencer::queue::{How, OnFull};
 
 /// Calls that are submitted together; see [`Database::batch`].
 ///
@@ -20,6 +23,7 @@ use crate::sequencer::queue::{OnFull, check_arguments};
 /// ([`Transaction::serial_id`](crate::Transaction::serial_id)), and each commits or aborts by
 /// itself. The one exception is a call that is deferred ([`Procedure::write_set`]): it runs in the
 /// next epoch, after all calls that the epoch of its place held, and before all others of its own.
+/// The calls of a [`Submitter`](crate::Submitter)'s batch keep their order also then.
 ///
 /// Mostly they are part of one epoch and follow each other directly. Calls of others may come in
 /// between behind those that run alone, such as calls of procedures without a write set and all
@@ -53,31 +57,43 @@ use crate::sequencer::queue::{OnFull, check_arguments};
 #[must_use = "a batch does nothing until it is submitted"]
 pub struct Batch<'d> {
     database: &'d Database,
+    way: Way,
     calls: Calls,
 }
 
 impl Database {
     /// Starts a batch of calls, which run in the order in which they are added.
     pub fn batch(&self) -> Batch<'_> {
-        Batch { database: self, calls: Calls::new() }
+        Batch::new(self, Way::default())
     }
 }
 
 impl<'d> Batch<'d> {
+    pub(crate) fn new(database: &'d Database, way: Way) -> Self {
+        Self { database, way, calls: Calls::new() }
+    }
+
     /// Adds a call; the number of calls before it is its place.
     ///
     /// # Errors
     /// [`Error::is_mistake`] if the procedure is not registered, or its arguments do not read back;
-    /// [`Error::is_limit`] for arguments of more than 1 MiB, or too many calls. The call was not
+    /// [`Error::is_limit`] for arguments that are too long, or too many calls. The call was not
     /// added.
     pub fn add<P: Procedure>(&mut self, procedure: &P) -> Result<Added<P::Output>> {
         let number = self.database.number::<P>()?;
+        with_readable(procedure, |bytes| self.push_call(number, bytes)).map_err(Error::mistake)?
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        self.database
+    }
+
+    /// Adds a call of a procedure with a number.
+    pub(crate) fn push_call<T>(&mut self, number: u16, arguments: &[u8]) -> Result<Added<T>> {
         let index = self.calls.len() as u32;
-        let pushed = with_readable(procedure, |bytes| {
-            check_arguments(bytes)?;
-            Ok::<_, Error>(self.calls.push(number, bytes)?)
-        });
-        pushed.map_err(Error::mistake)??;
+        let How { submitter, is_serial } = self.way.how(self.database.routing(), number)?;
+        self.database.queue().check_arguments(arguments)?;
+        self.calls.push_of(submitter, is_serial, number, arguments)?;
         Ok(Added { index, output: PhantomData })
     }
 
@@ -113,9 +129,11 @@ impl<'d> Batch<'d> {
     /// The calls. Those for the serial part of an epoch come before all others there, so if one is
     /// for it, all before it are, too.
     fn in_order(self) -> Calls {
-        let procedures = (0..self.calls.len()).map(|at| self.calls.get(at).0);
-        let serial = self.database.routing().serial_before(procedures);
-        if serial == 0 { self.calls } else { self.calls.first_serial(serial) }
+        let last = (0..self.calls.len()).rfind(|&at| self.calls.is_serial(at));
+        match last {
+            None => self.calls,
+            Some(last) => self.calls.first_serial(last + 1),
+        }
     }
 
     fn push(self, on_full: OnFull<'_>) -> Result<Submitted> {
@@ -123,13 +141,14 @@ impl<'d> Batch<'d> {
         on_full.check()?;
         self.database.queue().check_here()?;
         if count == 0 {
-            return Ok(Submitted { group: Arc::default(), first: 0, count });
+            let share = Share::of(Arc::<Group>::default());
+            return Ok(Submitted { share, first: 0, count });
         }
         let database = self.database;
         let calls = self.in_order();
         assert_eq!(calls.len(), count, "a call was lost in ordering");
-        let (group, first) = database.queue().push_all(calls, on_full)?;
-        Ok(Submitted { group, first, count })
+        let (share, first) = database.queue().push_all(calls, on_full)?;
+        Ok(Submitted { share, first, count })
     }
 }
 
@@ -149,7 +168,7 @@ pub struct Added<T> {
 /// A batch that was submitted.
 #[derive(Debug)]
 pub struct Submitted {
-    group: SharedGroup,
+    share: Arc<Share>,
     first: u32,
     count: usize,
 }
@@ -161,7 +180,7 @@ impl Submitted {
     /// If the call is none of this batch, as far as can be seen from its number.
     pub fn ticket<T: Data>(&self, added: Added<T>) -> Ticket<T> {
         assert!((added.index as usize) < self.count, "call {} of {}", added.index, self.count);
-        Ticket::new(Arc::clone(&self.group), self.first + added.index)
+        Ticket::new(Arc::clone(&self.share), self.first + added.index)
     }
 
     /// Waits until every call of the batch has its answer, whatever it is.
@@ -171,7 +190,11 @@ impl Submitted {
     /// `fork`.
     pub fn wait(&self) {
         for index in self.first..self.first + self.count as u32 {
-            self.group.wait_answered(index).unwrap_or_else(|error| panic!("{error}"));
+            let wait = || {
+                self.share.check_usable()?;
+                self.share.look(index, |group| group.wait_answered(index), |_| Ok(()))
+            };
+            wait().unwrap_or_else(|error| panic!("{error}"));
         }
     }
 }

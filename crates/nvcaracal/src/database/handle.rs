@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
-use engine::{MemoryUse, ReadOutcome, Reader, RecoveryReport, caught, text_of};
+use engine::{EngineError, MemoryUse, ReadOutcome, Reader, RecoveryReport, caught, text_of};
 use storage::TableId;
 
 use crate::body;
@@ -19,16 +19,19 @@ use crate::data::readable::with_readable;
 use crate::data::stored;
 use crate::data::value::Data;
 use crate::database::numbers::Numbers;
+use crate::database::way::{Way, submitter_after};
 use crate::error::{Error, Result};
+use crate::feed::kept::Feeds;
 use crate::host::driver::Driver;
 use crate::key::bytes::Key;
 use crate::observe::contention::{self, Contention, Names, Window};
 use crate::observe::events;
 use crate::observe::procedures;
 use crate::observe::stats::{Recorder, Stats};
-use crate::sequencer::queue::{Limits, OnFull, Queue, check_arguments};
+use crate::sequencer::queue::{Limits, OnFull, Queue};
 use crate::sequencer::routing::Routing;
 use crate::sequencer::run::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, panicked};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::mpsc::sync_channel;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, thread_number};
@@ -129,6 +132,8 @@ pub(crate) struct Inner {
     report: RecoveryReport,
     device: String,
     names: Names,
+    /// Submitters that there were.
+    submitters: AtomicU64,
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
 }
 
@@ -143,12 +148,23 @@ pub(crate) struct Opened {
     pub(crate) epochs: Epochs,
     pub(crate) names: Names,
     pub(crate) contention: Window,
+    /// Most bytes of the changes that are kept for feeds.
+    pub(crate) change_bytes_max: u64,
 }
 
 impl Database {
     pub(crate) fn start(opened: Opened) -> Result<Self> {
-        let Opened { tools, report, device, registered, limits, epochs, names, contention } =
-            opened;
+        let Opened {
+            tools,
+            report,
+            device,
+            registered,
+            limits,
+            epochs,
+            names,
+            contention,
+            change_bytes_max,
+        } = opened;
         let numbers = Numbers::new(&registered)?;
         // Numbers are those of the log, without gaps.
         let mut by_number: Vec<_> = registered.iter().collect();
@@ -157,11 +173,12 @@ impl Database {
         assert!(is_dense, "numbers of procedures have gaps");
         let procedures =
             by_number.iter().map(|(of, _)| procedures::Procedure::new(of.name)).collect();
-        let alone = by_number.iter().map(|(of, _)| (of.is_alone)());
+        let alone = by_number.iter().map(|(of, _)| of.is_alone());
         let routing = if epochs.learns { Routing::new(alone) } else { Routing::fixed(alone) };
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
-        let shared = Arc::new(Shared { queue, recorder, routing, pace });
+        let feeds = Feeds::new(change_bytes_max);
+        let shared = Arc::new(Shared { queue, recorder, routing, feeds, pace });
         let schema = tools.driver.schema();
         let reader = tools.driver.reader();
         // A database that only reads does not run what the last process left to run.
@@ -185,6 +202,7 @@ impl Database {
                 report,
                 device,
                 names,
+                submitters: AtomicU64::new(0),
                 sequencer,
             }),
         })
@@ -201,11 +219,11 @@ impl Database {
         self.queue().check_writable()?;
         let Inner { shared, seat, .. } = &*self.inner;
         let at_once = with_readable(&procedure, |arguments| {
-            check_arguments(arguments)?;
+            self.queue().check_arguments(arguments)?;
             Ok::<_, Error>(shared.run_at_once(seat, number, arguments))
         });
         match at_once.map_err(Error::mistake)?? {
-            Some(group) => Ticket::new(Arc::new(group), 0).wait(),
+            Some(share) => Ticket::new(share, 0).wait(),
             None => self.submit(procedure)?.wait(),
         }
     }
@@ -216,15 +234,16 @@ impl Database {
     /// that are under way together mostly keep their order, but one that is deferred
     /// ([`Procedure::write_set`]) comes later, and calls of procedures that are often deferred come
     /// first in their epoch: wait for an answer on which the next call depends, or use a
-    /// [`Database::batch`].
+    /// [`Database::submitter`].
     ///
     /// # Errors
     /// [`Error::is_stopped`]; [`Error::is_mistake`] if the procedure is not registered, its
     /// arguments do not read back from what is written of them, or the database was opened [for
-    /// reading only](crate::Options::read_only); [`Error::is_limit`] for arguments of more than 1
-    /// MiB. The call did not take place.
+    /// reading only](crate::Options::read_only); [`Error::is_limit`] for arguments of more than
+    /// [`Tuning::argument_bytes_max`](crate::Tuning::argument_bytes_max). The call did not take
+    /// place.
     pub fn submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
-        self.push(&procedure, OnFull::Wait)
+        self.push(&procedure, Way::default(), OnFull::Wait)
     }
 
     /// Submits a call, unless the queue is full.
@@ -232,18 +251,7 @@ impl Database {
     /// # Errors
     /// [`Error::is_queue_full`]; as [`Database::submit`].
     pub fn try_submit<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
-        self.push(&procedure, OnFull::Fail)
-    }
-
-    fn push<P: Procedure>(&self, procedure: &P, on_full: OnFull<'_>) -> Result<Ticket<P::Output>> {
-        let number = self.number::<P>()?;
-        on_full.check()?;
-        let Shared { queue, routing, .. } = &*self.inner.shared;
-        let pushed = with_readable(procedure, |bytes| {
-            queue.push(number, bytes, routing.is_serial(number), on_full)
-        });
-        let (group, index) = pushed.map_err(Error::mistake)??;
-        Ok(Ticket::new(group, index))
+        self.push(&procedure, Way::default(), OnFull::Fail)
     }
 
     /// As [`Database::submit`], for a task of any runtime: waits for room in the queue without
@@ -268,18 +276,7 @@ impl Database {
     /// # Errors
     /// As [`Database::submit`].
     pub async fn submit_async<P: Procedure>(&self, procedure: P) -> Result<Ticket<P::Output>> {
-        let mut task = self.queue().task();
-        poll_fn(|context| {
-            let on_full = OnFull::Wake(task.number, context.waker());
-            match self.push(&procedure, on_full) {
-                Err(full) if full.is_queue_full() => {
-                    task.waits = true;
-                    Poll::Pending
-                }
-                pushed => Poll::Ready(pushed),
-            }
-        })
-        .await
+        self.push_async(procedure, Way::default()).await
     }
 
     /// Submits a call and waits for its answer, as [`Database::call`], in a task of any runtime.
@@ -297,6 +294,15 @@ impl Database {
                 P::NAME
             ))
         })
+    }
+
+    pub(crate) fn numbers(&self) -> &Numbers {
+        &self.inner.numbers
+    }
+
+    /// The number of one more submitter.
+    pub(crate) fn next_submitter(&self) -> u16 {
+        submitter_after(self.inner.submitters.fetch_add(1, Ordering::Relaxed))
     }
 
     pub(crate) fn routing(&self) -> &Routing {
@@ -534,6 +540,23 @@ impl Inner {
                 Some(value.map(Room))
             }
         })
+    }
+
+    /// Has a snapshot read on this thread, whose number `read` gets.
+    pub(crate) fn read_with<R>(
+        &self,
+        read: impl FnOnce(&Reader, usize) -> engine::Result<R>,
+    ) -> Result<R> {
+        body::check_may_wait()?;
+        self.shared.queue.check_here()?;
+        match read(&self.reader, thread_number()) {
+            Err(error @ EngineError::Poisoned(_)) => {
+                // The sequencer knows why.
+                self.request(|_| Ok(()))?;
+                Err(error.into())
+            }
+            known => Ok(known?),
+        }
     }
 
     /// Has the sequencer do something between two epochs.

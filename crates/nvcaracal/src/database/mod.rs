@@ -1,8 +1,13 @@
 //! The database as its users hold it: opening, calls, reads between epochs, closing.
 
 pub(crate) mod batch;
+pub(crate) mod changes;
 pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;
+pub(crate) mod ranges;
+mod raw;
 pub(crate) mod snapshot;
+pub(crate) mod submitter;
 pub(crate) mod tuning;
+pub(crate) mod way;

@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use engine::{ARGUMENT_BYTES_MAX, EngineConfig};
+use engine::{ARGUMENT_BYTES_MAX, EngineConfig, EpochInfo};
 use pmem::{DeviceSpec, DiskHook, Stack};
 use storage::StoreOptions;
 
-use crate::call::procedure::{Procedure, Registration};
+use crate::call::procedure::{Procedure, Registration, keep, keep_before};
+use crate::call::raw;
 use crate::data::value::Data;
 use crate::database::handle::{Database, Opened};
 use crate::database::tuning::Tuning;
 use crate::error::{Error, Result};
+use crate::host::earlier::Kept;
 use crate::host::open::{self, Plan};
 use crate::host::repeat::Copies;
 use crate::key::bytes::Key;
@@ -42,16 +44,19 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// | add a table, a sequence or a procedure | register it |
 /// | rename a table or a sequence | [`rename_table`](Self::rename_table) |
 /// | drop a table or a sequence | [`drop_table`](Self::drop_table) |
-/// | rename, drop or change a procedure | register those that there are to be |
-/// | add, change or drop an index | register those that there are to be |
+/// | change or rename a procedure | [`Procedure::VERSION`], [`Procedure::WAS`] |
+/// | drop a procedure | [`procedure_was`](Self::procedure_was) |
+/// | add an index | register it |
+/// | change or drop an index | [`index_was`](Self::index_was) |
 /// | add a field, change or remove one | `#[data(was = Old)]`: [`Data::BEFORE`] |
 /// | make the longest value longer | [`Table::with_value_bytes`] |
 ///
-/// Additions of tables and procedures are made at any open, everything else after a clean
-/// [`Database::close`] only: after a crash, calls of the log run again, and must find what they
-/// found before. An open that would change their past is refused and leaves everything as it is;
-/// open the database once with the program of before, and close it. All changes of an open take
-/// place together or, if the process or the machine stops, not at all.
+/// After a crash, calls of the log run again, and must find what they found before. So a log of a
+/// program of before is replayed first, with its procedures, tables and indexes, and the changes
+/// are made then: all together or, if the process or the machine stops, not at all. For that the
+/// program keeps what has changed. An open that would need something else is refused and leaves
+/// everything as it is: keep it, or open the database once with the program of before and close
+/// it. After a clean [`Database::close`] nothing is needed of it.
 ///
 /// What cannot change is refused with the definition that is stored and the one asked for: the type
 /// and the longest length of keys, the size of rows, hash to ordered, and a type of values of which
@@ -65,6 +70,7 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | 4 TiB |
 /// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
+/// | [`change_bytes_max`](Self::change_bytes_max) | 64 MiB | 0 | |
 /// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
 /// | [`check_determinism`](Self::check_determinism) | no | | |
 /// | [`create`](Self::create) | yes | | |
@@ -82,12 +88,14 @@ pub struct Options {
     dropped: Vec<String>,
     indexes: Vec<IndexRegistration>,
     procedures: Vec<Registration>,
+    kept: Kept,
     context: Context,
     mistake: Option<String>,
     workers: Option<usize>,
     cache_bytes: Option<u64>,
     checkpoint_every: Option<u64>,
     snapshot_bytes_max: u64,
+    change_bytes_max: u64,
     contention_epochs: usize,
     check_determinism: bool,
     create: bool,
@@ -135,12 +143,14 @@ impl Default for Options {
             dropped: Vec::new(),
             indexes: Vec::new(),
             procedures: Vec::new(),
+            kept: Kept::default(),
             context: Context::default(),
             mistake: None,
             workers: None,
             cache_bytes: None,
             checkpoint_every: None,
             snapshot_bytes_max: EngineConfig::default().snapshot_bytes_max,
+            change_bytes_max: 64 << 20,
             contention_epochs: 0,
             check_determinism: false,
             create: true,
@@ -175,8 +185,8 @@ impl Options {
 
     /// The database has this index, of a table that is registered, too. It is built from the rows.
     ///
-    /// Indexes can be added, changed and left out at every open that replays nothing; else the open
-    /// is refused until the program that wrote the log has opened the database once and closed it.
+    /// Indexes can be added, changed and left out at every open. One that is changed or left out is
+    /// kept for logs of before by [`index_was`](Self::index_was).
     pub fn index<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
     where
         I: Key<Owned: Borrow<I>> + ?Sized + 'static,
@@ -192,6 +202,19 @@ impl Options {
                 self.mistake.get_or_insert(what);
             }
         }
+        self
+    }
+
+    /// An index that there was, kept for logs of before as is a
+    /// [procedure](Self::procedure_was): what calls of a log come to depends on the indexes that
+    /// there were. Its handle may name the table as it was, or as it is.
+    pub fn index_was<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
+    where
+        I: Key<Owned: Borrow<I>> + ?Sized + 'static,
+        K: Key + ?Sized + 'static,
+        V: Data + 'static,
+    {
+        self.kept.indexes.push(index.registration());
         self
     }
 
@@ -228,18 +251,39 @@ impl Options {
         }
     }
 
+    /// A procedure that there was, kept for logs of before: it cannot be called. A database that
+    /// was killed may have calls of it in its log, and is refused without it. What a registered
+    /// procedure says that it was ([`Procedure::WAS`]) is kept without this.
+    ///
+    /// It can go when every database that the program may meet was opened by a program that no
+    /// longer calls it: [`Database::recovery`] says of each open whether it was needed.
+    pub fn procedure_was<P: Procedure>(mut self) -> Self {
+        keep::<P>(&mut self.kept.procedures);
+        self
+    }
+
     /// The database runs this procedure.
     pub fn procedure<P: Procedure>(mut self) -> Self {
-        let procedure = Registration::new::<P>();
+        keep_before::<P>(&mut self.kept.procedures);
+        self.register(Registration::new::<P>());
+        self
+    }
+
+    /// The database runs this procedure, which is an object: see [`raw`](crate::raw).
+    pub fn raw_procedure(mut self, procedure: Arc<dyn raw::Procedure>) -> Self {
+        self.register(Registration::raw(procedure));
+        self
+    }
+
+    fn register(&mut self, procedure: Registration) {
         match self.procedures.iter().find(|before| before.name == procedure.name) {
             None => self.procedures.push(procedure),
-            Some(before) if before.id == procedure.id => {}
+            Some(before) if before.is(&procedure) => {}
             Some(_) => {
                 let what = format!("two procedures have the name {:?}", procedure.name);
                 self.mistake.get_or_insert(what);
             }
         }
-        self
     }
 
     /// What procedures know besides their arguments and rows: the one value of its type that
@@ -299,6 +343,15 @@ impl Options {
     /// epoch needs more than what is left, all end. Writers do not notice.
     pub fn snapshot_bytes_max(mut self, bytes: u64) -> Self {
         self.snapshot_bytes_max = bytes;
+        self
+    }
+
+    /// Memory for the changes of tables that have a [feed](crate::Changes), over all of them, keys
+    /// and values and about 64 bytes for each change. Beyond it the oldest are forgotten; those of
+    /// an epoch that need more are not kept at all, and the same holds where those of one worker
+    /// need more than its share. A reader that needs them is told. Writers do not notice.
+    pub fn change_bytes_max(mut self, bytes: u64) -> Self {
+        self.change_bytes_max = bytes;
         self
     }
 
@@ -435,12 +488,14 @@ impl Options {
         }
         self.check_indexes()?;
         self.check_names()?;
+        self.kept.check(&self.procedures)?;
         let (limits, epochs) = (self.limits()?, self.epochs());
         // What is only read runs no epoch.
         let checks = self.check_determinism && !self.read_only;
         let name = device.to_string();
         let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
         let contention = Window::new(self.contention_epochs);
+        let change_bytes_max = self.change_bytes_max;
         let plan = self.plan(device);
         plan.config.validate()?;
         let copies = checks.then(|| Copies::new(&plan));
@@ -463,6 +518,7 @@ impl Options {
             epochs,
             names,
             contention,
+            change_bytes_max,
         })
     }
 
@@ -539,13 +595,16 @@ impl Options {
         in_range("epoch_calls_max", tuning.epoch_calls_max, 1..=CALLS_MAX)?;
         in_range("contention_epochs", self.contention_epochs, 0..=CONTENTION_EPOCHS_MAX)?;
         in_range("queue_calls_max", tuning.queue_calls_max, 1..=CALLS_MAX)?;
-        in_range("queue_bytes_max", tuning.queue_bytes_max, ARGUMENT_BYTES_MAX..=usize::MAX)?;
+        in_range("queue_bytes_max", tuning.queue_bytes_max, (1 << 20)..=usize::MAX)?;
+        let longest = 1..=ARGUMENT_BYTES_MAX.min(tuning.queue_bytes_max);
+        in_range("argument_bytes_max", tuning.argument_bytes_max, longest)?;
         in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
         in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
         Ok(Limits {
             calls: tuning.queue_calls_max,
             bytes: tuning.queue_bytes_max,
             epoch_calls: tuning.epoch_calls_max,
+            argument_bytes: tuning.argument_bytes_max,
             read_only: self.read_only,
         })
     }
@@ -602,6 +661,8 @@ impl Options {
             dropped: self.dropped,
             indexes: self.indexes,
             procedures: self.procedures,
+            kept: self.kept,
+            info: EpochInfo { timestamp_ns: (self.seams.now_ns)(), seed: random() },
             context: self.context,
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use engine::{HASH_PARTS, ScanPart};
+use engine::{HASH_PARTS, Reader, ScanPart};
 use storage::{EpochNumber, TableId};
 
 use crate::data::stored;
@@ -22,8 +22,8 @@ use crate::table::rows::{Of, Part, Rows, Source, row, undecodable};
 
 /// Rows that are freed between two epochs when a snapshot has ended.
 const FREED_ROWS_MAX: usize = 4096;
-/// Rows that are counted between two epochs.
-const COUNTED_ROWS_MAX: usize = 4096;
+/// Rows that are counted at a time: an epoch may wait for them.
+const COUNTED_ROWS_MAX: usize = 1024;
 
 /// The state at the end of one epoch, which stays while others write; see
 /// [`Database::snapshot`](crate::Database::snapshot).
@@ -34,9 +34,10 @@ const COUNTED_ROWS_MAX: usize = 4096;
 /// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max), the oldest ends, and
 /// reading from it is an error from then on. Drop it when you are done.
 ///
-/// No epoch waits for its reader: rows are read a few thousand at a time between two epochs. A
-/// reader waits for the epoch that runs; [`Database::get`](crate::Database::get) of the newest
-/// state does not.
+/// It is read on the threads of its readers, at most a thousand rows at a time, while epochs run:
+/// a reader waits for no call and no log, but for a moment where indexes change, and an epoch waits
+/// for such a part at most. Taking a snapshot waits for the epoch that runs;
+/// [`Database::get`](crate::Database::get) of the newest state does not.
 ///
 /// ```
 /// # use nvcaracal::{Procedure, Stop, Table, Transaction};
@@ -124,18 +125,17 @@ impl Snapshot {
         self.taken.database.schema().number(shape).map_err(Error::mistake)
     }
 
-    /// Has something read between two epochs.
-    fn read<R: Send + 'static>(
+    /// Reads something of it; `read` gets the number of this thread.
+    fn read<R>(
         &self,
-        read: impl FnOnce(&mut dyn Driver, EpochNumber) -> engine::Result<R> + Send + 'static,
+        read: impl FnOnce(&Reader, usize, EpochNumber) -> engine::Result<R>,
     ) -> Result<R> {
         let epoch = self.taken.epoch;
-        self.taken.database.request(move |driver| Ok(read(driver, epoch)?))
+        self.taken.database.read_with(|reader, thread| read(reader, thread, epoch))
     }
 
     fn value(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let key = key.to_vec();
-        self.read(move |driver, epoch| driver.get_at(epoch, table, &key))
+        self.read(|reader, thread, epoch| reader.get_at(thread, epoch, table, key))
     }
 
     /// Reads a row.
@@ -183,17 +183,13 @@ impl Snapshot {
             count += u64::from(self.value(number, &LAST_WORD)?.is_some());
         }
         while rest.low < rest.high {
-            let part = rest.clone();
-            let (counted, last) = self.read(move |driver, epoch| {
-                let mut counted = 0;
-                let part = scan_part(number.0, &part, false, COUNTED_ROWS_MAX);
-                let last = driver.scan_at(epoch, part, &mut |_, _| {
-                    counted += 1;
+            let part = scan_part(number.0, &rest, false, COUNTED_ROWS_MAX);
+            let last = self.read(|reader, thread, epoch| {
+                reader.scan_at(thread, epoch, part, &mut |_, _| {
+                    count += 1;
                     ControlFlow::Continue(())
-                })?;
-                Ok((counted, last))
+                })
             })?;
-            count += counted;
             assert!(last.as_ref().is_none_or(|last| *last >= rest.low), "the count goes back");
             rest.go_on_after(last);
         }
@@ -210,12 +206,11 @@ impl Snapshot {
         let (snapshot, number) = (self.clone(), self.number(&table.shape));
         let part = move |part: usize| -> Result<Vec<(K::Owned, V)>> {
             let number = number.clone()?;
-            let mut bytes = snapshot.read(move |driver, epoch| {
-                let mut found = Part::default();
-                driver.visit_part_at(epoch, number, part, &mut |key, value| {
-                    found.push(key, value, usize::MAX);
-                })?;
-                Ok(found)
+            let mut bytes = Part::default();
+            snapshot.read(|reader, thread, epoch| {
+                reader.visit_part_at(thread, epoch, number, part, &mut |key, value| {
+                    bytes.push(key, value, usize::MAX);
+                })
             })?;
             let mut rows = Vec::new();
             while let Some((key, value)) = bytes.take_first() {
@@ -286,8 +281,8 @@ impl Source for Snapshot {
 
     fn sizes(&self, of: Of) -> (usize, usize) {
         match of {
-            Of::Table(_) => (64, 4096),
-            Of::Index(_) => (16, 1024),
+            Of::Table(_) => (64, 1024),
+            Of::Index(_) => (16, 256),
         }
     }
 
@@ -298,21 +293,18 @@ impl Source for Snapshot {
         is_descending: bool,
         rows_max: usize,
     ) -> Result<Part> {
-        let range = range.clone();
-        self.read(move |driver, epoch| {
-            let mut found = Part::default();
-            let each: engine::Visit<'_> = &mut |key, value| match found.push(key, value, rows_max) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            };
-            let part = |number| scan_part(number, &range, is_descending, rows_max);
-            let last = match of {
-                Of::Table(table) => driver.scan_at(epoch, part(table.0), each),
-                Of::Index(index) => driver.scan_index_at(epoch, part(index), each),
-            };
-            found.last = last?;
-            Ok(found)
-        })
+        let mut found = Part::default();
+        let each: engine::Visit<'_> = &mut |key, value| match found.push(key, value, rows_max) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let part = |number| scan_part(number, range, is_descending, rows_max);
+        let last = self.read(|reader, thread, epoch| match of {
+            Of::Table(table) => reader.scan_at(thread, epoch, part(table.0), each),
+            Of::Index(index) => reader.scan_index_at(thread, epoch, part(index), each),
+        });
+        found.last = last?;
+        Ok(found)
     }
 
     fn value(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {

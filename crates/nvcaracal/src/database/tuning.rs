@@ -17,6 +17,7 @@ use storage::StoreOptions;
 /// | [`epoch_wait_max`](Self::epoch_wait_max) | 0.5 ms | 0 | |
 /// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
 /// | [`queue_bytes_max`](Self::queue_bytes_max) | 256 MiB | 1 MiB | |
+/// | [`argument_bytes_max`](Self::argument_bytes_max) | 1 MiB | 1 | 64 MiB, `queue_bytes_max` |
 /// | [`procedure_stack_bytes`](Self::procedure_stack_bytes) | 8 MiB | 64 KiB | 1 GiB |
 /// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
 /// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
@@ -50,6 +51,9 @@ pub struct Tuning {
     pub queue_calls_max: usize,
     /// Most bytes of arguments that wait for an epoch.
     pub queue_bytes_max: usize,
+    /// Most bytes of the arguments of one call. They are logged, in as many segments as they need,
+    /// and the epoch of a long call takes as long as writing it.
+    pub argument_bytes_max: usize,
     /// The stack that procedures and functions of indexes have, the same for all: alone or beside
     /// others, on any number of workers, from whichever thread they are called, and in a recovery.
     /// Memory is taken for what is used of it. A call that needs more ends the process, as an
@@ -74,6 +78,7 @@ impl Default for Tuning {
             epoch_wait_max: Duration::from_micros(500),
             queue_calls_max: 100_000,
             queue_bytes_max: 256 << 20,
+            argument_bytes_max: 1 << 20,
             procedure_stack_bytes: engine.procedure_stack_bytes,
             segment_bytes: store.segment_bytes,
             log_segment_bytes: store.log_segment_bytes,

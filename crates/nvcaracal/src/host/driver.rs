@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, Reader, ScanPart, Visit};
+use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, Reader};
 use pmem::{Device, Dram};
 use storage::{EpochNumber, StateHash, TableId};
 
@@ -23,31 +23,7 @@ pub(crate) trait Driver: Send {
     fn snapshot(&mut self) -> EpochNumber;
     fn release_snapshot(&mut self, epoch: EpochNumber);
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool;
-    fn get_at(
-        &self,
-        epoch: EpochNumber,
-        table: TableId,
-        key: &[u8],
-    ) -> engine::Result<Option<Vec<u8>>>;
-    fn scan_at(
-        &self,
-        epoch: EpochNumber,
-        part: ScanPart<'_>,
-        each: Visit<'_>,
-    ) -> engine::Result<Option<Vec<u8>>>;
-    fn visit_part_at(
-        &self,
-        epoch: EpochNumber,
-        table: TableId,
-        part: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> engine::Result<()>;
-    fn scan_index_at(
-        &self,
-        epoch: EpochNumber,
-        part: ScanPart<'_>,
-        each: Visit<'_>,
-    ) -> engine::Result<Option<Vec<u8>>>;
+    fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()>;
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()>;
     fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
@@ -116,41 +92,8 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.sweep_snapshots(rows_max)
     }
 
-    fn get_at(
-        &self,
-        epoch: EpochNumber,
-        table: TableId,
-        key: &[u8],
-    ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.get_at(epoch, table, key)
-    }
-
-    fn scan_at(
-        &self,
-        epoch: EpochNumber,
-        part: ScanPart<'_>,
-        each: Visit<'_>,
-    ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.scan_at(epoch, part, each)
-    }
-
-    fn visit_part_at(
-        &self,
-        epoch: EpochNumber,
-        table: TableId,
-        part: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> engine::Result<()> {
-        self.engine.visit_part_at(epoch, table, part, each)
-    }
-
-    fn scan_index_at(
-        &self,
-        epoch: EpochNumber,
-        part: ScanPart<'_>,
-        each: Visit<'_>,
-    ) -> engine::Result<Option<Vec<u8>>> {
-        self.engine.scan_index_at(epoch, part, each)
+    fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()> {
+        self.engine.watch_changes(tables, bytes_max)
     }
 
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()> {

@@ -1,5 +1,6 @@
 //! The engine on whichever device it runs, and copies of it.
 
 pub(crate) mod driver;
+pub(crate) mod earlier;
 pub(crate) mod open;
 pub(crate) mod repeat;

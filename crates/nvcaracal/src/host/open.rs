@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::{
-    Definitions, Engine, EngineConfig, EngineError, ProcedureTable, RecoveryReport, TableSchema,
+    Definitions, Earlier, Engine, EngineConfig, EngineError, EpochInfo, LoggedSchema,
+    ProcedureTable, RecoveryReport, TableSchema,
 };
 use pmem::{Dax, Device, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
 use storage::TableId;
@@ -12,9 +13,10 @@ use storage::TableId;
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
 use crate::host::driver::{Driver, Hosted};
+use crate::host::earlier::{Kept, OfNow};
 use crate::table::handle::Shape;
 use crate::table::index::IndexRegistration;
-use crate::table::schema::{Context, Schema};
+use crate::table::schema::{Context, MissingHandles, Schema};
 
 /// What a database is opened with.
 #[derive(Clone)]
@@ -34,6 +36,10 @@ pub(crate) struct Plan {
     pub(crate) dropped: Vec<String>,
     pub(crate) indexes: Vec<IndexRegistration>,
     pub(crate) procedures: Vec<Registration>,
+    /// For logs of before.
+    pub(crate) kept: Kept,
+    /// Of epochs that bring a log of before to its end.
+    pub(crate) info: EpochInfo,
     pub(crate) context: Context,
 }
 
@@ -89,7 +95,8 @@ fn check_parent(path: &Path) -> Result<()> {
 /// Opens the engine on a device.
 pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let device = Arc::new(device);
-    let Plan { config, shapes, renamed, dropped, indexes, procedures, context, .. } = plan;
+    let Plan { config, read_only, info, shapes, renamed, dropped, indexes, .. } = plan;
+    let Plan { procedures, kept, context, .. } = plan;
     let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();
     let position = |index: &IndexRegistration| {
         let of = |shape: &Shape| shape.tag == index.shape.table.tag;
@@ -112,21 +119,36 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
         let schema = Arc::new(schema);
         let mut table = ProcedureTable::new();
         for procedure in &procedures {
-            table.add_typed((procedure.object)(Arc::clone(&schema)), (procedure.types)());
+            let object = procedure.object(Arc::clone(&schema));
+            table.add_version(object, procedure.types(), procedure.version);
         }
         made = Some(schema);
         Ok(table)
     };
+    let of_now = OfNow {
+        shapes: &shapes,
+        renamed: &renamed,
+        indexes: &indexes,
+        procedures: &procedures,
+        context: &context,
+    };
+    let (kept_indexes, missing) = (kept.definitions(), MissingHandles::default());
+    let mut bodies = |logged: &LoggedSchema| kept.bodies(logged, &of_now, &missing);
+    let earlier =
+        Earlier { indexes: &kept_indexes, bodies: &mut bodies, missing: missing.asked(), info };
     let definitions = Definitions {
         renamed: &renamed,
         dropped: &dropped,
         indexes: &of_engine,
+        // What is only read cannot be closed for the program of before.
+        earlier: (!read_only).then_some(earlier),
         ..Definitions::new(&tables, &mut register)
     };
     let opened = Engine::open_with(device, config, definitions);
-    let (engine, report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
+    let (engine, mut report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
     let schema = made.expect("the engine has its procedures");
     assert_eq!(engine.procedure_ids().len(), procedures.len(), "procedures and their numbers");
+    kept.add_unneeded(&mut report);
     assert!(engine.checkpoint_epoch() <= engine.epoch(), "the checkpoint is of a later epoch");
     Ok((Box::new(Hosted { engine, schema }), report))
 }

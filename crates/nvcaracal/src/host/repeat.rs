@@ -20,6 +20,7 @@ use storage::{IndexKind, StoreOptions, TableId};
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
+use crate::host::earlier::Kept;
 use crate::host::open::{Plan, host};
 
 /// The calls of an epoch.
@@ -57,6 +58,7 @@ impl Copies {
             disk: None,
             renamed: Vec::new(),
             dropped: Vec::new(),
+            kept: Kept::default(),
             ..plan.clone()
         };
         plan.config.store = StoreOptions { create: false, ..plan.config.store };
@@ -266,7 +268,7 @@ fn did(before: Option<&Vec<u8>>, after: Option<&Vec<u8>>) -> String {
 fn show(procedure: &Registration, answer: Answer<'_>) -> String {
     match answer {
         Answer::Committed(bytes) => {
-            format!("answered {}", (procedure.show)(bytes).unwrap_or_else(|| hex(bytes)))
+            format!("answered {}", procedure.show(bytes).unwrap_or_else(|| hex(bytes)))
         }
         Answer::Aborted(abort) => format!("gave up ({abort})"),
         Answer::Failed(why) => format!("failed ({why})"),

@@ -64,10 +64,9 @@ impl Routing {
             || until > self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Of calls in their order, how many are those up to the last one for the serial part.
-    pub(crate) fn serial_before(&self, procedures: impl Iterator<Item = u16>) -> usize {
-        let serial = procedures.enumerate().filter(|&(_, procedure)| self.is_serial(procedure));
-        serial.last().map_or(0, |(at, _)| at + 1)
+    /// Whether a call may run in the parallel part, whatever is known of its procedure.
+    pub(crate) fn may_be_parallel(&self, procedure: u16) -> bool {
+        !self.known[usize::from(procedure)].is_alone
     }
 
     /// An epoch of these calls has run.
@@ -174,13 +173,5 @@ mod tests {
         assert!(!routing.is_serial(0) && routing.is_serial(1), "answers of the other may fail");
         routing.learn_deferred(EpochNumber(1), &calls(&[0]), [0].into_iter());
         assert!(!routing.is_serial(0));
-    }
-
-    #[test]
-    fn o_80_what_comes_before_a_serial_call_of_a_batch_is_serial_too() {
-        let routing = predicting(3);
-        routing.learn_deferred(EpochNumber(1), &calls(&[2]), [0].into_iter());
-        assert_eq!(routing.serial_before([0, 1, 0].into_iter()), 0);
-        assert_eq!(routing.serial_before([0, 2, 0, 2, 1].into_iter()), 4);
     }
 }

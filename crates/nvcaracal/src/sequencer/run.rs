@@ -20,8 +20,10 @@ use pmem::Stack;
 use storage::StorageError;
 
 use crate::body;
-use crate::call::ticket::{Group, Place};
+use crate::call::group::{Group, Place, Told};
+use crate::call::share::{HeldShares, Share};
 use crate::error::{Error, Result};
+use crate::feed::kept::Feeds;
 use crate::host::driver::Driver;
 use crate::host::repeat::{Copies, Repeated};
 use crate::observe::events;
@@ -42,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) recorder: Mutex<Recorder>,
     pub(crate) routing: Routing,
+    pub(crate) feeds: Feeds,
     pub(crate) pace: Pace,
 }
 
@@ -78,7 +81,7 @@ impl Shared {
         seat: &Seat,
         procedure: u16,
         arguments: &[u8],
-    ) -> Option<Arc<Group>> {
+    ) -> Option<Arc<Share>> {
         if self.pace.calls.load(Ordering::Relaxed) > CALLS_OF_FEW {
             return None;
         }
@@ -87,12 +90,14 @@ impl Shared {
         let mut calls = Calls::new();
         calls.push_serial(procedure, arguments).ok()?;
         let group = Arc::<Group>::default();
-        let batch = Batch { calls, group: Arc::clone(&group), opened: Instant::now() };
+        let share = Share::of(Arc::clone(&group));
+        let (shares, opened) = (Vec::new(), Instant::now());
+        let batch = Batch { calls, group, shares, opened };
         if let Err(error) = sequencer.attend(Work::Epoch(batch)) {
             // Threads that wait get this, and the thread finds the seat empty.
             seat.take().expect("it was there").give_up(&error);
         }
-        Some(group)
+        Some(share)
     }
 
     pub(crate) fn record(&self, note: impl FnOnce(&mut Recorder)) {
@@ -137,6 +142,8 @@ pub(crate) struct Sequencer {
     deferred: VecDeque<Owner>,
     /// The group of the epoch that runs.
     running: Option<Arc<Group>>,
+    /// What tickets hold of the last epochs.
+    held: HeldShares,
     clock: Clock,
     /// Epochs of at most so many calls run in the serial part.
     serial_calls_max: usize,
@@ -187,6 +194,7 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
                 assert!(sequencer.running.is_none(), "an epoch has no end");
                 // Requests that came while the last one was being done.
                 shared.queue.fail(&Error::closed());
+                shared.feeds.end(&Error::closed());
                 sequencer.driver.close()?;
                 events::closed();
                 return Ok(());
@@ -226,6 +234,7 @@ impl Sequencer {
             copies,
             stack: Some(stack),
             running: None,
+            held: HeldShares::default(),
             clock: Clock { now_ns: epochs.now_ns, last_ns: last_timestamp_ns, seed: random() },
             serial_calls_max: epochs.serial_calls_max,
         }
@@ -310,12 +319,13 @@ impl Sequencer {
         let started = Instant::now();
         assert!(self.running.is_none(), "two epochs at a time");
         self.running = Some(Arc::clone(&batch.group));
-        let Batch { mut calls, group, opened } = batch;
+        let Batch { mut calls, group, shares, opened } = batch;
         assert!(!calls.is_empty(), "an epoch without calls");
         if calls.len() <= self.serial_calls_max {
             // Few calls are done sooner than workers are woken.
             calls = calls.first_serial(calls.len());
         }
+        calls = calls.in_order_of_submitters();
         let all = Part { group, first: 0, is_all: true, opened: Some(opened) };
         let mut result = self.run_part(&calls, &all)?;
         while result.is_err() && !self.deferred.is_empty() {
@@ -327,6 +337,7 @@ impl Sequencer {
             self.run_in_pieces(&calls, &Part { is_all: false, ..all }, refusal)?;
         }
         self.running = None;
+        self.held.answered(shares);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.shared.pace.calls.store(calls.len(), Ordering::Relaxed);
         self.shared.pace.ns.store(ns, Ordering::Relaxed);
@@ -400,13 +411,15 @@ impl Sequencer {
     fn refuse(&mut self, part: &Part, calls: Range<usize>, error: &Error) {
         self.shared.record(|recorder| recorder.refused(calls.len()));
         for index in calls {
-            part.group.answer_one(part.first + index as u32, Err(error.clone()));
+            let told = Told { output: Err(error.clone()), was_deferred: false };
+            part.group.answer_one(part.first + index as u32, told);
         }
     }
 
     /// Hands out the answers of an epoch: of calls that were deferred to it, then of its own.
     fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
         let contention = std::mem::take(&mut outcome.contention);
+        let changes = std::mem::take(&mut outcome.changes);
         let epoch = outcome.epoch;
         events::contention(epoch, &contention);
         let outcome = Arc::new(outcome);
@@ -414,7 +427,6 @@ impl Sequencer {
         // Every call of the epoch has an answer or is deferred, and no other one.
         assert!(deferred_in <= self.deferred.len(), "more calls ran than were deferred");
         assert_eq!(outcome.len(), deferred_in + calls.len(), "calls and outcomes");
-        let place = |position| Place { outcome: Arc::clone(&outcome), position };
         let index = |position| part.first + (position - deferred_in) as u32;
         // Counted before anybody can ask.
         let status = self.driver.status();
@@ -429,10 +441,12 @@ impl Sequencer {
             recorder.contention.add(epoch, contention);
         });
 
+        // Before anybody has an answer, and so may look for what the call has changed.
+        self.shared.feeds.add(epoch.0, changes);
         // No call is deferred twice.
         for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {
             if let Some((group, index, _)) = owner {
-                group.answer_one(index, Ok(place(position)));
+                group.answer_one(index, Told::copy_of(outcome.answer(position), true));
             }
         }
         let deferred = outcome.deferred.iter().map(|&position| {
@@ -446,11 +460,12 @@ impl Sequencer {
         assert_eq!(self.deferred.len(), status.deferred, "deferred calls and their owners");
         self.shared.routing.learn(calls, &outcome);
         if part.is_all {
-            return part.group.answer_all(place(deferred_in));
+            return part.group.answer_all(Place { outcome, position: deferred_in });
         }
         for position in deferred_in..outcome.len() {
-            if outcome.answer(position) != Answer::Deferred {
-                part.group.answer_one(index(position), Ok(place(position)));
+            let answer = outcome.answer(position);
+            if answer != Answer::Deferred {
+                part.group.answer_one(index(position), Told::copy_of(answer, false));
             }
         }
     }
@@ -475,6 +490,7 @@ impl Sequencer {
     fn give_up(&mut self, error: &Error) {
         events::stopped(error);
         self.shared.queue.fail(error);
+        self.shared.feeds.end(error);
         self.running.take().into_iter().for_each(|group| group.end(error));
         self.deferred.drain(..).flatten().for_each(|(group, ..)| group.end(error));
     }

@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic, mpsc};
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, atomic, mpsc};
 pub(crate) use shuttle::thread_local;
 
 use atomic::{AtomicU32, Ordering};

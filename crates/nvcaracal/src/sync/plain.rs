@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::PoisonError;
-pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic, mpsc};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, atomic, mpsc};
 use std::time::{Duration, Instant};
 pub(crate) use std::{thread, thread_local};
 

@@ -34,7 +34,7 @@ pub(crate) struct Shape {
     /// Bytes of a heap that both versions share; 0: each has a half, or as they are.
     shared_heap_bytes: u32,
     /// Versions of the type of the values.
-    versions: u8,
+    pub(crate) versions: u8,
     pub(crate) tag: u64,
     pub(crate) types: Types,
 }
@@ -57,21 +57,32 @@ fn types<K: Key + ?Sized, V: Data>() -> Vec<String> {
     stored::versions::<V>().into_iter().map(|value| format!("{key} -> {value}")).collect()
 }
 
-/// The tag of an index of a table.
-pub(crate) const fn tag_of_index(table: &Shape, name: &str, is_unique: bool) -> u64 {
-    let hash = fold(table.tag, name.as_bytes());
+/// The tag of an index of a table, by that of the table.
+pub(crate) const fn tag_of_index(table: u64, name: &str, is_unique: bool) -> u64 {
+    let hash = fold(table, name.as_bytes());
     let hash = fold(hash, &[0xfe, is_unique as u8]);
     spread(hash)
 }
 
+/// The tag of a table: of its name and of what it is.
+pub(crate) const fn tag_of_table(
+    name: &str,
+    index: IndexKind,
+    bytes_max: (u32, u32),
+    versions: u8,
+) -> u64 {
+    let (key_bytes_max, value_bytes_max) = bytes_max;
+    let hash = fold(FOLD_START, name.as_bytes());
+    let hash = fold(hash, &[index as u8]);
+    let hash = fold(hash, &key_bytes_max.to_le_bytes());
+    let hash = fold(hash, &value_bytes_max.to_le_bytes());
+    spread(if versions > 1 { fold(hash, &[versions]) } else { hash })
+}
+
 impl Shape {
     const fn tagged(mut self) -> Self {
-        let hash = fold(FOLD_START, self.name.as_bytes());
-        let hash = fold(hash, &[self.index as u8]);
-        let hash = fold(hash, &self.key_bytes_max.to_le_bytes());
-        let hash = fold(hash, &self.value_bytes_max.to_le_bytes());
-        let hash = if self.versions > 1 { fold(hash, &[self.versions]) } else { hash };
-        self.tag = spread(hash);
+        let bytes_max = (self.key_bytes_max, self.value_bytes_max);
+        self.tag = tag_of_table(self.name, self.index, bytes_max, self.versions);
         self
     }
 

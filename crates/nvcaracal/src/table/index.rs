@@ -124,7 +124,7 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
         key: fn(&K::Owned, &V) -> Option<I::Owned>,
         is_unique: bool,
     ) -> Index<I, K, V, O> {
-        let tag = tag_of_index(&self.shape, name, is_unique);
+        let tag = tag_of_index(self.shape.tag, name, is_unique);
         let shape = IndexShape { name, table: self.shape, is_unique, tag };
         Index { shape, table: self, key }
     }

@@ -3,5 +3,6 @@
 pub(crate) mod handle;
 pub(crate) mod index;
 pub(crate) mod range;
+pub(crate) mod raw;
 pub(crate) mod rows;
 pub(crate) mod schema;

@@ -6,7 +6,7 @@
 
 use std::any::{Any, type_name};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use storage::TableId;
 
@@ -42,6 +42,29 @@ pub(crate) struct Schema {
     /// Tags of tables and indexes.
     tags: Tags,
     context: Context,
+    /// Where calls of a log of a program of before run again.
+    of_log: Option<OfLog>,
+}
+
+/// A body that runs for a log of a program of before.
+#[derive(Debug, Clone)]
+pub(crate) struct OfLog {
+    /// Its procedure.
+    pub(crate) procedure: &'static str,
+    pub(crate) version: u32,
+    pub(crate) missing: MissingHandles,
+}
+
+/// The first handle that a body asked for and the log was not written for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MissingHandles(Arc<Mutex<Option<String>>>);
+
+impl MissingHandles {
+    /// Says which it is, if there is one.
+    pub(crate) fn asked(&self) -> engine::Missing {
+        let first = Arc::clone(&self.0);
+        Arc::new(move || first.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
 }
 
 impl Schema {
@@ -51,7 +74,25 @@ impl Schema {
         let tags = Tags::new(tables).ok_or_else(|| {
             Error::mistake("two tables or indexes have names with the same hash: rename one")
         })?;
-        Ok(Self { tags, context })
+        Ok(Self { tags, context, of_log: None })
+    }
+
+    /// The same for a body that runs for a log of a program of before.
+    pub(crate) fn of_log(self, of_log: OfLog) -> Self {
+        Self { of_log: Some(of_log), ..self }
+    }
+
+    #[cold]
+    fn unregistered(&self, what: &dyn fmt::Display) -> String {
+        let Some(OfLog { procedure, version, missing }) = &self.of_log else {
+            return format!("{what} is not registered with this database: add it to its options");
+        };
+        let text = format!(
+            "version {version} of procedure {procedure:?} uses {what}, which the log was not \
+             written for"
+        );
+        let mut first = missing.0.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(text).clone()
     }
 
     /// The context, if it is of this type.
@@ -66,16 +107,19 @@ impl Schema {
 
     /// The number of a handle's index.
     fn index(&self, shape: &IndexShape) -> Result<u16, String> {
-        self.tags.find(shape.tag).ok_or_else(|| {
-            format!("{shape} is not registered with this database: add it to its options")
-        })
+        self.tags.find(shape.tag).ok_or_else(|| self.unregistered(shape))
     }
 
     /// The number of a handle's table.
     #[inline]
     pub(crate) fn number(&self, shape: &Shape) -> Result<TableId, String> {
         // By value: a handle whose address is taken is copied whenever it is passed on.
-        self.tags.find(shape.tag).map(TableId).ok_or_else(|| unregistered(*shape))
+        self.tags.find(shape.tag).map(TableId).ok_or_else(|| self.unregistered_table(*shape))
+    }
+
+    #[cold]
+    fn unregistered_table(&self, shape: Shape) -> String {
+        self.unregistered(&shape)
     }
 
     /// The rows of a table in a range.
@@ -97,11 +141,6 @@ impl Schema {
         let of = Of::Index(self.index(&index.shape)?);
         Ok(Wanted { of, shape: index.table.shape, range: entries_in(range)? })
     }
-}
-
-#[cold]
-fn unregistered(shape: Shape) -> String {
-    format!("{shape} is not registered with this database: add it to its options")
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Secondary indexes: what they hold at every moment, and what unique ones refuse.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use nvcaracal::{
-    Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Procedure, Stop, Table,
-    Transaction, Tuning, WriteSet,
+    Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Procedure, Snapshot,
+    Stop, Table, Transaction, Tuning, WriteSet,
 };
 
 #[derive(Debug, Clone, PartialEq, Data)]
@@ -358,6 +360,64 @@ fn o_96_snapshots_see_indexes_as_they_were() {
         let one = snapshot.range_by(CHEAPEST, 1..3).map(by_price);
         assert!(one.eq(free.iter().copied().filter(|(price, _)| (1..3).contains(price))));
     }
+    db.check_indexes().unwrap();
+}
+
+/// A snapshot, and its free seats by price.
+type Free = (Snapshot, Vec<(u32, u32)>);
+
+fn free_seats(snapshot: &Snapshot) -> Vec<(u32, u32)> {
+    let by_price = snapshot.range_by(CHEAPEST, ..).map(|row| row.unwrap());
+    by_price.map(|(seat, row)| (row.price, seat)).collect()
+}
+
+/// O-96, O-106: snapshots see indexes as they were while calls change them, and take changes back.
+#[test]
+fn o_96_snapshots_are_read_while_indexes_change() {
+    let db = open(64);
+    let (held, is_over) = (Mutex::new(Vec::<Arc<Free>>::new()), AtomicBool::new(false));
+    let read = || {
+        let mut reads = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let any = held.lock().unwrap().get(reads % 3).cloned();
+            reads += 1;
+            let Some(any) = any else { continue };
+            let (snapshot, free) = &*any;
+            assert_eq!(&free_seats(snapshot), free, "epoch {}", snapshot.epoch());
+            let rows = snapshot.range(SEATS, ..).map(|row| row.unwrap());
+            let mut of_rows: Vec<_> = rows
+                .filter(|(_, row)| row.owner.is_none())
+                .map(|(seat, row)| (row.price, seat))
+                .collect();
+            of_rows.sort_unstable();
+            assert_eq!(&of_rows, free, "epoch {}", snapshot.epoch());
+        }
+        reads
+    };
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(read)).collect();
+        for round in 0..150_u32 {
+            for at in 0..8 {
+                let seat = (round * 7 + at * 5) % 15;
+                let owner = (at % 3 == 2).then_some(u64::from(round % 4));
+                db.call(Set { seat, price: (round + at) % 5, owner }).unwrap();
+                let aborts = at % 2 == 0;
+                let _ = db.call(Reprice { seat, price: 9, aborts });
+            }
+            let _ = db.call(Buy { user: 7 });
+            let snapshot = db.snapshot().unwrap();
+            let free = free_seats(&snapshot);
+            let mut held = held.lock().unwrap();
+            if held.len() > 2 {
+                held.remove(round as usize % 3);
+            }
+            held.push(Arc::new((snapshot, free)));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
     db.check_indexes().unwrap();
 }
 

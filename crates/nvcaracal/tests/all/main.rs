@@ -2,10 +2,12 @@
 
 mod added_field;
 mod bytes;
+mod changes;
 mod common;
 mod contention;
 mod context;
 mod deaths;
+mod deploys;
 mod determinism;
 mod extremes;
 mod failures;
@@ -22,6 +24,7 @@ mod other_space;
 mod parts;
 mod past;
 mod pieces;
+mod raw;
 mod read_only;
 mod readable;
 mod reads;
@@ -31,6 +34,7 @@ mod schema;
 mod snapshots;
 mod stack;
 mod submit;
+mod submitters;
 mod tasks;
 mod turns;
 mod types;

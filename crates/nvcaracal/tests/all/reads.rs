@@ -168,16 +168,22 @@ fn o_106_a_read_waits_for_no_procedure() {
         db.call(Deposit { account: 2, cents: 6 }).unwrap();
         let ((runs, is_running), (end, may_end)) = (channel(), channel());
         *SLOW.lock().unwrap() = Some((runs, may_end));
+        let before = db.snapshot().unwrap();
         let ticket = db.submit(Slow { account: 1 }).unwrap();
         is_running.recv().unwrap();
         // These would wait for ever.
         assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(5));
         assert_eq!(db.get(ACCOUNTS, 2).unwrap(), Some(6));
         assert_eq!(db.get(ACCOUNTS, 3).unwrap(), None);
+        assert_eq!(before.get(ACCOUNTS, 1).unwrap(), Some(5));
+        assert_eq!(before.count(ACCOUNTS, ..).unwrap(), 2);
+        let rows: Vec<_> = before.range(ACCOUNTS, ..).rev().map(Result::unwrap).collect();
+        assert_eq!(rows, [(2, 6), (1, 5)]);
         assert!(ticket.try_get().is_none(), "the procedure still runs");
         end.send(()).unwrap();
         ticket.wait().unwrap();
         assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(-1));
+        assert_eq!(before.get(ACCOUNTS, 1).unwrap(), Some(5));
     }
 }
 
@@ -186,7 +192,9 @@ fn o_106_a_read_waits_for_no_procedure() {
 fn a_read_of_a_closed_database_is_refused() {
     let db = dram(options());
     db.call(Deposit { account: 1, cents: 5 }).unwrap();
-    let other = db.clone();
+    let (other, snapshot) = (db.clone(), db.snapshot().unwrap());
     db.close().unwrap();
     assert!(other.get(ACCOUNTS, 1).unwrap_err().is_stopped());
+    assert!(snapshot.get(ACCOUNTS, 1).unwrap_err().is_stopped());
+    assert!(snapshot.count(ACCOUNTS, ..).unwrap_err().is_stopped());
 }

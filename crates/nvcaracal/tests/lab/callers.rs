@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use nvcaracal::{Error, Snapshot, Ticket};
+use nvcaracal::{Error, Part, Snapshot, Submitter, Ticket};
 use sim::history::Random;
 
+use crate::feeds::Follower;
 use crate::items::Image;
-use crate::program::{Act, Done, LEDGER, ROWS, add, call, submit, try_submit};
+use crate::program::{Act, Done, LEDGER, ROWS, add, call, submit, submit_by, try_submit};
 use crate::records::{Answer, History, Record, Seen};
 use crate::tasks::Tasks;
 use crate::world::World;
@@ -23,6 +24,10 @@ pub(crate) struct Caller {
     tickets: Vec<(Ticket<Done>, usize)>,
     held: Vec<(Snapshot, usize)>,
     tasks: Tasks,
+    /// Keeps the order of some of its calls: its number, and how many there were.
+    submitter: Submitter,
+    submitted: (u64, usize),
+    follower: Option<Follower>,
 }
 
 /// Whether a caller goes on: not once the database is closed.
@@ -30,7 +35,11 @@ type Step = Result<bool, String>;
 
 impl Caller {
     pub(crate) fn new(world: Arc<World>, seed: u64) -> Self {
+        let submitted = (world.numbers.batch(), 0);
         Self {
+            submitter: world.db.submitter(),
+            submitted,
+            follower: None,
             world,
             random: Random::new(seed),
             history: History::default(),
@@ -49,9 +58,9 @@ impl Caller {
         for _ in 0..steps {
             let what = match habit {
                 0 => self.random.pick(&[0, 1, 1, 1, 9]),
-                1 => self.random.pick(&[2, 3, 3, 4, 9]),
+                1 => self.random.pick(&[2, 3, 3, 4, 9, 12, 12, 12]),
                 2 => self.random.pick(&[6, 6, 7, 7, 8, 9, 9]),
-                _ => self.random.below(12),
+                _ => self.random.below(14),
             };
             if !self.step(what)? {
                 break;
@@ -64,6 +73,7 @@ impl Caller {
             }
         }
         while self.reread()? && self.held.pop().is_some() {}
+        self.follow()?;
         let Self { world, random, history, tasks, .. } = &mut self;
         tasks.finish(world, random, &mut history.records)?;
         Ok(self.history)
@@ -82,6 +92,8 @@ impl Caller {
             8 => self.snapshot(),
             9 => self.wait_for_one(),
             10 => self.reread(),
+            11 => self.follow(),
+            12 => self.submit_in_order(),
             _ => self.look(),
         }
     }
@@ -89,7 +101,7 @@ impl Caller {
     /// Notes a call that is about to be submitted: the place of its record.
     fn note(&mut self, act: Act, batch: Option<(u64, usize)>) -> usize {
         let submitted = self.world.moment();
-        self.history.records.push(Record { act, submitted, answer: None, batch });
+        self.history.records.push(Record { act, submitted, answer: None, batch, order: None });
         self.history.records.len() - 1
     }
 
@@ -138,6 +150,43 @@ impl Caller {
             Err(error) => return self.refused(at, &error),
         }
         Ok(true)
+    }
+
+    /// Submits some calls one by one that keep their order, each in any part.
+    fn submit_in_order(&mut self) -> Step {
+        for _ in 0..1 + self.random.below(8) {
+            let act = self.world.act(&mut self.random);
+            if act.sequence().is_some() {
+                // One that is deferred behind another one leaves a hole.
+                continue;
+            }
+            let at = self.note(act.clone(), None);
+            self.history.records[at].order = Some(self.submitted);
+            self.submitted.1 += 1;
+            let part =
+                self.random.pick(&[Part::Learned, Part::Parallel, Part::Parallel, Part::Serial]);
+            match submit_by(&self.submitter.part(part), act) {
+                Ok(ticket) => self.tickets.push((ticket, at)),
+                Err(error) => return self.refused(at, &error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Follows the changes of the rows, or begins to.
+    fn follow(&mut self) -> Step {
+        let followed = match self.follower.take() {
+            Some(follower) => follower.go_on(&self.world.db),
+            None => Follower::begin(&self.world.db),
+        };
+        match followed? {
+            Ok(follower) => {
+                self.follower = follower;
+                Ok(true)
+            }
+            Err(error) if error.is_stopped() => Ok(false),
+            Err(error) => Err(format!("changes cannot be read: {error}")),
+        }
     }
 
     fn batch(&mut self, waits: bool) -> Step {
@@ -215,7 +264,8 @@ impl Caller {
             // One that was waited for by a thread goes on as a future.
             Some((ticket, at)) => self.tasks.wait(ticket, at),
             None => {
-                let record = Record { act: act.clone(), submitted, answer: None, batch: None };
+                let (batch, order) = (None, None);
+                let record = Record { act: act.clone(), submitted, answer: None, batch, order };
                 self.history.records.push(record);
                 let (db, at) = (self.world.db.clone(), self.history.records.len() - 1);
                 self.tasks.call(db, act, at, self.random.percent(50));

@@ -135,7 +135,8 @@ impl Case {
         // A call: those that were deferred before the end of the last life are done before it.
         let act = world.act(&mut self.random);
         let submitted = world.moment();
-        let mut record = Record { act: act.clone(), submitted, answer: None, batch: None };
+        let (batch, order) = (None, None);
+        let mut record = Record { act: act.clone(), submitted, answer: None, batch, order };
         record.answer = Some((record.read(call(&world.db, act))?, world.moment()));
         history.is_past();
         history.records.push(record);

@@ -9,6 +9,7 @@
 mod callers;
 mod case;
 mod deaths;
+mod feeds;
 mod items;
 mod program;
 mod records;

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use nvcaracal::{
-    Abort, Added, Batch, Data, Database, Error, Options, Procedure, Sequences, Stop, Table, Ticket,
-    Transaction, WriteSet, plain,
+    Abort, Added, Batch, Data, Database, Error, Options, Procedure, Sequences, Stop, Submitter,
+    Table, Ticket, Transaction, WriteSet, plain,
 };
 
 use crate::items::{self, BY_OWNER, ITEMS, Item, Items, NUMBERS, Of, SEQUENCES};
@@ -520,6 +520,10 @@ pub(crate) fn call(db: &Database, act: Act) -> nvcaracal::Result<Done> {
 
 pub(crate) fn submit(db: &Database, act: Act) -> nvcaracal::Result<Ticket<Done>> {
     with_procedure!(act, procedure => db.submit(procedure))
+}
+
+pub(crate) fn submit_by(by: &Submitter, act: Act) -> nvcaracal::Result<Ticket<Done>> {
+    with_procedure!(act, procedure => by.submit(procedure))
 }
 
 pub(crate) fn try_submit(db: &Database, act: Act) -> nvcaracal::Result<Ticket<Done>> {

@@ -46,6 +46,8 @@ pub(crate) struct Record {
     pub(crate) answer: Option<(Answer, Moment)>,
     /// Its batch, and its place there.
     pub(crate) batch: Option<(u64, usize)>,
+    /// Its submitter, and its place in the order of that.
+    pub(crate) order: Option<(u64, usize)>,
 }
 
 impl Record {
@@ -153,6 +155,7 @@ impl History {
         check_order(&ran, known)?;
         self.check_real_time(&ran)?;
         check_batches(&ran)?;
+        check_submitters(&ran)?;
         self.check_numbers(&ran, known, content)?;
         let mut rows = known.model.clone();
         let mut snapshots = self.seen.iter().collect::<Vec<_>>();
@@ -345,6 +348,25 @@ fn check_order(ran: &[Ran<'_>], known: &Known) -> Result<(), String> {
         {
             let times = (one.timestamp, next.timestamp);
             return Err(format!("timestamps {times:?} of calls {ids:?}, in their order"));
+        }
+    }
+    Ok(())
+}
+
+/// O-109: calls of a submitter have serial ids in their order, whichever are deferred.
+fn check_submitters(ran: &[Ran<'_>]) -> Result<(), String> {
+    let mut last = BTreeMap::<u64, (usize, &Ran<'_>)>::new();
+    for call in ran {
+        let Some((submitter, at)) = call.record.order else { continue };
+        if let Some((before, of)) = last.insert(submitter, (at, call))
+            && before >= at
+        {
+            let (act, other) = (&call.record.act, &of.record.act);
+            return Err(format!(
+                "call {at} of a submitter, {act:?}, is at {:x}, after call {before}, {other:?}, at \
+                 {:x}",
+                call.serial, of.serial
+            ));
         }
     }
     Ok(())

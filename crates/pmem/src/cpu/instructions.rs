@@ -56,7 +56,7 @@ mod x86 {
         ///
         /// # Safety
         /// The range is mapped.
-        #[inline(always)]
+        #[inline]
         pub(crate) unsafe fn flush(self, start: *const u8, len: usize) {
             if len == 0 {
                 return;
@@ -74,7 +74,7 @@ mod x86 {
         ///
         /// # Safety
         /// It is mapped.
-        #[inline(always)]
+        #[inline]
         pub(crate) unsafe fn flush_line(self, line: *const u8) {
             // SAFETY: mapped; the feature was detected. No Rust-visible memory changes.
             unsafe {
@@ -90,14 +90,14 @@ mod x86 {
         ///
         /// # Safety
         /// The line at `to` is mapped and owned by the caller in this phase.
-        #[inline(always)]
+        #[inline]
         pub(crate) unsafe fn store_line(self, to: *mut u8, line: &[u8; LINE]) {
             // SAFETY: forwarded to the caller.
             unsafe { stream_line(to, line) }
         }
 
         /// Waits until this core's flushes and non-temporal stores are done.
-        #[inline(always)]
+        #[inline]
         pub(crate) fn fence(self) {
             // SAFETY: every x86-64 processor has it.
             unsafe { _mm_sfence() }
@@ -108,7 +108,7 @@ mod x86 {
         ///
         /// # Safety
         /// The range at `to` is mapped and owned by the caller in this phase.
-        #[inline(always)]
+        #[inline]
         pub(crate) unsafe fn store_nt(self, to: *mut u8, bytes: &[u8]) {
             if (to.addr() | bytes.len()).is_multiple_of(LINE) {
                 // SAFETY: whole lines of the caller's range.
@@ -139,7 +139,7 @@ mod x86 {
 
         /// # Safety
         /// As for `store_nt`.
-        #[inline(always)]
+        #[inline]
         unsafe fn store_ragged(self, to: *mut u8, bytes: &[u8]) {
             if !bytes.is_empty() {
                 // SAFETY: mapped and owned by the caller in this phase.
@@ -168,7 +168,7 @@ mod x86 {
 
     /// # Safety
     /// As for `stream`.
-    #[inline(always)]
+    #[inline]
     unsafe fn stream_line(to: *mut u8, line: &[u8; LINE]) {
         for (i, piece) in line.as_chunks::<16>().0.iter().enumerate() {
             // SAFETY: reads 16 bytes of `piece`; writes as many of the caller's line.

@@ -2,7 +2,7 @@
 
 /// Hints that the cache line at an address will be used soon. The address may be anything: nothing
 /// is read as far as the program can tell.
-#[inline(always)]
+#[inline]
 pub fn prefetch(address: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
@@ -16,7 +16,7 @@ pub fn prefetch(address: usize) {
 
 /// [`prefetch`] for a line that will be written: it also takes the line from other cores' caches,
 /// so that the store need not wait for them.
-#[inline(always)]
+#[inline]
 pub fn prefetch_to_write(address: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: as a prefetch; processors that do not know the instruction do nothing.

@@ -45,7 +45,7 @@ pub struct Loads {
 
 impl Loads {
     /// Counts a read at an address or offset: images begin at a block.
-    #[inline(always)]
+    #[inline]
     pub fn count(&mut self, at: u64, len: u64) {
         self.lines += units(at, len, LINE_BYTES);
         self.blocks += units(at, len, BLOCK_BYTES);
@@ -63,7 +63,7 @@ pub struct LineCount {
 
 impl LineCount {
     /// Lines that follow each other, from an offset on.
-    #[inline(always)]
+    #[inline]
     pub fn of(offset: u64, lines: u64) -> Self {
         Self { lines, blocks: units(offset, lines * LINE_BYTES, BLOCK_BYTES) }
     }
@@ -96,27 +96,27 @@ impl Counters {
             .then(|| self.media_bytes_written as f64 / written as f64)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add_loads(&mut self, loads: Loads) {
         self.lines_read += loads.lines;
         self.blocks_read += loads.blocks;
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count_store_nt(&mut self, offset: u64, len: u64) {
         self.bytes_stored_nt += len;
         self.lines_written += units(offset, len, LINE_BYTES);
         self.blocks_written += units(offset, len, BLOCK_BYTES);
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count_lines(&mut self, count: LineCount) {
         self.bytes_stored_nt += count.lines * LINE_BYTES;
         self.lines_written += count.lines;
         self.blocks_written += count.blocks;
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count_flush(&mut self, offset: u64, len: u64) {
         let lines = units(offset, len, LINE_BYTES);
         self.flushes += lines;
@@ -124,7 +124,7 @@ impl Counters {
         self.blocks_written += units(offset, len, BLOCK_BYTES);
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count_line_flush(&mut self) {
         self.flushes += 1;
         self.lines_written += 1;

@@ -63,7 +63,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Safety
     /// See the trait's section on ownership; the word is aligned.
-    #[inline(always)]
+    #[inline]
     unsafe fn store_u64(&self, port: &mut PortState, offset: u64, value: u64) {
         let _ = port;
         // SAFETY: owned by the caller in this phase.
@@ -74,7 +74,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Safety
     /// See the trait's section on ownership.
-    #[inline(always)]
+    #[inline]
     unsafe fn store_bytes(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         let _ = port;
         // SAFETY: owned by the caller in this phase.
@@ -92,7 +92,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Safety
     /// See the trait's section on ownership; the offset is that of a line.
-    #[inline(always)]
+    #[inline]
     unsafe fn store_line(&self, port: &mut PortState, offset: u64, line: &Line) {
         // SAFETY: forwarded to the caller.
         unsafe { self.store_nt(port, offset, line) }
@@ -100,37 +100,37 @@ pub trait Device: Send + Sync + 'static {
 
     /// Whether writes cost something here, so that [`Device::wrote_lines`] must know of each line
     /// that [`Device::store_line`] stores.
-    #[inline(always)]
+    #[inline]
     fn charges_writes(&self) -> bool {
         false
     }
 
     /// Called for lines that follow each other and that [`Device::store_line`] stores, where writes
     /// cost something.
-    #[inline(always)]
+    #[inline]
     fn wrote_lines(&self, port: &mut PortState, offset: u64, lines: u64) {
         let _ = (port, offset, lines);
     }
 
     /// Makes this thread's non-temporal stores visible to other threads before its later stores.
     /// Makes nothing durable.
-    #[inline(always)]
+    #[inline]
     fn order_stores(&self) {}
 
     /// Whether reads cost something here, so that [`Device::loaded`] must know each of them.
-    #[inline(always)]
+    #[inline]
     fn charges_loads(&self) -> bool {
         false
     }
 
     /// Called for every read of the image, where reads cost something.
-    #[inline(always)]
+    #[inline]
     fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
         let _ = (port, offset, len);
     }
 
     /// Waits for as long as the port still owes, where accesses cost time.
-    #[inline(always)]
+    #[inline]
     fn pay_owed_time(&self, port: &mut PortState) {
         let _ = port;
     }
@@ -139,7 +139,7 @@ pub trait Device: Send + Sync + 'static {
     fn flush(&self, port: &mut PortState, offset: u64, len: u64);
 
     /// As [`Device::flush`], of the line that begins at an offset.
-    #[inline(always)]
+    #[inline]
     fn flush_line(&self, port: &mut PortState, offset: u64) {
         self.flush(port, offset, LINE_BYTES);
     }
@@ -241,7 +241,7 @@ pub trait Device: Send + Sync + 'static {
     /// Whether what this device shows when it is opened may be undurable: stores of a process that
     /// was killed, which the processor's cache still holds and no thread will flush. A caller that
     /// builds on them makes them durable first.
-    #[inline(always)]
+    #[inline]
     fn may_show_undurable(&self) -> bool {
         false
     }

@@ -16,7 +16,7 @@ pub(crate) struct OwedTime {
 
 impl OwedTime {
     /// Whether it is so much that the port has to wait.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_due(self) -> bool {
         self.latency_ns.max(self.reading_ns).max(self.writing_ns) > PAY_ABOVE_NS
     }

@@ -51,7 +51,7 @@ impl<D: Device> Port<D> {
     }
 
     /// Reads one aligned 8-byte word (relaxed) without counting it: words are read with their line.
-    #[inline(always)]
+    #[inline]
     pub fn load_u64(&self, offset: u64) -> u64 {
         self.device.image().load_u64(offset)
     }
@@ -60,7 +60,7 @@ impl<D: Device> Port<D> {
     ///
     /// # Safety
     /// No thread stores to the range while the slice lives (phase rule of the caller).
-    #[inline(always)]
+    #[inline]
     pub unsafe fn read(&mut self, offset: u64, len: u64) -> &[u8] {
         self.count_load(offset, len);
         // SAFETY: forwarded to the caller.
@@ -68,7 +68,7 @@ impl<D: Device> Port<D> {
     }
 
     /// Counts a read that was made through the mapping directly, on every device.
-    #[inline(always)]
+    #[inline]
     pub fn count_load(&mut self, offset: u64, len: u64) {
         let mut loads = Loads::default();
         loads.count(offset, len);
@@ -79,7 +79,7 @@ impl<D: Device> Port<D> {
     /// Charges and counts a read that was made through the mapping directly, but only where reads
     /// cost something, and only for lines that the running step has not read yet: those are in the
     /// processor's cache.
-    #[inline(always)]
+    #[inline]
     pub fn charge_load(&mut self, offset: u64, len: u64) {
         if self.device.charges_loads() {
             self.touch(offset, len);
@@ -104,7 +104,7 @@ impl<D: Device> Port<D> {
     }
 
     /// A step is over: what it read may have left the processor's cache when it is read again.
-    #[inline(always)]
+    #[inline]
     pub fn end_step(&mut self) {
         self.step.clear();
     }
@@ -115,7 +115,7 @@ impl<D: Device> Port<D> {
     }
 
     /// Adds reads that were counted elsewhere, on a device that charges nothing for them.
-    #[inline(always)]
+    #[inline]
     pub fn add_loads(&mut self, loads: Loads) {
         self.state.counters.add_loads(loads);
     }
@@ -124,7 +124,7 @@ impl<D: Device> Port<D> {
     ///
     /// # Safety
     /// The caller owns the word in this phase.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn store_u64(&mut self, offset: u64, value: u64) {
         debug_assert!(offset.is_multiple_of(8), "a word is aligned, not at {offset}");
         writes(self.device.image().base().wrapping_add(offset as usize));
@@ -137,7 +137,7 @@ impl<D: Device> Port<D> {
     ///
     /// # Safety
     /// The caller owns the words in this phase.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn store_two(&mut self, offset: u64, values: [u64; 2]) {
         debug_assert!(offset.is_multiple_of(8), "words are aligned, not at {offset}");
         writes(self.device.image().base().wrapping_add(offset as usize));
@@ -153,7 +153,7 @@ impl<D: Device> Port<D> {
     ///
     /// # Safety
     /// The caller owns the range in this phase.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn store_bytes(&mut self, offset: u64, bytes: &[u8]) {
         writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.bytes_stored += bytes.len() as u64;
@@ -165,7 +165,7 @@ impl<D: Device> Port<D> {
     ///
     /// # Safety
     /// The caller owns the range in this phase.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn store_nt(&mut self, offset: u64, bytes: &[u8]) {
         writes(self.device.image().base().wrapping_add(offset as usize));
         self.state.counters.count_store_nt(offset, bytes.len() as u64);
@@ -178,7 +178,7 @@ impl<D: Device> Port<D> {
     ///
     /// # Safety
     /// The caller owns the line in this phase, which begins at the offset.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn store_line(&mut self, offset: u64, line: &Line) {
         self.count_run(offset, 1);
         // SAFETY: forwarded to the caller.
@@ -187,7 +187,7 @@ impl<D: Device> Port<D> {
 
     /// Counts the lines of a row that [`Port::store_line_counted`] stores: of those from an offset
     /// on, the ones that have a bit.
-    #[inline(always)]
+    #[inline]
     pub fn count_lines(&mut self, count: LineCount, offset: u64, bits: u64) {
         self.state.counters.count_lines(count);
         if self.device.charges_writes() {
@@ -209,7 +209,7 @@ impl<D: Device> Port<D> {
     }
 
     /// As [`Port::count_lines`], of lines that follow each other.
-    #[inline(always)]
+    #[inline]
     pub fn count_run(&mut self, offset: u64, lines: u64) {
         debug_assert!(offset.is_multiple_of(LINE_BYTES), "a run begins with a line");
         self.state.counters.count_lines(LineCount::of(offset, lines));
@@ -220,7 +220,7 @@ impl<D: Device> Port<D> {
     ///
     /// # Safety
     /// As for [`Port::store_line`].
-    #[inline(always)]
+    #[inline]
     pub unsafe fn store_line_counted(&mut self, offset: u64, line: &Line) {
         debug_assert!(offset.is_multiple_of(LINE_BYTES));
         writes(self.device.image().base().wrapping_add(offset as usize));
@@ -231,7 +231,7 @@ impl<D: Device> Port<D> {
 
     /// See [`Device::order_stores`]. Nothing is done if this port made no non-temporal store since
     /// it last ordered or fenced them: ordinary stores come in order.
-    #[inline(always)]
+    #[inline]
     pub fn order_stores(&mut self) {
         if std::mem::take(&mut self.has_unordered) {
             self.state.counters.store_orders += 1;
@@ -240,7 +240,7 @@ impl<D: Device> Port<D> {
     }
 
     /// See [`Device::flush`]. Lines and blocks written are counted here.
-    #[inline(always)]
+    #[inline]
     pub fn flush(&mut self, offset: u64, len: u64) {
         point();
         self.state.counters.count_flush(offset, len);
@@ -248,7 +248,7 @@ impl<D: Device> Port<D> {
     }
 
     /// As [`Port::flush`], of the line that begins at an offset.
-    #[inline(always)]
+    #[inline]
     pub fn flush_line(&mut self, offset: u64) {
         point();
         debug_assert!(offset.is_multiple_of(LINE_BYTES));
@@ -282,7 +282,7 @@ impl<D: Device> Port<D> {
     }
 
     /// Notes a line.
-    #[inline(always)]
+    #[inline]
     fn note(&mut self, line: u64) {
         debug_assert!(line.is_multiple_of(LINE_BYTES));
         if self.noted.len() == NOTED_MAX {

@@ -46,7 +46,7 @@ pub(crate) struct Access {
 
 impl Access {
     /// What the port waits.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn waits_ns(self, units: u64) -> u64 {
         match units {
             0 => 0,
@@ -55,7 +55,7 @@ impl Access {
     }
 
     /// Units that a range touches.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn units(self, offset: u64, len: u64) -> u64 {
         units(offset, len, self.unit)
     }

@@ -138,12 +138,12 @@ impl Device for File {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn image(&self) -> &Mapping {
         &self.image.mapping
     }
 
-    #[inline(always)]
+    #[inline]
     fn image_bytes(&self) -> u64 {
         self.image.usable.bytes()
     }
@@ -163,7 +163,7 @@ impl Device for File {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_u64(&self, _: &mut PortState, offset: u64, value: u64) {
         // SAFETY: owned by the caller in this phase.
@@ -171,7 +171,7 @@ impl Device for File {
         self.dirty.mark(offset, 8);
     }
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_bytes(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the caller in this phase.
@@ -179,7 +179,7 @@ impl Device for File {
         self.dirty.mark(offset, bytes.len() as u64);
     }
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: forwarded to the caller. The snapshot reads the page soon, so the store is an
@@ -187,10 +187,10 @@ impl Device for File {
         unsafe { self.store_bytes(port, offset, bytes) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn flush(&self, _: &mut PortState, _: u64, _: u64) {}
 
-    #[inline(always)]
+    #[inline]
     fn fence(&self, _: &mut PortState) {}
 
     fn log_bytes(&self) -> u64 {

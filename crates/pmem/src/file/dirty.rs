@@ -26,7 +26,7 @@ impl DirtyPages {
     /// Marks the pages of a range. Relaxed, because snapshots and stores are in different phases,
     /// which a barrier separates; test before set, so that a page that many workers store to is not
     /// fought over.
-    #[inline(always)]
+    #[inline]
     pub(super) fn mark(&self, offset: u64, len: u64) {
         if len == 0 {
             return;

@@ -38,7 +38,7 @@ impl MeasuringArea {
     }
 
     /// Where a range of the area is in the device.
-    #[inline(always)]
+    #[inline]
     fn place(&self, offset: u64, len: u64) -> u64 {
         let inside = len <= self.bytes && offset <= self.bytes - len;
         assert!(inside, "{len} bytes at {offset} are outside the area of {} bytes", self.bytes);
@@ -46,7 +46,7 @@ impl MeasuringArea {
     }
 
     /// Number of bytes.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -56,7 +56,7 @@ impl MeasuringArea {
     ///
     /// # Panics
     /// If the word is not aligned or not inside the area.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn load_u64(&self, offset: u64) -> u64 {
         self.port.load_u64(self.place(offset, 8))
@@ -66,7 +66,7 @@ impl MeasuringArea {
     ///
     /// # Panics
     /// If the range is not inside the area.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn slice(&self, offset: u64, len: u64) -> &[u8] {
         // SAFETY: owned by the area, whose stores need it alone: none happens while the slice
@@ -78,7 +78,7 @@ impl MeasuringArea {
     ///
     /// # Panics
     /// If the range is not inside the area.
-    #[inline(always)]
+    #[inline]
     pub fn read(&mut self, offset: u64, len: u64) -> &[u8] {
         let at = self.place(offset, len);
         // SAFETY: owned by the area, as above.
@@ -86,7 +86,7 @@ impl MeasuringArea {
     }
 
     /// Hints that the line at `offset` will be used soon.
-    #[inline(always)]
+    #[inline]
     pub fn prefetch(&self, offset: u64) {
         prefetch(
             self.port
@@ -102,7 +102,7 @@ impl MeasuringArea {
     ///
     /// # Panics
     /// If the range is not inside the area.
-    #[inline(always)]
+    #[inline]
     pub fn store_bytes(&mut self, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the area, which the caller has alone.
         unsafe { self.port.store_bytes(self.place(offset, bytes.len() as u64), bytes) }
@@ -112,7 +112,7 @@ impl MeasuringArea {
     ///
     /// # Panics
     /// If the range is not inside the area.
-    #[inline(always)]
+    #[inline]
     pub fn store_nt(&mut self, offset: u64, bytes: &[u8]) {
         // SAFETY: owned by the area, which the caller has alone.
         unsafe { self.port.store_nt(self.place(offset, bytes.len() as u64), bytes) }
@@ -122,13 +122,13 @@ impl MeasuringArea {
     ///
     /// # Panics
     /// If the range is not inside the area.
-    #[inline(always)]
+    #[inline]
     pub fn flush(&mut self, offset: u64, len: u64) {
         self.port.flush(self.place(offset, len), len);
     }
 
     /// Waits until earlier flushes and non-temporal stores are done.
-    #[inline(always)]
+    #[inline]
     pub fn fence(&mut self) {
         self.port.fence();
     }

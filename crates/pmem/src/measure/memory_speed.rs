@@ -146,7 +146,7 @@ impl Order {
     }
 
     /// Where a block begins. Odd factors and the shift each map blocks one to one.
-    #[inline(always)]
+    #[inline]
     fn of_block(self, index: u64) -> u64 {
         let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) & self.mask;
         let mixed = (mixed ^ mixed >> self.shift).wrapping_mul(0xbf58_476d_1ce4_e5b9) & self.mask;

@@ -84,7 +84,7 @@ impl Mapping {
     }
 
     /// Number of bytes of the reserved range.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len as u64
@@ -97,7 +97,7 @@ impl Mapping {
     }
 
     /// Address of the first byte, for prefetching and for address arithmetic by the caller.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn base(&self) -> *mut u8 {
         self.base.as_ptr()
@@ -107,7 +107,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If the word is not aligned or not inside the mapping.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn load_u64(&self, offset: u64) -> u64 {
         self.word(offset).load(Ordering::Relaxed)
@@ -119,7 +119,7 @@ impl Mapping {
     /// # Safety
     /// The word is aligned and inside the mapping. The caller owns it in this phase, or all sides
     /// access it as an atomic.
-    #[inline(always)]
+    #[inline]
     // SAFETY: the caller owns the word, see above.
     pub unsafe fn store_u64(&self, offset: u64, value: u64) {
         debug_assert!(offset.is_multiple_of(8), "word not aligned");
@@ -135,7 +135,7 @@ impl Mapping {
     /// # Safety
     /// The range is inside the mapping, and the caller owns it in this phase: no other thread reads
     /// or writes it meanwhile.
-    #[inline(always)]
+    #[inline]
     // SAFETY: the caller owns the range, see above.
     pub unsafe fn store_bytes(&self, offset: u64, bytes: &[u8]) {
         // SAFETY: mapped and owned by the caller in this phase; `bytes` cannot overlap because
@@ -153,7 +153,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If the range is not inside the mapping.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     // SAFETY: the caller keeps the range from being stored to, see above.
     pub unsafe fn slice(&self, offset: u64, len: u64) -> &[u8] {
@@ -174,7 +174,7 @@ impl Mapping {
     }
 
     /// Address of a range that was checked to lie inside the mapping.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn at(&self, offset: u64, len: usize) -> *mut u8 {
         let inside = len <= self.len && offset <= (self.len - len) as u64;
         assert!(inside, "range outside the mapping");
@@ -186,14 +186,14 @@ impl Mapping {
     ///
     /// # Safety
     /// The range is inside the mapping.
-    #[inline(always)]
+    #[inline]
     pub(crate) unsafe fn owned(&self, offset: u64, len: usize) -> *mut u8 {
         debug_assert!(offset as usize + len <= self.len, "range outside the mapping");
         // SAFETY: the offset lies inside the mapping, as the caller says.
         unsafe { self.base.as_ptr().add(offset as usize) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "word not aligned");
         // SAFETY: mapped (checked by `at`), aligned (checked above; the initial version is

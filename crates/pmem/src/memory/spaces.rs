@@ -151,12 +151,12 @@ macro_rules! in_memory {
         }
     };
     (watched) => {
-        #[inline(always)]
+        #[inline]
         fn image(&self) -> &Mapping {
             &self.memory.image.mapping
         }
 
-        #[inline(always)]
+        #[inline]
         fn image_bytes(&self) -> u64 {
             self.memory.image.usable.bytes()
         }

@@ -16,19 +16,19 @@ pub const fn polls(turns: u32) -> u32 {
 }
 
 /// Another thread may run here.
-#[inline(always)]
+#[inline]
 pub fn point() {}
 
 /// Plain memory that others wrote is about to be read.
-#[inline(always)]
+#[inline]
 pub fn reads<T>(_: *const T) {}
 
 /// Plain memory that others will read is about to be written.
-#[inline(always)]
+#[inline]
 pub fn writes<T>(_: *const T) {}
 
 /// Shared words begin to exist, with what is in memory now.
-#[inline(always)]
+#[inline]
 pub fn begin_words(_: &[u64]) {}
 
 /// Others may have the processor for a while.

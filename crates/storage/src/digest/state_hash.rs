@@ -6,7 +6,7 @@ pub struct StateHash(pub u128);
 
 impl StateHash {
     /// A row appears, or changes.
-    #[inline(always)]
+    #[inline]
     pub fn add(&mut self, hash: u128) {
         self.0 = sum_of(self.0, hash);
     }
@@ -37,12 +37,12 @@ impl std::fmt::Display for StateHash {
 }
 
 /// The sum of two numbers modulo 2^64 each, the first one in the low half.
-#[inline(always)]
+#[inline]
 pub(super) fn sum_of(a: u128, b: u128) -> u128 {
     join([0, 64].map(|half| ((a >> half) as u64).wrapping_add((b >> half) as u64)))
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn join([low, high]: [u64; 2]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }

@@ -28,7 +28,7 @@ pub(super) static KEYS: [u64; BLOCK_LINES * WORDS + SHIFT] = {
 };
 
 /// What a word adds to one of the sums, but for what zero adds.
-#[inline(always)]
+#[inline]
 pub(super) fn product(word: u64, key: u64) -> u64 {
     let low = (word as u32).wrapping_add(key as u32);
     let high = ((word >> 32) as u32).wrapping_add((key >> 32) as u32);
@@ -37,7 +37,7 @@ pub(super) fn product(word: u64, key: u64) -> u64 {
 
 /// What the sums of a block gain with lines that are replaced. The keys are those of the lines, and
 /// some more.
-#[inline(always)]
+#[inline]
 pub(super) fn gain_of(keys: &[u64], old: &[Line], new: &[Line]) -> [u64; 2] {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("avx2") {

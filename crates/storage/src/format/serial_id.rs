@@ -16,7 +16,7 @@ pub const EPOCH_MAX: u64 = (1 << (64 - POSITION_BITS)) - 1;
 
 impl SerialId {
     /// The serial id of a position in an epoch.
-    #[inline(always)]
+    #[inline]
     pub fn new(epoch: EpochNumber, position: Position) -> Self {
         debug_assert!(epoch.0 <= EPOCH_MAX, "epoch {epoch} is beyond the last one");
         debug_assert!(u64::from(position.0) <= EPOCH_CALLS_MAX, "no epoch has a call {position}");
@@ -24,13 +24,13 @@ impl SerialId {
     }
 
     /// Epoch part.
-    #[inline(always)]
+    #[inline]
     pub fn epoch(self) -> EpochNumber {
         EpochNumber(self.0 >> POSITION_BITS)
     }
 
     /// Position part.
-    #[inline(always)]
+    #[inline]
     pub fn position(self) -> Position {
         Position((self.0 & EPOCH_CALLS_MAX) as u32)
     }

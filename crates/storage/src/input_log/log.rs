@@ -103,6 +103,11 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
+    /// Whether the log of an epoch is durable, so that it will be executed whatever crashes.
+    pub fn is_durable(&self, epoch: EpochNumber) -> bool {
+        self.space().durable >= epoch
+    }
+
     /// Frees the logs and records of deferred calls of all epochs up to `epoch`. To be called when
     /// a checkpoint of `epoch` or a later one is durable, not before: the space is written again at
     /// once (O-23).

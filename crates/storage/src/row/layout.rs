@@ -129,52 +129,52 @@ impl RowLayout {
     }
 
     /// Offset of the inline half of a version slot.
-    #[inline(always)]
+    #[inline]
     pub fn half_offset(&self, row: u64, slot: usize) -> u64 {
         debug_assert!(slot < 2, "a row has no version {slot}");
         row + self.heap_offset + slot as u64 * self.half_bytes
     }
 
     /// What final writes can count on.
-    #[inline(always)]
+    #[inline]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
     /// Whether the inline halves are whole lines, so that no line is shared and a value is followed
     /// by zeros up to the end of its last line.
-    #[inline(always)]
+    #[inline]
     pub fn has_line_halves(&self) -> bool {
         self.has_line_halves
     }
 
     /// Whether both versions and their values lie in the header line.
-    #[inline(always)]
+    #[inline]
     pub fn is_one_line(&self) -> bool {
         self.is_one_line
     }
 
     /// Whether values of this length are inline, where there are halves.
-    #[inline(always)]
+    #[inline]
     pub fn fits_half(&self, len: u64) -> bool {
         len <= self.half_bytes
     }
 
     /// Whether there may be values that are not inline.
-    #[inline(always)]
+    #[inline]
     pub fn may_be_external(&self) -> bool {
         self.may_be_external
     }
 
     /// Whether all keys have exactly 8 bytes. The rows of such a table get their key with their
     /// first version, because the index knows the key.
-    #[inline(always)]
+    #[inline]
     pub fn has_exact_keys(&self) -> bool {
         self.key_bytes_max == 8
     }
 
     /// Offset of a version's value.
-    #[inline(always)]
+    #[inline]
     pub fn value_offset(&self, row: u64, slot: usize, pointer: ValuePointer) -> u64 {
         let inline = || self.inline_offset(row, slot, pointer.value_bytes());
         pointer.external_offset().unwrap_or_else(inline)

@@ -11,7 +11,7 @@ const META_OFFSET: u64 = 32;
 pub const VERSIONS_BYTES: u64 = META_OFFSET;
 
 /// Reads the two versions of a row.
-#[inline(always)]
+#[inline]
 pub fn versions<D: Device>(device: &D, row: u64) -> [VersionWords; 2] {
     let image = device.image();
     [0, 16].map(|at| VersionWords {

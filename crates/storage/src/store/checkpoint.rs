@@ -19,8 +19,8 @@ fn crc(record: &CheckpointRecord) -> u32 {
 }
 
 impl CheckpointRecord {
-    /// A checkpoint of the end of an epoch, with the first catalog and no timestamp; `None`: its state hash was not
-    /// maintained.
+    /// A checkpoint of the end of an epoch, with the first catalog and no timestamp; `None`: its
+    /// state hash was not maintained.
     pub(crate) fn new(
         sequence: u64,
         epoch: EpochNumber,

@@ -27,13 +27,13 @@ pub fn lines_around(bytes: &Range<usize>, value_len: usize) -> Range<usize> {
 
 impl<'v> NewValue<'v> {
     /// A whole value, of which it is not known what it has in common with the row before the epoch.
-    #[inline(always)]
+    #[inline]
     pub fn whole(value: &'v [u8]) -> Self {
         Self::changed_in(value, ALL_LINES)
     }
 
     /// A whole value that differs from the row before the epoch in lines of a mask at most.
-    #[inline(always)]
+    #[inline]
     pub fn changed_in(value: &'v [u8], changed: u64) -> Self {
         Self { base: value, at: 0, part: &[], changed }
     }
@@ -43,7 +43,7 @@ impl<'v> NewValue<'v> {
     ///
     /// # Panics
     /// If these are not whole lines of the value; see [`lines_around`].
-    #[inline(always)]
+    #[inline]
     pub fn with_lines(base: &'v [u8], at: usize, part: &'v [u8], changed: u64) -> Self {
         let end = at + part.len();
         assert!(
@@ -57,13 +57,13 @@ impl<'v> NewValue<'v> {
     }
 
     /// Lines that may differ from the row's value before the epoch; all others do not.
-    #[inline(always)]
+    #[inline]
     pub fn changed(&self) -> u64 {
         self.changed
     }
 
     /// Its length in bytes.
-    #[inline(always)]
+    #[inline]
     pub fn len(&self) -> usize {
         self.base.len()
     }
@@ -74,7 +74,7 @@ impl<'v> NewValue<'v> {
     }
 
     /// All of it, if it lies in one piece.
-    #[inline(always)]
+    #[inline]
     pub fn in_one_piece(&self) -> Option<&'v [u8]> {
         self.part.is_empty().then_some(self.base)
     }
@@ -83,13 +83,13 @@ impl<'v> NewValue<'v> {
     ///
     /// # Panics
     /// If it lies in several pieces; see [`NewValue::put_together`].
-    #[inline(always)]
+    #[inline]
     pub fn bytes(&self) -> &'v [u8] {
         self.in_one_piece().expect("a value that is put together")
     }
 
     /// The same in one piece, for which `room` is used if it lies in several.
-    #[inline(always)]
+    #[inline]
     pub fn put_together<'r>(&self, room: &'r mut Vec<u8>) -> NewValue<'r>
     where
         'v: 'r,
@@ -104,7 +104,7 @@ impl<'v> NewValue<'v> {
 
     /// The lines that replace some of the old value, and where, if nothing else may differ from the
     /// row before the epoch.
-    #[inline(always)]
+    #[inline]
     pub fn only_part(&self) -> Option<(usize, &'v [u8])> {
         // The last bit stands for many lines.
         let is_exact = self.changed >> LINES_SINGLE == 0;
@@ -113,7 +113,7 @@ impl<'v> NewValue<'v> {
     }
 
     /// The bytes of a range, in up to three pieces, some of which may be empty.
-    #[inline(always)]
+    #[inline]
     pub fn pieces(&self, range: Range<usize>) -> [&'v [u8]; 3] {
         let Self { base, at, part, .. } = *self;
         let Range { start, end } = range;
@@ -125,7 +125,7 @@ impl<'v> NewValue<'v> {
     }
 
     /// The bytes of a line; fewer than 64 of the last one.
-    #[inline(always)]
+    #[inline]
     pub fn line(&self, line: usize) -> &'v [u8] {
         let start = line * LINE;
         let from = start.wrapping_sub(self.at);

@@ -210,7 +210,7 @@ impl Input {
         }
         self.set_time(hours, minutes, seconds)?;
         let rest = &word[end..];
-        match lower[end..].as_bytes().first() {
+        match lower.as_bytes()[end..].first() {
             None => Ok(()),
             Some(b'+' | b'-') => self.offset(&lower[end..]),
             Some(_) => self.name(&lower[end..], rest),

@@ -118,7 +118,7 @@ impl Timestamp {
     }
 
     /// The sum: months first, then days, then the rest.
-    pub fn add(self, interval: Interval) -> Result<Timestamp> {
+    pub fn add_interval(self, interval: Interval) -> Result<Timestamp> {
         if !self.is_finite() {
             return Ok(self);
         }
@@ -137,7 +137,7 @@ impl Timestamp {
         let base = if calendar == Interval::default() {
             self
         } else {
-            self.to_local(zone)?.add(calendar)?.to_utc(zone)?
+            self.to_local(zone)?.add_interval(calendar)?.to_utc(zone)?
         };
         Timestamp::from_microseconds(i128::from(base.0) + i128::from(interval.microseconds))
     }

@@ -26,6 +26,8 @@ pub struct Report {
     pub checkpoint_every: u64,
     /// How rows with several writers in an epoch got their versions.
     pub append: &'static str,
+    /// How pieces of contended rows were packed onto workers.
+    pub packing: &'static str,
     /// Most bytes of cached versions.
     pub cache_bytes: u64,
     /// K.
@@ -180,6 +182,7 @@ impl Report {
             interrupted: false,
             checkpoint_every: settings.engine.checkpoint_every,
             append: settings.engine.lab.append.name(),
+            packing: settings.engine.lab.packing.name(),
             cache_bytes: settings.engine.cache_bytes,
             cache_epochs: settings.engine.lab.cache_epochs,
             split_threshold: settings.engine.split_threshold,

@@ -105,6 +105,7 @@ fn figures(report: &Report) -> Table {
             row("epoch size", grouped(report.head.epoch_size as f64), "txn"),
             row("checkpoint every", grouped(report.checkpoint_every as f64), "epochs"),
             row("append", report.append.to_string(), ""),
+            row("packing of pieces", report.packing.to_string(), ""),
             row("workers", report.head.workers.to_string(), "threads"),
             row("committed", grouped(report.committed as f64), "txn"),
             row("aborted", grouped(report.aborted as f64), "txn"),

@@ -9,7 +9,7 @@ use super::statement::Statement;
 
 /// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
 /// of the NVCaracal paper.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 19] = [
     ("fig5", include_str!("../../scenarios/fig5.toml")),
     ("fig6", include_str!("../../scenarios/fig6.toml")),
     ("fig7", include_str!("../../scenarios/fig7.toml")),
@@ -20,14 +20,28 @@ const FILES: [(&str, &str); 10] = [
     ("fig12", include_str!("../../scenarios/fig12.toml")),
     ("histograms", include_str!("../../scenarios/histograms.toml")),
     ("profiles", include_str!("../../scenarios/profiles.toml")),
+    ("ca5", include_str!("../../scenarios/ca5.toml")),
+    ("ca6", include_str!("../../scenarios/ca6.toml")),
+    ("ca7", include_str!("../../scenarios/ca7.toml")),
+    ("ca8", include_str!("../../scenarios/ca8.toml")),
+    ("ca9", include_str!("../../scenarios/ca9.toml")),
+    ("ca10", include_str!("../../scenarios/ca10.toml")),
+    ("ca11", include_str!("../../scenarios/ca11.toml")),
+    ("ca12", include_str!("../../scenarios/ca12.toml")),
+    ("ca-cores", include_str!("../../scenarios/ca-cores.toml")),
 ];
-const COMMON: &str = include_str!("../../scenarios/common.toml");
+/// Workloads and metrics, for all of them and for those of Caracal's evaluation.
+const COMMON: [&str; 2] =
+    [include_str!("../../scenarios/common.toml"), include_str!("../../scenarios/caracal.toml")];
 /// How many of the files are figures of the NVCaracal paper.
 const OF_NV_COUNT: usize = 8;
+/// Where those of the Caracal paper begin.
+const OF_CARACAL_FROM: usize = 10;
 
 /// What can be named on the command line, and what it stands for.
-pub const FIGURES: [(&str, &str); 12] = [
+pub const FIGURES: [(&str, &str); 22] = [
     ("nv", "Figures 5 to 12 of the NVCaracal paper"),
+    ("caracal", "Figures 5 to 12 of the Caracal paper, and a model of more cores"),
     ("all", "everything"),
     ("fig5", "YCSB: throughput beside Zen"),
     ("fig6", "SmallBank: throughput beside Zen"),
@@ -39,6 +53,15 @@ pub const FIGURES: [(&str, &str); 12] = [
     ("fig12", "throughput against latency over sizes of epochs"),
     ("histograms", "the report of 2021: versions by place and size"),
     ("profiles", "every design on every device profile"),
+    ("ca5", "Caracal: YCSB without contention"),
+    ("ca6", "Caracal: YCSB with contention"),
+    ("ca7", "Caracal: TPC-C"),
+    ("ca8", "Caracal: what its optimizations are worth"),
+    ("ca9", "Caracal: waits for pending versions"),
+    ("ca10", "Caracal: thresholds of split-on-demand"),
+    ("ca11", "Caracal: sizes of epochs"),
+    ("ca12", "Caracal: several machines, as far as a model goes"),
+    ("ca-cores", "Caracal and rivals on 1 to 64 cores, a model"),
 ];
 
 /// The figures that names on the command line stand for, each once, in the order of their numbers.
@@ -56,7 +79,8 @@ pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
     let asked = |name: &str| names.iter().any(|asked| asked == name);
     let is_asked = |(index, name): &(usize, &str)| {
         let of_nv = (names.is_empty() || asked("nv")) && *index < OF_NV_COUNT;
-        of_nv || asked("all") || asked(name)
+        let of_caracal = asked("caracal") && *index >= OF_CARACAL_FROM;
+        of_nv || of_caracal || asked("all") || asked(name)
     };
     Ok(files().enumerate().filter(is_asked).map(|(_, name)| name).collect())
 }
@@ -244,9 +268,14 @@ impl Suite {
         };
         let asked = FILES.iter().filter(|(name, _)| figures.contains(name));
         let scenarios = asked.map(|(name, text)| parsed(name, text)).collect();
-        let common: Common =
-            toml::from_str(COMMON).unwrap_or_else(|error| panic!("common: {error}"));
-        Self { scenarios, workloads: common.workload, metrics: common.metric }
+        let (mut workloads, mut metrics) = (Vec::new(), Vec::new());
+        for text in COMMON {
+            let common: Common =
+                toml::from_str(text).unwrap_or_else(|error| panic!("common: {error}"));
+            workloads.extend(common.workload);
+            metrics.extend(common.metric);
+        }
+        Self { scenarios, workloads, metrics }
     }
 
     pub(super) fn workload(&self, name: &str) -> &Workload {

@@ -57,6 +57,9 @@ pub(super) struct Statement {
     pub(super) only: Option<Scale>,
     /// Why it is otherwise here, if it is.
     pub(super) reason: String,
+    /// Why our numbers are above what holds, if they are and `reason` does not say so.
+    #[serde(default)]
+    pub(super) above: Option<String>,
 }
 
 /// A number and the ranges that it must be in.

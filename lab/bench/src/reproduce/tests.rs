@@ -36,11 +36,13 @@ fn canned(throughput: f64) -> Value {
     json!({
         "throughput_txn_per_s": throughput,
         "device_note": "DRAM, with <waits>",
+        "split_threshold": 4, "workers": 2, "error_percent": -3.0,
         "latency_ns": {"p50": 1e12 / throughput},
         "counters": {
             "transient_versions": 30, "persistent_versions": 970, "cache_hits": 1,
             "cache_misses": 1, "blocks_read_per_txn": 3.5, "blocks_written_per_txn": 2.5,
             "lines_written_per_txn": 7.0, "log_bytes_per_txn": 99.0,
+            "waits_per_txn": 0.5,
             "minor_collections_per_txn": 0.0, "major_collections_per_txn": 1.0,
         },
         "memory_bytes": memory,
@@ -106,7 +108,7 @@ fn scenarios_name_workloads_metrics_and_series_that_exist() {
     let plan = plan_of(&["all"], Scale::Small, 1);
     let suite = &plan.suite;
     let names: Vec<&str> = suite.scenarios.iter().map(|s| s.figure.as_str()).collect();
-    let known: Vec<&str> = FIGURES.iter().skip(2).map(|(name, _)| *name).collect();
+    let known: Vec<&str> = FIGURES.iter().skip(3).map(|(name, _)| *name).collect();
     assert_eq!(names, known);
     for scenario in &suite.scenarios {
         for workload in &scenario.workloads {
@@ -137,7 +139,9 @@ fn names_stand_for_figures_and_unknown_ones_are_told_which_there_are() {
     assert_eq!(named(&[]).expect("those of the paper").len(), 8);
     assert_eq!(named(&["nv", "fig5"]).expect("those of the paper").len(), 8);
     assert_eq!(named(&["fig12", "fig5", "fig12"]).expect("two"), ["fig5", "fig12"]);
-    assert_eq!(named(&["all"]).expect("all").len(), 10);
+    assert_eq!(named(&["all"]).expect("all").len(), 19);
+    assert_eq!(named(&["caracal"]).expect("those of Caracal").len(), 9);
+    assert_eq!(named(&["caracal", "nv"]).expect("both").len(), 17);
     let error = named(&["fig5", "fig4"]).expect_err("there is no Figure 4");
     assert!(error.is_usage() && error.to_string().contains("fig12, histograms"), "{error}");
 }
@@ -173,6 +177,26 @@ fn a_statement_holds_within_its_range_holds_weakly_around_it_and_not_elsewhere()
         });
         assert_eq!((found.verdict, found.ours[0].text.as_str()), (verdict, text));
         assert_eq!(found.reason.is_none(), verdict == Verdict::Holds, "{found:?}");
+    }
+}
+
+#[test]
+fn the_reason_is_chosen_by_what_came_out() {
+    let says = "32 cores, uniform contention: bin packing";
+    for (throughput, verdict, words) in [
+        (1.0, Verdict::Holds, None),
+        (1.3, Verdict::DoesNotHold, Some("Whole rows keep their lines")),
+        (0.8, Verdict::DoesNotHold, Some("The model has one cache line")),
+    ] {
+        let found = judged("ca8", says, Scale::Small, |_, series| {
+            Some(if series.starts_with("bin packing") { throughput } else { 1.0 })
+        });
+        assert_eq!(found.verdict, verdict, "{found:?}");
+        let reason = found.reason.as_deref();
+        assert!(
+            words.is_none_or(|words| reason.is_some_and(|r| r.starts_with(words))),
+            "{found:?}"
+        );
     }
 }
 

@@ -130,10 +130,20 @@ fn verdict(
     }
     let weakly =
         rule.weaker.is_some() && ours.iter().all(|number| is_weak(number.spread.median, rule));
-    let reason = Some(statement.reason.clone());
+    let reason = Some(reason(statement, rule, ours));
     match weakly || (ours.len() > 1 && mostly(ours, rule.holds) && some_in(rule.holds)) {
         true => (Verdict::HoldsMoreWeakly, reason),
         false => (Verdict::DoesNotHold, reason),
+    }
+}
+
+/// The reason that fits what came out: one for numbers below what holds, one for those above.
+fn reason(statement: &Statement, rule: &Rule, ours: &[Ours]) -> String {
+    let mut apart = ours.iter().filter(|number| !is_in(number.spread.median, rule.holds));
+    let are_above = apart.all(|number| number.spread.median > rule.holds[1]);
+    match &statement.above {
+        Some(above) if are_above => above.clone(),
+        _ => statement.reason.clone(),
     }
 }
 

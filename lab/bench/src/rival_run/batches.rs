@@ -140,6 +140,8 @@ fn counters(report: &testbed::BatchReport) -> Named {
         ("reruns", counts.reruns),
         ("producer_runs", counts.producer_runs),
         ("fallbacks", counts.fallbacks),
+        ("minor_collections", counts.minor_collections),
+        ("major_collections", counts.major_collections),
     ];
     Named::with_ratios(totals, report.calls())
 }

@@ -1,7 +1,9 @@
 //! The deterministic rivals of `testbed`, by name, and how a workload of a known type runs on one.
 
 use bench::Result;
-use testbed::{Aria, BatchReport, Bcdb, Bohm, Calvin, Granola, Orthrus, Pwv, Serial, run_batches};
+use testbed::{
+    Aria, BatchReport, Bcdb, Bohm, Calvin, Caracal, Granola, Orthrus, Pwv, Serial, run_batches,
+};
 use workloads::Workload;
 
 /// A deterministic engine that Caracal is compared with (CA 2, 5.2).
@@ -15,6 +17,8 @@ pub enum Deterministic {
     Orthrus,
     /// Versions made by partitions.
     Bohm,
+    /// Version arrays that stay.
+    Caracal,
     /// Partitions, each in the order of the batch.
     Granola,
     /// Partitions with dependency graphs.
@@ -27,11 +31,12 @@ pub enum Deterministic {
 
 impl Deterministic {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Serial,
         Self::Calvin,
         Self::Orthrus,
         Self::Bohm,
+        Self::Caracal,
         Self::Granola,
         Self::Pwv,
         Self::Aria,
@@ -46,6 +51,7 @@ impl Deterministic {
             Self::Calvin => "calvin",
             Self::Orthrus => "orthrus",
             Self::Bohm => "bohm",
+            Self::Caracal => "caracal",
             Self::Granola => "granola",
             Self::Pwv => "pwv",
             Self::Aria => "aria",
@@ -61,6 +67,7 @@ impl Deterministic {
             Self::Calvin => "Calvin: one thread requests all locks in order, others run calls",
             Self::Orthrus => "Orthrus: as Calvin, with a lock manager for each part of the keys",
             Self::Bohm => "Bohm: owners of keys make pending versions, then all threads run calls",
+            Self::Caracal => "Caracal with its own memory management: version arrays that stay",
             Self::Granola => "Granola: each thread runs its partition's pieces in order",
             Self::Pwv => "PWV: as Granola, with a dependency graph for each partition",
             Self::Aria => "Aria: no write sets, reservations decide which calls commit",
@@ -80,6 +87,7 @@ pub(crate) fn run_typed<W: Workload>(
         Deterministic::Calvin => run_batches::<Calvin, W>(workload, settings),
         Deterministic::Orthrus => run_batches::<Orthrus, W>(workload, settings),
         Deterministic::Bohm => run_batches::<Bohm, W>(workload, settings),
+        Deterministic::Caracal => run_batches::<Caracal, W>(workload, settings),
         Deterministic::Granola => run_batches::<Granola, W>(workload, settings),
         Deterministic::Pwv => run_batches::<Pwv, W>(workload, settings),
         Deterministic::Aria => run_batches::<Aria, W>(workload, settings),

@@ -1,7 +1,9 @@
-//! The rival engines of `testbed`, by name, and how a workload of a known type runs on one.
+//! The rival engines of `testbed` and `arulraj`, by name, and how a workload of a known type runs
+//! on one.
 
 use std::sync::Arc;
 
+use arulraj::{AsRival, Cow, Engine, Inp, Log, NvmCow, NvmInp, NvmLog};
 use bench::{BenchError, Result};
 use pmem::Emulated;
 use testbed::{Wbl, Zen, ZenMvcc};
@@ -16,11 +18,26 @@ pub enum Rival {
     ZenMvcc,
     /// Write-behind logging.
     Wbl,
+    /// One of the six storage engines of Arulraj et al., which has one worker.
+    OnePartition(arulraj::EngineName),
 }
 
 impl Rival {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Zen, Self::ZenMvcc, Self::Wbl];
+    pub const ALL: [Self; 9] = {
+        let [a, b, c, d, e, f] = arulraj::EngineName::ALL;
+        [
+            Self::Zen,
+            Self::ZenMvcc,
+            Self::Wbl,
+            Self::OnePartition(a),
+            Self::OnePartition(b),
+            Self::OnePartition(c),
+            Self::OnePartition(d),
+            Self::OnePartition(e),
+            Self::OnePartition(f),
+        ]
+    };
 
     /// Name on the command line and in reports.
     #[must_use]
@@ -29,6 +46,7 @@ impl Rival {
             Self::Zen => "zen-occ",
             Self::ZenMvcc => "zen-mvcc",
             Self::Wbl => "wbl",
+            Self::OnePartition(engine) => engine.name(),
         }
     }
 
@@ -39,6 +57,7 @@ impl Rival {
             Self::Zen => "Zen: no log, a commit mark with the last version of a transaction",
             Self::ZenMvcc => "Zen, with snapshots for transactions that write nothing",
             Self::Wbl => "write-behind logging: versions are flushed in groups, then logged",
+            Self::OnePartition(engine) => engine.what(),
         }
     }
 }
@@ -54,8 +73,35 @@ pub(crate) fn run_typed<W: Workload>(
         Rival::Zen => testbed::run::<Zen<Emulated>, W>(device, workload, settings),
         Rival::ZenMvcc => testbed::run::<ZenMvcc<Emulated>, W>(device, workload, settings),
         Rival::Wbl => testbed::run::<Wbl<Emulated>, W>(device, workload, settings),
+        Rival::OnePartition(engine) => run_partition(workload, engine, device, settings),
     };
     ran.map_err(error)
+}
+
+/// Runs a workload on an engine of one partition.
+fn run_partition<W: Workload>(
+    workload: &W,
+    engine: arulraj::EngineName,
+    device: &Arc<Emulated>,
+    settings: &testbed::Settings,
+) -> testbed::Result<testbed::Report> {
+    use arulraj::EngineName;
+    match engine {
+        EngineName::Inp => run_one::<Inp<Emulated>, W>(workload, device, settings),
+        EngineName::Cow => run_one::<Cow<Emulated>, W>(workload, device, settings),
+        EngineName::Log => run_one::<Log<Emulated>, W>(workload, device, settings),
+        EngineName::NvmInp => run_one::<NvmInp<Emulated>, W>(workload, device, settings),
+        EngineName::NvmCow => run_one::<NvmCow<Emulated>, W>(workload, device, settings),
+        EngineName::NvmLog => run_one::<NvmLog<Emulated>, W>(workload, device, settings),
+    }
+}
+
+fn run_one<E: Engine<Emulated> + Send + 'static, W: Workload>(
+    workload: &W,
+    device: &Arc<Emulated>,
+    settings: &testbed::Settings,
+) -> testbed::Result<testbed::Report> {
+    testbed::run::<AsRival<Emulated, E>, W>(device, workload, settings)
 }
 
 /// An error of `testbed` in the words of this crate.

@@ -4,6 +4,7 @@
 //! What does not depend on an engine is the product's ([`bench::Job`]). Epochs of the engine are
 //! those of the job.
 
+use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use pmem::Emulated;
 use workloads::Workload;
 
 use crate::engine_run::adapter::Procedures;
+use crate::model::{Recorder, Shape};
 use crate::rival_run::{self, Deterministic, Rival};
 
 /// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
@@ -22,6 +24,7 @@ const FIRST_TIMESTAMP_NS: u64 = 1_700_000_000_000_000_000;
 /// A workload with its type erased, on engines.
 trait OnEngines: Send + Sync {
     fn procedures(&self) -> Procedures;
+    fn shape(&self, job: &bench::Job, epoch: u64) -> Shape;
     fn run_rival(
         &self,
         rival: Rival,
@@ -40,6 +43,16 @@ impl<W: Workload> OnEngines for W {
         let mut procedures = Procedures::default();
         self.register(&mut procedures);
         procedures
+    }
+
+    fn shape(&self, job: &bench::Job, epoch: u64) -> Shape {
+        let mut recorder = Recorder::new(self);
+        let recorded = job.each_call(epoch, |procedure, args| {
+            recorder.call(procedure, args);
+            Ok::<_, Infallible>(())
+        });
+        recorded.unwrap_or_else(|never| match never {});
+        recorder.shape()
     }
 
     fn run_rival(
@@ -94,6 +107,11 @@ impl Job {
     #[must_use]
     pub fn procedures(&self) -> Procedures {
         self.on_engines.procedures()
+    }
+
+    /// What the calls of an epoch access.
+    pub(crate) fn shape(&self, epoch: u64) -> Shape {
+        self.on_engines.shape(&self.job, epoch)
     }
 
     /// Runs it on a rival engine.

@@ -1,5 +1,6 @@
 //! The command line: every option, its unit, default and limits.
 
+mod arulraj;
 mod run;
 mod sim;
 
@@ -12,6 +13,7 @@ use lab::ablation::{WORKS, Work};
 use lab::reproduce::Scale;
 use pmem::{DeviceSpec, Profile};
 
+pub(crate) use arulraj::ArulrajArguments;
 pub(crate) use run::{LabRunArguments, Limits};
 pub(crate) use sim::{SimArguments, SimDevice};
 
@@ -41,11 +43,13 @@ pub(crate) enum Command {
     Bench(BenchCommand),
     /// Make the figures of the papers again, and say which of their statements hold here
     ///
-    /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), histograms (of the
-    /// report of 2021), profiles (every design on every device profile), or all. Every run is a
-    /// `bench` command in a process of its own; all series of a figure run once in each round.
-    /// Writes runs.jsonl, report.json and report.html into a directory. SIGINT or SIGTERM ends it
-    /// with a report of what has run, and the same command goes on where it stopped.
+    /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), ca5 to ca12 and
+    /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model),
+    /// histograms (of the report of 2021), profiles (every design on every device profile), or all.
+    /// Every run is a `bench` command in a process of its own; all series of a figure run once in
+    /// each round. Writes runs.jsonl, report.json and report.html into a directory. SIGINT or
+    /// SIGTERM ends it with a report of what has run, and the same command goes on where it
+    /// stopped.
     ///
     /// Exit codes: 0 done, 1 a run failed, 2 a wrong command line, or a directory with runs of
     /// another scale or build, 130 or 143 interrupted. A design, device or option that this build
@@ -107,6 +111,15 @@ pub(crate) enum BenchCommand {
     /// before. At the end each must hold every update that it answered, or the exit code is 1.
     /// Takes 1 to 2 minutes, with --quick 20 s.
     Peers(PeersArguments),
+    /// One of the six storage engines for persistent memory of Arulraj, Pavlo and Dulloor (SIGMOD
+    /// 2015), on YCSB as their paper has it
+    ///
+    /// One table of ten columns of 100 bytes; a transaction reads a tuple or changes a column of
+    /// one. Every partition has a thread, an engine and a device of its own, so nothing conflicts.
+    /// Shows throughput, what reached the device of each transaction, the most memory in use by
+    /// what it is for, and, with --recover, what the recovery did. A processor's cache is modelled
+    /// for each partition; by default 2.5 MiB, the paper's 20 MiB over 8 partitions.
+    Arulraj(ArulrajArguments),
 }
 
 /// What to measure the machine with.
@@ -212,7 +225,8 @@ pub(crate) struct AblationArguments {
 /// Which figures, how large, how often.
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArguments {
-    /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; all [default: nv]
+    /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; caracal: ca5 to ca12 and ca-cores;
+    /// all [default: nv]
     pub(crate) figures: Vec<String>,
     /// How large the runs are
     #[arg(long, value_name = "SCALE", value_parser = scale_parser(), default_value = "small")]

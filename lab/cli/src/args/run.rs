@@ -1,9 +1,9 @@
 //! Options of a run of the engine alone, or of another engine, beside those of every run.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use cli::args::RunArguments;
-use lab::{AppendMethod, CachePolicy, Design};
+use lab::{AppendMethod, CachePolicy, Design, Packing};
 
 /// When to measure what the machine can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,6 +35,10 @@ pub(crate) struct LabRunArguments {
     #[arg(long, value_name = "METHOD", value_parser = append_parser(),
           default_value = AppendMethod::default().name(), conflicts_with = "clients")]
     pub(crate) append: AppendMethod,
+    /// How pieces that --split-threshold splits off are packed onto workers
+    #[arg(long, value_name = "PACKING", value_parser = packing_parser(),
+          default_value = Packing::default().name(), conflicts_with = "clients")]
+    pub(crate) packing: Packing,
     /// Which values are cached, where there is a cache
     #[arg(long, value_name = "POLICY", value_parser = cache_policy_parser(),
           default_value = CachePolicy::default().name())]
@@ -64,6 +68,16 @@ pub(crate) struct LabRunArguments {
           default_value = "long", default_missing_value = "always", hide_default_value = true,
           conflicts_with = "clients")]
     pub(crate) limits: Limits,
+    /// Show a model of an epoch on so many cores, 1 to 1024, instead of a run: what throughput
+    /// would be there
+    ///
+    /// What steps cost is measured here with one worker; that run and one with --workers workers
+    /// are held against the model. For all-dram and its options, and serial, calvin, bohm, caracal,
+    /// granola and pwv.
+    #[arg(long, value_name = "CORES[,CORES...]", value_delimiter = ',',
+          value_parser = value_parser!(u64).range(1..=1024),
+          conflicts_with_all = ["clients", "verify", "resume", "recover", "ack_log"])]
+    pub(crate) model: Vec<u64>,
     /// Do not run the engine alone beside the clients
     #[arg(long, requires = "clients")]
     pub(crate) no_engine: bool,
@@ -99,5 +113,13 @@ fn append_parser() -> impl TypedValueParser<Value = AppendMethod> {
     let methods = AppendMethod::ALL;
     PossibleValuesParser::new(methods.map(|m| PossibleValue::new(m.name()).help(m.what()))).map(
         move |name| methods.into_iter().find(|m| m.name() == name).expect("one of those offered"),
+    )
+}
+
+/// The ways to pack pieces onto workers.
+fn packing_parser() -> impl TypedValueParser<Value = Packing> {
+    let packings = Packing::ALL;
+    PossibleValuesParser::new(packings.map(|p| PossibleValue::new(p.name()).help(p.what()))).map(
+        move |name| packings.into_iter().find(|p| p.name() == name).expect("one of those offered"),
     )
 }

@@ -1,6 +1,7 @@
 //! `bench`: workloads on engines, and measurements that need none.
 
 mod ablation;
+mod arulraj;
 mod device;
 mod peers;
 mod roofline;
@@ -20,5 +21,6 @@ pub(crate) fn bench(command: &BenchCommand) -> Done {
         BenchCommand::Device(options) => device::run(options),
         BenchCommand::Ablation(options) => ablation::run(options),
         BenchCommand::Peers(options) => peers::run(options),
+        BenchCommand::Arulraj(options) => arulraj::run(options),
     }
 }

@@ -41,7 +41,23 @@ pub(super) fn run<O: Options<Run = LabRunArguments>>(options: &O) -> Done {
             lab::run_clients(&job, place, &settings, &clients, compares)
         });
     }
+    if !of_lab.model.is_empty() {
+        return show_model(&job, place, &settings, of_lab);
+    }
     run_engine(&job, place, &settings, arguments, &signals)
+}
+
+/// A model of the run on other numbers of cores.
+fn show_model(job: &Job, place: Place, settings: &Settings, of_lab: &LabRunArguments) -> Done {
+    let target = JsonTarget::open(of_lab.run.json.as_deref())?;
+    let mut cores: Vec<usize> = of_lab.model.iter().map(|cores| *cores as usize).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    let result = lab::model::run(job, &place, settings, &cores);
+    let removed = place.remove();
+    let report = result?;
+    removed?;
+    target.write(&report, || report.render())
 }
 
 fn run_engine(
@@ -128,6 +144,7 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
                 cache_policy: of_lab.cache_policy,
                 minor_collection: !of_lab.no_minor_gc && of_lab.design != Design::Report2021,
                 append: of_lab.append,
+                packing: of_lab.packing,
                 state_hash: !of_lab.no_state_hash,
                 ..asked.lab
             },

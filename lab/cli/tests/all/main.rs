@@ -4,6 +4,7 @@
 //! the same text.
 
 mod ablation;
+mod arulraj;
 mod clients;
 mod counters;
 mod crash_and_return;
@@ -14,6 +15,7 @@ mod full_disk;
 mod interrupt;
 #[path = "../../../../crates/cli/tests/all/kill.rs"]
 mod kill;
+mod model;
 mod peers;
 mod recover_after_run;
 mod report;

@@ -26,6 +26,23 @@ fn rivals_agree_with_the_oracle_and_recover() {
     }
 }
 
+#[test]
+fn engines_of_one_partition_agree_with_the_oracle_and_recover() {
+    for (workload, options) in SMALL {
+        for design in ["inp", "cow", "log", "nvm-inp", "nvm-cow", "nvm-log"] {
+            let line = format!(
+                "bench {workload} {options} --contention high --design {design} --epochs 2 \
+                 --device emulated:none --verify --recover --json -"
+            );
+            let report = run(&format!("{line} --workers 1")).succeeded().json();
+            assert_eq!(report["design"], design);
+            assert_eq!(report["verified"], true, "{line}");
+            assert!(report["committed"].as_u64() > Some(0), "{line}");
+            run(&format!("{line} --workers 2")).failed(2, &["a partition's engine has one"]);
+        }
+    }
+}
+
 /// The deterministic rivals run every workload and agree with the oracle; those that keep the order
 /// of the batch come to the state of the engine.
 #[test]
@@ -33,7 +50,7 @@ fn deterministic_rivals_come_to_the_state_of_the_engine() {
     for (workload, options) in SMALL {
         let base = format!("bench {workload} {options} --contention high --epochs 2 --verify");
         let engine = run(&format!("{base} --design all-dram --json -")).succeeded().json();
-        let in_order = ["serial", "calvin", "orthrus", "bohm", "granola", "pwv"];
+        let in_order = ["serial", "calvin", "orthrus", "bohm", "caracal", "granola", "pwv"];
         for design in in_order.into_iter().chain(["aria", "bcdb"]) {
             for workers in [1, 2, 4] {
                 let line = format!("{base} --design {design} --workers {workers} --json -");

@@ -4,7 +4,7 @@
 use crate::support::{Room, SMALL, run};
 
 /// Options that must change no state.
-const OTHER_WAYS: &str = "--no-state-hash --append row-lock";
+const OTHER_WAYS: &str = "--no-state-hash --append row-lock --split-threshold 2 --packing whole";
 
 fn digest(line: &str) -> String {
     let report = run(&format!("bench {line} --json -")).succeeded().json();

@@ -32,7 +32,7 @@ pub fn compare_indexes<D: Device>(engine: &mut Engine<D>, model: &Model) -> Resu
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         };
-        let scanned = engine.scan_index_at(EpochNumber(epoch), whole, &mut each);
+        let scanned = engine.reader().scan_index_at(0, EpochNumber(epoch), whole, &mut each);
         scanned.map_err(|error| at(error.to_string()))?;
         if whole.is_descending {
             found.reverse();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::{
     Answer, AppendMethod, CachePolicy, Calls, Definitions, Engine, EngineConfig, EngineError,
-    EpochOutcome, Lab, ProcedureTable, RecoveryReport, WorkCounts,
+    EpochOutcome, Lab, Packing, ProcedureTable, RecoveryReport, WorkCounts,
 };
 use pmem::Device;
 use storage::EpochNumber;
@@ -41,6 +41,8 @@ pub struct Setup {
     /// See [`EngineConfig`].
     pub append: AppendMethod,
     /// See [`EngineConfig`].
+    pub packing: Packing,
+    /// See [`EngineConfig`].
     pub state_hash: bool,
     /// See [`EngineConfig`].
     pub minor_collection: bool,
@@ -73,6 +75,7 @@ impl Default for Setup {
             checkpoint_every: 1,
             split_threshold: 0,
             append: AppendMethod::default(),
+            packing: Packing::default(),
             state_hash: true,
             minor_collection: true,
             cache_policy: CachePolicy::default(),
@@ -99,6 +102,7 @@ impl Setup {
         let mut aside = Random::new(random.clone().word());
         let (append, state_hash) = (aside.pick(&AppendMethod::ALL), aside.percent(75));
         let (minor_collection, cache_policy) = (aside.percent(75), aside.pick(&CachePolicy::ALL));
+        let packing = Random::new(!random.clone().word()).pick(&Packing::ALL);
         // Words in the header line, and in halves behind it.
         let words_row_bytes = aside.pick(&[0, 128]);
         let setup = Self {
@@ -108,6 +112,7 @@ impl Setup {
             checkpoint_every: random.pick(&[1, 1, 3, 10]),
             split_threshold: random.pick(&[0, 1, 2, 4]),
             append,
+            packing,
             state_hash,
             minor_collection,
             cache_policy,
@@ -158,6 +163,7 @@ impl Setup {
             split_threshold: self.split_threshold,
             lab: Lab {
                 append: self.append,
+                packing: self.packing,
                 state_hash: self.state_hash,
                 minor_collection: self.minor_collection,
                 cache_policy: self.cache_policy,

@@ -156,6 +156,7 @@ impl Held {
     /// Compares what was read, and each row that there was then or is now.
     fn compare<D: Device>(&mut self, engine: &Engine<D>, now: &Model) -> Result<(), String> {
         let wrong = |what: String| Err(format!("snapshot of epoch {}: {what}", self.epoch));
+        let reader = engine.reader();
         for (table, readings) in self.readings.iter_mut().enumerate() {
             let expected = self.model.tables[table].iter();
             let [up, down] = readings;
@@ -178,7 +179,7 @@ impl Held {
                 }
             }
             let get =
-                |key: &[u8]| engine.get_at(EpochNumber(self.epoch), TableId(table as u16), key);
+                |key: &[u8]| reader.get_at(0, EpochNumber(self.epoch), TableId(table as u16), key);
             for key in expected.chain(&now.tables[table]).map(|(key, _)| key) {
                 let found = get(key).map_err(|error| error.to_string())?;
                 if found.as_ref() != self.model.tables[table].get(key) {
@@ -193,7 +194,8 @@ impl Held {
             }
         }
         for (key, next) in &self.model.sequences {
-            let found = engine.get_at(
+            let found = reader.get_at(
+                0,
                 EpochNumber(self.epoch),
                 TableId(SEQUENCES.into()),
                 &key.to_be_bytes(),
@@ -232,7 +234,7 @@ impl Reading {
             rows_max,
         };
         let found = &mut self.found;
-        self.last = engine.scan_at(EpochNumber(epoch), part, &mut |key, value| {
+        self.last = engine.reader().scan_at(0, EpochNumber(epoch), part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         })?;
@@ -257,10 +259,11 @@ impl Reading {
         let part =
             ScanPart { table: TableId(index), low: &low, high: &high, is_descending, rows_max };
         let found = &mut self.found;
-        self.last = engine.scan_index_at(EpochNumber(epoch), part, &mut |key, value| {
-            found.push((key.to_vec(), value.to_vec()));
-            ControlFlow::Continue(())
-        })?;
+        self.last =
+            engine.reader().scan_index_at(0, EpochNumber(epoch), part, &mut |key, value| {
+                found.push((key.to_vec(), value.to_vec()));
+                ControlFlow::Continue(())
+            })?;
         self.is_done = self.last.is_none();
         Ok(())
     }
@@ -273,7 +276,8 @@ impl Reading {
     ) -> Result<(), engine::EngineError> {
         let found = &mut self.found;
         for part in self.part..self.part + PARTS {
-            engine.visit_part_at(
+            engine.reader().visit_part_at(
+                0,
                 EpochNumber(epoch),
                 TableId(table.into()),
                 part,

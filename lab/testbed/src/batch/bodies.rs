@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use workloads::{Procedure, ProcedureId, Register, TableId, Tx, Visit};
 
-use super::declare::{Asked, Declared, Kind};
+use super::declare::{Asked, Declared, Item, Kind};
 use super::sequences::Sequences;
 use crate::procedure::Part;
 use crate::rival::{Accesses, Stop};
@@ -50,6 +50,23 @@ pub(super) struct Told<'a> {
     pub(super) sequences: &'a Sequences,
 }
 
+/// A call with all that is known of it before it runs.
+#[derive(Clone, Copy)]
+pub(super) struct KnownCall<'a> {
+    pub(super) asked: Asked<'a>,
+    pub(super) told: Told<'a>,
+    /// What the share that it is in has declared, and its number there.
+    pub(super) declared: &'a Declared,
+    pub(super) number: usize,
+}
+
+impl<'a> KnownCall<'a> {
+    /// What it has declared.
+    fn items(&self) -> &'a [Item] {
+        self.declared.items(self.number)
+    }
+}
+
 impl<A: Accesses> Bodies<A> {
     /// Whether a procedure leaves updates to pieces.
     pub(super) fn has_pieces(&self, procedure: ProcedureId) -> bool {
@@ -62,14 +79,14 @@ impl<A: Accesses> Bodies<A> {
     /// That of the body, or of the engine.
     pub(super) fn run(
         &self,
-        (procedure, args): Asked<'_>,
+        asked: Asked<'_>,
         told: Told<'_>,
         accesses: &mut A,
         output: &mut Vec<u8>,
     ) -> Ended {
         output.clear();
         let mut body = Body { accesses, told, output };
-        (self.0[usize::from(procedure)].run)(args, &mut body)
+        (self.0[usize::from(asked.procedure)].run)(asked.args, &mut body)
     }
 
     /// Runs one piece.
@@ -81,23 +98,18 @@ impl<A: Accesses> Bodies<A> {
     /// If the procedure has no pieces.
     pub(super) fn run_piece(
         &self,
-        (procedure, args): Asked<'_>,
+        asked: Asked<'_>,
         number: usize,
         part: &mut Part<'_, A>,
     ) -> Ended<u64> {
-        let pieces = self.0[usize::from(procedure)].pieces.as_ref();
-        (pieces.expect("a procedure with pieces").piece)(args, number, part)
+        let pieces = self.0[usize::from(asked.procedure)].pieces.as_ref();
+        (pieces.expect("a procedure with pieces").piece)(asked.args, number, part)
     }
 
     /// Makes the answer of what body and pieces came to.
-    pub(super) fn finish(
-        &self,
-        (procedure, args): Asked<'_>,
-        results: &[u64],
-        output: &mut Vec<u8>,
-    ) {
-        if let Some(pieces) = &self.0[usize::from(procedure)].pieces {
-            (pieces.finish)(args, results, output);
+    pub(super) fn finish(&self, asked: Asked<'_>, results: &[u64], output: &mut Vec<u8>) {
+        if let Some(pieces) = &self.0[usize::from(asked.procedure)].pieces {
+            (pieces.finish)(asked.args, results, output);
         }
     }
 
@@ -107,16 +119,16 @@ impl<A: Accesses> Bodies<A> {
     /// That of the body, or of the engine.
     pub(super) fn run_whole(
         &self,
-        asked: Asked<'_>,
-        (told, declared, number): (Told<'_>, &Declared, usize),
+        call: KnownCall<'_>,
         accesses: &mut A,
         output: &mut Vec<u8>,
     ) -> Ended {
+        let KnownCall { asked, told, declared, .. } = call;
         self.run(asked, told, accesses, output)?;
-        if !self.has_pieces(asked.0) {
+        if !self.has_pieces(asked.procedure) {
             return Ok(());
         }
-        let pieces = declared.items(number).iter().filter(|item| item.kind == Kind::Piece);
+        let pieces = call.items().iter().filter(|item| item.kind == Kind::Piece);
         let mut results = Vec::new();
         for (piece, item) in pieces.enumerate() {
             let (table, key) = (item.table, declared.key(item));

@@ -19,7 +19,8 @@ use workloads::{Allocate, Declare, Procedure, ProcedureId, Register, TableId, Vi
 use zerocopy::IntoBytes;
 
 use super::sequences::{Name, Numbers, key_of};
-use super::tables::Tables;
+use super::tables::{KeyRange, Tables};
+use crate::calls::Calls;
 use crate::error::Error;
 use crate::index::Found;
 use crate::rival::Stop;
@@ -136,7 +137,19 @@ impl Register for Declarations {
 }
 
 /// A call in the words of a workload.
-pub(super) type Asked<'a> = (ProcedureId, &'a [u8]);
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) procedure: ProcedureId,
+    pub(super) args: &'a [u8],
+}
+
+impl<'a> Asked<'a> {
+    /// A call of a batch.
+    pub(super) fn of(calls: &'a Calls, call: usize) -> Self {
+        let (procedure, args) = calls.get(call);
+        Self { procedure, args }
+    }
+}
 
 impl Declarations {
     /// Whether any procedure allocates.
@@ -150,9 +163,9 @@ impl Declarations {
     /// The engine's failure.
     pub(super) fn want(&self, tables: &Tables, asked: Asked<'_>) -> Result<Call, Error> {
         let mut call = Call::default();
-        if let Some(sequences) = self.0[usize::from(asked.0)].sequences {
+        if let Some(sequences) = self.0[usize::from(asked.procedure)].sequences {
             let mut wanting = Wanting { tables, row: Vec::new(), wanted: SmallVec::new() };
-            call.aborted = gave_up(sequences(asked.1, &mut wanting))?;
+            call.aborted = gave_up(sequences(asked.args, &mut wanting))?;
             if call.aborted.is_none() {
                 call.wanted = wanting.wanted;
             }
@@ -178,7 +191,8 @@ impl Declarations {
         &self,
         tables: &Tables,
         asked: Asked<'_>,
-        (declared, number): (&mut Declared, usize),
+        declared: &mut Declared,
+        number: usize,
     ) -> Result<(), Error> {
         if declared.calls[number].aborted.is_none() {
             let numbers = std::mem::take(&mut declared.calls[number].numbers);
@@ -189,7 +203,8 @@ impl Declarations {
                 row: Vec::new(),
                 found: Found::default(),
             };
-            let ended = (self.0[usize::from(asked.0)].write_set)(asked.1, &mut declaring);
+            let ended =
+                (self.0[usize::from(asked.procedure)].write_set)(asked.args, &mut declaring);
             declared.calls[number].aborted = gave_up(ended)?;
             declared.calls[number].numbers = numbers;
         }
@@ -225,7 +240,8 @@ impl Tables {
 /// Reads a row as it is before the batch.
 fn look_up<'a>(
     tables: &Tables,
-    (table, key): (TableId, &[u8]),
+    table: TableId,
+    key: &[u8],
     row: &'a mut Vec<u64>,
 ) -> Option<&'a [u8]> {
     row.clear();
@@ -253,7 +269,7 @@ impl Allocate for Wanting<'_> {
     }
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        Ok(look_up(self.tables, (table, key), &mut self.row))
+        Ok(look_up(self.tables, table, key, &mut self.row))
     }
 }
 
@@ -307,7 +323,7 @@ impl Declare for Declaring<'_> {
 
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         self.to.add(Kind::Read, table, key, &[]);
-        Ok(look_up(self.tables, (table, key), &mut self.row))
+        Ok(look_up(self.tables, table, key, &mut self.row))
     }
 
     fn lookup_scan(
@@ -319,7 +335,8 @@ impl Declare for Declaring<'_> {
     ) -> Result<(), Stop> {
         self.to.add(Kind::ReadRange, table, low, high);
         let (tables, value) = (self.tables, &mut self.row);
-        tables.range(table, (low, high, false), &mut self.found, |key, row| {
+        let range = KeyRange { low, high, descending: false };
+        tables.range(table, range, &mut self.found, |key, row| {
             value.clear();
             let row = tables.row(tables.row(row).current(table));
             let Some(bytes) = row.copy_value(value) else { return Ok(true) };

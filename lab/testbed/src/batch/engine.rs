@@ -2,11 +2,11 @@
 
 use workloads::{TableSpec, View, Workload};
 
-use super::bodies::Told;
+use super::bodies::{KnownCall, Told};
 use super::declare::{Asked, Declarations, Declared, share};
 use super::footprint::{Access, Footprints, Granules, add_granules};
 use super::inplace::Scratch;
-use super::phases::{Halt, Waits, phase};
+use super::phases::{Halt, Threads, Waits, phase};
 use super::rows::Pool;
 use super::tables::Tables;
 use crate::calls::Calls;
@@ -74,6 +74,10 @@ pub struct BatchCounts {
     pub producer_runs: u64,
     /// Calls that were run in a fall-back.
     pub fallbacks: u64,
+    /// Rows whose old versions were freed where they got new ones.
+    pub minor_collections: u64,
+    /// Rows whose old versions were freed because they had not been written for long.
+    pub major_collections: u64,
 }
 
 impl BatchCounts {
@@ -86,6 +90,8 @@ impl BatchCounts {
         self.reruns += other.reruns;
         self.producer_runs += other.producer_runs;
         self.fallbacks += other.fallbacks;
+        self.minor_collections += other.minor_collections;
+        self.major_collections += other.major_collections;
     }
 }
 
@@ -102,7 +108,7 @@ impl Answers {
         self.given.clear();
     }
 
-    pub(super) fn push(&mut self, (call, serial): (usize, u64), outcome: Outcome, output: &[u8]) {
+    pub(super) fn push(&mut self, call: usize, serial: u64, outcome: Outcome, output: &[u8]) {
         self.bytes.extend_from_slice(output);
         self.given.push((call, serial, outcome, self.bytes.len()));
     }
@@ -151,7 +157,7 @@ pub(super) struct Base {
     pub(super) tables: Tables,
     pub(super) shares: Vec<Share>,
     pub(super) workers: Vec<Worker>,
-    pub(super) halt: Halt,
+    pub(super) threads: Threads,
     pub(super) options: Options,
     /// For each table, whether calls of the batch insert into it, each a key of its own that was
     /// not there before.
@@ -164,6 +170,7 @@ pub(super) struct Batch<'a> {
     pub(super) calls: &'a Calls,
     pub(super) tables: &'a Tables,
     pub(super) shares: &'a [Share],
+    pub(super) threads: &'a Threads,
     pub(super) halt: &'a Halt,
     pub(super) options: &'a Options,
     /// For each table, whether calls of the batch insert into it, each a key of its own that was
@@ -178,7 +185,7 @@ impl Base {
             tables: Tables::new(specs, workers)?,
             shares: (0..workers).map(|_| Share::default()).collect(),
             workers: (0..workers).map(|_| Worker::new(specs.len())).collect(),
-            halt: Halt::default(),
+            threads: Threads::new(workers)?,
             options: options.clone(),
             new_keys: Vec::new(),
         })
@@ -203,7 +210,9 @@ impl Base {
         workload: &W,
         calls: &Calls,
     ) -> Result<()> {
-        self.declare_some(workload, calls, |declarations, call| declarations.has_pieces(call.0))
+        self.declare_some(workload, calls, |declarations, call| {
+            declarations.has_pieces(call.procedure)
+        })
     }
 
     fn declare_some<W: Workload>(
@@ -216,17 +225,17 @@ impl Base {
         workload.register(&mut declarations);
         self.tables.sequences.begin();
         self.workers.iter_mut().for_each(|worker| worker.answers.clear());
-        let (halt, workers) = (&self.halt, self.workers.len());
+        let (threads, workers) = (&self.threads, self.workers.len());
         let tables = &self.tables;
         let want = |worker, share_of: &mut Share| {
             share_of.declared.clear();
             for call in share(calls.len(), workers, worker) {
-                share_of.declared.calls.push(declarations.want(tables, calls.get(call))?);
+                share_of.declared.calls.push(declarations.want(tables, Asked::of(calls, call))?);
             }
             Ok(())
         };
         if declarations.have_sequences() {
-            phase(halt, &mut self.shares, want)?;
+            phase(threads, &mut self.shares, want)?;
             self.shares.iter_mut().for_each(|share| self.tables.allocate(&mut share.declared));
         } else {
             for (worker, share) in self.shares.iter_mut().enumerate() {
@@ -234,11 +243,11 @@ impl Base {
             }
         }
         let tables = &self.tables;
-        phase(halt, &mut self.shares, |worker, share_of| {
+        phase(threads, &mut self.shares, |worker, share_of| {
             for (number, call) in share(calls.len(), workers, worker).enumerate() {
-                let asked = calls.get(call);
+                let asked = Asked::of(calls, call);
                 if does(&declarations, asked) {
-                    declarations.declare(tables, asked, (&mut share_of.declared, number))?;
+                    declarations.declare(tables, asked, &mut share_of.declared, number)?;
                 } else {
                     declarations.skip(&mut share_of.declared, number);
                 }
@@ -258,13 +267,13 @@ impl Base {
         }
         self.tables.grow(&inserts)?;
         let (tables, shares) = (&self.tables, &self.shares);
-        let old = phase(&self.halt, &mut self.workers, |number, worker| {
+        let old = phase(&self.threads, &mut self.workers, |number, worker| {
             let mut old = Vec::new();
-            for key in shares[number].declared.inserts() {
-                let row = tables.find_or_insert(key, number, &mut worker.pool)?;
+            for (table, key) in shares[number].declared.inserts() {
+                let row = tables.find_or_insert(table, key, number, &mut worker.pool)?;
                 let (_, is_new) = row.expect("there was room for all inserts");
-                if !is_new && old.last() != Some(&key.0) {
-                    old.push(key.0);
+                if !is_new && old.last() != Some(&table) {
+                    old.push(table);
                 }
             }
             Ok(old)
@@ -280,7 +289,7 @@ impl Base {
     /// # Errors
     /// A worker that panicked before.
     pub(super) fn granules<W: Workload>(&mut self, workload: &W) -> Result<Granules> {
-        phase(&self.halt, &mut self.shares, |_, share| {
+        phase(&self.threads, &mut self.shares, |_, share| {
             let Share { declared, granules, .. } = share;
             granules.clear();
             add_granules(workload, declared, 0..declared.calls.len(), granules);
@@ -298,10 +307,10 @@ impl Base {
     pub(super) fn footprints<W: Workload>(&mut self, workload: &W) -> Result<()> {
         let granules = self.granules(workload)?;
         let tables = &self.tables;
-        phase(&self.halt, &mut self.shares, |_, share| {
+        phase(&self.threads, &mut self.shares, |_, share| {
             share.footprints.clear();
             for _ in 0..share.declared.calls.len() {
-                share.footprints.add((workload, tables), &share.declared, &granules)?;
+                share.footprints.add(workload, tables, &share.declared, &granules)?;
             }
             Ok(())
         })?;
@@ -319,7 +328,8 @@ impl Base {
             calls,
             tables: &self.tables,
             shares: &self.shares,
-            halt: &self.halt,
+            threads: &self.threads,
+            halt: &self.threads.halt,
             options: &self.options,
             new_keys: &self.new_keys,
         };
@@ -344,7 +354,7 @@ impl Base {
 impl<'a> Batch<'a> {
     /// Procedure and arguments of a call.
     pub(super) fn asked(&self, call: usize) -> Asked<'a> {
-        self.calls.get(call)
+        Asked::of(self.calls, call)
     }
 
     /// Share and number there of a call.
@@ -370,6 +380,12 @@ impl<'a> Batch<'a> {
         let (declared, number) = self.declared(call);
         let numbers = &declared.calls[number].numbers;
         Told { numbers, sequences: &self.tables.sequences }
+    }
+
+    /// A call with all that is known of it.
+    pub(super) fn call(&self, call: usize) -> KnownCall<'a> {
+        let (declared, number) = self.declared(call);
+        KnownCall { asked: self.asked(call), told: self.told(call), declared, number }
     }
 
     /// What a call accesses.

@@ -12,7 +12,7 @@ use workloads::{TableId, Workload};
 
 use super::declare::{Declared, Item, Kind};
 use super::rows::RowId;
-use super::tables::Tables;
+use super::tables::{KeyRange, Tables};
 use crate::error::{Error, Result};
 use crate::index::{Found, Key, Mixer};
 
@@ -94,7 +94,8 @@ impl Footprints {
     /// A range of writes in a table that is not ordered.
     pub(super) fn add(
         &mut self,
-        (workload, tables): (&dyn Workload, &Tables),
+        workload: &dyn Workload,
+        tables: &Tables,
         declared: &Declared,
         granules: &Granules,
     ) -> Result<()> {
@@ -103,9 +104,9 @@ impl Footprints {
         if declared.calls[call].aborted.is_none() {
             let items = declared.items(call);
             items.iter().for_each(|item| tables.prefetch(item.table, declared.key(item)));
+            let mut resolver = Resolver { workload, tables, granules, found };
             for item in items {
-                let with = (granules, &mut *found);
-                resolve((workload, tables), (declared, item), with, accesses)?;
+                resolver.add(declared, item, accesses)?;
             }
         }
         close(accesses, start);
@@ -114,46 +115,59 @@ impl Footprints {
     }
 }
 
-/// Adds what a declared key or range accesses: rows, and the granules that calls scan or touch.
-///
-/// # Errors
-/// A range of writes in a table that is not ordered.
-pub(super) fn resolve(
-    (workload, tables): (&dyn Workload, &Tables),
-    (declared, item): (&Declared, &Item),
-    (granules, found): (&Granules, &mut Found),
-    accesses: &mut Vec<Access>,
-) -> Result<()> {
-    let (table, key) = (item.table, declared.key(item));
-    let home = || Target::of_granule(table, workload.home(table, key));
-    let mut push = |target, mode| accesses.push(Access { target, mode });
-    match item.kind {
-        // A key without a row is one that no call of the batch inserts.
-        Kind::Read => {
-            if let Some(row) = tables.find(table, key) {
-                push(Target(row.0), Mode::Read);
+/// What makes accesses of declared keys and ranges.
+pub(super) struct Resolver<'a> {
+    pub(super) workload: &'a dyn Workload,
+    pub(super) tables: &'a Tables,
+    /// Granules that calls of the batch scan.
+    pub(super) granules: &'a Granules,
+    /// Memory for what comes from an index.
+    pub(super) found: &'a mut Found,
+}
+
+impl Resolver<'_> {
+    /// Adds what a declared key or range accesses: rows, and the granules that calls scan or touch.
+    ///
+    /// # Errors
+    /// A range of writes in a table that is not ordered.
+    pub(super) fn add(
+        &mut self,
+        declared: &Declared,
+        item: &Item,
+        accesses: &mut Vec<Access>,
+    ) -> Result<()> {
+        let Self { workload, tables, granules, .. } = *self;
+        let (table, key) = (item.table, declared.key(item));
+        let home = || Target::of_granule(table, workload.home(table, key));
+        let mut push = |target, mode| accesses.push(Access { target, mode });
+        match item.kind {
+            // A key without a row is one that no call of the batch inserts.
+            Kind::Read => {
+                if let Some(row) = tables.find(table, key) {
+                    push(Target(row.0), Mode::Read);
+                }
             }
-        }
-        Kind::ReadRange => push(home(), Mode::Scan),
-        Kind::Write | Kind::Insert | Kind::Piece => {
-            let Some(row) = tables.find(table, key) else { return Ok(()) };
-            push(Target(row.0), Mode::Write);
-            if !granules.is_empty() && granules.contains(&home().0) {
-                push(home(), Mode::Touch);
-            }
-        }
-        Kind::WriteRange => {
-            let range = (key, declared.high(item), false);
-            tables.range(table, range, found, |_, row| {
+            Kind::ReadRange => push(home(), Mode::Scan),
+            Kind::Write | Kind::Insert | Kind::Piece => {
+                let Some(row) = tables.find(table, key) else { return Ok(()) };
                 push(Target(row.0), Mode::Write);
-                Ok::<_, Error>(true)
-            })?;
-            if granules.contains(&home().0) {
-                push(home(), Mode::Touch);
+                if !granules.is_empty() && granules.contains(&home().0) {
+                    push(home(), Mode::Touch);
+                }
+            }
+            Kind::WriteRange => {
+                let range = KeyRange { low: key, high: declared.high(item), descending: false };
+                tables.range(table, range, self.found, |_, row| {
+                    push(Target(row.0), Mode::Write);
+                    Ok::<_, Error>(true)
+                })?;
+                if granules.contains(&home().0) {
+                    push(home(), Mode::Touch);
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Sorts the accesses of a call, which begin at `start`, and joins those of one target.

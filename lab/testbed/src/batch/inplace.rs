@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 use super::division::{Division, Parts};
 use super::footprint::{Access, Mode, Target};
 use super::rows::{Pool, RowId};
-use super::tables::Tables;
+use super::tables::{KeyRange, Tables};
 use crate::error::{Error, Result};
 use crate::index::Found;
 use crate::procedure::Outcome;
@@ -202,7 +202,8 @@ impl Accesses for InPlace<'_> {
         }
         let tables = self.tables;
         let Scratch { found, value, .. } = &mut *self.scratch;
-        tables.range(table, (low, high, descending), found, |key, row| {
+        let range = KeyRange { low, high, descending };
+        tables.range(table, range, found, |key, row| {
             value.clear();
             let Some(bytes) = tables.row(row).copy_value(value) else { return Ok(true) };
             Ok(each(key, &value.as_bytes()[..bytes]).is_continue())
@@ -213,7 +214,7 @@ impl Accesses for InPlace<'_> {
         let row = match self.cover {
             // The index must grow first.
             Cover::All => {
-                let row = self.tables.find_or_insert((table, key), 0, self.pool)?;
+                let row = self.tables.find_or_insert(table, key, 0, self.pool)?;
                 row.ok_or(Stop::Conflict)?.0
             }
             Cover::Footprint(..) | Cover::Observed(..) | Cover::Parts(..) => {

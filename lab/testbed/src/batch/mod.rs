@@ -7,6 +7,7 @@
 //! | [`Calvin`] | one thread requests all locks in the order of the batch, the others run calls |
 //! | [`Orthrus`] | the same with several lock managers, each with a part of the keys |
 //! | [`Bohm`] | owners of keys make pending versions; a reader runs the call that it waits for |
+//! | [`Caracal`] | the same with version arrays that stay, as Caracal has them; a reader waits |
 //! | [`Granola`] | each worker runs the pieces of its partition in the order of the batch |
 //! | [`Pwv`] | each worker runs the pieces of its partition as its dependency graph lets it |
 //! | [`Aria`] | calls run on one state; reservations decide which commit; a fall-back under locks |
@@ -42,7 +43,7 @@ mod serial;
 mod snapshot;
 mod tables;
 
-pub use bohm::Bohm;
+pub use bohm::{Bohm, Caracal};
 pub use engine::{BatchCounts, BatchEngine, EachAnswer, Order};
 pub use locking::{Calvin, Orthrus};
 pub use partitions::{Granola, Pwv};

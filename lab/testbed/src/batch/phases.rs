@@ -1,10 +1,13 @@
 //! Phases: parts of a batch in which workers run side by side, with everything theirs between.
 //!
-//! A phase is as many threads as there are workers, the first of which is the caller's. What a
-//! phase may change is lent to it, so the compiler knows that nothing else does. A worker that
-//! fails or panics halts the others, who would wait for it for ever.
+//! A phase has as many threads as there are workers, the first of which is the caller's. The others
+//! stay from phase to phase, as the engine's workers do, so that small batches do not pay for
+//! starting them. What a phase may change is lent to it, so the compiler knows that nothing else
+//! does. A worker that fails or panics halts the others, which would wait for it for ever.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pmem::sync::WorkerThreads;
 
 use crate::error::{Error, Result};
 
@@ -14,6 +17,27 @@ const SPINS_MAX: u64 = 1 << 7;
 /// Whether the workers of a phase must stop.
 #[derive(Debug, Default)]
 pub(super) struct Halt(AtomicBool);
+
+/// Bytes of the stacks of threads other than the caller's.
+const STACK_BYTES: usize = 2 << 20;
+
+/// The threads of an engine's workers.
+pub(super) struct Threads {
+    pub(super) halt: Halt,
+    resident: WorkerThreads,
+}
+
+impl Threads {
+    /// Threads for so many workers.
+    ///
+    /// # Errors
+    /// The system starts no more threads.
+    pub(super) fn new(workers: usize) -> Result<Self> {
+        let resident = WorkerThreads::new(workers, STACK_BYTES)
+            .map_err(|error| Error::Limit(format!("no threads for workers: {error}")))?;
+        Ok(Self { halt: Halt::default(), resident })
+    }
+}
 
 /// Halts the others unless its worker came to an end.
 struct Guard<'a>(&'a Halt, bool);
@@ -90,11 +114,15 @@ pub(super) fn pause(times: u64) {
 ///
 /// # Errors
 /// That of the first worker that failed by itself.
+///
+/// # Panics
+/// If a worker does, after all have ended; if there are more workers than threads.
 pub(super) fn phase<T: Send, R: Send>(
-    halt: &Halt,
+    threads: &Threads,
     workers: &mut [T],
     work: impl Fn(usize, &mut T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
+    let halt = &threads.halt;
     let guarded = |number: usize, worker: &mut T| {
         let was_halted = halt.check().is_err();
         let mut guard = Guard(halt, false);
@@ -102,17 +130,10 @@ pub(super) fn phase<T: Send, R: Send>(
         guard.1 = result.is_ok() || was_halted;
         result
     };
-    let Some((first, others)) = workers.split_first_mut() else { return Ok(Vec::new()) };
-    let mut results = std::thread::scope(|scope| {
-        let guarded = &guarded;
-        let spawn = |(i, worker)| scope.spawn(move || guarded(i + 1, worker));
-        let others: Vec<_> = others.iter_mut().enumerate().map(spawn).collect();
-        let mut results = vec![guarded(0, first)];
-        for other in others {
-            results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        results
-    });
+    let guarded = &guarded;
+    let tasks = workers.iter_mut().enumerate();
+    let tasks = tasks.map(|(number, worker)| move || guarded(number, worker));
+    let mut results = threads.resident.run(tasks);
     // The one that failed by itself says more than those that it stopped.
     let own = results.iter().position(
         |result| matches!(result, Err(error) if !error.to_string().starts_with("another worker")),
@@ -154,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_worker_that_fails_halts_those_that_wait() {
-        let halt = Halt::default();
-        let failed = phase(&halt, &mut [0; 4], |number, _| match number {
+        let threads = Threads::new(4).unwrap();
+        let failed = phase(&threads, &mut [0; 4], |number, _| match number {
             2 => Err(Error::Broken("a mistake".into())),
-            _ => waits_for_ever(&halt),
+            _ => waits_for_ever(&threads.halt),
         });
         assert_eq!(failed.unwrap_err().to_string(), "a mistake");
     }
@@ -165,11 +186,22 @@ mod tests {
     #[test]
     #[should_panic(expected = "a bug")]
     fn a_worker_that_panics_halts_those_that_wait() {
-        let halt = Halt::default();
-        let _ = phase(&halt, &mut [0; 2], |number, _| match number {
+        let threads = Threads::new(2).unwrap();
+        let _ = phase(&threads, &mut [0; 2], |number, _| match number {
             1 => panic!("a bug"),
-            _ => waits_for_ever(&halt),
+            _ => waits_for_ever(&threads.halt),
         });
+    }
+
+    #[test]
+    fn the_threads_of_a_phase_serve_the_next_one() {
+        let threads = Threads::new(3).unwrap();
+        let ids =
+            || phase(&threads, &mut [(); 3], |_, ()| Ok(std::thread::current().id())).unwrap();
+        let mut all: Vec<_> = (0..20).flat_map(|_| ids()).collect();
+        all.sort_unstable_by_key(|id| format!("{id:?}"));
+        all.dedup();
+        assert_eq!(all.len(), 3);
     }
 
     #[test]

@@ -58,14 +58,8 @@ impl<'a> Runner<'a> {
             Some(code) => Outcome::Aborted(code),
             None => {
                 self.accesses.cover = cover;
-                let (declared, number) = batch.declared(call);
-                let known = (batch.told(call), declared, number);
-                let ended = self.bodies.run_whole(
-                    batch.asked(call),
-                    known,
-                    &mut self.accesses,
-                    self.output,
-                );
+                let known = batch.call(call);
+                let ended = self.bodies.run_whole(known, &mut self.accesses, self.output);
                 self.accesses.end(ended)?
             }
         };
@@ -129,35 +123,29 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// The engine's failure.
-    pub(super) fn try_run(
-        &mut self,
-        (call, serial): (usize, u64),
-        cover: Cover<'a>,
-    ) -> Result<bool> {
+    pub(super) fn try_run(&mut self, call: usize, serial: u64, cover: Cover<'a>) -> Result<bool> {
         let batch = self.batch;
         self.accesses.cover = cover;
-        let (declared, number) = batch.declared(call);
-        let known = (batch.told(call), declared, number);
-        let ended =
-            self.bodies.run_whole(batch.asked(call), known, &mut self.accesses, self.output);
+        let known = batch.call(call);
+        let ended = self.bodies.run_whole(known, &mut self.accesses, self.output);
         if let Err(Stop::Conflict) = ended {
             self.accesses.roll_back();
             return Ok(false);
         }
         let outcome = self.accesses.end(ended)?;
-        self.answer_at((call, serial), outcome);
+        self.answer_at(call, serial, outcome);
         Ok(true)
     }
 
     fn answer(&mut self, call: usize, outcome: Outcome) {
-        self.answer_at((call, call as u64), outcome);
+        self.answer_at(call, call as u64, outcome);
     }
 
-    fn answer_at(&mut self, place: (usize, u64), outcome: Outcome) {
+    fn answer_at(&mut self, call: usize, serial: u64, outcome: Outcome) {
         let output = match outcome {
             Outcome::Committed => self.output.as_slice(),
             Outcome::Aborted(_) => &[],
         };
-        self.answers.push(place, outcome, output);
+        self.answers.push(call, serial, outcome, output);
     }
 }

@@ -6,8 +6,8 @@
 
 use workloads::{TableSpec, View, Workload};
 
-use super::bodies::{Bodies, Told};
-use super::declare::{Call, Declarations, Declared};
+use super::bodies::{Bodies, KnownCall, Told};
+use super::declare::{Asked, Call, Declarations, Declared};
 use super::engine::{BatchCounts, BatchEngine, EachAnswer, Order, Worker};
 use super::inplace::{Cover, InPlace};
 use super::tables::Tables;
@@ -48,13 +48,13 @@ impl BatchEngine for Serial {
         self.worker.answers.clear();
         self.numbers.clear();
         for call in 0..calls.len() {
-            let mut call = declarations.want(&self.tables, calls.get(call))?;
+            let mut call = declarations.want(&self.tables, Asked::of(calls, call))?;
             self.tables.allocate_one(&mut call);
             self.numbers.push(call);
         }
         let mut next = 0;
         loop {
-            next = self.run_until_full(workload, &declarations, (calls, next))?;
+            next = self.run_until_full(workload, &declarations, calls, next)?;
             if next == calls.len() {
                 return Ok(());
             }
@@ -84,7 +84,8 @@ impl Serial {
         &mut self,
         workload: &W,
         declarations: &Declarations,
-        (calls, next): (&Calls, usize),
+        calls: &Calls,
+        next: usize,
     ) -> Result<usize> {
         let Self { tables, worker, numbers, declared, options } = self;
         let Worker { pool, answers, scratch, output, .. } = worker;
@@ -93,18 +94,19 @@ impl Serial {
         let mut bodies = Bodies::default();
         workload.register(&mut bodies);
         for (call, known) in numbers.iter().enumerate().skip(next) {
-            let asked = calls.get(call);
+            let asked = Asked::of(calls, call);
             if let Some(code) = known.aborted {
-                answers.push((call, call as u64), Outcome::Aborted(code), &[]);
+                answers.push(call, call as u64, Outcome::Aborted(code), &[]);
                 continue;
             }
             declared.clear();
-            if bodies.has_pieces(asked.0) {
+            if bodies.has_pieces(asked.procedure) {
                 declared.calls.push(known.clone());
-                declarations.declare(tables, asked, (declared, 0))?;
+                declarations.declare(tables, asked, declared, 0)?;
             }
             let told = Told { numbers: &known.numbers, sequences: &tables.sequences };
-            let ended = bodies.run_whole(asked, (told, declared, 0), &mut accesses, output);
+            let known = KnownCall { asked, told, declared, number: 0 };
+            let ended = bodies.run_whole(known, &mut accesses, output);
             if let Err(Stop::Conflict) = ended {
                 accesses.roll_back();
                 return Ok(call);
@@ -114,7 +116,7 @@ impl Serial {
             }
             let outcome = accesses.end(ended)?;
             let output = if outcome == Outcome::Committed { output.as_slice() } else { &[] };
-            answers.push((call, call as u64), outcome, output);
+            answers.push(call, call as u64, outcome, output);
         }
         Ok(calls.len())
     }

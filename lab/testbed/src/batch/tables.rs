@@ -67,6 +67,14 @@ impl Table {
     }
 }
 
+/// The keys from `low` on and before `high`, and in which order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyRange<'a> {
+    pub(super) low: &'a [u8],
+    pub(super) high: &'a [u8],
+    pub(super) descending: bool,
+}
+
 impl Tables {
     pub(super) fn new(specs: &[TableSpec], workers: usize) -> Result<Self> {
         let tables = specs.iter().map(|spec| Table::new(spec, workers)).collect::<Result<_>>()?;
@@ -125,7 +133,8 @@ impl Tables {
     /// No room, or a sequence.
     pub(super) fn find_or_insert(
         &self,
-        (table, key): (TableId, &[u8]),
+        table: TableId,
+        key: &[u8],
         worker: usize,
         pool: &mut Pool,
     ) -> Result<Option<(RowId, bool)>> {
@@ -172,7 +181,7 @@ impl Tables {
     pub(super) fn range<E: From<Error>>(
         &self,
         table: TableId,
-        (low, high, descending): (&[u8], &[u8], bool),
+        range: KeyRange<'_>,
         found: &mut Found,
         mut each: impl FnMut(&[u8], RowId) -> Result<bool, E>,
     ) -> Result<(), E> {
@@ -180,7 +189,8 @@ impl Tables {
         let Some(ordered) = &of.ordered else {
             return Err(Error::Broken(format!("{} is not ordered", of.name)).into());
         };
-        let [mut low, mut high] = [low, high].map(KeyBytes::from_slice);
+        let descending = range.descending;
+        let [mut low, mut high] = [range.low, range.high].map(KeyBytes::from_slice);
         while low < high {
             let range = Range { low: &low, high: &high, descending, limit: SCAN_ROWS };
             ordered.scan(0, range, found);

@@ -7,8 +7,8 @@ use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, updates, warehouses, with_commit_points, ycsb};
 use crate::rival::Fault;
 use crate::{
-    Aria, BatchEngine, BatchReport, Bcdb, Bohm, Calvin, Error, Granola, Orthrus, Pwv, Serial,
-    Settings, run_batches,
+    Aria, BatchCounts, BatchEngine, BatchReport, Bcdb, Bohm, Calvin, Caracal, Error, Granola,
+    Orthrus, Pwv, Serial, Settings, run_batches,
 };
 
 const BATCHES: u64 = 3;
@@ -107,8 +107,29 @@ fn bohm_runs_the_calls_that_it_waits_for() {
 }
 
 #[test]
+fn caracal_keeps_the_order_of_the_batch() {
+    all_workloads::<Caracal>();
+}
+
+/// More batches than the major collector waits for: each row of a batch that was written before is
+/// collected by the minor collector, or by the major one where it was not written for long.
+#[test]
+fn old_versions_of_caracal_are_collected_by_the_one_or_the_other() {
+    for (rows, calls) in [(200, 1_000), (50_000, 20)] {
+        let settings = Settings { rounds: 30, ..settings(2, calls) };
+        let report = run_batches::<Caracal, _>(&ycsb(rows, false), &settings).unwrap();
+        let BatchCounts { minor_collections, major_collections, .. } = report.counts;
+        assert!(minor_collections > 0, "{rows} rows");
+        assert_eq!(major_collections > 0, rows > 200, "{rows} rows");
+    }
+    let settings = Settings { rounds: 40, ..settings(4, 60) };
+    run_batches::<Caracal, _>(&Scramble { seed: 4 }, &settings).unwrap();
+}
+
+#[test]
 fn the_check_finds_reads_of_older_versions() {
     is_found::<Bohm, _>(Fault::SkipPending, &ycsb(200, false), 2_000);
+    is_found::<Caracal, _>(Fault::SkipPending, &ycsb(200, false), 2_000);
 }
 
 #[test]

@@ -4,31 +4,38 @@ use std::collections::btree_map::Range;
 use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
-use pmem::Device;
 use storage::EpochNumber;
 
 use super::ScanPart;
-use crate::engine::Engine;
+use super::view::View;
+use crate::engine::reader::Reader;
 use crate::error::{EngineError, Result};
 use crate::reads::Visit;
 use crate::secondary::SecondaryIndex;
 
-impl<D: Device> Engine<D> {
+impl Reader {
     /// Visits rows in the order of a secondary index, `part.table`, as a snapshot sees them: their
-    /// keys and values. As [`Engine::scan_at`]; what is returned is a key of the index.
+    /// keys and values. As [`Reader::scan_at`]; what is returned is a key of the index.
     ///
     /// # Errors
-    /// As [`Engine::scan_at`].
+    /// As [`Reader::scan_at`].
     pub fn scan_index_at(
         &self,
+        slot: usize,
         epoch: EpochNumber,
         part: ScanPart<'_>,
         each: Visit<'_>,
     ) -> Result<Option<Vec<u8>>> {
+        self.view(slot, epoch, |view| view.scan_index(part, each))
+    }
+}
+
+impl View<'_> {
+    fn scan_index(&self, part: ScanPart<'_>, each: Visit<'_>) -> Result<Option<Vec<u8>>> {
         let ScanPart { table: number, low, high, is_descending, rows_max } = part;
+        let epoch = self.epoch;
         let index = self.core.secondary.get(number.0).map_err(EngineError::Limit)?;
         let index = index.read().expect("no panic while locked");
-        self.check_snapshot(epoch)?;
         if low >= high {
             return Ok(None);
         }
@@ -52,10 +59,10 @@ impl<D: Device> Engine<D> {
             visited += 1;
             let own = &key[usize::from(prefix)..];
             let value = match is_seen {
-                true => self.get_at(epoch, index.table, own)?,
+                true => self.get(index.table, own)?,
                 false => None,
             };
-            let flow = value.map_or(ControlFlow::Continue(()), |value| each(own, &value));
+            let flow = value.map_or(ControlFlow::Continue(()), |value| each(own, value));
             if flow.is_break() || visited >= rows_max {
                 return Ok(Some(key.to_vec()));
             }

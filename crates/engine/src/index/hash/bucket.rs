@@ -41,26 +41,26 @@ impl Bucket {
         (0..self.used as usize).map(entry)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn id(&self, slot: usize) -> EntryId {
         EntryId(!self.ids[slot])
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.used as usize == SLOTS_COUNT
     }
 
     /// A bit for each slot that has this word. No branch depends on which slot that is, because
     /// that cannot be predicted.
-    #[inline(always)]
+    #[inline]
     fn slots_with(&self, word: u64) -> u32 {
         let allocated = (1 << self.used) - 1;
         self.slots_equal(word) & allocated
     }
 
     /// The same, with slots that are not taken and had it once.
-    #[inline(always)]
+    #[inline]
     fn slots_equal(&self, word: u64) -> u32 {
         let equal = |slot: usize| u32::from(self.words[slot] == word) << slot;
         (0..SLOTS_COUNT).fold(0, |slots, slot| slots | equal(slot))
@@ -68,7 +68,7 @@ impl Bucket {
 
     /// The entry of a word that is exact, or [`NOBODY`]. What a slot held before is told from what
     /// it holds by its id, and comes after all that are taken.
-    #[inline(always)]
+    #[inline]
     pub(super) fn find_exact(&self, word: u64) -> EntryId {
         match self.slots_equal(word) {
             0 => NOBODY,
@@ -76,7 +76,7 @@ impl Bucket {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn push(&mut self, word: u64, id: EntryId) {
         let slot = self.used as usize;
         assert!(slot < SLOTS_COUNT);
@@ -103,20 +103,20 @@ impl Bucket {
 /// Words are often consecutive, or equal but for a few bits anywhere; folding the halves of a
 /// product lets every bit of the word reach both ends. There is no secret in it: who can choose
 /// exact words can make them collide, which costs time and nothing else.
-#[inline(always)]
+#[inline]
 pub(super) fn mix(word: u64) -> u64 {
     let product = u128::from(word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
     (product as u64) ^ ((product >> 64) as u64)
 }
 
 /// The bucket where a word belongs in an array of `mask + 1`.
-#[inline(always)]
+#[inline]
 pub(super) fn home_of(word: u64, mask: usize) -> usize {
     mix(word) as usize & mask
 }
 
 /// Finds the entry that has this word and passes `same`.
-#[inline(always)]
+#[inline]
 pub(super) fn find(
     buckets: &[Bucket],
     mixed: u64,
@@ -127,7 +127,7 @@ pub(super) fn find(
 }
 
 /// Finds the entry that has this word where words are exact, or else the bucket that has room.
-#[inline(always)]
+#[inline]
 pub(super) fn find_exact_or_room(
     buckets: &[Bucket],
     mixed: u64,
@@ -150,7 +150,7 @@ pub(super) fn find_exact_or_room(
 
 /// Finds the bucket and the slot of the entry that has this word and passes `same`, or else the
 /// bucket that has room for it.
-#[inline(always)]
+#[inline]
 pub(super) fn locate(
     buckets: &[Bucket],
     mixed: u64,
@@ -177,7 +177,7 @@ pub(super) fn locate(
 }
 
 /// Adds an entry to a bucket that has room for it.
-#[inline(always)]
+#[inline]
 pub(super) fn place_at(buckets: &mut [Bucket], at: usize, word: u64, id: EntryId) {
     buckets[at].push(word, id);
 }
@@ -185,15 +185,18 @@ pub(super) fn place_at(buckets: &mut [Bucket], at: usize, word: u64, id: EntryId
 /// Adds an entry.
 pub(super) fn place(buckets: &mut [Bucket], word: u64, id: EntryId) {
     let mask = buckets.len() - 1;
-    let mut at = home_of(word, mask);
+    let home = home_of(word, mask);
+    let mut at = home;
     while buckets[at].is_full() {
         at = (at + 1) & mask;
+        assert!(at != home, "an array has a bucket with room");
     }
     buckets[at].push(word, id);
 }
 
 /// Removes the entry in `slot` of the bucket `hole` and restores the invariant.
 pub(super) fn remove_at(buckets: &mut [Bucket], mut hole: usize, mut slot: usize) {
+    assert!(buckets.len().is_power_of_two(), "a bucket is found by a mask");
     loop {
         let was_full = buckets[hole].is_full();
         buckets[hole].swap_remove(slot);

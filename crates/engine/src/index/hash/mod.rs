@@ -56,7 +56,7 @@ impl HashIndex {
     }
 
     /// Asks for the lines that adding `word` begins with: a pure hint, in any phase.
-    #[inline(always)]
+    #[inline]
     pub fn prefetch_to_add(&self, word: u64) {
         let mixed = bucket::mix(word);
         let shard = shard_of(mixed);
@@ -65,7 +65,7 @@ impl HashIndex {
     }
 
     /// Where the search for `word` begins, and asks for its line. Not for the insert step.
-    #[inline(always)]
+    #[inline]
     pub fn home(&self, word: u64) -> Home<'_> {
         let inside = self.phase.read();
         let mixed = bucket::mix(word);
@@ -87,7 +87,7 @@ impl HashIndex {
     }
 
     /// Finds the entry whose word is `word` where words are exact. Not for the insert step.
-    #[inline(always)]
+    #[inline]
     pub fn find_exact(&self, word: u64) -> Option<EntryId> {
         let inside = self.phase.read();
         let mixed = bucket::mix(word);
@@ -110,7 +110,7 @@ impl HashIndex {
 
     /// Finds the entry whose word is `word` and for which `same` holds, or else makes sure that
     /// only the caller adds it. For the insert step, from any number of threads.
-    #[inline(always)]
+    #[inline]
     pub fn find_or_begin(
         &self,
         word: u64,
@@ -126,7 +126,7 @@ impl HashIndex {
     }
 
     /// [`HashIndex::find_or_begin`] where words are exact.
-    #[inline(always)]
+    #[inline]
     pub fn find_exact_or_begin(&self, word: u64) -> Result<EntryId, VacantEntry<'_>> {
         let inside = self.phase.change();
         let mixed = bucket::mix(word);
@@ -141,6 +141,7 @@ impl HashIndex {
 
     /// Adds an entry whose key is known to be new, as at recovery. From any number of threads.
     pub fn insert_unique(&self, word: u64, id: EntryId) {
+        assert!(id != NOBODY, "the entry of a key is one");
         let _inside = self.phase.change();
         self.lock(shard_of(bucket::mix(word))).insert(word, id);
     }
@@ -217,7 +218,7 @@ impl HashIndex {
         shard_of(bucket::mix(word)) as u8
     }
 
-    #[inline(always)]
+    #[inline]
     fn lock(&self, shard: usize) -> Locked<'_> {
         self.locks[shard].acquire(&self.heads[shard], &self.arena)
     }
@@ -239,6 +240,7 @@ impl VacantEntry<'_> {
     /// Adds the word's entry.
     #[inline(always)]
     pub fn fill(self, id: EntryId) {
+        assert!(id != NOBODY, "the entry of a key is one");
         self.shard.insert_at(self.at, self.word, id);
     }
 }
@@ -255,21 +257,21 @@ impl Home<'_> {
     pub const NOWHERE: Self = Self { bucket: &NOTHING, _inside: Inside::NOWHERE };
 
     /// The entry of the word whose home this is, if it is here and words are exact.
-    #[inline(always)]
+    #[inline]
     pub fn find_exact(&self, word: u64) -> Option<EntryId> {
         let found = self.bucket.find_exact(word);
         (found != NOBODY).then_some(found)
     }
 
     /// Whether a word that is not here is nowhere.
-    #[inline(always)]
+    #[inline]
     pub fn ends(&self) -> bool {
         !self.bucket.is_full()
     }
 }
 
 /// The shard of a mixed word: its high bits, since the low ones choose the bucket.
-#[inline(always)]
+#[inline]
 fn shard_of(mixed: u64) -> usize {
     (mixed >> (u64::BITS - SHARDS_COUNT.ilog2())) as usize
 }

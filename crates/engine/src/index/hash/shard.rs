@@ -54,7 +54,7 @@ impl Default for Head {
 
 impl Head {
     /// Asks for the line of a bucket; right in any phase, since nothing of it is read.
-    #[inline(always)]
+    #[inline]
     pub(super) fn prefetch(&self, mixed: u64) {
         let buckets = self.buckets.load(Ordering::Relaxed);
         let at = mixed as usize & self.mask.load(Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl Head {
     /// # Safety
     ///
     /// As for [`Head::buckets`].
-    #[inline(always)]
+    #[inline]
     // SAFETY: the caller keeps the shard from changing, see above.
     pub(super) unsafe fn home(&self, mixed: u64) -> &Bucket {
         let at = mixed as usize & self.mask.load(Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Head {
     ///
     /// The shard must not change as long as the array is in use: either this is a phase
     /// without changes, or the caller holds the lock.
-    #[inline(always)]
+    #[inline]
     // SAFETY: the caller keeps the shard from changing, see above.
     pub(super) unsafe fn buckets(&self) -> &[Bucket] {
         let buckets = self.buckets.load(Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Lock {
     }
 
     /// Waits for the lock.
-    #[inline(always)]
+    #[inline]
     pub(super) fn acquire<'i>(&'i self, head: &'i Head, arena: &'i Arena) -> Locked<'i> {
         while self.is_held.swap(true, Ordering::Acquire) {
             self.wait();
@@ -117,7 +117,7 @@ impl Lock {
 
 impl Locked<'_> {
     /// The buckets.
-    #[inline(always)]
+    #[inline]
     pub(super) fn buckets(&self) -> &[Bucket] {
         reads(self.head);
         // SAFETY: this thread holds the lock, and changing takes `&mut self`.
@@ -138,12 +138,16 @@ impl Locked<'_> {
     }
 
     /// Adds an entry, where the search for it ended in a bucket with room.
-    #[inline(always)]
+    #[inline]
     pub(super) fn insert_at(mut self, at: usize, word: u64, id: EntryId) {
         let len = self.lock.len();
         if len == self.lock.len_max.load(Ordering::Relaxed) {
             return self.grow_and_insert(word, id);
         }
+        assert!(
+            len < self.lock.len_max.load(Ordering::Relaxed),
+            "a search ends at a bucket with room"
+        );
         bucket::place_at(self.buckets_mut(), at, word, id);
         self.lock.len.store(len + 1, Ordering::Relaxed);
     }
@@ -157,6 +161,7 @@ impl Locked<'_> {
     pub(super) fn remove(&mut self, mixed: u64, word: u64, id: EntryId) -> bool {
         let found = bucket::locate(self.buckets(), mixed, word, |other| other == id);
         let Ok((at, slot)) = found else { return false };
+        assert!(self.lock.len() > 0, "an entry that is there is counted");
         bucket::remove_at(self.buckets_mut(), at, slot);
         self.lock.len.store(self.lock.len() - 1, Ordering::Relaxed);
         true
@@ -177,9 +182,13 @@ impl Locked<'_> {
         // SAFETY: the block is mapped, has room for `count` buckets, is initialised with zeros,
         // which make empty buckets, and is owned here until it is published below.
         let buckets = unsafe { std::slice::from_raw_parts_mut(new.as_ptr(), count) };
+        let mut moved_count = 0;
         for (word, id) in self.buckets().iter().flat_map(Bucket::entries) {
             bucket::place(buckets, word, id);
+            moved_count += 1;
         }
+        assert!(moved_count == self.lock.len(), "a shard that grows keeps its entries");
+        assert!(len <= len_max_of(count), "the new array has room for {len} entries");
         let had_memory = self.lock.len_max.load(Ordering::Relaxed) > 0;
         self.head.buckets.store(new.as_ptr(), Ordering::Relaxed);
         self.head.mask.store(count - 1, Ordering::Relaxed);
@@ -190,7 +199,7 @@ impl Locked<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn buckets_mut(&mut self) -> &mut [Bucket] {
         writes(self.head);
         assert!(self.lock.len_max.load(Ordering::Relaxed) > 0, "the shard has memory of its own");
@@ -204,8 +213,9 @@ impl Locked<'_> {
 }
 
 impl Drop for Locked<'_> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
+        debug_assert!(self.lock.is_held.load(Ordering::Relaxed), "it was locked until now");
         self.lock.is_held.store(false, Ordering::Release);
     }
 }

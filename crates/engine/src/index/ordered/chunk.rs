@@ -87,7 +87,9 @@ impl Chunk {
     /// Adds a run for which there is room.
     pub(super) fn insert_run<O: KeyOrder>(&mut self, run: &[Entry], gap: Gap, order: &O) {
         let len = self.len() + run.len();
-        assert!(len <= ENTRIES_MAX);
+        assert!(len <= ENTRIES_MAX, "there is room for the run");
+        assert!(gap.first <= gap.last, "a run is in order");
+        assert!(gap.last <= self.len(), "a run goes among the entries");
         // From the end: the entries of the run that belong to one place, and what comes after it.
         let (mut left, mut end, mut at) = (run.len(), self.len(), gap.last);
         loop {
@@ -112,13 +114,14 @@ impl Chunk {
 
     /// Keeps what comes before a gap, and adds a run behind it.
     pub(super) fn cut_and_add(&mut self, gap: usize, run: &[Entry]) {
+        assert!(gap <= self.len(), "entries that are there are kept");
         self.write(gap, run);
         self.len = (gap + run.len()) as u32;
         self.hint = self.len;
     }
 
     /// Writes entries from a slot on.
-    #[inline(always)]
+    #[inline]
     fn write(&mut self, at: usize, entries: &[Entry]) {
         let slots = at..at + entries.len();
         let (words, ids) = (&mut self.words[slots.clone()], &mut self.ids[slots]);
@@ -129,6 +132,7 @@ impl Chunk {
 
     /// Replaces all entries; the hint says where in them the last ones came.
     pub(super) fn fill(&mut self, entries: &[Entry], hint: usize) {
+        assert!(hint <= entries.len(), "the hint is in the chunk");
         self.write(0, entries);
         self.len = entries.len() as u32;
         self.hint = hint as u32;
@@ -151,6 +155,7 @@ impl Chunk {
         }
         let len = self.move_down(from..self.len(), to);
         let removed_count = self.len() - len;
+        assert!(removed_count <= run.len(), "only entries of the run are removed");
         self.len = len as u32;
         removed_count
     }
@@ -158,7 +163,8 @@ impl Chunk {
     /// Takes over the entries of a chunk that comes right after this one.
     pub(super) fn append(&mut self, after: &Self) {
         let len = self.len() + after.len();
-        assert!(len <= ENTRIES_MAX);
+        assert!(len <= ENTRIES_MAX, "there is room for both");
+        assert!(self.words().last() <= after.words().first(), "the chunk comes right after");
         self.words[self.len as usize..len].copy_from_slice(after.words());
         self.ids[self.len as usize..len].copy_from_slice(after.ids());
         // An ascending sequence goes on at its end, more likely than at this one's.
@@ -169,7 +175,8 @@ impl Chunk {
     /// Puts the entries of a chunk that comes right before this one in front.
     pub(super) fn prepend(&mut self, before: &Self) {
         let (own, added) = (self.len(), before.len());
-        assert!(own + added <= ENTRIES_MAX);
+        assert!(own + added <= ENTRIES_MAX, "there is room for both");
+        assert!(before.words().last() <= self.words().first(), "the chunk comes right before");
         self.words.copy_within(..own, added);
         self.ids.copy_within(..own, added);
         self.words[..added].copy_from_slice(before.words());

@@ -101,6 +101,8 @@ impl Directory {
     ///
     /// Nothing else may use the chunks.
     pub(super) unsafe fn apply(&mut self, edits: &[Edit], pool: &ChunkPool) {
+        let in_order = |edits: &[Edit]| edits.is_sorted_by_key(|edit| (edit.at, edit.part));
+        debug_assert!(in_order(edits), "edits come in the order of chunks and workers");
         let firsts = edits.iter().filter(|edit| edit.kind == EditKind::First);
         firsts.for_each(|edit| {
             // SAFETY: the caller owns all chunks, which are initialised.
@@ -143,6 +145,17 @@ impl Directory {
             }
         }
         new.copy(self, next, self.len());
+        let of = |is: fn(&EditKind) -> bool| edits.iter().filter(|edit| is(&edit.kind)).count();
+        let added_count = of(|kind| matches!(kind, EditKind::Add(_)));
+        let dropped_count = of(|kind| *kind == EditKind::Drop);
+        assert!(
+            new.len() + dropped_count == self.len() + added_count,
+            "no other chunk comes or goes"
+        );
+        debug_assert!(
+            new.words.is_empty() || new.words[1..].is_sorted(),
+            "chunks begin in the order of their keys"
+        );
         if new.chunks.is_empty() { Self::new(pool) } else { new }
     }
 

@@ -94,6 +94,8 @@ impl OrderedIndex {
         // owned by this worker alone.
         unsafe { (*self.directory.get()).apply(&edits, &self.pool) };
         edits.clear();
+        let has_entries = self.directory().has_entries;
+        assert!(has_entries != self.is_empty(), "the directory has chunks where there are entries");
     }
 
     /// Adds all keys of some lists, in any order, on this thread alone.
@@ -107,7 +109,9 @@ impl OrderedIndex {
     /// were there.
     pub fn apply_removals<O: KeyOrder>(&self, lists: &mut [Vec<Entry>], order: &O) -> usize {
         let sorted = self.sort_all(lists, order);
+        let keys_count = sorted.iter().map(|list| list.len()).sum::<usize>();
         let removed_count = self.remove_part(0, 1, &sorted, order);
+        assert!(removed_count <= keys_count, "only keys of the lists are removed");
         self.finish_merge();
         removed_count
     }

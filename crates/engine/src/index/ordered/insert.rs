@@ -53,6 +53,7 @@ impl<O: KeyOrder> Merger<'_, O> {
         if share.lists.iter().all(|list| list.is_empty()) {
             return 0;
         }
+        assert!(self.index.directory().len() == 1, "an index without entries has one chunk");
         // The one empty chunk has served.
         if self.part == 0 {
             self.edit(0, EditKind::Drop);
@@ -113,6 +114,7 @@ impl<O: KeyOrder> Merger<'_, O> {
     /// Splits at the end of an ascending sequence, which leaves its chunks full behind it: the
     /// next keys go to the end of the last one. What came after gets a chunk of its own.
     fn split_sequence(&mut self, at: usize, chunk: &mut Chunk, run: &[Entry], gap: usize) {
+        assert!(gap <= chunk.len(), "a sequence ends among the entries of its chunk");
         let mut after = std::mem::take(&mut self.merged);
         after.clear();
         after.extend(chunk.entries().skip(gap));
@@ -131,6 +133,7 @@ impl<O: KeyOrder> Merger<'_, O> {
     fn split_evenly(&mut self, at: usize, chunk: &mut Chunk, run: &[Entry], gap_last: usize) {
         let mut merged = std::mem::take(&mut self.merged);
         merge_into(&mut merged, chunk, run, self.order);
+        assert!(merged.len() == chunk.len() + run.len(), "no entry is lost, and none comes twice");
         let chunks_count = merged.len().div_ceil(ENTRIES_MAX / 4 * 3);
         let size = merged.len().div_ceil(chunks_count);
         // Where the last new key ended up, should the next ones follow it.
@@ -148,6 +151,7 @@ impl<O: KeyOrder> Merger<'_, O> {
 
     /// Adds a chunk after the one at `at` and those already added there.
     fn add(&mut self, at: usize, entries: &[Entry], hint: usize) {
+        assert!(!entries.is_empty(), "a chunk that is added has entries");
         let chunk = self.index.pool.take();
         // SAFETY: the chunk is initialised and, fresh from the pool, owned by this worker.
         unsafe { &mut *chunk.as_ptr() }.fill(entries, hint);

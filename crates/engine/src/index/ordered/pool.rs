@@ -44,7 +44,9 @@ impl ChunkPool {
 
     /// Takes back a chunk that is not in use any more.
     pub(super) fn give(&self, chunk: NonNull<Chunk>) {
-        self.state().free.push(chunk);
+        let mut state = self.state();
+        assert!(state.free.len() < state.chunks_count, "a chunk is given back once");
+        state.free.push(chunk);
     }
 
     /// Makes sure that so many chunks can be taken before the pool grows.
@@ -75,6 +77,7 @@ impl State {
     }
 
     fn add_slab(&mut self, count: usize) {
+        assert!(count > 0, "a slab has chunks");
         let slab = Region::zeroed(count * size_of::<Chunk>());
         let first = slab.start().cast::<Chunk>();
         // Those at the front are taken first.

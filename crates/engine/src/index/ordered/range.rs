@@ -94,7 +94,7 @@ impl<'i> Range<'i> {
 
 impl Range<'_> {
     /// Visits all entries in runs, with their words and ids apart.
-    #[inline(always)]
+    #[inline]
     pub fn for_each_run(self, mut each: impl FnMut(&[u64], &[EntryId])) {
         for at in self.front.chunk..=self.back.chunk {
             let chunk = self.chunk(at);

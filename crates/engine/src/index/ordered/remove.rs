@@ -45,11 +45,13 @@ impl OrderedIndex {
         let low = (chunks.start > 0).then(|| directory.first(chunks.start));
         let high = (chunks.end < directory.len()).then(|| directory.first(chunks.end));
         let run = share.gather(low, high, order);
+        assert!(chunks.end <= directory.len(), "a share is of chunks that are there");
         let (touched, removed_count) = self.remove_run(&run, chunks.clone(), order);
         let mut tidier = Tidier { index: self, part, chunks, edits: Vec::new(), dropped: None };
         touched.into_iter().for_each(|at| tidier.tidy(at));
         self.edits().append(&mut tidier.edits);
-        self.len.fetch_sub(removed_count, Ordering::Relaxed);
+        let before = self.len.fetch_sub(removed_count, Ordering::Relaxed);
+        assert!(before >= removed_count, "an entry that is removed was counted");
         removed_count
     }
 
@@ -125,6 +127,8 @@ impl Tidier<'_> {
     }
 
     fn drop(&mut self, at: usize) {
+        let is_next = self.dropped.is_none_or(|(before, _)| before < at);
+        assert!(is_next, "a chunk is dropped once");
         self.dropped = Some((at, self.left_of(at)));
         self.edits.push(Edit { at, part: self.part, kind: EditKind::Drop });
     }
@@ -146,7 +150,7 @@ impl Tidier<'_> {
     }
 
     fn chunk(&self, at: usize) -> &Chunk {
-        assert!(self.chunks.contains(&at));
+        assert!(self.chunks.contains(&at), "a worker keeps to its chunks");
         // SAFETY: the chunk is in this worker's share, and so owned by it in this phase; no
         // reference through which it changes is in use.
         unsafe { self.index.directory().chunk(at).as_ref() }

@@ -32,7 +32,7 @@ impl<'l> Part<'l> {
     /// The keys from which and up to which this worker's share extends, dividing keys evenly;
     /// none at either end.
     pub(super) fn cuts<O: KeyOrder>(&self, order: &O) -> (Option<Entry>, Option<Entry>) {
-        assert!(self.part < self.parts);
+        assert!(self.part < self.parts, "the worker has a part in the round");
         if self.parts == 1 {
             return (None, None);
         }
@@ -99,6 +99,7 @@ pub(super) fn divide<O: KeyOrder>(
         let is_last = at + 1 == directory.len();
         let count =
             if is_last { run.len() - next } else { super::order::gallop(&run[next..], is_here) };
+        assert!(count > 0, "an entry belongs to the chunk where it was looked for");
         targets.push(Target { at, run: next..next + count });
         next += count;
     }

@@ -41,7 +41,7 @@ struct Digit {
 }
 
 impl Digit {
-    #[inline(always)]
+    #[inline]
     fn of(self, word: u64) -> usize {
         (word >> self.shift) as usize & self.mask
     }
@@ -89,6 +89,7 @@ pub(super) fn sort_by_words(list: &mut [Entry], room: &mut SortRoom) {
     if runs.len() > runs_max || !sort_by_runs(list, (&mut runs, &starts), room) {
         sort_by_entries(list, room);
     }
+    debug_assert!(list.is_sorted_by_key(|entry| entry.0), "a list is sorted by its words");
     (room.runs, room.starts) = (runs, starts);
 }
 
@@ -101,6 +102,7 @@ fn sort_by_runs(
     if runs.len() <= 1 {
         return true;
     }
+    assert!(starts.len() == runs.len() + 1, "each run has a beginning and an end");
     sort_by_entries(runs, room);
     room.entries.clear();
     let mut are_apart = true;
@@ -112,6 +114,7 @@ fn sort_by_runs(
         last = run[run.len() - 1].0;
         room.entries.extend_from_slice(run);
     }
+    assert!(room.entries.len() == list.len(), "every entry is in a run");
     if are_apart {
         list.copy_from_slice(&room.entries);
     }

@@ -1,6 +1,6 @@
 //! The final write of a row by the owner of its last version (NV 4.1, 4.4): the one way by which a
 //! value comes to the device.
-//! 1. What snapshots still see of the row is kept (O-85).
+//! 1. What snapshots still see of the row is kept (O-85), and what feeds of changes tell (O-110).
 //! 2. The version slot is chosen that is not the checkpoint's (minor collection: a stale inline
 //!    version is simply overwritten; a stale external one was freed by the major collector before,
 //!    O-33).
@@ -85,7 +85,7 @@ impl<D: Device> RowStore<D> {
         with: &mut Publisher<'_, '_>,
     ) -> Written {
         with.work.persistent_versions += 1;
-        self.keep_before_image(to.entry, to.layout, to.word);
+        self.observe(to, Some(value));
         let before = to.entry.persistent_version();
         if !self.are_plain {
             return self.write_and_cache(to, before, value, with);

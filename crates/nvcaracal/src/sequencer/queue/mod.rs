@@ -11,11 +11,12 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use engine::{ARGUMENT_BYTES_MAX, Calls};
+use engine::Calls;
 use pmem::Process;
 
 use crate::body;
-use crate::call::ticket::{Group, SharedGroup};
+use crate::call::group::Group;
+use crate::call::share::{Held, Share};
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
 use crate::sequencer::queue::shards::{Locked, Open, Part, Shards, Size};
@@ -28,6 +29,8 @@ pub(crate) struct Limits {
     pub(crate) calls: usize,
     pub(crate) bytes: usize,
     pub(crate) epoch_calls: usize,
+    /// Of one call.
+    pub(crate) argument_bytes: usize,
     /// Nothing is accepted: the database is only read.
     pub(crate) read_only: bool,
 }
@@ -55,6 +58,15 @@ impl OnFull<'_> {
             Self::Fail | Self::Wake(..) => body::check_outside(),
         }
     }
+}
+
+/// How a call goes into its epoch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct How {
+    /// The number of its submitter, whose calls keep their order; 0 for none.
+    pub(crate) submitter: u16,
+    /// It is for the serial part.
+    pub(crate) is_serial: bool,
 }
 
 /// A task that may wait for room. Nothing is kept of it when it is dropped.
@@ -93,6 +105,8 @@ pub(crate) type Request = Box<dyn FnOnce(Result<&mut dyn Driver, &Error>) + Send
 pub(crate) struct Batch {
     pub(crate) calls: Calls,
     pub(crate) group: Arc<Group>,
+    /// What the tickets of its calls hold.
+    pub(crate) shares: Vec<Held>,
     /// When its first call came.
     pub(crate) opened: Instant,
 }
@@ -209,6 +223,18 @@ impl Queue {
         if self.limits.read_only { Err(Error::read_only()) } else { Ok(()) }
     }
 
+    /// Checks what a call brings.
+    ///
+    /// # Errors
+    /// The limit of arguments.
+    pub(crate) fn check_arguments(&self, arguments: &[u8]) -> Result<()> {
+        let most = self.limits.argument_bytes;
+        if arguments.len() <= most {
+            return Ok(());
+        }
+        Err(Error::limit(format!("arguments of {} bytes, at most {most}", arguments.len())))
+    }
+
     /// Calls and argument bytes that wait, and threads that wait for room.
     pub(crate) fn waiting(&self) -> Waiting {
         let inner = self.inner();
@@ -216,30 +242,28 @@ impl Queue {
         Waiting { calls: self.calls(&inner), bytes: self.shards.bytes(), threads }
     }
 
-    /// Appends a call, for the serial part of its epoch or not; where its answer will be.
+    /// Appends a call; where its answer will be.
     pub(crate) fn push(
         &self,
         procedure: u16,
         arguments: &[u8],
-        is_serial: bool,
+        how: How,
         on_full: OnFull<'_>,
-    ) -> Result<(SharedGroup, u32)> {
+    ) -> Result<(Arc<Share>, u32)> {
         self.check_here()?;
-        check_arguments(arguments)?;
+        self.check_arguments(arguments)?;
         // As they are counted when the batch is taken.
         let bytes = arguments.len().next_multiple_of(8);
         let add = |calls: &mut Calls| {
-            let added = match is_serial {
-                true => calls.push_serial(procedure, arguments),
-                false => calls.push(procedure, arguments),
-            };
+            let How { submitter, is_serial } = how;
+            let added = calls.push_of(submitter, is_serial, procedure, arguments);
             added.expect("the arguments were checked, and a batch has its limit");
         };
         self.add(Size { calls: 1, bytes }, add, on_full)
     }
 
     /// Appends calls that stay together; where the first one's answer will be.
-    pub(crate) fn push_all(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
+    pub(crate) fn push_all(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(Arc<Share>, u32)> {
         self.check_here()?;
         let size = Size::of(&calls);
         if calls.len() > self.limits.epoch_calls {
@@ -254,11 +278,11 @@ impl Queue {
         size: Size,
         add: impl Fn(&mut Calls),
         on_full: OnFull<'_>,
-    ) -> Result<(SharedGroup, u32)> {
+    ) -> Result<(Arc<Share>, u32)> {
         loop {
-            if let Some((group, place, accepted)) = self.shards.add(size, &add) {
+            if let Some((share, place, accepted)) = self.shards.add(size, &add) {
                 self.wake_for(accepted);
-                return Ok((group, place));
+                return Ok((share, place));
             }
             let mut inner = self.make_room(size, on_full)?;
             self.open_batch(&mut inner, size.calls);
@@ -266,7 +290,7 @@ impl Queue {
     }
 
     /// Appends calls that are an epoch of their own.
-    fn push_apart(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(SharedGroup, u32)> {
+    fn push_apart(&self, calls: Calls, on_full: OnFull<'_>) -> Result<(Arc<Share>, u32)> {
         let size = Size::of(&calls);
         let (mut inner, mut shards) = loop {
             let inner = self.make_room(size, on_full)?;
@@ -281,14 +305,15 @@ impl Queue {
         let first = self.shards.accept_apart(size);
         assert_eq!(first, inner.open.first, "calls came in between");
         let accepted = first + size.calls as u64;
-        let parts = vec![Part::of(calls)];
+        let share = Share::of(Arc::clone(&group));
+        let parts = vec![Part::of(calls, Arc::clone(&share))];
         inner.closed.push_back(Closed { parts, calls: size.calls, group: Arc::clone(&group) });
         inner.open.first = accepted;
         shards::take_all(&mut shards, &inner.open, &mut Vec::new());
         self.accept_more(&inner);
         drop((shards, inner));
         self.wake_for(accepted);
-        Ok((Arc::new(group), 0))
+        Ok((share, 0))
     }
 
     /// Waits until this much more may be queued. The room may be another caller's as soon as it is
@@ -511,6 +536,7 @@ impl Queue {
         self.made_room(inner);
 
         let opened = shards::opened(&parts);
+        let shares = parts.iter().flat_map(Part::held).collect();
         assert!(memory.is_empty(), "memory with calls of another batch");
         let calls = shards::in_order(&mut parts, memory);
         assert_eq!(calls.len(), count, "the batch has other calls than were accepted for it");
@@ -519,7 +545,7 @@ impl Queue {
         inner.spare_parts.append(&mut parts);
         inner.spare_parts.truncate(self.shards.len());
         drop(inner);
-        Batch { calls, group, opened }
+        Batch { calls, group, shares, opened }
     }
 
     /// Gives memory back for the next batch.
@@ -527,17 +553,6 @@ impl Queue {
         calls.clear();
         self.inner().spare = Some(calls);
     }
-}
-
-/// Checks what a call brings.
-pub(crate) fn check_arguments(arguments: &[u8]) -> Result<()> {
-    if arguments.len() > ARGUMENT_BYTES_MAX {
-        return Err(Error::limit(format!(
-            "arguments of {} bytes, at most {ARGUMENT_BYTES_MAX}",
-            arguments.len()
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

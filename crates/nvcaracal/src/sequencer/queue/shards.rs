@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use engine::Calls;
 
-use crate::call::ticket::{Group, SharedGroup};
+use crate::call::group::Group;
+use crate::call::share::{Held, SHARE_CALLS, Share};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, thread, thread_number};
 
@@ -45,6 +46,8 @@ pub(super) struct Part {
     calls: Calls,
     /// Their places in the batch, in order; empty where they are all of it.
     places: Vec<u32>,
+    /// What their tickets hold, and which of the calls here is the first of each.
+    shares: Vec<(Arc<Share>, usize)>,
     /// When the first one came.
     opened: Option<Instant>,
 }
@@ -54,7 +57,7 @@ pub(super) struct Part {
 pub(super) struct Shard {
     part: Part,
     /// The open batch; absent until a thread that had the queue's lock said which it is.
-    open: Option<(SharedGroup, u64)>,
+    open: Option<(Arc<Group>, u64)>,
 }
 
 /// The batch that is open.
@@ -153,14 +156,14 @@ impl Shards {
             && wake_at.compare_exchange(at, NEVER, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Has `add` append calls to the open batch, which get numbers that follow each other: the
-    /// group, the place of the first one in the batch, and how many calls have been accepted now.
-    /// Nothing if they do not fit, or it is not known where they go.
+    /// Has `add` append calls to the open batch, which get numbers that follow each other: what
+    /// their tickets hold, the place of the first one in the batch, and how many calls have been
+    /// accepted now. Nothing if they do not fit, or it is not known where they go.
     pub(super) fn add(
         &self,
         size: Size,
         add: impl FnOnce(&mut Calls),
-    ) -> Option<(SharedGroup, u32, u64)> {
+    ) -> Option<(Arc<Share>, u32, u64)> {
         let mut shard = lock(self.mine());
         let Shard { part, open } = &mut *shard;
         let (group, first) = open.as_ref()?;
@@ -168,9 +171,10 @@ impl Shards {
         assert!(number >= *first, "call {number} came before its batch, which begins at {first}");
         let place = (number - first) as u32;
         part.opened.get_or_insert_with(Instant::now);
+        let share = part.share(group);
         part.places.extend(place..place + size.calls as u32);
         add(&mut part.calls);
-        Some((Arc::clone(group), place, number + size.calls as u64))
+        Some((share, place, number + size.calls as u64))
     }
 
     /// Accepts calls, if there is room: the number of the first one. The shard that they go to is
@@ -216,18 +220,45 @@ impl Shards {
 
     /// Says to this thread's shard which batch is open: for the thread that has the queue's lock.
     pub(super) fn open_mine(&self, open: &Open) {
-        lock(self.mine()).open.get_or_insert_with(|| share(open));
+        lock(self.mine()).open.get_or_insert_with(|| copy(open));
     }
 }
 
-fn share(open: &Open) -> (SharedGroup, u64) {
-    (Arc::new(Arc::clone(&open.group)), open.first)
+fn copy(open: &Open) -> (Arc<Group>, u64) {
+    (Arc::clone(&open.group), open.first)
 }
 
 impl Part {
     /// Calls for a batch of their own, where they have the places that they have here.
-    pub(super) fn of(calls: Calls) -> Self {
-        Self { calls, places: Vec::new(), opened: Some(Instant::now()) }
+    pub(super) fn of(calls: Calls, share: Arc<Share>) -> Self {
+        let shares = vec![(share, 0)];
+        Self { calls, places: Vec::new(), shares, opened: Some(Instant::now()) }
+    }
+
+    /// What the tickets of the calls hold that come next.
+    fn share(&mut self, group: &Arc<Group>) -> Arc<Share> {
+        let first = self.calls.len();
+        if let Some((share, from)) = self.shares.last()
+            && first - from < SHARE_CALLS
+        {
+            return Arc::clone(share);
+        }
+        let share = Share::of(Arc::clone(group));
+        self.shares.push((Arc::clone(&share), first));
+        share
+    }
+
+    /// What tickets hold, with the places of their calls in the batch.
+    pub(super) fn held(&self) -> impl Iterator<Item = Held> {
+        let next = self.shares.iter().skip(1).map(|(_, from)| *from);
+        let ends = next.chain([self.calls.len()]);
+        self.shares.iter().zip(ends).map(|((share, from), to)| {
+            let calls = match self.places.is_empty() {
+                true => (*from as u32..to as u32).collect(),
+                false => self.places[*from..to].to_vec(),
+            };
+            Held { share: Arc::downgrade(share), calls }
+        })
     }
 
     pub(super) fn calls(&self) -> usize {
@@ -242,6 +273,7 @@ impl Part {
     pub(super) fn clear(&mut self) {
         self.calls.clear();
         self.places.clear();
+        self.shares.clear();
         self.opened = None;
     }
 }
@@ -255,7 +287,7 @@ pub(super) fn take_all(shards: &mut Locked<'_>, open: &Open, spare: &mut Vec<Par
         if !shard.part.places.is_empty() {
             let Part { calls, places, .. } = &shard.part;
             assert_eq!(calls.len(), places.len(), "a call without a place");
-            shard.open = Some(share(open));
+            shard.open = Some(copy(open));
             parts.push(std::mem::replace(&mut shard.part, spare.pop().unwrap_or_default()));
         }
     }

@@ -5,10 +5,15 @@ use super::*;
 /// O-87: readers who ask again and again and callers who submit again and again alternate.
 #[test]
 fn o_87_requests_and_calls_take_turns() {
-    let queue =
-        Queue::new(Limits { calls: 100, bytes: 1 << 20, epoch_calls: 10, read_only: false });
+    let queue = Queue::new(Limits {
+        calls: 100,
+        bytes: 1 << 20,
+        epoch_calls: 10,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    });
     let ask = |times| (0..times).for_each(|_| queue.request(Box::new(|_| {})).unwrap());
-    let submit = || drop(queue.push(0, &[], false, OnFull::Wait).unwrap());
+    let submit = || drop(queue.push(0, &[], How::default(), OnFull::Wait).unwrap());
     let mut taken = Vec::new();
     let mut take = || match queue.take(false) {
         Some(Work::Requests(requests)) => taken.push(requests.len()),
@@ -50,10 +55,13 @@ const THREADS: u64 = 6;
 const CALLS: u64 = 6300;
 const TOGETHER: u64 = 5;
 
+/// Where a call's answer will be.
+type Place = (Arc<Share>, u32);
+
 /// What a thread submitted: where, and with what before it.
 #[derive(Default)]
 struct Submitted {
-    places: Vec<((SharedGroup, u32), [u8; 8])>,
+    places: Vec<(Place, [u8; 8])>,
     after: Vec<([u8; 8], [u8; 8])>,
 }
 
@@ -75,7 +83,7 @@ fn submit_all(queue: &Queue, thread: u64, last: &Mutex<Option<[u8; 8]>>) -> Subm
             continue;
         }
         let (before, bytes) = (*last.lock().unwrap(), word(thread, call));
-        let place = queue.push(0, &bytes, false, OnFull::Wait).unwrap();
+        let place = queue.push(0, &bytes, How::default(), OnFull::Wait).unwrap();
         *last.lock().unwrap() = Some(bytes);
         submitted.places.push((place, bytes));
         submitted.after.extend(before.map(|before| (before, bytes)));
@@ -106,7 +114,13 @@ fn take_all(queue: &Queue, calls: u64) -> Vec<(Arc<Group>, Vec<[u8; 8]>)> {
 /// waits.
 #[test]
 fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
-    let queue = Queue::new(Limits { calls: 40, bytes: 200, epoch_calls: 17, read_only: false });
+    let queue = Queue::new(Limits {
+        calls: 40,
+        bytes: 200,
+        epoch_calls: 17,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    });
     let last = Mutex::new(None);
     let (submitted, taken): (Vec<_>, _) = thread::scope(|scope| {
         let (queue, last) = (&queue, &last);
@@ -122,8 +136,9 @@ fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
     let batches: HashMap<_, _> =
         (0..).zip(&taken).map(|(at, of)| (Arc::as_ptr(&of.0), at)).collect();
     let mut places = HashMap::new();
-    for ((group, place), bytes) in submitted.iter().flat_map(|of| &of.places) {
-        let batch: usize = batches[&Arc::as_ptr(&**group)];
+    for ((share, place), bytes) in submitted.iter().flat_map(|of| &of.places) {
+        let of_group = |group: &Group| batches[&std::ptr::from_ref(group)];
+        let batch: usize = share.look(*place, of_group, |_| unreachable!("nothing is answered"));
         assert_eq!(taken[batch].1[*place as usize], *bytes);
         assert!(places.insert(*bytes, (batch, *place)).is_none());
     }
@@ -139,9 +154,15 @@ fn calls_of_many_threads_are_taken_in_the_order_of_their_submission() {
 /// What is larger than an epoch is one of its own, between what came before and what comes after.
 #[test]
 fn a_large_batch_is_an_epoch_of_its_own() {
-    let limits = Limits { calls: 100, bytes: 1 << 20, epoch_calls: 4, read_only: false };
+    let limits = Limits {
+        calls: 100,
+        bytes: 1 << 20,
+        epoch_calls: 4,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    };
     let queue = Queue::new(limits);
-    let push = |call| queue.push(0, &word(0, call), false, OnFull::Fail).unwrap().1;
+    let push = |call| queue.push(0, &word(0, call), How::default(), OnFull::Fail).unwrap().1;
     assert_eq!((push(0), push(1)), (0, 1));
     let mut calls = Calls::new();
     (2..12).for_each(|call| calls.push(0, &word(0, call)).unwrap());
@@ -163,7 +184,13 @@ fn a_large_batch_is_an_epoch_of_its_own() {
 #[test]
 fn what_was_accepted_before_a_close_is_taken() {
     for _ in 0..400 {
-        let limits = Limits { calls: 1000, bytes: 1 << 20, epoch_calls: 8, read_only: false };
+        let limits = Limits {
+            calls: 1000,
+            bytes: 1 << 20,
+            epoch_calls: 8,
+            argument_bytes: 1 << 20,
+            read_only: false,
+        };
         let queue = Queue::new(limits);
         let accepted = AtomicU64::new(0);
         let mut taken = 0;
@@ -172,7 +199,7 @@ fn what_was_accepted_before_a_close_is_taken() {
                 let (queue, accepted) = (&queue, &accepted);
                 scope.spawn(move || {
                     for call in 0.. {
-                        match queue.push(0, &word(thread, call), false, OnFull::Wait) {
+                        match queue.push(0, &word(thread, call), How::default(), OnFull::Wait) {
                             Ok(_) => accepted.fetch_add(1, Ordering::Relaxed),
                             Err(_) => break,
                         };
@@ -202,14 +229,20 @@ fn what_was_accepted_before_a_close_is_taken() {
 #[test]
 fn more_than_the_limit_never_waits() {
     const ROUNDS: u64 = 20_000;
-    let queue = Queue::new(Limits { calls: 9, bytes: 1 << 20, epoch_calls: 4, read_only: false });
+    let queue = Queue::new(Limits {
+        calls: 9,
+        bytes: 1 << 20,
+        epoch_calls: 4,
+        argument_bytes: 1 << 20,
+        read_only: false,
+    });
     thread::scope(|scope| {
         let queue = &queue;
         for thread in 0..3 {
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     if thread > 0 {
-                        queue.push(0, &word(thread, round), false, OnFull::Wait).unwrap();
+                        queue.push(0, &word(thread, round), How::default(), OnFull::Wait).unwrap();
                     } else if round % 8 == 0 {
                         let mut calls = Calls::new();
                         (round..round + 8).for_each(|i| calls.push(0, &word(0, i)).unwrap());

@@ -55,7 +55,7 @@ impl Emulated {
     }
 
     /// Something was written. Nothing is computed where that costs nothing: there are many writes.
-    #[inline(always)]
+    #[inline]
     fn owe_write(&self, port: &mut PortState, offset: u64, len: u64) {
         if self.costs.charges_writes {
             self.charge_write(port, offset, len);
@@ -85,7 +85,7 @@ impl Emulated {
         self.charge_write(port, offset, len);
     }
 
-    #[inline(always)]
+    #[inline]
     fn pay_if_due(&self, port: &mut PortState) {
         if port.owed.is_due() {
             self.pay(port);
@@ -170,7 +170,7 @@ impl Device for Emulated {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: mapped and owned by the caller in this phase.
@@ -178,29 +178,29 @@ impl Device for Emulated {
         self.owe_write(port, offset, bytes.len() as u64);
     }
 
-    #[inline(always)]
+    #[inline]
     // SAFETY: as above.
     unsafe fn store_line(&self, _: &mut PortState, offset: u64, line: &Line) {
         // SAFETY: mapped and owned by the caller in this phase.
         unsafe { self.cpu.store_line(self.memory.image.mapping.owned(offset, line.len()), line) };
     }
 
-    #[inline(always)]
+    #[inline]
     fn charges_writes(&self) -> bool {
         self.costs.charges_writes
     }
 
-    #[inline(always)]
+    #[inline]
     fn wrote_lines(&self, port: &mut PortState, offset: u64, lines: u64) {
         self.owe_write(port, offset, lines * LINE_BYTES);
     }
 
-    #[inline(always)]
+    #[inline]
     fn charges_loads(&self) -> bool {
         self.costs.charges_reads
     }
 
-    #[inline(always)]
+    #[inline]
     fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
         if self.costs.charges_reads {
             let reads = self.costs.reads;
@@ -211,19 +211,19 @@ impl Device for Emulated {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn pay_owed_time(&self, port: &mut PortState) {
         if port.owed != OwedTime::default() {
             self.pay(port);
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn order_stores(&self) {
         self.cpu.fence();
     }
 
-    #[inline(always)]
+    #[inline]
     fn flush(&self, port: &mut PortState, offset: u64, len: u64) {
         let start = self.memory.image.mapping.at(offset, len as usize);
         if !self.costs.charges_writes {
@@ -233,7 +233,7 @@ impl Device for Emulated {
         self.flush_and_charge(port, offset, len);
     }
 
-    #[inline(always)]
+    #[inline]
     fn flush_line(&self, port: &mut PortState, offset: u64) {
         let line = self.memory.image.mapping.at(offset, LINE_BYTES as usize);
         if !self.costs.charges_writes {
@@ -252,7 +252,7 @@ impl Device for Emulated {
         self.owe_write(port, address as u64, len);
     }
 
-    #[inline(always)]
+    #[inline]
     fn fence(&self, port: &mut PortState) {
         self.cpu.fence();
         if self.costs.settles_at_fence {

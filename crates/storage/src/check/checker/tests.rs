@@ -59,7 +59,9 @@ impl Rows {
             }
         }
         sub_pools[0].push(&mut port, segments, free).unwrap();
+        sub_pools[0].flush(&mut port, segments);
         sub_pools[0].save(&mut port, store.next_sequence());
+        values.flush(&mut port, segments);
         values.save(&mut port, store.next_sequence());
         store.commit(&mut port, EpochNumber(2), None, 1, 0);
         let opened = Store::open(device, &StoreOptions { create: false, ..options }).unwrap();
@@ -80,7 +82,9 @@ impl Rows {
     /// Makes what was freed part of the checkpoint.
     fn save(&mut self) {
         let sequence = self.opened.store.checkpoint().sequence;
-        value_sub_pool(&mut self.opened.sub_pools).save(&mut self.port, sequence);
+        let values = value_sub_pool(&mut self.opened.sub_pools);
+        values.flush(&mut self.port, self.opened.store.segments());
+        values.save(&mut self.port, sequence);
     }
 
     /// The problem that a change makes, if it makes one.

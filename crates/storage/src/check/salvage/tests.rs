@@ -102,8 +102,11 @@ impl Made {
     /// What is found after the checkpoint.
     fn find(mut self) -> (Opened<Dram>, Found) {
         let sequence = self.store.next_sequence();
-        let port = &mut self.port;
-        self.sub_pools.iter_mut().for_each(|sub_pool| sub_pool.save(port, sequence));
+        let (port, segments) = (&mut self.port, self.store.segments());
+        for sub_pool in &mut self.sub_pools {
+            sub_pool.flush(port, segments);
+            sub_pool.save(port, sequence);
+        }
         self.store.commit(port, EPOCH, Some(self.hash), self.rows, 0);
         let opened = Store::open(self.device, &options()).unwrap();
         let found = find(&opened);

@@ -178,6 +178,7 @@ impl SubPool {
         for (ordinal, segment) in (kept as u64..).zip(self.data.split_off(kept)) {
             if segment != NO_SEGMENT {
                 segments.give_back(segment, self.segment_use(SegmentKind::Slots, ordinal));
+                assert!(self.data_count > 0, "a segment that is given back was counted");
                 self.data_count -= 1;
             }
         }
@@ -338,7 +339,7 @@ impl SubPool {
     }
 
     /// The same, if the segment in use has one.
-    #[inline(always)]
+    #[inline]
     pub fn bump_in_segment(&mut self) -> Option<u64> {
         let slot = self.fresh;
         self.fresh_count = self.fresh_count.checked_sub(1)?;
@@ -361,6 +362,7 @@ impl SubPool {
             self.data[at] = segments.take(port, self.segment_use(SegmentKind::Slots, ordinal))?;
             self.data_count += 1;
         }
+        assert!(slot < self.slots_per_segment, "the next slot is in its segment");
         self.fresh = segments.offset(self.data[at]) + slot * self.slot_bytes;
         self.fresh_count = self.slots_per_segment - slot;
         Ok(())
@@ -406,6 +408,11 @@ impl SubPool {
         self.flushed = self.now.tail;
     }
 
+    /// Whether all entries of the free list were flushed.
+    pub fn is_flushed(&self) -> bool {
+        self.flushed == self.now.tail
+    }
+
     /// Flushes all entries of the free list.
     pub(crate) fn flush_entries<D: Device>(&self, port: &mut Port<D>, segments: &Segments) {
         self.flush_from(port, segments, self.now.head);
@@ -424,6 +431,7 @@ impl SubPool {
     /// Makes the frees of a major collection final (NV 5.5, O-34 step 3). The entries must be
     /// flushed and fenced; the caller fences once more before it clears the row headers.
     pub fn collected<D: Device>(&mut self, port: &mut Port<D>) {
+        assert!(self.is_flushed(), "entries are flushed before they are final (O-34)");
         let at = state_offset(self.pool, self.number) + 48;
         // SAFETY: the state line is owned by the sub-pool's worker.
         unsafe { port.store_u64(at, self.now.tail) };
@@ -439,6 +447,7 @@ impl SubPool {
         }
         let PoolOffsets { head, tail, .. } = self.now;
         assert!(head <= tail, "entry {head} was taken of {tail}");
+        assert!(self.is_flushed(), "entries are flushed before offsets count them (O-22)");
         self.sets[set] = self.now;
         let base = state_offset(self.pool, self.number);
         let crcs =

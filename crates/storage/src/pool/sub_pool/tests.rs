@@ -53,8 +53,14 @@ impl TestDevice {
         for _ in 0..popped {
             sub_pool.pop(&mut self.port, &self.segments).unwrap();
         }
-        sub_pool.save(&mut self.port, 1);
+        self.save(&mut sub_pool, 1);
         sub_pool
+    }
+
+    /// Saves the sub-pool with a checkpoint, as an epoch does: its entries are flushed before.
+    fn save(&mut self, sub_pool: &mut SubPool, sequence: u64) {
+        sub_pool.flush(&mut self.port, &self.segments);
+        sub_pool.save(&mut self.port, sequence);
     }
 
     fn bump(&mut self, sub_pool: &mut SubPool, count: u64) -> Vec<u64> {
@@ -149,14 +155,14 @@ fn a_free_pool_gives_its_segments_back() {
     test.push(&mut sub_pool, &[first]);
     let is_free = SubPool::empty_if_free(&mut [&mut sub_pool], &test.segments);
     assert!(!is_free, "a crash would take the slot that was freed last");
-    sub_pool.save(&mut test.port, 2);
+    test.save(&mut sub_pool, 2);
     sub_pool.checkpointed();
     assert!(SubPool::empty_if_free(&mut [&mut sub_pool], &test.segments));
     assert_eq!(test.segments.spare(), 0, "a crash needs them all");
     assert_eq!(test.open(2, |_| true).offsets().bump, 3 * SLOTS);
 
     assert_eq!(test.bump(&mut sub_pool, 1), [first]);
-    sub_pool.save(&mut test.port, 3);
+    test.save(&mut sub_pool, 3);
     sub_pool.checkpointed();
     sub_pool.give_back(&test.segments);
     assert_eq!((test.segments.spare(), sub_pool.slots()), (2, SLOTS));
@@ -189,10 +195,10 @@ fn o_54_a_recycled_segment_is_the_only_one_of_its_place() {
     for _ in 0..ENTRIES {
         again.pop(&mut test.port, &test.segments).unwrap();
     }
-    again.save(&mut test.port, 2);
+    test.save(&mut again, 2);
     again.checkpointed();
     test.push(&mut again, &[98]);
-    again.save(&mut test.port, 3);
+    test.save(&mut again, 3);
     let after = test.open(3, |_| true);
     assert_eq!(after.free_slots(test.device.as_ref(), &test.segments), [98]);
 }
@@ -274,6 +280,7 @@ fn o_36_what_a_collection_freed_stays_freed_after_a_crash() {
     let saved = sub_pool.offsets();
     test.push(&mut sub_pool, &[slot(0), slot(3)]);
     assert_eq!(test.open(1, |_| true).offsets(), saved, "not counted yet");
+    sub_pool.flush(&mut test.port, &test.segments);
     sub_pool.collected(&mut test.port);
     // Freed after the collection, which a crash undoes.
     test.push(&mut sub_pool, &[slot(1)]);
@@ -281,11 +288,12 @@ fn o_36_what_a_collection_freed_stays_freed_after_a_crash() {
 
     let reopened = test.open(1, |_| true);
     assert_eq!(reopened.offsets(), PoolOffsets { tail: 2, ..saved });
-    let device = test.device.as_ref();
+    let device = Arc::clone(&test.device);
+    let device = device.as_ref();
     assert_eq!(reopened.free_slots(device, &test.segments), [slot(0), slot(3)]);
     assert_eq!(reopened.collected_slots(device, &test.segments, 1), [slot(0), slot(3)]);
     assert_eq!(reopened.available(), 2, "can be taken before the next checkpoint");
-    sub_pool.save(&mut test.port, 2);
+    test.save(&mut sub_pool, 2);
     let after = test.open(2, |_| true);
     assert_eq!(after.offsets(), sub_pool.offsets());
     assert_eq!(after.collected_slots(device, &test.segments, 2), [0; 0]);
@@ -353,7 +361,7 @@ fn o_54_damaged_offsets_are_refused() {
     for sequence in [1, 2] {
         let mut test = TestDevice::new();
         let mut sub_pool = test.sub_pool(SLOTS + 1, 20, 3);
-        sub_pool.save(&mut test.port, 2);
+        test.save(&mut sub_pool, 2);
         let load = |test: &TestDevice| {
             let segments = &test.segments;
             SubPool::load(test.device.as_ref(), segments, POOL, SUB_POOL, SLOT_BYTES, sequence)
@@ -372,6 +380,26 @@ fn o_54_damaged_offsets_are_refused() {
             unsafe { test.port.store_u64(at, was) };
         }
     }
+}
+
+/// O-22: offsets count no entry that a crash may lose.
+#[test]
+#[should_panic(expected = "flushed before offsets count them")]
+fn o_22_entries_that_are_not_flushed_are_not_saved() {
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(1, 0, 0);
+    test.push(&mut sub_pool, &[99]);
+    sub_pool.save(&mut test.port, 2);
+}
+
+/// O-34: a collection makes no entry final that a crash may lose.
+#[test]
+#[should_panic(expected = "flushed before they are final")]
+fn o_34_entries_that_are_not_flushed_are_not_final() {
+    let mut test = TestDevice::new();
+    let mut sub_pool = test.sub_pool(1, 0, 0);
+    test.push(&mut sub_pool, &[99]);
+    sub_pool.collected(&mut test.port);
 }
 
 /// O-22: each entry of a free list is flushed: those that were appended, and all of them at open.

@@ -12,7 +12,7 @@ use crate::format::ValuePointer;
 
 impl RowLayout {
     /// Offset of an inline value.
-    #[inline(always)]
+    #[inline]
     pub fn inline_offset(&self, row: u64, slot: usize, len: u64) -> u64 {
         if self.shared_heap_bytes == 0 || slot == 0 {
             return self.half_offset(row, slot);
@@ -21,13 +21,13 @@ impl RowLayout {
     }
 
     /// Bytes from the offset of an inline value on that are its own, whatever the other version is.
-    #[inline(always)]
+    #[inline]
     pub(super) fn inline_room(&self, len: u64) -> u64 {
         if self.shared_heap_bytes == 0 { self.half_bytes } else { len }
     }
 
     /// Whether a value is inline where the other slot holds nothing that has to stay.
-    #[inline(always)]
+    #[inline]
     pub fn fits_alone(&self, len: u64) -> bool {
         len <= self.half_bytes || len <= self.shared_heap_bytes
     }

@@ -9,15 +9,17 @@ use zerocopy::IntoBytes;
 use super::super::declare::share;
 use super::super::phases::Waits;
 use super::super::rows::{Pool, RowId};
+use super::super::tables::KeyRange;
 use super::Run;
-use super::versions::{Content, Version, versions_of};
+use super::store::{Array, Batched, Ending, Store};
+use super::versions::{Content, Version};
 use crate::error::{Error, Result};
 use crate::index::Found;
 use crate::rival::{Accesses, Fault, Stop};
 
 /// See the module's documentation.
-pub(super) struct MultiVersion<'a> {
-    run: &'a Run<'a>,
+pub(super) struct MultiVersion<'a, S> {
+    run: &'a Run<'a, S>,
     pool: &'a mut Pool,
     call: usize,
     /// What the call has written.
@@ -30,8 +32,8 @@ pub(super) struct MultiVersion<'a> {
     found: Found,
 }
 
-impl<'a> MultiVersion<'a> {
-    pub(super) fn new(run: &'a Run<'a>, pool: &'a mut Pool) -> Self {
+impl<'a, S: Store> MultiVersion<'a, S> {
+    pub(super) fn new(run: &'a Run<'a, S>, pool: &'a mut Pool) -> Self {
         Self {
             run,
             pool,
@@ -65,28 +67,48 @@ impl<'a> MultiVersion<'a> {
         self.run.dealt[self.call / size].rows(self.call % size)
     }
 
-    fn versions(&self, row: RowId) -> &'a [Version] {
-        versions_of(self.run.versions, self.run.batch.tables, (row, self.run.number))
+    fn array(&self, row: RowId) -> Array<'a> {
+        let batched = Batched { tables: self.run.batch.tables, batch: self.run.number };
+        S::array(self.run.versions, batched, row)
     }
 
     /// Shows what the call has written, and that it did not write the rest; how many versions.
-    pub(super) fn show(&mut self) -> u64 {
+    ///
+    /// # Errors
+    /// The engine's failure.
+    pub(super) fn show(&mut self) -> Result<u64> {
         for row in self.declared() {
             let own = self.own.iter().find(|(written, _)| written == row);
             let content = own.map_or(Content::Ignored, |(_, content)| *content);
             if let Some(version) = self.own_version(*row) {
                 version.show(content);
+                self.ended(*row)?;
             }
         }
         let versions = self.own.len() as u64;
         self.own.clear();
-        versions
+        Ok(versions)
+    }
+
+    fn ended(&mut self, row: RowId) -> Result<()> {
+        let ending = Ending {
+            tables: self.run.batch.tables,
+            batch: self.run.number,
+            call: self.call as u32,
+            halt: self.run.batch.halt,
+            waits: &mut self.waits,
+            pool: self.pool,
+        };
+        S::ended(self.run.versions, row, ending)
     }
 
     /// The call has written nothing after all.
-    pub(super) fn give_up(&mut self) {
+    ///
+    /// # Errors
+    /// The engine's failure.
+    pub(super) fn give_up(&mut self) -> Result<()> {
         self.forget();
-        self.show();
+        self.show().map(|_| ())
     }
 
     /// The call will run again.
@@ -100,7 +122,7 @@ impl<'a> MultiVersion<'a> {
 
     /// The version of a row that the call may write.
     fn own_version(&self, row: RowId) -> Option<&'a Version> {
-        let versions = self.versions(row);
+        let versions = self.array(row).versions;
         let at = versions.binary_search_by_key(&(self.call as u32), |version| version.call);
         at.ok().map(|at| &versions[at])
     }
@@ -110,7 +132,7 @@ impl<'a> MultiVersion<'a> {
         if let Some((_, content)) = self.own.iter().find(|(written, _)| *written == row) {
             return Ok(value_of(*content));
         }
-        let versions = self.versions(row);
+        let Array { versions, initial } = self.array(row);
         let older = versions.partition_point(|version| (version.call as usize) < self.call);
         for version in versions[..older].iter().rev() {
             let content = match version.content() {
@@ -122,15 +144,18 @@ impl<'a> MultiVersion<'a> {
                 return Ok(value_of(content));
             }
         }
+        if let Some(initial) = initial {
+            return Ok(value_of(initial));
+        }
         let tables = self.run.batch.tables;
         let current = tables.row(row).current(row.table());
         Ok(tables.row(current).value_bytes().map(|_| current))
     }
 
-    /// Waits for a version whose call runs; of one that does not, this thread will run it.
+    /// Waits for a version; if no thread runs its call and the engine does so, this one will.
     fn await_version(&mut self, version: &Version) -> Result<Content, Stop> {
         let producer = version.call as usize;
-        if self.run.claim(producer) {
+        if S::RUNS_PRODUCERS && self.run.claim(producer) {
             self.producer = Some(producer);
             return Err(Stop::Conflict);
         }
@@ -187,7 +212,7 @@ fn value_of(content: Content) -> Option<RowId> {
     }
 }
 
-impl Accesses for MultiVersion<'_> {
+impl<S: Store> Accesses for MultiVersion<'_, S> {
     fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let read = self.read(table, key)?;
         Ok(read.map(|(_, bytes)| &self.value.as_bytes()[..bytes]))
@@ -203,7 +228,8 @@ impl Accesses for MultiVersion<'_> {
     ) -> Result<(), Stop> {
         let tables = self.run.batch.tables;
         let mut found = std::mem::take(&mut self.found);
-        let ended = tables.range(table, (low, high, descending), &mut found, |key, row| {
+        let range = KeyRange { low, high, descending };
+        let ended = tables.range(table, range, &mut found, |key, row| {
             let Some(visible) = self.visible(row)? else { return Ok(true) };
             self.value.clear();
             let Some(bytes) = tables.row(visible).copy_value(&mut self.value) else {

@@ -12,8 +12,13 @@
 //! 4. What each row is at the end of the batch becomes its value, and older versions are free.
 //!
 //! Reads need no declaration.
+//!
+//! [`Caracal`] shares all of it but the store of versions: its arrays stay (`kept.rs`), and its
+//! readers wait for pending versions, where calls begin in the order of the batch.
 
 mod access;
+mod kept;
+mod store;
 mod versions;
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,6 +26,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use workloads::{TableSpec, View, Workload};
 
 use self::access::MultiVersion;
+use self::kept::Kept;
+use self::store::{Batched, Store};
 use self::versions::{Dealt, Versions};
 use super::bodies::Bodies;
 use super::engine::{Base, Batch, BatchCounts, BatchEngine, EachAnswer, Order, Worker};
@@ -34,26 +41,62 @@ use crate::rival::{Options, Stop};
 /// Calls that a worker takes at a time.
 const TAKEN: u64 = 4;
 
-/// See the module's documentation.
-pub struct Bohm {
+/// Bohm. See the module's documentation.
+pub struct Bohm(Versioned<Versions>);
+
+/// Caracal with its own memory management (CA 3.5, 4.1). See the module's documentation.
+pub struct Caracal(Versioned<Kept>);
+
+/// An engine whose calls read and write versions.
+struct Versioned<S> {
     base: Base,
     /// What each worker dealt.
     dealt: Vec<Dealt>,
     /// The versions of each owner.
-    versions: Vec<Versions>,
+    versions: Vec<S>,
     batches: u32,
 }
 
-impl BatchEngine for Bohm {
-    const NAME: &'static str = "bohm";
-    const ORDER: Order = Order::Given;
+/// Both engines are what they are made of.
+macro_rules! batch_engine {
+    ($engine:ident, $store:ident) => {
+        impl BatchEngine for $engine {
+            const NAME: &'static str = $store::NAME;
+            const ORDER: Order = Order::Given;
 
+            fn create(specs: &[TableSpec], options: &Options) -> Result<Self> {
+                Versioned::create(specs, options).map(Self)
+            }
+
+            fn run<W: Workload>(&mut self, workload: &W, calls: &Calls) -> Result<()> {
+                self.0.run(workload, calls)
+            }
+
+            fn for_each_answer(&self, each: EachAnswer<'_>) {
+                self.0.base.for_each_answer(each);
+            }
+
+            fn view(&self) -> &dyn View {
+                &self.0.base.tables
+            }
+
+            fn take_counts(&mut self) -> BatchCounts {
+                self.0.base.take_counts()
+            }
+        }
+    };
+}
+
+batch_engine!(Bohm, Versions);
+batch_engine!(Caracal, Kept);
+
+impl<S: Store> Versioned<S> {
     fn create(specs: &[TableSpec], options: &Options) -> Result<Self> {
         let workers = options.workers;
         Ok(Self {
             base: Base::new(specs, options)?,
             dealt: (0..workers).map(|_| Dealt::new(workers)).collect(),
-            versions: (0..workers).map(|_| Versions::default()).collect(),
+            versions: (0..workers).map(|_| S::default()).collect(),
             batches: 0,
         })
     }
@@ -66,32 +109,19 @@ impl BatchEngine for Bohm {
         self.collect()
     }
 
-    fn for_each_answer(&self, each: EachAnswer<'_>) {
-        self.base.for_each_answer(each);
-    }
-
-    fn view(&self) -> &dyn View {
-        &self.base.tables
-    }
-
-    fn take_counts(&mut self) -> BatchCounts {
-        self.base.take_counts()
-    }
-}
-
-impl Bohm {
     /// Steps 1 and 2.
     fn control(&mut self, calls: &Calls) -> Result<()> {
         let Self { base, dealt, versions, batches } = self;
         let (tables, shares) = (&base.tables, &base.shares);
-        phase(&base.halt, dealt, |number, dealt| {
+        phase(&base.threads, dealt, |number, dealt| {
             let first = super::declare::share(calls.len(), shares.len(), number).start;
             dealt.deal(tables, &shares[number].declared, first)
         })?;
-        let (dealt, batch) = (&*dealt, *batches);
-        phase(&base.halt, versions, |owner, versions| {
+        let (dealt, batched) = (&*dealt, Batched { tables, batch: *batches });
+        let mut items: Vec<_> = base.workers.iter_mut().zip(versions).collect();
+        phase(&base.threads, &mut items, |owner, (worker, versions)| {
             let of_owner = || dealt.iter().flat_map(|dealt| dealt.of(owner));
-            versions.make(tables, batch, of_owner);
+            versions.make(batched, &mut worker.pool, &mut worker.counts, of_owner);
             Ok(())
         })?;
         for (worker, dealt) in base.workers.iter_mut().zip(dealt) {
@@ -112,7 +142,7 @@ impl Bohm {
             states: (0..calls.len()).map(|_| AtomicU8::new(WAITING)).collect(),
         };
         let dealer = Dealer::new(calls.len(), TAKEN);
-        phase(batch.halt, workers, |_, worker| {
+        phase(batch.threads, workers, |_, worker| {
             let mut executor = Executor::new(&run, workload, worker);
             loop {
                 let taken = dealer.take();
@@ -132,11 +162,11 @@ impl Bohm {
 
     /// Step 4.
     fn collect(&mut self) -> Result<()> {
-        let Self { base, versions, .. } = self;
-        let tables = &base.tables;
+        let Self { base, versions, batches, .. } = self;
+        let batched = Batched { tables: &base.tables, batch: *batches };
         let mut items: Vec<_> = base.workers.iter_mut().zip(versions).collect();
-        phase(&base.halt, &mut items, |_, (worker, versions)| {
-            versions.collect(tables, &mut worker.pool);
+        phase(&base.threads, &mut items, |_, (worker, versions)| {
+            versions.end(batched, &mut worker.pool, &mut worker.counts);
             Ok(())
         })?;
         let mut pools: Vec<_> = base.workers.iter_mut().map(|worker| &mut worker.pool).collect();
@@ -150,16 +180,16 @@ const WAITING: u8 = 0;
 const CLAIMED: u8 = 1;
 
 /// The execution of a batch.
-struct Run<'a> {
+struct Run<'a, S> {
     batch: &'a Batch<'a>,
     dealt: &'a [Dealt],
-    versions: &'a [Versions],
+    versions: &'a [S],
     /// Number of the batch.
     number: u32,
     states: Box<[AtomicU8]>,
 }
 
-impl Run<'_> {
+impl<S> Run<'_, S> {
     /// Whether this thread is the one that runs a call.
     fn claim(&self, call: usize) -> bool {
         let state = &self.states[call];
@@ -171,10 +201,10 @@ impl Run<'_> {
 }
 
 /// A thread that runs calls.
-struct Executor<'a> {
-    run: &'a Run<'a>,
-    bodies: Bodies<MultiVersion<'a>>,
-    accesses: MultiVersion<'a>,
+struct Executor<'a, S> {
+    run: &'a Run<'a, S>,
+    bodies: Bodies<MultiVersion<'a, S>>,
+    accesses: MultiVersion<'a, S>,
     worker: Answering<'a>,
 }
 
@@ -185,8 +215,8 @@ struct Answering<'a> {
     counts: &'a mut BatchCounts,
 }
 
-impl<'a> Executor<'a> {
-    fn new<W: Workload>(run: &'a Run<'a>, workload: &W, worker: &'a mut Worker) -> Self {
+impl<'a, S: Store> Executor<'a, S> {
+    fn new<W: Workload>(run: &'a Run<'a, S>, workload: &W, worker: &'a mut Worker) -> Self {
         let Worker { pool, answers, output, counts, .. } = worker;
         let mut bodies = Bodies::default();
         workload.register(&mut bodies);
@@ -220,19 +250,17 @@ impl<'a> Executor<'a> {
         let batch = self.run.batch;
         self.accesses.begin(call);
         if let Some(code) = batch.gave_up(call) {
-            self.accesses.give_up();
+            self.accesses.give_up()?;
             return Ok(Some(Outcome::Aborted(code)));
         }
-        let (declared, number) = batch.declared(call);
-        let known = (batch.told(call), declared, number);
         let output = &mut *self.worker.output;
-        match self.bodies.run_whole(batch.asked(call), known, &mut self.accesses, output) {
+        match self.bodies.run_whole(batch.call(call), &mut self.accesses, output) {
             Ok(()) => {
-                self.worker.counts.versions += self.accesses.show();
+                self.worker.counts.versions += self.accesses.show()?;
                 Ok(Some(Outcome::Committed))
             }
             Err(Stop::Abort(code)) => {
-                self.accesses.give_up();
+                self.accesses.give_up()?;
                 Ok(Some(Outcome::Aborted(code)))
             }
             Err(Stop::Conflict) => {
@@ -248,7 +276,7 @@ impl<'a> Executor<'a> {
             Outcome::Committed => self.worker.output.as_slice(),
             Outcome::Aborted(_) => &[],
         };
-        self.worker.answers.push((call, call as u64), outcome, output);
+        self.worker.answers.push(call, call as u64, outcome, output);
     }
 
     fn end(&mut self) {

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::declare::{Declared, Kind};
+use super::super::engine::BatchCounts;
 use super::super::rows::{Pool, RowId};
-use super::super::tables::Tables;
+use super::super::tables::{KeyRange, Tables};
+use super::store::{Array, Batched, Ending, Store};
 use crate::error::{Error, Result};
 use crate::index::{Found, Key};
 
@@ -20,7 +22,7 @@ pub(super) struct Dealt {
 }
 
 /// The owner of a row.
-fn owner_of(row: RowId, owners: usize) -> usize {
+pub(super) fn owner_of(row: RowId, owners: usize) -> usize {
     (row.0.mixed() >> 32) as usize % owners
 }
 
@@ -77,7 +79,7 @@ impl Dealt {
                     self.rows.extend(tables.find(table, key));
                 }
                 Kind::WriteRange => {
-                    let range = (key, declared.high(item), false);
+                    let range = KeyRange { low: key, high: declared.high(item), descending: false };
                     tables.range(table, range, &mut self.found, |_, row| {
                         self.rows.push(row);
                         Ok::<_, Error>(true)
@@ -148,6 +150,11 @@ pub(super) struct Version {
 }
 
 impl Version {
+    /// A version that its call has not written yet.
+    pub(super) fn pending(call: u32) -> Self {
+        Self { call, content: AtomicU64::new(Content::Pending.word()) }
+    }
+
     pub(super) fn content(&self) -> Content {
         Content::of(self.content.load(Ordering::Acquire))
     }
@@ -158,9 +165,9 @@ impl Version {
     }
 }
 
-/// The versions of a row.
+/// Where the versions of a row are.
 #[derive(Debug)]
-struct Array {
+struct Extent {
     row: RowId,
     /// The call of the last version that was counted or made.
     last: u32,
@@ -168,22 +175,34 @@ struct Array {
     end: u32,
 }
 
-/// The versions of one owner's rows.
+/// The versions of one owner's rows, which last for one batch.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    arrays: Vec<Array>,
+    arrays: Vec<Extent>,
     versions: Vec<Version>,
 }
 
 impl Versions {
-    /// Makes pending versions of all writes, which come in the order of the batch. A row's first
-    /// word says which array it has in which batch.
-    pub(super) fn make<'d, I: Iterator<Item = &'d (RowId, u32)>>(
+    /// The versions of an array.
+    fn of(&self, array: usize) -> &[Version] {
+        let Extent { start, end, .. } = self.arrays[array];
+        &self.versions[start as usize..end as usize]
+    }
+}
+
+impl Store for Versions {
+    const NAME: &'static str = "bohm";
+    const RUNS_PRODUCERS: bool = true;
+
+    /// A row's first word says which array it has in which batch.
+    fn make<'d, I: Iterator<Item = &'d (RowId, u32)>>(
         &mut self,
-        tables: &Tables,
-        batch: u32,
+        batched: Batched<'_>,
+        _: &mut Pool,
+        _: &mut BatchCounts,
         writes: impl Fn() -> I,
     ) {
+        let Batched { tables, batch } = batched;
         let Self { arrays, versions } = self;
         arrays.clear();
         for (row, _) in writes() {
@@ -192,7 +211,7 @@ impl Versions {
                 Some(number) => number,
                 None => {
                     word.store(u64::from(batch) << 32 | arrays.len() as u64, Ordering::Relaxed);
-                    arrays.push(Array { row: *row, last: 0, start: 0, end: 0 });
+                    arrays.push(Extent { row: *row, last: 0, start: 0, end: 0 });
                     arrays.len() - 1
                 }
             };
@@ -204,7 +223,7 @@ impl Versions {
             start += array.last;
         }
         versions.clear();
-        versions.resize_with(start as usize, || Version { call: 0, content: AtomicU64::new(0) });
+        versions.resize_with(start as usize, || Version::pending(0));
         for (row, call) in writes() {
             let number = array_of(tables.row(*row).engine(0), batch).expect("made above");
             let array = &mut arrays[number];
@@ -213,14 +232,9 @@ impl Versions {
         }
     }
 
-    /// The versions of an array.
-    fn of(&self, array: usize) -> &[Version] {
-        let Array { start, end, .. } = self.arrays[array];
-        &self.versions[start as usize..end as usize]
-    }
-
     /// Makes the last version of each row its value, and frees the others.
-    pub(super) fn collect(&mut self, tables: &Tables, pool: &mut Pool) {
+    fn end(&mut self, batched: Batched<'_>, pool: &mut Pool, _: &mut BatchCounts) {
+        let tables = batched.tables;
         for (number, array) in self.arrays.iter().enumerate() {
             let (home, row) = (array.row, tables.row(array.row));
             let before = row.current(home.table());
@@ -245,22 +259,22 @@ impl Versions {
             }
         }
     }
+    fn array<'v>(owners: &'v [Self], batched: Batched<'_>, row: RowId) -> Array<'v> {
+        let Batched { tables, batch } = batched;
+        let versions = match array_of(tables.row(row).engine(0), batch) {
+            Some(array) => owners[owner_of(row, owners.len())].of(array),
+            None => &[],
+        };
+        Array { versions, initial: None }
+    }
+
+    fn ended(_: &[Self], _: RowId, _: Ending<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The array that a row's first word names, if it is of this batch.
-fn array_of(word: &AtomicU64, batch: u32) -> Option<usize> {
+pub(super) fn array_of(word: &AtomicU64, batch: u32) -> Option<usize> {
     let word = word.load(Ordering::Relaxed);
     (word >> 32 == u64::from(batch)).then_some(word as u32 as usize)
-}
-
-/// The versions of a row in a batch; none if no call of the batch may write it.
-pub(super) fn versions_of<'v>(
-    owners: &'v [Versions],
-    tables: &Tables,
-    (row, batch): (RowId, u32),
-) -> &'v [Version] {
-    match array_of(tables.row(row).engine(0), batch) {
-        Some(array) => owners[owner_of(row, owners.len())].of(array),
-        None => &[],
-    }
 }

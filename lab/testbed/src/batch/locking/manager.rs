@@ -2,7 +2,6 @@
 
 use super::super::footprint::Target;
 use super::Locks;
-use super::lists::Lists;
 use super::table::LockTable;
 use crate::rival::Fault;
 
@@ -12,7 +11,6 @@ const CHUNK: usize = 8;
 /// See the module's documentation.
 pub(super) struct Manager<'a, 'l> {
     locks: &'a Locks<'l>,
-    lists: &'a Lists,
     table: &'a mut LockTable,
     number: u64,
     /// The next call whose locks are requested.
@@ -31,22 +29,17 @@ pub(super) struct Manager<'a, 'l> {
 }
 
 impl<'a, 'l> Manager<'a, 'l> {
-    pub(super) fn new(
-        locks: &'a Locks<'l>,
-        lists: &'a Lists,
-        (table, number): (&'a mut LockTable, usize),
-    ) -> Self {
+    pub(super) fn new(locks: &'a Locks<'l>, number: usize, table: &'a mut LockTable) -> Self {
         let calls = locks.calls;
         table.begin((0..calls).map(|call| (locks.footprint)(call).len()).sum());
         Self {
             locks,
-            lists,
             table,
             number: number as u64,
             next: 0,
             released: 0,
             missing: vec![0; calls],
-            seen: vec![0; lists.ended.workers()],
+            seen: vec![0; locks.lists.ended.workers()],
             granted: Vec::new(),
             hand_overs: 0,
             messages: 0,
@@ -59,7 +52,7 @@ impl<'a, 'l> Manager<'a, 'l> {
 
     /// Whether a lock is this manager's.
     fn has(&self, target: Target) -> bool {
-        let managers = self.lists.managers as u64;
+        let managers = self.locks.lists.managers as u64;
         managers == 1 || (target.mixed() >> 32) % managers == self.number
     }
 
@@ -87,9 +80,9 @@ impl<'a, 'l> Manager<'a, 'l> {
     pub(super) fn release(&mut self) -> bool {
         let before = self.released;
         let mut seen = std::mem::take(&mut self.seen);
-        let (lists, locks) = (self.lists, self.locks);
+        let locks = self.locks;
         for (worker, seen) in seen.iter_mut().enumerate() {
-            lists.ended.since(worker, seen, |call| {
+            locks.lists.ended.since(worker, seen, |call| {
                 let mut granted = std::mem::take(&mut self.granted);
                 for access in (locks.footprint)(call) {
                     if self.has(access.target) {
@@ -120,9 +113,9 @@ impl<'a, 'l> Manager<'a, 'l> {
     /// A call has all locks of this manager.
     fn grant(&self, call: usize) {
         if !self.locks.options.has(Fault::OneManagerGrants) {
-            self.lists.grant(call);
+            self.locks.lists.grant(call);
         } else if self.number == 0 {
-            self.lists.push(call);
+            self.locks.lists.push(call);
         }
     }
 }

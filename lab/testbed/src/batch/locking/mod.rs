@@ -23,7 +23,7 @@ use workloads::{TableSpec, View, Workload};
 pub(super) use self::lists::Lists;
 use self::manager::Manager;
 pub(super) use self::table::LockTable;
-use super::engine::{Base, BatchCounts, BatchEngine, EachAnswer, Order};
+use super::engine::{Base, Batch, BatchCounts, BatchEngine, EachAnswer, Order};
 use super::footprint::Access;
 use super::phases::{Halt, pause, phase};
 use super::runner::Runner;
@@ -63,12 +63,12 @@ impl<const PARTS: bool> BatchEngine for Locking<PARTS> {
         let Self { base, tables } = self;
         let (batch, workers) = base.split(workload, calls);
         let footprint = |call| batch.footprint(call);
-        let locks = Locks { calls: calls.len(), footprint: &footprint, options: batch.options };
         let lists = Lists::new(calls.len(), workers.len(), managers(PARTS, workers.len()));
+        let locks = Locks::new(&batch, calls.len(), &footprint, lists);
         let mut items: Vec<_> = workers.iter_mut().zip(tables).collect();
-        phase(batch.halt, &mut items, |number, (worker, table)| {
+        phase(batch.threads, &mut items, |number, (worker, table)| {
             let mut runner = Runner::new(&batch, workload, worker);
-            let counts = work((&locks, &lists, batch.halt), (number, table), &mut |call| {
+            let counts = work(&locks, number, table, &mut |call| {
                 runner.prefetch(call);
                 runner.run(call)
             })?;
@@ -97,6 +97,20 @@ pub(super) struct Locks<'a> {
     /// The locks of a call.
     pub(super) footprint: &'a (dyn Fn(usize) -> &'a [Access] + Sync),
     pub(super) options: &'a Options,
+    pub(super) lists: Lists,
+    halt: &'a Halt,
+}
+
+impl<'a> Locks<'a> {
+    /// The locks of so many calls of a batch.
+    pub(super) fn new(
+        batch: &Batch<'a>,
+        calls: usize,
+        footprint: &'a (dyn Fn(usize) -> &'a [Access] + Sync),
+        lists: Lists,
+    ) -> Self {
+        Self { calls, footprint, options: batch.options, lists, halt: batch.halt }
+    }
 }
 
 /// What a worker does in a phase under locks: manage locks, run calls, or both. What it counted.
@@ -104,13 +118,15 @@ pub(super) struct Locks<'a> {
 /// # Errors
 /// That of `run`, or another worker's.
 pub(super) fn work(
-    (locks, lists, halt): (&Locks<'_>, &Lists, &Halt),
-    (number, table): (usize, &mut LockTable),
+    locks: &Locks<'_>,
+    number: usize,
+    table: &mut LockTable,
     run: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<BatchCounts> {
+    let (lists, halt) = (&locks.lists, locks.halt);
     let mut counts = BatchCounts::default();
     if lists.managers > number {
-        manage((locks, lists, halt), (number, table), run, &mut counts)?;
+        manage(locks, number, table, run, &mut counts)?;
         return Ok(counts);
     }
     while let Some(ticket) = lists.ticket() {
@@ -123,12 +139,14 @@ pub(super) fn work(
 
 /// Manages locks until all calls have ended; runs calls in between if no other thread does.
 fn manage(
-    (locks, lists, halt): (&Locks<'_>, &Lists, &Halt),
-    (number, table): (usize, &mut LockTable),
+    locks: &Locks<'_>,
+    number: usize,
+    table: &mut LockTable,
     run: &mut dyn FnMut(usize) -> Result<()>,
     counts: &mut BatchCounts,
 ) -> Result<()> {
-    let (mut manager, mut idle) = (Manager::new(locks, lists, (table, number)), 0);
+    let (lists, halt) = (&locks.lists, locks.halt);
+    let (mut manager, mut idle) = (Manager::new(locks, number, table), 0);
     while !manager.has_ended() {
         let mut progress = manager.release() | manager.request();
         if lists.executors() == 0 {

@@ -2,11 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use workloads::Workload;
-
 use super::super::declare::{Kind, share};
 use super::super::division::{Division, Parts};
-use super::super::engine::{Batch, Worker};
+use super::super::engine::Batch;
 use super::super::inplace::Cover;
 use super::super::runner::Runner;
 use crate::error::Result;
@@ -83,27 +81,29 @@ impl Cut {
     ///
     /// # Errors
     /// The engine's failure.
-    pub(super) fn cut<W: Workload>(
+    pub(super) fn cut(
         &mut self,
-        (batch, division, workload): (&Batch<'_>, &Division<'_>, &W),
+        batch: &Batch<'_>,
+        division: &Division<'_>,
         number: usize,
-        worker: &mut Worker,
+        runner: &mut Runner<'_>,
     ) -> Result<()> {
         let calls = share(batch.calls.len(), division.workers, number);
         self.parts.iter_mut().for_each(Vec::clear);
         self.calls.clear();
         self.results.clear();
         self.first = calls.start;
-        let mut runner = Runner::new(batch, workload, worker);
         for call in calls {
-            self.cut_call((batch, division), call, &mut runner)?;
+            self.cut_call(batch, division, call, runner)?;
         }
+        runner.counts.messages += self.len();
         Ok(())
     }
 
     fn cut_call(
         &mut self,
-        (batch, division): (&Batch<'_>, &Division<'_>),
+        batch: &Batch<'_>,
+        division: &Division<'_>,
         call: usize,
         runner: &mut Runner<'_>,
     ) -> Result<()> {

@@ -14,8 +14,8 @@ use workloads::{TableSpec, View, Workload};
 
 use super::super::division::{self, Division};
 use super::super::ended::Ended;
-use super::super::engine::{Base, BatchCounts, BatchEngine, EachAnswer, Order, Worker};
-use super::super::footprint::{Access, Granules, Mode, close, resolve};
+use super::super::engine::{Base, Batch, BatchCounts, BatchEngine, EachAnswer, Order, Worker};
+use super::super::footprint::{Access, Granules, Mode, Resolver, close};
 use super::super::phases::{pause, phase};
 use super::super::runner::Runner;
 use super::cut::{Cut, Cuts, Of, Piece};
@@ -54,17 +54,17 @@ impl BatchEngine for Pwv {
         let declared = batch.shares.iter().map(|share| &share.declared);
         let division = Division::new(workload, workers.len(), declared, batch.new_keys);
         let mut items: Vec<_> = workers.iter_mut().zip(&mut *cuts).collect();
-        phase(batch.halt, &mut items, |number, (worker, cut)| {
-            cut.cut((&batch, &division, workload), number, worker)?;
+        phase(batch.threads, &mut items, |number, (worker, cut)| {
+            cut.cut(&batch, &division, number, &mut Runner::new(&batch, workload, worker))?;
             worker.counts.messages += cut.len();
             Ok(())
         })?;
         let cuts = Cuts { batch: &batch, division: &division, cuts };
         let ended = Ended::new(calls.len(), workers.len());
         let mut items: Vec<_> = workers.iter_mut().zip(graphs).collect();
-        phase(batch.halt, &mut items, |part, (worker, graph)| {
+        phase(batch.threads, &mut items, |part, (worker, graph)| {
             make(&cuts, part, &granules, graph)?;
-            run_part(workload, (&cuts, &ended), part, (worker, graph))
+            Partition { cuts: &cuts, ended: &ended, part }.run(workload, worker, graph)
         })?;
         Ok(())
     }
@@ -84,11 +84,13 @@ impl BatchEngine for Pwv {
 
 /// Makes the graph of a partition.
 fn make(cuts: &Cuts<'_>, part: usize, granules: &Granules, graph: &mut Graph) -> Result<()> {
+    let Batch { workload, tables, .. } = *cuts.batch;
     let (mut accesses, mut found) = (Vec::new(), Found::default());
+    let mut resolver = Resolver { workload, tables, granules, found: &mut found };
     graph.clear();
     for piece in cuts.pieces(part) {
         accesses.clear();
-        add_accesses(cuts, (part, piece), (granules, &mut found), &mut accesses)?;
+        add_accesses(cuts, part, piece, &mut resolver, &mut accesses)?;
         close(&mut accesses, 0);
         if cuts.batch.options.has(Fault::NoReadEdges) {
             accesses.retain(|access| access.mode != Mode::Read);
@@ -101,8 +103,9 @@ fn make(cuts: &Cuts<'_>, part: usize, granules: &Granules, graph: &mut Graph) ->
 /// Adds what a piece accesses in its partition.
 fn add_accesses(
     cuts: &Cuts<'_>,
-    (part, piece): (usize, Piece),
-    (granules, found): (&Granules, &mut Found),
+    part: usize,
+    piece: Piece,
+    resolver: &mut Resolver<'_>,
     accesses: &mut Vec<Access>,
 ) -> Result<()> {
     let batch = cuts.batch;
@@ -117,71 +120,71 @@ fn add_accesses(
     };
     for item in items {
         if cuts.division.touched(declared, item) >> part & 1 == 1 {
-            let of = (batch.workload, batch.tables);
-            resolve(of, (declared, item), (granules, &mut *found), accesses)?;
+            resolver.add(declared, item, accesses)?;
         }
     }
     Ok(())
 }
 
-/// Runs the pieces of a partition as they become ready.
-fn run_part<W: Workload>(
-    workload: &W,
-    (cuts, ended): (&Cuts<'_>, &Ended),
+/// A partition while its pieces run.
+struct Partition<'r, 'a> {
+    cuts: &'r Cuts<'a>,
+    ended: &'r Ended,
     part: usize,
-    (worker, graph): (&mut Worker, &mut Graph),
-) -> Result<()> {
-    let (batch, mut waits) = (cuts.batch, worker.counts.waits);
-    let mut runner = Runner::new(batch, workload, worker);
-    let mut ready: VecDeque<u32> = graph.ready().collect();
-    runner.counts.hand_overs += (graph.len() - ready.len()) as u64;
-    let (mut seen, mut left, mut idle) = (vec![0; ended.workers()], graph.len(), 0);
-    while left > 0 {
-        let before = left;
-        for (other, seen) in seen.iter_mut().enumerate().filter(|(other, _)| *other != part) {
-            ended.since(other, seen, |call| {
-                if cuts.call(call).parts >> part & 1 == 1 {
-                    graph.end(graph.node_of(call), |node| ready.push_back(node));
+}
+
+impl<'a> Partition<'_, 'a> {
+    /// Runs the pieces of a partition as they become ready.
+    fn run<W: Workload>(&self, workload: &W, worker: &mut Worker, graph: &mut Graph) -> Result<()> {
+        let Self { cuts, ended, part } = *self;
+        let (batch, mut waits) = (cuts.batch, worker.counts.waits);
+        let mut runner = Runner::new(batch, workload, worker);
+        let mut ready: VecDeque<u32> = graph.ready().collect();
+        runner.counts.hand_overs += (graph.len() - ready.len()) as u64;
+        let (mut seen, mut left, mut idle) = (vec![0; ended.workers()], graph.len(), 0);
+        while left > 0 {
+            let before = left;
+            for (other, seen) in seen.iter_mut().enumerate().filter(|(other, _)| *other != part) {
+                ended.since(other, seen, |call| {
+                    if cuts.call(call).parts >> part & 1 == 1 {
+                        graph.end(graph.node_of(call), |node| ready.push_back(node));
+                        left -= 1;
+                    }
+                });
+            }
+            if let Some(node) = ready.pop_front() {
+                ready.front().into_iter().for_each(|node| cuts.prefetch(graph.piece(*node)));
+                if self.run_piece(graph.piece(node), &mut runner)? {
+                    graph.end(node, |node| ready.push_back(node));
                     left -= 1;
                 }
-            });
-        }
-        if let Some(node) = ready.pop_front() {
-            ready.front().into_iter().for_each(|node| cuts.prefetch(graph.piece(*node)));
-            if run_piece((cuts, ended), part, graph.piece(node), &mut runner)? {
-                graph.end(node, |node| ready.push_back(node));
-                left -= 1;
+                idle = 0;
+            } else if left == before {
+                batch.halt.check()?;
+                idle += 1;
+                waits.waits += u64::from(idle == 1);
+                waits.spins += 1;
+                pause(idle);
             }
-            idle = 0;
-        } else if left == before {
-            batch.halt.check()?;
-            idle += 1;
-            waits.waits += u64::from(idle == 1);
-            waits.spins += 1;
-            pause(idle);
         }
+        runner.counts.waits = waits;
+        Ok(())
     }
-    runner.counts.waits = waits;
-    Ok(())
-}
 
-/// Runs a piece; false if other partitions must come to its call first.
-fn run_piece<'a>(
-    (cuts, ended): (&Cuts<'a>, &Ended),
-    part: usize,
-    piece: Piece,
-    runner: &mut Runner<'a>,
-) -> Result<bool> {
-    match piece.of {
-        Of::Whole => cuts.run(runner, piece.call)?,
-        Of::Update(update) => cuts.update(runner, piece.call, update)?,
-        Of::Rendezvous => {
-            if !cuts.call(piece.call).come() {
-                return Ok(false);
+    /// Runs a piece; false if other partitions must come to its call first.
+    fn run_piece(&self, piece: Piece, runner: &mut Runner<'a>) -> Result<bool> {
+        let Self { cuts, ended, part } = *self;
+        match piece.of {
+            Of::Whole => cuts.run(runner, piece.call)?,
+            Of::Update(update) => cuts.update(runner, piece.call, update)?,
+            Of::Rendezvous => {
+                if !cuts.call(piece.call).come() {
+                    return Ok(false);
+                }
+                cuts.run(runner, piece.call)?;
+                ended.end(part, piece.call);
             }
-            cuts.run(runner, piece.call)?;
-            ended.end(part, piece.call);
         }
+        Ok(true)
     }
-    Ok(true)
 }

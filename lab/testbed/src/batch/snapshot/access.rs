@@ -6,10 +6,11 @@ use std::ops::Range;
 use workloads::{TableId, Visit, Workload};
 use zerocopy::IntoBytes;
 
+use super::super::engine::Batch;
 use super::super::footprint::{Mode, Target};
 use super::super::rows::{Pool, RowId};
-use super::super::tables::Tables;
-use super::log::{Log, Write};
+use super::super::tables::{KeyRange, Tables};
+use super::log::{Log, Start, Write};
 use crate::error::{Error, Result};
 use crate::index::Found;
 use crate::procedure::Outcome;
@@ -25,8 +26,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) log: &'a mut Log,
     /// The table whose rows stand for granules.
     pub(super) granules: TableId,
-    /// Where what the running call noted and wrote begins in the log.
-    start: (usize, usize),
+    start: Start,
     value: Vec<u64>,
     part: Vec<u8>,
     found: Found,
@@ -34,17 +34,20 @@ pub(super) struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     pub(super) fn new(
-        (workload, tables, granules): (&'a dyn Workload, &'a Tables, TableId),
-        (worker, pool, log): (usize, &'a mut Pool, &'a mut Log),
+        batch: &Batch<'a>,
+        granules: TableId,
+        worker: usize,
+        pool: &'a mut Pool,
+        log: &'a mut Log,
     ) -> Self {
         Self {
-            workload,
-            tables,
+            workload: batch.workload,
+            tables: batch.tables,
             worker,
             pool,
             log,
             granules,
-            start: (0, 0),
+            start: Start::default(),
             value: Vec::new(),
             part: Vec::new(),
             found: Found::default(),
@@ -53,41 +56,41 @@ impl<'a> Snapshot<'a> {
 
     /// A call begins.
     pub(super) fn begin(&mut self) {
-        self.start = (self.log.noted.len(), self.log.writes.len());
+        self.start = self.log.start();
     }
 
     /// The call will run again, as if it had not run.
     pub(super) fn forget(&mut self) {
-        self.log.noted.truncate(self.start.0);
-        self.log.writes.truncate(self.start.1);
+        self.log.noted.truncate(self.start.noted);
+        self.log.writes.truncate(self.start.writes);
     }
 
     /// The call ends.
     pub(super) fn end(&mut self, call: usize, outcome: Outcome, output: &[u8]) {
-        self.log.end(call, self.start, (outcome, output));
+        self.log.end(call, self.start, outcome, output);
     }
 
     /// The row of a key, which does not exist if there was none.
     fn row_of(&mut self, table: TableId, key: &[u8]) -> Result<RowId, Stop> {
-        let row = self.tables.find_or_insert((table, key), self.worker, self.pool)?;
+        let row = self.tables.find_or_insert(table, key, self.worker, self.pool)?;
         row.map(|(row, _)| row).ok_or(Stop::Conflict)
     }
 
     fn note(&mut self, row: RowId, mode: Mode) {
-        self.log.note(self.start.0, Target(row.0), mode, row);
+        self.log.note(self.start.noted, Target(row.0), mode, row);
     }
 
     /// Notes that the granule of a key is scanned or touched.
     fn note_granule(&mut self, table: TableId, key: &[u8], mode: Mode) -> Result<(), Stop> {
         let target = Target::of_granule(table, self.workload.home(table, key));
         let row = self.row_of(self.granules, &target.0.to_be_bytes())?;
-        self.log.note(self.start.0, target, mode, row);
+        self.log.note(self.start.noted, target, mode, row);
         Ok(())
     }
 
     /// The call's own write of a row.
     fn own(&self, row: RowId) -> Option<Write> {
-        self.log.writes[self.start.1..].iter().find(|write| write.row == row).copied()
+        self.log.writes[self.start.writes..].iter().find(|write| write.row == row).copied()
     }
 
     /// Copies the value that the call sees into `value`: its length, `None` if there is no row.
@@ -120,7 +123,7 @@ impl<'a> Snapshot<'a> {
         let at = self.log.words.len();
         self.log.words.extend_from_slice(&self.value[..bytes.unwrap_or(0).div_ceil(8)]);
         let write = Write { row, bytes, at };
-        let mut own = self.log.writes[self.start.1..].iter_mut();
+        let mut own = self.log.writes[self.start.writes..].iter_mut();
         match own.find(|written| written.row == row) {
             Some(written) => *written = write,
             None => self.log.writes.push(write),
@@ -156,7 +159,8 @@ impl Accesses for Snapshot<'_> {
         }
         self.note_granule(table, low, Mode::Scan)?;
         let (tables, mut found) = (self.tables, std::mem::take(&mut self.found));
-        let ended = tables.range(table, (low, high, descending), &mut found, |key, row| {
+        let range = KeyRange { low, high, descending };
+        let ended = tables.range(table, range, &mut found, |key, row| {
             let Some(bytes) = self.copy(row) else { return Ok(true) };
             Ok(each(key, &self.value.as_bytes()[..bytes]).is_continue())
         });

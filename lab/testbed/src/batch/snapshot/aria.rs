@@ -64,15 +64,15 @@ impl BatchEngine for Aria {
                 break;
             }
             let number = self.rounds.round + 1;
-            self.rounds.run((workload, calls), &left, &|batch, log, ran| {
+            self.rounds.run(workload, calls, &left, &|batch, log, ran| {
                 let mark = mark(number, ran.call);
                 log.noted(ran).iter().for_each(|noted| reserve(batch.tables, noted, mark));
             })?;
             let ran = left.len();
-            left = self.commit((workload, calls), round)?;
+            left = self.commit(workload, calls, round)?;
             self.rounds.base.workers[0].counts.reruns += left.len() as u64;
             if left.len() * FALLBACK_SHARE > ran {
-                left = self.fall_back((workload, calls), &left, round)?;
+                left = self.fall_back(workload, calls, &left, round)?;
             }
         }
         Ok(())
@@ -138,14 +138,15 @@ impl Aria {
     /// Commits what may commit; the others, in the order of the batch.
     fn commit<W: Workload>(
         &mut self,
-        (workload, calls): (&W, &Calls),
+        workload: &W,
+        calls: &Calls,
         round: u64,
     ) -> Result<Vec<usize>> {
         let Rounds { base, logs, round: number, .. } = &mut self.rounds;
         let (batch, workers) = base.split(workload, calls);
         let reads_count = !batch.options.has(Fault::NoReadEdges);
         let mut items: Vec<_> = workers.iter_mut().zip(logs).collect();
-        let left = phase(batch.halt, &mut items, |_, (worker, log)| {
+        let left = phase(batch.threads, &mut items, |_, (worker, log)| {
             let mut left = Vec::new();
             for ran in &log.ran {
                 match decide(batch.tables, log, ran, *number, reads_count) {
@@ -168,7 +169,8 @@ impl Aria {
     /// that wanted something else.
     fn fall_back<W: Workload>(
         &mut self,
-        (workload, calls): (&W, &Calls),
+        workload: &W,
+        calls: &Calls,
         left: &[usize],
         round: u64,
     ) -> Result<Vec<usize>> {
@@ -176,18 +178,18 @@ impl Aria {
         let footprints = footprints(&rounds.logs, left);
         let (batch, workers) = rounds.base.split(workload, calls);
         let footprint = |i: usize| footprints[i].as_slice();
-        let phase_of = Locks { calls: left.len(), footprint: &footprint, options: batch.options };
         let lists = Lists::new(left.len(), workers.len(), 1);
+        let locks_of = Locks::new(&batch, left.len(), &footprint, lists);
         let mut items: Vec<_> = workers.iter_mut().zip(locks).collect();
-        let changed = phase(batch.halt, &mut items, |number, (worker, table)| {
+        let changed = phase(batch.threads, &mut items, |number, (worker, table)| {
             let (mut changed, mut runs) = (Vec::new(), 0);
             let mut runner = Runner::new(&batch, workload, worker);
-            let counts = work((&phase_of, &lists, batch.halt), (number, table), &mut |i| {
+            let counts = work(&locks_of, number, table, &mut |i| {
                 let call = left[i];
                 let serial = place(round, Group::Fallback, call, calls.len());
                 let cover = Cover::Observed(&footprints[i], batch.workload);
                 runs += 1;
-                if !runner.try_run((call, serial), cover)? {
+                if !runner.try_run(call, serial, cover)? {
                     changed.push(call);
                 }
                 Ok(())
@@ -204,7 +206,7 @@ impl Aria {
 
 /// Answers a call.
 pub(super) fn answer(answers: &mut Answers, log: &Log, ran: &Ran, serial: u64) {
-    answers.push((ran.call, serial), ran.outcome, log.output(ran));
+    answers.push(ran.call, serial, ran.outcome, log.output(ran));
 }
 
 /// What each call accessed in the round, as locks.

@@ -48,8 +48,8 @@ impl BatchEngine for Bcdb {
             if left.is_empty() {
                 break;
             }
-            self.rounds.run((workload, calls), &left, &|_, _, _| {})?;
-            left = self.commit((workload, calls), round)?;
+            self.rounds.run(workload, calls, &left, &|_, _, _| {})?;
+            left = self.commit(workload, calls, round)?;
             self.rounds.base.workers[0].counts.reruns += left.len() as u64;
         }
         Ok(())
@@ -72,7 +72,8 @@ impl Bcdb {
     /// Commits what may commit; the others, in the order of the batch.
     fn commit<W: Workload>(
         &mut self,
-        (workload, calls): (&W, &Calls),
+        workload: &W,
+        calls: &Calls,
         round: u64,
     ) -> Result<Vec<usize>> {
         let Rounds { base, logs, round: number, .. } = &mut self.rounds;
@@ -89,7 +90,7 @@ impl Bcdb {
             }
         }
         let (block, mut items) = (&block, workers.iter_mut().zip(&*logs).collect::<Vec<_>>());
-        phase(batch.halt, &mut items, |_, (worker, log)| {
+        phase(batch.threads, &mut items, |_, (worker, log)| {
             for ran in log.ran.iter().filter(|ran| block.calls[ran.call].commits) {
                 log.store(batch.tables, ran);
                 let behind = u64::from(!block.calls[ran.call].before);

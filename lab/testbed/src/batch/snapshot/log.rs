@@ -23,6 +23,13 @@ pub(super) struct Write {
     pub(super) at: usize,
 }
 
+/// Where what a call noted and wrote begins in the log.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Start {
+    pub(super) noted: usize,
+    pub(super) writes: usize,
+}
+
 /// A call that has run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ran {
@@ -62,14 +69,14 @@ impl Log {
         }
     }
 
-    /// A call has ended that began with these numbers of notes and writes. Of one that gave up only
-    /// what it read counts.
-    pub(super) fn end(
-        &mut self,
-        call: usize,
-        (noted, writes): (usize, usize),
-        (outcome, output): (Outcome, &[u8]),
-    ) {
+    /// Where the next call begins.
+    pub(super) fn start(&self) -> Start {
+        Start { noted: self.noted.len(), writes: self.writes.len() }
+    }
+
+    /// A call has ended. Of one that gave up only what it read counts.
+    pub(super) fn end(&mut self, call: usize, start: Start, outcome: Outcome, output: &[u8]) {
+        let Start { noted, writes } = start;
         let output_start = self.outputs.len();
         match outcome {
             Outcome::Committed => self.outputs.extend_from_slice(output),

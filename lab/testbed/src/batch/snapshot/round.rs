@@ -52,7 +52,8 @@ impl Rounds {
     /// The engine's failure.
     pub(super) fn run<W: Workload>(
         &mut self,
-        (workload, calls): (&W, &Calls),
+        workload: &W,
+        calls: &Calls,
         left: &[usize],
         announce: Announce<'_>,
     ) -> Result<()> {
@@ -64,12 +65,11 @@ impl Rounds {
         loop {
             let Self { base, logs, granules, .. } = self;
             let (batch, workers) = base.split(workload, calls);
+            let round = Round { batch: &batch, workload, granules: *granules, announce };
             let own = workers.iter_mut().zip(&mut *logs).zip(&shares);
-            let mut items: Vec<_> =
-                own.map(|((worker, log), calls)| (worker, log, calls)).collect();
-            let full = phase(batch.halt, &mut items, |number, (worker, log, calls)| {
-                run_share((&batch, workload, *granules), number, (worker, log, calls), announce)
-            })?;
+            let own = own.map(|((worker, log), calls)| Share { worker, log, calls });
+            let mut items: Vec<_> = own.collect();
+            let full = phase(batch.threads, &mut items, |number, share| round.run(number, share))?;
             if full.iter().all(Vec::is_empty) {
                 return Ok(());
             }
@@ -80,40 +80,53 @@ impl Rounds {
     }
 }
 
-/// Runs a worker's share of the calls; those for which an index must grow first.
-fn run_share<W: Workload>(
-    (batch, workload, granules): (&Batch<'_>, &W, TableId),
-    number: usize,
-    (worker, log, calls): (&mut Worker, &mut Log, &[usize]),
-    announce: Announce<'_>,
-) -> Result<Vec<usize>> {
-    let Worker { pool, output, .. } = worker;
-    let mut bodies = Bodies::default();
-    workload.register(&mut bodies);
-    let mut full = Vec::new();
-    let mut snapshot = Snapshot::new((batch.workload, batch.tables, granules), (number, pool, log));
-    for &call in calls {
-        snapshot.begin();
-        let ended = match batch.gave_up(call) {
-            Some(code) => Err(Stop::Abort(code)),
-            None => {
-                let (declared, place) = batch.declared(call);
-                let known = (batch.told(call), declared, place);
-                bodies.run_whole(batch.asked(call), known, &mut snapshot, output)
+/// A round while it runs.
+struct Round<'r, W> {
+    batch: &'r Batch<'r>,
+    workload: &'r W,
+    granules: TableId,
+    announce: Announce<'r>,
+}
+
+/// What one worker has of a round.
+struct Share<'a> {
+    worker: &'a mut Worker,
+    log: &'a mut Log,
+    calls: &'a [usize],
+}
+
+impl<W: Workload> Round<'_, W> {
+    /// Runs a worker's share of the calls; those for which an index must grow first.
+    fn run(&self, number: usize, share: &mut Share<'_>) -> Result<Vec<usize>> {
+        let batch = self.batch;
+        let Worker { pool, output, .. } = &mut *share.worker;
+        let mut bodies = Bodies::default();
+        self.workload.register(&mut bodies);
+        let mut full = Vec::new();
+        let mut snapshot = Snapshot::new(batch, self.granules, number, pool, share.log);
+        for &call in share.calls {
+            snapshot.begin();
+            let ended = match batch.gave_up(call) {
+                Some(code) => Err(Stop::Abort(code)),
+                None => bodies.run_whole(batch.call(call), &mut snapshot, output),
+            };
+            match ended {
+                Ok(()) => snapshot.end(call, Outcome::Committed, output),
+                Err(Stop::Abort(code)) => snapshot.end(call, Outcome::Aborted(code), &[]),
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Conflict) => {
+                    snapshot.forget();
+                    full.push(call);
+                    continue;
+                }
             }
-        };
-        match ended {
-            Ok(()) => snapshot.end(call, Outcome::Committed, output),
-            Err(Stop::Abort(code)) => snapshot.end(call, Outcome::Aborted(code), &[]),
-            Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::Conflict) => {
-                snapshot.forget();
-                full.push(call);
-                continue;
-            }
+            let ran = snapshot.log.ran.last();
+            (self.announce)(
+                batch,
+                snapshot.log,
+                ran.ok_or_else(|| Error::Broken("no call".into()))?,
+            );
         }
-        let ran = snapshot.log.ran.last();
-        announce(batch, snapshot.log, ran.ok_or_else(|| Error::Broken("no call".into()))?);
+        Ok(full)
     }
-    Ok(full)
 }

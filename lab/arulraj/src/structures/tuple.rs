@@ -1,0 +1,117 @@
+//! Tuples in slots: a head word (kind, and which columns are there), the key, a word a column. A
+//! value of up to 8 bytes is in the word; a longer one is in a slot of its own, whose address the
+//! word is (the paper's 3.1).
+
+use pmem::Device;
+
+use crate::Result;
+use crate::ground::{Area, Nvm};
+use crate::schema::{Entry, Key, Kind, Table};
+
+const HEADER_BYTES: u64 = 8;
+
+/// Bytes of a tuple's slot.
+pub(crate) fn tuple_bytes(table: &Table) -> u64 {
+    (1 + table.key_words() + table.columns.len()) as u64 * 8
+}
+
+/// Where the word of a column is.
+pub(crate) fn column_at(table: &Table, tuple: u64, column: usize) -> u64 {
+    tuple + (1 + table.key_words() + column) as u64 * 8
+}
+
+/// The word of a value; a new slot, which is added to `slots`, if the value is long.
+pub(crate) fn make_word<D: Device>(
+    nvm: &mut Nvm<D>,
+    table: &Table,
+    column: usize,
+    value: &[u8],
+    slots: &mut Vec<u64>,
+) -> Result<u64> {
+    if table.is_inline(column) {
+        let mut word = [0; 8];
+        word[..value.len()].copy_from_slice(value);
+        return Ok(u64::from_le_bytes(word));
+    }
+    let slot = nvm.allocate(value.len() as u64, Area::Table)?;
+    nvm.memory.store(slot, value);
+    nvm.written.memory += value.len() as u64;
+    slots.push(slot);
+    Ok(slot)
+}
+
+/// Writes an entry into new slots, which are added to `slots`, the tuple's last. Nothing is
+/// flushed.
+pub(crate) fn write_tuple<D: Device>(
+    nvm: &mut Nvm<D>,
+    table: &Table,
+    key: &Key,
+    entry: &Entry,
+    slots: &mut Vec<u64>,
+) -> Result<u64> {
+    let mut words = vec![entry.head()];
+    words.extend(&key.0[..table.key_words()]);
+    for (column, value) in entry.columns.iter().enumerate() {
+        words.push(match value {
+            Some(value) => make_word(nvm, table, column, value, slots)?,
+            None => 0,
+        });
+    }
+    let tuple = nvm.allocate(tuple_bytes(table), Area::Table)?;
+    nvm.memory.store_words(tuple, &words);
+    nvm.written.memory += words.len() as u64 * 8;
+    slots.push(tuple);
+    Ok(tuple)
+}
+
+/// Starts to make the contents of slots durable.
+pub(crate) fn flush_slots<D: Device>(nvm: &mut Nvm<D>, slots: &[u64]) {
+    for slot in slots {
+        let len = nvm.heap.len(&mut nvm.memory, *slot);
+        nvm.memory.flush(slot - HEADER_BYTES, HEADER_BYTES + len);
+    }
+}
+
+/// Reads a tuple.
+pub(crate) fn read_tuple<D: Device>(
+    nvm: &mut Nvm<D>,
+    table: &Table,
+    tuple: u64,
+) -> Result<(Key, Entry)> {
+    let words = (tuple_bytes(table) / 8) as usize;
+    let words: Vec<u64> = nvm.memory.load_words(tuple, words).collect();
+    let kind = Kind::of(words[0] & 0xff)?;
+    let key = Key::of_words(&words[1..=table.key_words()]);
+    let mut columns = vec![None; table.columns.len()];
+    for (column, value) in columns.iter_mut().enumerate() {
+        if words[0] >> (8 + column) & 1 == 1 {
+            let word = words[1 + table.key_words() + column];
+            *value = Some(read_word(nvm, table, column, word));
+        }
+    }
+    Ok((key, Entry { kind, columns }))
+}
+
+fn read_word<D: Device>(nvm: &mut Nvm<D>, table: &Table, column: usize, word: u64) -> Vec<u8> {
+    if table.is_inline(column) {
+        return word.to_le_bytes()[..table.columns[column] as usize].to_vec();
+    }
+    let len = nvm.heap.len(&mut nvm.memory, word);
+    nvm.memory.load(word, len).to_vec()
+}
+
+/// The slots of a tuple's long values.
+pub(crate) fn field_slots<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64) -> Vec<u64> {
+    let words = (tuple_bytes(table) / 8) as usize;
+    let words: Vec<u64> = nvm.memory.load_words(tuple, words).collect();
+    let long = (0..table.columns.len())
+        .filter(|column| words[0] >> (8 + column) & 1 == 1 && !table.is_inline(*column));
+    long.map(|column| words[1 + table.key_words() + column]).collect()
+}
+
+/// All slots of a tuple, its own last.
+pub(crate) fn slots_of<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64) -> Vec<u64> {
+    let mut slots = field_slots(nvm, table, tuple);
+    slots.push(tuple);
+    slots
+}

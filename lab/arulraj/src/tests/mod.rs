@@ -1,0 +1,7 @@
+//! Tests of all engines: against a model, with and without power cuts.
+
+mod crash;
+mod history;
+mod model;
+mod table3;
+mod workloads;

@@ -1,0 +1,206 @@
+//! What the calls of an epoch access, from their own declarations. A recorder answers look-ups with
+//! nothing and ranges with no rows, so calls that depend on them seem to do less than they do.
+
+use std::collections::HashMap;
+
+use workloads::{Abort, Allocate, Declare, Procedure, ProcedureId, Register, TableId, Visit};
+use workloads::{TableSpec, Workload};
+
+/// Bytes of a cache line.
+const LINE_BYTES: u32 = 64;
+
+/// One row that a call accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Number of the row among those that are accessed.
+    pub(crate) row: u32,
+    /// What partitions divide rows by.
+    pub(crate) home: u64,
+    /// Lines of its value.
+    pub(crate) lines: u32,
+    pub(crate) kind: Kind,
+}
+
+/// How a row is accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    /// Reads the version before, too.
+    Update,
+    /// An update that may run apart from its call.
+    Piece,
+    Insert,
+}
+
+impl Access {
+    pub(super) fn writes(&self) -> bool {
+        self.kind != Kind::Read
+    }
+}
+
+/// The calls of an epoch, in serial order.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) calls: Vec<Vec<Access>>,
+    /// Rows that are accessed.
+    pub(crate) rows: usize,
+}
+
+impl Shape {
+    pub(super) fn accesses(&self) -> usize {
+        self.calls.iter().map(Vec::len).sum()
+    }
+
+    /// How often each row is written.
+    pub(super) fn versions(&self) -> Vec<u32> {
+        let mut versions = vec![0; self.rows];
+        for access in self.calls.iter().flatten().filter(|access| access.writes()) {
+            versions[access.row as usize] += 1;
+        }
+        versions
+    }
+}
+
+type WriteSet = fn(&[u8], &mut Recording<'_, '_>) -> Result<(), Abort>;
+type Numbers = fn(&[u8], &mut Recording<'_, '_>) -> Result<(), Abort>;
+
+/// The declarations of a workload's procedures.
+#[derive(Default)]
+struct Procedures(Vec<(Numbers, WriteSet)>);
+
+impl Register for Procedures {
+    fn procedure<P: Procedure>(&mut self) {
+        self.0.push((
+            |args, recording| P::sequences(args, recording),
+            |args, recording| P::write_set(args, recording),
+        ));
+    }
+}
+
+/// Records the calls of an epoch.
+pub(crate) struct Recorder<'w> {
+    workload: &'w dyn Workload,
+    tables: Vec<TableSpec>,
+    procedures: Procedures,
+    rows: HashMap<(TableId, Vec<u8>), u32>,
+    next: HashMap<(TableId, Vec<u8>), u64>,
+    calls: Vec<Vec<Access>>,
+}
+
+impl<'w> Recorder<'w> {
+    pub(crate) fn new<W: Workload>(workload: &'w W) -> Self {
+        let mut procedures = Procedures::default();
+        workload.register(&mut procedures);
+        Self {
+            workload,
+            tables: workload.tables(),
+            procedures,
+            rows: HashMap::new(),
+            next: HashMap::new(),
+            calls: Vec::new(),
+        }
+    }
+
+    /// Records the next call. One that gives up accesses nothing.
+    pub(crate) fn call(&mut self, procedure: ProcedureId, args: &[u8]) {
+        let (numbers, write_set) = self.procedures.0[usize::from(procedure)];
+        let mut recording = Recording { recorder: self, numbers: Vec::new(), accesses: Vec::new() };
+        let declared = numbers(args, &mut recording).and_then(|()| write_set(args, &mut recording));
+        let accesses = recording.accesses;
+        self.calls.push(declared.map_or_else(|_| Vec::new(), |()| accesses));
+    }
+
+    pub(crate) fn shape(self) -> Shape {
+        Shape { calls: self.calls, rows: self.rows.len() }
+    }
+
+    fn row(&mut self, table: TableId, key: &[u8]) -> u32 {
+        let next = self.rows.len() as u32;
+        *self.rows.entry((table, key.to_vec())).or_insert(next)
+    }
+}
+
+/// One call that declares.
+struct Recording<'r, 'w> {
+    recorder: &'r mut Recorder<'w>,
+    numbers: Vec<u64>,
+    accesses: Vec<Access>,
+}
+
+impl Recording<'_, '_> {
+    /// A row that is declared twice is accessed once, in the way that does most.
+    fn add(&mut self, table: TableId, key: &[u8], kind: Kind) {
+        let row = self.recorder.row(table, key);
+        if let Some(known) = self.accesses.iter_mut().find(|access| access.row == row) {
+            if known.kind == Kind::Read {
+                known.kind = kind;
+            }
+            return;
+        }
+        let spec = &self.recorder.tables[usize::from(table.0)];
+        let lines = spec.value_bytes_max.div_ceil(LINE_BYTES).max(1);
+        let home = self.recorder.workload.home(table, key);
+        self.accesses.push(Access { row, home, lines, kind });
+    }
+}
+
+impl Allocate for Recording<'_, '_> {
+    type Error = Abort;
+
+    fn allocate(&mut self, table: TableId, key: &[u8]) {
+        let next = self.recorder.next.entry((table, key.to_vec())).or_default();
+        self.numbers.push(*next);
+        *next += 1;
+    }
+
+    fn peek(&mut self, table: TableId, key: &[u8]) {
+        let next = self.recorder.next.get(&(table, key.to_vec()));
+        self.numbers.push(next.copied().unwrap_or(0));
+    }
+
+    fn lookup(&mut self, _: TableId, _: &[u8]) -> Result<Option<&[u8]>, Abort> {
+        Ok(None)
+    }
+}
+
+impl Declare for Recording<'_, '_> {
+    type Error = Abort;
+
+    fn insert(&mut self, table: TableId, key: &[u8]) {
+        self.add(table, key, Kind::Insert);
+    }
+
+    fn update(&mut self, table: TableId, key: &[u8]) {
+        self.add(table, key, Kind::Update);
+    }
+
+    fn delete(&mut self, table: TableId, key: &[u8]) {
+        self.add(table, key, Kind::Update);
+    }
+
+    fn update_piece(&mut self, table: TableId, key: &[u8], _: u32) {
+        self.add(table, key, Kind::Piece);
+    }
+
+    fn update_range(&mut self, _: TableId, _: &[u8], _: &[u8]) {}
+
+    fn will_read(&mut self, table: TableId, key: &[u8]) {
+        self.add(table, key, Kind::Read);
+    }
+
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.numbers[i]
+    }
+
+    fn sequence_start(&self, _: TableId, _: &[u8]) -> u64 {
+        0
+    }
+
+    fn lookup(&mut self, _: TableId, _: &[u8]) -> Result<Option<&[u8]>, Abort> {
+        Ok(None)
+    }
+
+    fn lookup_scan(&mut self, _: TableId, _: &[u8], _: &[u8], _: Visit<'_>) -> Result<(), Abort> {
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Options of `bench arulraj`.
+
+use std::path::PathBuf;
+
+use arulraj::{EngineName, Mix, Skew};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, value_parser};
+use pmem::DeviceSpec;
+
+use super::memory_device;
+
+/// Which engine runs which YCSB, and how the engine is made.
+#[derive(Debug, Args)]
+pub(crate) struct ArulrajArguments {
+    /// The storage engine
+    #[arg(long, value_parser = engine_parser(), default_value = "nvm-inp")]
+    pub(crate) engine: EngineName,
+    /// Where the stores are, one for each partition: dram or
+    /// emulated[:none|optane|eadr|cxl|low|high]
+    #[arg(long, default_value = "emulated:low", value_parser = memory_device)]
+    pub(crate) device: DeviceSpec,
+    /// How many transactions read: 100, 90, 50 or 10 of 100
+    #[arg(long, value_parser = mix_parser(), default_value = "balanced")]
+    pub(crate) mix: Mix,
+    /// low: half of the transactions use a fifth of the tuples; high: 90 of 100 use a tenth
+    #[arg(long, value_parser = skew_parser(), default_value = "low")]
+    pub(crate) skew: Skew,
+    /// Partitions, 1 to 64, with a thread each [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
+    pub(crate) partitions: Option<u64>,
+    /// Tuples of all partitions, 10 a partition to 100000000
+    #[arg(long, default_value_t = 20_000)]
+    #[arg(value_parser = value_parser!(u64).range(10..=100_000_000))]
+    pub(crate) tuples: u64,
+    /// Transactions of all partitions, 1 to 10000000000
+    #[arg(long, default_value_t = 80_000)]
+    #[arg(value_parser = value_parser!(u64).range(1..=10_000_000_000))]
+    pub(crate) transactions: u64,
+    /// Names the data and the transactions
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// KiB of the processor's cache of a partition that is modelled, so that only misses and
+    /// write-backs reach the device; 0: none is, and every access does
+    #[arg(long, default_value_t = 2560, value_parser = value_parser!(u64).range(0..=1 << 30))]
+    pub(crate) cache_kib: u64,
+    /// A flush leaves the line in the modelled cache, as CLWB does, and not CLFLUSH
+    #[arg(long)]
+    pub(crate) clwb: bool,
+    /// Nanoseconds of a system call beside its copy (inp, cow, log)
+    #[arg(long, default_value_t = 500, value_parser = value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) system_call_ns: u64,
+    /// Transactions of a group, 1 or more (inp, cow, log, nvm-cow)
+    #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) group: u64,
+    /// Transactions of a partition between two checkpoints, 1 or more (inp)
+    #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) checkpoint: u64,
+    /// Level of compression of a checkpoint (inp)
+    #[arg(long, default_value_t = 6, value_parser = value_parser!(u32).range(0..=9))]
+    pub(crate) gzip: u32,
+    /// Bytes of a node of the B+trees
+    #[arg(long, default_value_t = 512, value_parser = value_parser!(u64).range(128..=1024))]
+    pub(crate) node_bytes: u64,
+    /// Bytes of a page of the copy-on-write trees (cow, nvm-cow)
+    #[arg(long, default_value_t = 4096, value_parser = value_parser!(u64).range(2560..=32768))]
+    pub(crate) page_bytes: u64,
+    /// Pages of a partition's page cache (cow)
+    #[arg(long, default_value_t = 16_384, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) cached_pages: u64,
+    /// KiB of a MemTable (log, nvm-log)
+    #[arg(long, default_value_t = 1024, value_parser = value_parser!(u64).range(1..=1 << 30))]
+    pub(crate) memtable_kib: u64,
+    /// How many times as large each level is as the one above, 2 or more (log, nvm-log)
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u64).range(2..=1000))]
+    pub(crate) growth: u64,
+    /// Runs of the first level before they are merged (log, nvm-log)
+    #[arg(long, default_value_t = 4, value_parser = value_parser!(u64).range(1..=100))]
+    pub(crate) first_level_runs: u64,
+    /// Bits of a Bloom filter for each key (log, nvm-log)
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u64).range(1..=64))]
+    pub(crate) bloom_bits: u64,
+    /// Compare every tuple at the end with what the transactions made of it
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// End as if the program had been killed, and recover
+    #[arg(long)]
+    pub(crate) recover: bool,
+    /// Write the result as one JSON object; `-`: to standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+fn engine_parser() -> impl TypedValueParser<Value = EngineName> {
+    let engines = EngineName::ALL;
+    PossibleValuesParser::new(engines.map(|e| PossibleValue::new(e.name()).help(e.what()))).map(
+        move |name| engines.into_iter().find(|e| e.name() == name).expect("one of those offered"),
+    )
+}
+
+fn mix_parser() -> impl TypedValueParser<Value = Mix> {
+    PossibleValuesParser::new(Mix::ALL.map(Mix::name)).map(|name| {
+        Mix::ALL.into_iter().find(|mix| mix.name() == name).expect("one of those offered")
+    })
+}
+
+fn skew_parser() -> impl TypedValueParser<Value = Skew> {
+    PossibleValuesParser::new(Skew::ALL.map(Skew::name)).map(|name| {
+        Skew::ALL.into_iter().find(|skew| skew.name() == name).expect("one of those offered")
+    })
+}
