@@ -284,7 +284,7 @@ impl Binder<'_> {
         if tree.from.is_some() || !tree.order_by.is_empty() || tree.limit.is_some() {
             return Err(unsupported("UPDATE with FROM, ORDER BY or LIMIT"));
         }
-        let relation = self.from_table(&tree.table)?;
+        let relation = self.scanned_table(&tree.table)?;
         let table = self.catalog.table(&relation.name).cloned().ok_or_else(|| {
             Error::new(SqlState::INTERNAL, "a table of the scope is not in the catalog")
         })?;
@@ -302,7 +302,7 @@ impl Binder<'_> {
         }
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &tree.from;
         let [table] = &from[..] else { return Err(unsupported("DELETE from several tables")) };
-        let relation = self.from_table(table)?;
+        let relation = self.scanned_table(table)?;
         let (filter, predicates) = self.filter(tree.selection.as_ref())?;
         let access = choose(&relation, &predicates, self.choice);
         let (returning, columns) = self.returning(tree.returning.as_deref())?;

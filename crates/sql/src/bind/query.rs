@@ -79,12 +79,12 @@ impl Binder<'_> {
         self.scope = Default::default();
         match from {
             [] => Ok(None),
-            [table] => self.from_table(table).map(Some),
+            [table] => self.scanned_table(table).map(Some),
             _ => Err(unsupported("a join")),
         }
     }
 
-    pub(super) fn from_table(&mut self, table: &TableWithJoins) -> Result<crate::ir::Relation> {
+    pub(super) fn scanned_table(&mut self, table: &TableWithJoins) -> Result<crate::ir::Relation> {
         if !table.joins.is_empty() {
             return Err(unsupported("a join"));
         }

@@ -70,7 +70,7 @@ fn syntax_error(text: &str, error: ParserError, token: &Token, next: Location) -
         }
         None => (message, next),
     };
-    let shown = match (&location == &next, token) {
+    let shown = match (location == next, token) {
         (true, Token::EOF) => "syntax error at end of input".to_owned(),
         (true, token) => format!("syntax error at or near \"{token}\""),
         (false, _) => match message.rsplit_once("found: ") {

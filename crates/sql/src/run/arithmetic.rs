@@ -208,7 +208,7 @@ fn times(function: Function, arguments: &[Datum], zone: &Zone) -> Option<Result<
         }
         (Datum::Timestamp(at), Datum::Interval(interval)) => {
             let interval = if negative { interval.negate() } else { Ok(*interval) };
-            interval.and_then(|interval| at.add(interval)).map(Datum::Timestamp)
+            interval.and_then(|interval| at.add_interval(interval)).map(Datum::Timestamp)
         }
         (Datum::Timestamptz(at), Datum::Interval(interval)) => {
             let interval = if negative { interval.negate() } else { Ok(*interval) };
