@@ -19,7 +19,7 @@ fn a_seed_gives_the_same_again() {
     // A case that one worker runs, and one each of its recoveries: with more the order of their
     // stores differs from run to run.
     let arguments =
-        ["--seed", "6", "--cases", "1", "--images-per-case", "150", "--jobs", "1", "--json", "-"];
+        ["--seed", "8", "--cases", "1", "--images-per-case", "150", "--jobs", "1", "--json", "-"];
     let (mut one, mut other) = (json(&sim(&arguments)), json(&sim(&arguments)));
     assert_eq!((one["images"].as_u64(), one["violations"].as_u64()), (Some(150), Some(0)));
     let classes = one["classes"].as_array().unwrap();
