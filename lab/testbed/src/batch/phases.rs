@@ -201,7 +201,8 @@ mod tests {
         let mut all: Vec<_> = (0..20).flat_map(|_| ids()).collect();
         all.sort_unstable_by_key(|id| format!("{id:?}"));
         all.dedup();
-        assert_eq!(all.len(), 3);
+        // One thread may do the work of two.
+        assert!(all.len() <= 3, "{all:?}");
     }
 
     #[test]
