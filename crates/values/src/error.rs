@@ -3,6 +3,7 @@
 //! way to a client.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 /// The result of what may fail with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -160,6 +161,22 @@ impl fmt::Display for SqlState {
     }
 }
 
+/// A place in the text of a statement: characters, the first of which is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(NonZeroU32);
+
+impl Position {
+    /// The place with this number; 0 is none.
+    pub fn new(number: u32) -> Option<Position> {
+        NonZeroU32::new(number).map(Position)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u32 {
+        self.0.get()
+    }
+}
+
 /// An error with its SQLSTATE, as a client gets it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Report>);
@@ -172,7 +189,7 @@ struct Report {
     detail: Option<String>,
     hint: Option<String>,
     constraint: Option<String>,
-    position: Option<u32>,
+    position: Option<Position>,
 }
 
 impl Error {
@@ -217,11 +234,9 @@ impl Error {
         self
     }
 
-    /// Adds where in the statement the cause is, in characters from 1, unless it is known already.
-    pub fn at(mut self, position: u32) -> Error {
-        if self.0.position.is_none() && position > 0 {
-            self.0.position = Some(position);
-        }
+    /// Adds where in the statement the cause is, unless it is known already.
+    pub fn at(mut self, position: Option<Position>) -> Error {
+        self.0.position = self.0.position.or(position);
         self
     }
 
@@ -250,8 +265,8 @@ impl Error {
         self.0.constraint.as_deref()
     }
 
-    /// Where in the statement the cause is, in characters from 1.
-    pub fn position(&self) -> Option<u32> {
+    /// Where in the statement the cause is.
+    pub fn position(&self) -> Option<Position> {
         self.0.position
     }
 }
@@ -280,8 +295,9 @@ mod tests {
 
     #[test]
     fn the_first_position_stays() {
-        let error = Error::new(SqlState::SYNTAX_ERROR, "no").at(0).at(7).at(9);
-        assert_eq!(error.position(), Some(7));
+        let error = Error::new(SqlState::SYNTAX_ERROR, "no");
+        let error = error.at(Position::new(0)).at(Position::new(7)).at(Position::new(9));
+        assert_eq!(error.position().map(Position::number), Some(7));
         assert_eq!(error.to_string(), "42601: no");
     }
 

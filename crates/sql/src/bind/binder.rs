@@ -8,7 +8,7 @@ use crate::ir::{Aggregate, Kind};
 use crate::parse::position_of;
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Spanned};
 use std::sync::Arc;
-use values::{Error, Result, SqlState, Type, Zone};
+use values::{Error, Position, Result, SqlState, Type, Zone};
 
 /// Binds the expressions of one statement.
 pub(crate) struct Binder<'a> {
@@ -88,12 +88,12 @@ impl<'a> Binder<'a> {
     }
 
     /// Where a part of the statement begins.
-    pub(super) fn position(&self, part: &impl Spanned) -> u32 {
+    pub(super) fn position(&self, part: &impl Spanned) -> Option<Position> {
         position_of(self.text, part.span().start)
     }
 
     /// Where a name begins.
-    pub(super) fn position_of_name(&self, name: &Ident) -> u32 {
+    pub(super) fn position_of_name(&self, name: &Ident) -> Option<Position> {
         position_of(self.text, name.span.start)
     }
 
@@ -127,12 +127,12 @@ impl<'a> Binder<'a> {
     }
 
     /// The number of a parameter, from `$1`.
-    pub(super) fn parameter(&mut self, placeholder: &str) -> Result<u16> {
-        let number = placeholder.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+    pub(super) fn parameter(&mut self, name: &str) -> Result<u16> {
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
         let at = match number {
             Some(number @ 1..=PARAMETERS_MAX) => number - 1,
             _ => {
-                let message = format!("there is no parameter {placeholder}");
+                let message = format!("there is no parameter {name}");
                 return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
             }
         };

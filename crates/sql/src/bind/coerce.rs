@@ -2,7 +2,7 @@
 
 use super::kinds::{Willing, may_cast};
 use crate::ir::{Expression, Function, Kind, Op, Value};
-use values::{Datum, Error, Result, SqlState, Type, Zone, text};
+use values::{Datum, Error, Position, Result, SqlState, Type, Zone, text};
 
 /// An expression with its type; a literal or parameter may not have one yet.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub(crate) struct Bound {
     pub(crate) code: Vec<Op>,
     pub(crate) kind: Option<Kind>,
     pub(super) form: Form,
-    pub(super) position: u32,
+    pub(super) position: Option<Position>,
 }
 
 /// What an expression is beside its code.
@@ -30,14 +30,14 @@ pub(super) enum Form {
 
 impl Bound {
     pub(super) fn new(code: Vec<Op>, kind: Kind) -> Bound {
-        Bound { code, kind: Some(kind), form: Form::Other, position: 0 }
+        Bound { code, kind: Some(kind), form: Form::Other, position: None }
     }
 
     pub(super) fn constant(datum: Datum, ty: Type) -> Bound {
         Bound::new(vec![Op::Constant(Value(datum))], Kind::plain(ty))
     }
 
-    pub(super) fn untyped(form: Form, position: u32) -> Bound {
+    pub(super) fn untyped(form: Form, position: Option<Position>) -> Bound {
         let code = match &form {
             Form::Literal(text) => vec![Op::Constant(Value(Datum::text(text.as_str())))],
             Form::Parameter(at) => vec![Op::Parameter(*at)],

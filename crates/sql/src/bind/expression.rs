@@ -5,7 +5,7 @@ use super::coerce::{Bound, Form};
 use super::kinds::{Willing, common, kind_of};
 use crate::ir::{Function, Kind, Op, Value};
 use sqlparser::ast::{CaseWhen, CastKind, Expr, Ident, InTarget, UnaryOperator, Value as Literal};
-use values::{Datum, Error, Numeric, Result, SqlState, Type};
+use values::{Datum, Error, Numeric, Position, Result, SqlState, Type};
 
 impl Binder<'_> {
     /// Binds an expression. The depth of trees is limited by the parser's front.
@@ -16,7 +16,7 @@ impl Binder<'_> {
         let mut bound = self.bind(expr).map_err(|error| {
             if error.position().is_none() { error.at(self.position(expr)) } else { error }
         })?;
-        if bound.position == 0 && matches!(bound.form, Form::Literal(_) | Form::Parameter(_)) {
+        if bound.position.is_none() && matches!(bound.form, Form::Literal(_) | Form::Parameter(_)) {
             bound.position = self.position(expr);
         }
         Ok(bound)
@@ -97,18 +97,18 @@ impl Binder<'_> {
         Ok(match literal {
             Literal::Number(digits, _) => number(digits)?,
             Literal::SingleQuotedString(text) | Literal::EscapedStringLiteral(text) => {
-                Bound::untyped(Form::Literal(text.clone()), 0)
+                Bound::untyped(Form::Literal(text.clone()), None)
             }
             Literal::DollarQuotedString(text) => {
-                Bound::untyped(Form::Literal(text.value.clone()), 0)
+                Bound::untyped(Form::Literal(text.value.clone()), None)
             }
             Literal::Boolean(value) => Bound::constant(Datum::Bool(*value), Type::Bool),
-            Literal::Null => Bound::untyped(Form::Null, 0),
+            Literal::Null => Bound::untyped(Form::Null, None),
             Literal::Placeholder(name) => {
                 let at = self.parameter(name)?;
                 match self.parameters[usize::from(at)] {
                     Some(ty) => Bound::new(vec![Op::Parameter(at)], Kind::plain(ty)),
-                    None => Bound::untyped(Form::Parameter(at), 0),
+                    None => Bound::untyped(Form::Parameter(at), None),
                 }
             }
             other => return Err(Error::unsupported(format!("literal {other}"), "")),
@@ -248,7 +248,7 @@ impl Binder<'_> {
         }
         results.push(match otherwise {
             Some(otherwise) => self.expression(otherwise)?,
-            None => Bound::untyped(Form::Null, 0),
+            None => Bound::untyped(Form::Null, None),
         });
         let mut results = self.unify(results)?;
         let last = results.pop().ok_or_else(bug)?;
@@ -293,7 +293,7 @@ impl Binder<'_> {
     }
 }
 
-fn note_ungrouped(grouping: &mut Grouping, table: &str, name: &str, position: u32) {
+fn note_ungrouped(grouping: &mut Grouping, table: &str, name: &str, position: Option<Position>) {
     grouping.ungrouped.get_or_insert_with(|| {
         Error::new(
             SqlState::GROUPING_ERROR,

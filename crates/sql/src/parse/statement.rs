@@ -23,8 +23,7 @@ pub struct Statement {
 /// Parses the statements of a text, which semicolons separate; none of an empty one.
 ///
 /// The trees can be deep: call this, [`crate::prepare`] and the drop of a statement on a thread
-/// with
-/// [`STACK_BYTES`] of stack.
+/// with [`STACK_BYTES`] of stack.
 pub fn parse(text: &str) -> Result<Vec<Statement>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::new(
@@ -79,13 +78,9 @@ fn syntax_error(text: &str, error: ParserError, token: &Token, next: Location) -
             None => "syntax error".to_owned(),
         },
     };
-    Error::new(SqlState::SYNTAX_ERROR, shown).with_detail(lower_first(&message)).at(match location
-        .line
-    {
-        // The end of the text has no place of its own.
-        0 => u32::try_from(text.chars().count() + 1).unwrap_or(0),
-        _ => position::of(text, location),
-    })
+    // The end of the text has no place of its own.
+    let at = position::of(text, location).or_else(|| position::end_of(text));
+    Error::new(SqlState::SYNTAX_ERROR, shown).with_detail(lower_first(&message)).at(at)
 }
 
 fn lower_first(message: &str) -> String {

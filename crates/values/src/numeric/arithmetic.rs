@@ -4,7 +4,7 @@ use super::digits::leading_group;
 use super::number::{Numeric, POWERS, Repr, SCALE_MAX, power_of_ten};
 use crate::{Error, Result, SqlState};
 use num_bigint::BigInt;
-use num_traits::{Signed, Zero};
+use num_traits::Signed;
 
 /// PostgreSQL computes quotients and roots to at least this many digits.
 const SIGNIFICANT_MIN: i64 = 16;
@@ -29,8 +29,7 @@ fn divide_rounded(dividend: &BigInt, divisor: &BigInt) -> BigInt {
 impl Numeric {
     /// The sum; its scale is the larger one.
     pub fn add(&self, other: &Numeric) -> Result<Numeric> {
-        if let (Repr::Small(left, scale), Repr::Small(right, other_scale)) = (&self.0, &other.0)
-            && let Some((left, right, scale)) = align((*left, *scale), (*right, *other_scale))
+        if let Some((left, right, scale)) = self.aligned_small(other)
             && let Some(sum) = left.checked_add(right)
         {
             return Numeric::from_units(sum, scale);
@@ -269,30 +268,4 @@ impl Numeric {
         }
         Numeric::ONE.divide(&result)
     }
-
-    /// Units; zero of what is no number.
-    fn units_big(&self) -> BigInt {
-        self.to_big().map_or_else(BigInt::zero, |(units, _)| units)
-    }
-
-    /// Both in units of the finer scale.
-    fn aligned_big(&self, other: &Numeric) -> (BigInt, BigInt, u16) {
-        let scale = self.scale().max(other.scale());
-        let up = |number: &Numeric| {
-            number.units_big() * power_of_ten(usize::from(scale - number.scale()))
-        };
-        (up(self), up(other), scale)
-    }
-}
-
-/// Both in units of the finer scale, if they fit.
-fn align(left: (i128, u16), right: (i128, u16)) -> Option<(i128, i128, u16)> {
-    let scale = left.1.max(right.1);
-    let up = |(units, own): (i128, u16)| {
-        if own == scale {
-            return Some(units);
-        }
-        units.checked_mul(*POWERS.get(usize::from(scale - own))?)
-    };
-    Some((up(left)?, up(right)?, scale))
 }

@@ -181,34 +181,41 @@ impl Numeric {
 
     /// The order of two numbers, by what they are worth.
     fn compare_finite(&self, other: &Numeric) -> Ordering {
-        if let (Repr::Small(left, left_scale), Repr::Small(right, right_scale)) =
-            (&self.0, &other.0)
-        {
-            if left_scale == right_scale {
-                return left.cmp(right);
-            }
-            let up = usize::from(left_scale.abs_diff(*right_scale));
-            let power = POWERS.get(up).copied();
-            let (left, right) = if left_scale < right_scale {
-                (power.and_then(|power| left.checked_mul(power)), Some(*right))
-            } else {
-                (Some(*left), power.and_then(|power| right.checked_mul(power)))
-            };
-            if let (Some(left), Some(right)) = (left, right) {
-                return left.cmp(&right);
+        match self.aligned_small(other) {
+            Some((left, right, _)) => left.cmp(&right),
+            None => {
+                let (left, right, _) = self.aligned_big(other);
+                left.cmp(&right)
             }
         }
-        let (Some((mut left, left_scale)), Some((mut right, right_scale))) =
-            (self.to_big(), other.to_big())
+    }
+
+    /// Both in units of the finer scale, if they are small and stay so.
+    pub(super) fn aligned_small(&self, other: &Numeric) -> Option<(i128, i128, u16)> {
+        let (Repr::Small(left, left_scale), Repr::Small(right, right_scale)) = (&self.0, &other.0)
         else {
-            return Ordering::Equal;
+            return None;
         };
-        if left_scale < right_scale {
-            left *= power_of_ten(usize::from(right_scale - left_scale));
-        } else {
-            right *= power_of_ten(usize::from(left_scale - right_scale));
-        }
-        left.cmp(&right)
+        let scale = *left_scale.max(right_scale);
+        let up = |units: i128, own: u16| match scale - own {
+            0 => Some(units),
+            up => units.checked_mul(*POWERS.get(usize::from(up))?),
+        };
+        Some((up(*left, *left_scale)?, up(*right, *right_scale)?, scale))
+    }
+
+    /// Both in units of the finer scale; zero of what is no number.
+    pub(super) fn aligned_big(&self, other: &Numeric) -> (BigInt, BigInt, u16) {
+        let scale = self.scale().max(other.scale());
+        let up = |number: &Numeric| {
+            number.units_big() * power_of_ten(usize::from(scale - number.scale()))
+        };
+        (up(self), up(other), scale)
+    }
+
+    /// Units; zero of what is no number.
+    pub(super) fn units_big(&self) -> BigInt {
+        self.to_big().map_or_else(BigInt::zero, |(units, _)| units)
     }
 
     /// The same number with the fewest digits after the point.

@@ -10,7 +10,7 @@ pub(super) fn out_of_range() -> Error {
 }
 
 /// Microseconds after the point, without zeros at the end; nothing of zero.
-pub(crate) fn fraction(microseconds: i64) -> String {
+pub(super) fn fraction(microseconds: i64) -> String {
     if microseconds == 0 {
         return String::new();
     }

@@ -1,7 +1,7 @@
 //! `interval`: months, days and microseconds, which do not add up to one number; compared as
 //! PostgreSQL does, with months of 30 days and days of 24 hours.
 
-use crate::time::DAY_US;
+use super::units::{DAY_US, fraction};
 use crate::{Error, Result, SqlState};
 use std::cmp::Ordering;
 use std::fmt;
@@ -62,8 +62,7 @@ impl Interval {
     }
 
     /// Reads PostgreSQL's forms: `1 year 2 mons 3 days 04:05:06`, `@ 1 hour ago`, ISO 8601
-    /// (`P1Y2M3DT4H`),
-    /// `1-2` (years and months).
+    /// (`P1Y2M3DT4H`), `1-2` (years and months).
     pub fn parse(text: &str) -> Result<Interval> {
         let mut sum = Sum::default();
         let trimmed = text.trim();
@@ -135,7 +134,7 @@ impl fmt::Display for Interval {
                 seconds / 3600,
                 seconds / 60 % 60,
                 seconds % 60,
-                crate::time::fraction((time % 1_000_000) as i64)
+                fraction((time % 1_000_000) as i64)
             ));
         }
         f.write_str(&parts.join(" "))

@@ -1,27 +1,7 @@
-//! `jsonb`: JSON in one canonical form. Keys of objects are sorted by length, then bytes, and the
-//! last of equal ones stays; numbers are [`Numeric`]. So equal values have equal text but for the
-//! scale of numbers.
+//! From text to JSON. What is malformed is refused at its first byte.
 
-use crate::{Error, Numeric, Result, SqlState};
-use std::cmp::Ordering;
-use std::fmt::{self, Write};
-
-/// A value of JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Json {
-    /// `null`
-    Null,
-    /// Text.
-    String(Box<str>),
-    /// A number; never NaN or infinite.
-    Number(Numeric),
-    /// `true` or `false`
-    Bool(bool),
-    /// An array.
-    Array(Vec<Json>),
-    /// An object: members in canonical order, each key once.
-    Object(Vec<(Box<str>, Json)>),
-}
+use super::value::Json;
+use crate::{Error, Result, SqlState};
 
 /// Arrays and objects within each other.
 const DEPTH_MAX: usize = 100;
@@ -41,126 +21,6 @@ impl Json {
         }
         Ok(value)
     }
-
-    /// An object of these members, put in canonical order; the last of equal keys stays.
-    pub fn object(members: Vec<(Box<str>, Json)>) -> Json {
-        let mut members = members;
-        members.sort_by(|left, right| compare_keys(&left.0, &right.0));
-        members.reverse();
-        members.dedup_by(|later, earlier| later.0 == earlier.0);
-        members.reverse();
-        Json::Object(members)
-    }
-
-    /// The member with this key, of an object.
-    pub fn get(&self, key: &str) -> Option<&Json> {
-        let Json::Object(members) = self else { return None };
-        let at = members.binary_search_by(|(member, _)| compare_keys(member, key)).ok()?;
-        Some(&members[at].1)
-    }
-
-    /// The item at an index, of an array; below zero from its end.
-    pub fn item(&self, index: i64) -> Option<&Json> {
-        let Json::Array(items) = self else { return None };
-        let index = if index < 0 { index.checked_add(items.len() as i64)? } else { index };
-        items.get(usize::try_from(index).ok()?)
-    }
-
-    /// PostgreSQL's order of kinds: objects are above arrays, and so on down to null.
-    fn rank(&self) -> u8 {
-        match self {
-            // An empty array is below all, as in PostgreSQL.
-            Json::Array(items) if items.is_empty() => 0,
-            Json::Null => 1,
-            Json::String(_) => 2,
-            Json::Number(_) => 3,
-            Json::Bool(_) => 4,
-            Json::Array(_) => 5,
-            Json::Object(_) => 6,
-        }
-    }
-}
-
-fn compare_keys(left: &str, right: &str) -> Ordering {
-    left.len().cmp(&right.len()).then_with(|| left.as_bytes().cmp(right.as_bytes()))
-}
-
-impl PartialOrd for Json {
-    fn partial_cmp(&self, other: &Json) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Json {
-    fn cmp(&self, other: &Json) -> Ordering {
-        match (self, other) {
-            (Json::String(left), Json::String(right)) => left.cmp(right),
-            (Json::Number(left), Json::Number(right)) => left.cmp(right),
-            (Json::Bool(left), Json::Bool(right)) => left.cmp(right),
-            (Json::Array(left), Json::Array(right)) => {
-                left.len().cmp(&right.len()).then_with(|| left.cmp(right))
-            }
-            (Json::Object(left), Json::Object(right)) => {
-                let keys = |members: &[(Box<str>, Json)], others: &[(Box<str>, Json)]| {
-                    let pairs = members.iter().zip(others);
-                    pairs
-                        .map(|(left, right)| {
-                            compare_keys(&left.0, &right.0).then_with(|| left.1.cmp(&right.1))
-                        })
-                        .find(|order| order.is_ne())
-                        .unwrap_or(Ordering::Equal)
-                };
-                left.len().cmp(&right.len()).then_with(|| keys(left, right))
-            }
-            _ => self.rank().cmp(&other.rank()),
-        }
-    }
-}
-
-impl fmt::Display for Json {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Json::Null => f.write_str("null"),
-            Json::Bool(value) => write!(f, "{value}"),
-            Json::Number(number) => write!(f, "{number}"),
-            Json::String(text) => print_string(text, f),
-            Json::Array(items) => {
-                f.write_char('[')?;
-                for (at, item) in items.iter().enumerate() {
-                    f.write_str(if at == 0 { "" } else { ", " })?;
-                    write!(f, "{item}")?;
-                }
-                f.write_char(']')
-            }
-            Json::Object(members) => {
-                f.write_char('{')?;
-                for (at, (key, value)) in members.iter().enumerate() {
-                    f.write_str(if at == 0 { "" } else { ", " })?;
-                    print_string(key, f)?;
-                    write!(f, ": {value}")?;
-                }
-                f.write_char('}')
-            }
-        }
-    }
-}
-
-fn print_string(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_char('"')?;
-    for c in text.chars() {
-        match c {
-            '"' => f.write_str("\\\"")?,
-            '\\' => f.write_str("\\\\")?,
-            '\n' => f.write_str("\\n")?,
-            '\r' => f.write_str("\\r")?,
-            '\t' => f.write_str("\\t")?,
-            '\x08' => f.write_str("\\b")?,
-            '\x0c' => f.write_str("\\f")?,
-            c if c < ' ' => write!(f, "\\u{:04x}", c as u32)?,
-            c => f.write_char(c)?,
-        }
-    }
-    f.write_char('"')
 }
 
 struct Parser<'a> {
@@ -204,8 +64,8 @@ impl Parser<'_> {
         }
         self.blanks();
         match self.peek() {
-            Some(b'{') => self.object(depth),
-            Some(b'[') => self.array(depth),
+            Some(b'{') => self.list(b'}', |own| own.member(depth + 1)).map(Json::object),
+            Some(b'[') => self.list(b']', |own| own.value(depth + 1)).map(Json::Array),
             Some(b'"') => Ok(Json::String(self.string()?.into())),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b't') => self.expect("true").map(|()| Json::Bool(true)),
@@ -215,55 +75,38 @@ impl Parser<'_> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Json> {
+    /// What stands in brackets, with commas between; the parser is at the opening one.
+    fn list<T>(&mut self, close: u8, item: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         self.at += 1;
         let mut items = Vec::new();
         self.blanks();
-        if self.peek() == Some(b']') {
+        if self.peek() == Some(close) {
             self.at += 1;
-            return Ok(Json::Array(items));
+            return Ok(items);
         }
         loop {
-            items.push(self.value(depth + 1)?);
+            items.push(item(self)?);
             self.blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
-                Some(b']') => {
+                Some(byte) if byte == close => {
                     self.at += 1;
-                    return Ok(Json::Array(items));
+                    return Ok(items);
                 }
                 _ => return Err(self.unexpected()),
             }
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Json> {
-        self.at += 1;
-        let mut members = Vec::new();
+    fn member(&mut self, depth: usize) -> Result<(Box<str>, Json)> {
         self.blanks();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(Json::Object(members));
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected());
         }
-        loop {
-            self.blanks();
-            if self.peek() != Some(b'"') {
-                return Err(self.unexpected());
-            }
-            let key = self.string()?;
-            self.blanks();
-            self.expect(":")?;
-            members.push((key.into(), self.value(depth + 1)?));
-            self.blanks();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => {
-                    self.at += 1;
-                    return Ok(Json::object(members));
-                }
-                _ => return Err(self.unexpected()),
-            }
-        }
+        let key = self.string()?;
+        self.blanks();
+        self.expect(":")?;
+        Ok((key.into(), self.value(depth)?))
     }
 
     fn number(&mut self) -> Result<Json> {
@@ -338,7 +181,7 @@ impl Parser<'_> {
         Ok(c)
     }
 
-    /// `\uXXXX`, or two of them for what is beyond 16 bits.
+    /// A backslash, `u` and four hexadecimal digits, or two of them for what is beyond 16 bits.
     fn unicode(&mut self) -> Result<char> {
         let first = self.four_digits()?;
         if first == 0 {
@@ -426,28 +269,5 @@ mod tests {
         let deep = "[".repeat(100_000);
         let error = Json::parse(&deep).unwrap_err();
         assert_eq!(error.state(), SqlState::STATEMENT_TOO_COMPLEX);
-    }
-
-    #[test]
-    fn the_order_is_postgresqls() {
-        let sorted = [
-            "[]",
-            "null",
-            "\"a\"",
-            "\"b\"",
-            "1",
-            "2.0",
-            "false",
-            "true",
-            "[3]",
-            "[1, 1]",
-            "{}",
-            "{\"a\": 1}",
-            "{\"a\": 2}",
-        ];
-        let values: Vec<Json> = sorted.iter().map(|text| Json::parse(text).unwrap()).collect();
-        assert!(values.is_sorted());
-        assert_eq!(values[12].get("a"), Some(&Json::Number(Numeric::from(2))));
-        assert_eq!(values[9].item(-1), Some(&Json::Number(Numeric::ONE)));
     }
 }

@@ -1,0 +1,10 @@
+//! What a column or an expression may hold: a type, its length, precision or scale, and how a value
+//! is made to fit them.
+
+mod fit;
+mod modifier;
+mod types;
+
+pub use fit::{Strictness, fit};
+pub use modifier::Modifier;
+pub use types::{Element, Type};
