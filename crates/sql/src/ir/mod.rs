@@ -5,18 +5,19 @@
 //! end. Golden files in the tests keep the bytes as they are; a change that old bytes do not
 //! survive is a new [`VERSION`].
 
+mod change;
 mod codec;
 mod expression;
 mod plan;
+mod query;
 mod relation;
 mod value;
 
+pub use change::{Action, Conflict, Delete, Insert, InsertRows, Update};
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
 pub use expression::{Expression, Function, Op};
-pub use plan::{
-    Access, Action, Aggregate, AggregateKind, Bound, Conflict, Delete, Group, Insert, InsertRows,
-    Plan, Select, SortKey, Source, Update,
-};
+pub use plan::Plan;
+pub use query::{Access, Aggregate, AggregateKind, Bound, Group, Select, SortKey, Source};
 pub use relation::{Check, Column, Index, KeyColumn, Relation, Space};
 pub use value::{Kind, Value};

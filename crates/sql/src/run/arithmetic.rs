@@ -41,17 +41,6 @@ pub(super) fn call(function: Function, arguments: &[Datum], zone: &Zone) -> Opti
         },
         [_, _] => return times(function, arguments, zone),
         [value] => return one(function, value),
-        [
-            Datum::Int8(count),
-            Datum::Int8(start),
-            Datum::Int8(increment),
-            Datum::Int8(minimum),
-            Datum::Int8(maximum),
-            Datum::Bool(cycle),
-        ] if function == Function::SequenceNumber => {
-            sequence_number(*count, (*start, *increment), (*minimum, *maximum), *cycle)
-                .map(Datum::Int8)
-        }
         _ => return None,
     })
 }
@@ -220,51 +209,4 @@ fn times(function: Function, arguments: &[Datum], zone: &Zone) -> Option<Result<
         }
         _ => return None,
     })
-}
-
-/// The number that a sequence gives after `count` others.
-fn sequence_number(
-    count: i64,
-    (start, increment): (i64, i64),
-    (minimum, maximum): (i64, i64),
-    cycle: bool,
-) -> Result<i64> {
-    let at = i128::from(start) + i128::from(count) * i128::from(increment);
-    let (low, high) = (i128::from(minimum), i128::from(maximum));
-    if (low..=high).contains(&at) {
-        return Ok(at as i64);
-    }
-    if !cycle {
-        let (name, bound) = if increment > 0 { ("maximum", maximum) } else { ("minimum", minimum) };
-        let message = format!("nextval: reached {name} value of sequence ({bound})");
-        return Err(Error::new(SqlState::SEQUENCE_LIMIT, message));
-    }
-    // Rounds after the first begin at the other end.
-    let step = i128::from(increment).abs();
-    let (first, begin, end) = if increment > 0 {
-        (i128::from(start), low, high)
-    } else {
-        (-i128::from(start), -high, -low)
-    };
-    let of_first = (end - first) / step + 1;
-    let of_round = (end - begin) / step + 1;
-    let value = begin + (i128::from(count) - of_first) % of_round * step;
-    Ok(if increment > 0 { value } else { -value } as i64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sequences_end_or_cycle() {
-        let number = |count, start, increment, cycle| {
-            sequence_number(count, (start, increment), (1, 5), cycle)
-        };
-        let up: Vec<i64> = (0..8).map(|count| number(count, 4, 2, true).unwrap()).collect();
-        assert_eq!(up, [4, 1, 3, 5, 1, 3, 5, 1]);
-        let down: Vec<i64> = (0..6).map(|count| number(count, 2, -1, true).unwrap()).collect();
-        assert_eq!(down, [2, 1, 5, 4, 3, 2]);
-        assert_eq!(number(1, 5, 1, false).unwrap_err().state(), SqlState::SEQUENCE_LIMIT);
-    }
 }

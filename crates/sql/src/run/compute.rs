@@ -3,7 +3,7 @@
 
 use super::arithmetic;
 use super::context::Context;
-use super::strings;
+use super::{sequence, strings};
 use crate::ir::Function;
 use std::cmp::Ordering;
 use values::time::{Field, truncate};
@@ -35,6 +35,9 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
             Ok(json_field(json, key, function == Function::JsonFieldText))
         }
         (Function::Subscript, [Datum::Array(array), Datum::Int4(at)]) => Ok(array.at(*at)),
+        (Function::SequenceNumber, _) => {
+            sequence::call(arguments).unwrap_or_else(|| Err(mismatch(function)))
+        }
         _ => match arithmetic::call(function, arguments, &context.zone) {
             Some(result) => result,
             None => strings::call(function, arguments).unwrap_or_else(|| Err(mismatch(function))),

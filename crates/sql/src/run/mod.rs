@@ -16,12 +16,13 @@ mod overlay;
 mod rows;
 mod scan;
 mod select;
+mod sequence;
 mod strings;
 mod write;
 
 pub(crate) use changes::{duplicate, index_entries};
 pub use context::{Answer, Context, Limits, Tag};
 pub use overlay::{Overlay, Writes};
-pub use rows::{Entry, Memory, Rows};
+pub use rows::{Entry, Memory, Rows, Scan};
 pub(crate) use scan::{entry_space_for, space_for};
 pub use write::run;

@@ -1,7 +1,7 @@
 //! A buffer of writes over other rows: a statement's writes are all there or none, and savepoints
 //! go back.
 
-use super::rows::{Entry, Rows};
+use super::rows::{Entry, Rows, Scan};
 use crate::ir::Space;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -33,11 +33,11 @@ impl<'a> Overlay<'a> {
 
     /// Forgets all writes since the mark. Numbers of sequences stay taken.
     pub fn roll_back(&mut self, savepoint: usize) {
-        while self.undo.len() > savepoint {
-            match self.undo.pop() {
-                Some((place, Some(before))) => self.writes.insert(place, before),
-                Some((place, None)) => self.writes.remove(&place),
-                None => return,
+        assert!(savepoint <= self.undo.len(), "a savepoint ends with the ones before it");
+        for (place, before) in self.undo.drain(savepoint..).rev() {
+            match before {
+                Some(before) => self.writes.insert(place, before),
+                None => self.writes.remove(&place),
             };
         }
     }
@@ -75,20 +75,15 @@ impl Rows for Overlay<'_> {
         self.below.get(space, key)
     }
 
-    fn scan(
-        &mut self,
-        space: Space,
-        from: &[u8],
-        to: Option<&[u8]>,
-        rows_max: usize,
-        found: &mut Vec<Entry>,
-    ) -> Result<()> {
+    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        let Scan { space, to, rows_max, .. } = scan;
         let target = found.len() + rows_max;
-        let mut from = from.to_vec();
+        let mut from = scan.from.to_vec();
         loop {
             let mut below = Vec::new();
             let wanted = target - found.len();
-            self.below.scan(space, &from, to, wanted, &mut below)?;
+            self.below.scan(Scan { from: &from, rows_max: wanted, ..scan }, &mut below)?;
+            assert!(below.len() <= wanted, "rows below give no more than was asked for");
             // Own writes count up to where the rows below are known.
             let more = below.len() == wanted;
             let known = if more { below.last().map(|(key, _)| key.clone()) } else { None };
@@ -108,6 +103,7 @@ impl Rows for Overlay<'_> {
             found.truncate(target);
             match known {
                 Some(known) if found.len() < target => {
+                    assert!(known >= from, "a scan finds no key before its first");
                     from = known;
                     from.push(0);
                 }
@@ -178,7 +174,8 @@ mod tests {
             let (mut keys, mut from) = (Vec::new(), vec![0]);
             loop {
                 let mut found = Vec::new();
-                overlay.scan(space, &from, None, page, &mut found).unwrap();
+                let scan = Scan { space, from: &from, to: None, rows_max: page };
+                overlay.scan(scan, &mut found).unwrap();
                 keys.extend(found.iter().map(|(key, _)| key[0]));
                 match found.last() {
                     Some((last, _)) if found.len() == page => from = [&last[..], &[0]].concat(),

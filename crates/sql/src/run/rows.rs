@@ -8,21 +8,26 @@ use values::{Error, Result, SqlState};
 /// A key with its row.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
+/// Which rows a scan finds: those with keys from `from` on and before `to`, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Scan<'a> {
+    /// Where the keys are.
+    pub space: Space,
+    /// The first key.
+    pub from: &'a [u8],
+    /// The first key that is too large.
+    pub to: Option<&'a [u8]>,
+    /// The most rows.
+    pub rows_max: usize,
+}
+
 /// A transaction's view of the store.
 pub trait Rows {
     /// The row with this key.
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Appends rows with keys from `from` on and before `to`, in order, at most `rows_max` of them.
-    /// Fewer say that there are no more.
-    fn scan(
-        &mut self,
-        space: Space,
-        from: &[u8],
-        to: Option<&[u8]>,
-        rows_max: usize,
-        found: &mut Vec<Entry>,
-    ) -> Result<()>;
+    /// Appends the rows of the scan. Fewer than its most say that there are no more.
+    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()>;
 
     /// Writes a row.
     fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()>;
@@ -83,14 +88,8 @@ impl Rows for Memory {
         Ok(self.rows.get(&(space, key.to_vec())).cloned())
     }
 
-    fn scan(
-        &mut self,
-        space: Space,
-        from: &[u8],
-        to: Option<&[u8]>,
-        rows_max: usize,
-        found: &mut Vec<Entry>,
-    ) -> Result<()> {
+    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        let Scan { space, from, to, rows_max } = scan;
         let begin = Bound::Included((space, from.to_vec()));
         let within = self
             .rows

@@ -1,7 +1,7 @@
 //! Finds the rows of a source, in the canonical order.
 
 use super::evaluate::Evaluator;
-use super::rows::Entry;
+use super::rows::{Entry, Scan};
 use crate::ir::{Access, Index, KeyColumn, Relation, Source, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, key};
@@ -102,14 +102,16 @@ pub(super) fn find(
     let layout = layout(relation);
     loop {
         let mut page = Vec::new();
-        evaluator.rows.scan(space, &from, to.as_deref(), PAGE_ROWS, &mut page)?;
+        let scan = Scan { space, from: &from, to: to.as_deref(), rows_max: PAGE_ROWS };
+        evaluator.rows.scan(scan, &mut page)?;
+        check_page(&page, scan);
         let more = page.len() == PAGE_ROWS;
         if let Some((last, _)) = page.last() {
             from = [last, &[0][..]].concat();
         }
         for entry in page {
             evaluator.rows.steps(1)?;
-            let Some((key, bytes)) = row_of(relation, index, entry, evaluator)? else { continue };
+            let (key, bytes) = row_of(relation, index, entry, evaluator)?;
             let row = decode(relation, &layout, &bytes)?;
             if evaluator.holds(&source.filter, &row)? {
                 memory.add(&row)?;
@@ -129,21 +131,33 @@ pub(super) fn find(
     Ok(found)
 }
 
+/// What the search takes for granted of a page: it goes on behind the last row, and ends it by the
+/// number of rows.
+fn check_page(page: &[Entry], scan: Scan<'_>) {
+    assert!(page.len() <= scan.rows_max, "a scan gives no more rows than was asked for");
+    assert!(
+        page.is_sorted_by(|left, right| left.0 < right.0),
+        "a scan gives each key once, sorted"
+    );
+    if let (Some((first, _)), Some((last, _))) = (page.first(), page.last()) {
+        assert!(&first[..] >= scan.from, "a scan begins at its first key");
+        assert!(scan.to.is_none_or(|to| &last[..] < to), "a scan ends before its last key");
+    }
+}
+
 /// The row that an entry of a scan leads to. Entries of rows always lead to a row.
 fn row_of(
     relation: &Relation,
     index: Option<&Index>,
     entry: Entry,
     evaluator: &mut Evaluator<'_>,
-) -> Result<Option<Entry>> {
-    let Some(index) = index else { return Ok(Some(entry)) };
+) -> Result<Entry> {
+    let Some(index) = index else { return Ok(entry) };
     let key = primary_of(relation, index, &entry)?;
-    match evaluator.rows.get(relation.space, &key)? {
-        Some(bytes) => Ok(Some((key, bytes))),
-        None => {
-            Err(Error::corrupted(format!("index \"{}\" has an entry without a row", index.name)))
-        }
-    }
+    let bytes = evaluator.rows.get(relation.space, &key)?.ok_or_else(|| {
+        Error::corrupted(format!("index \"{}\" has an entry without a row", index.name))
+    })?;
+    Ok((key, bytes))
 }
 
 /// The primary key that an entry of an index leads to: its value, or the end of its key.
@@ -203,14 +217,18 @@ fn range(
     Ok(Some((key::bound(from), to)))
 }
 
+/// The most bytes of a key with columns of these types, if there is a most.
+fn key_bytes_max(types: &[Type]) -> Option<usize> {
+    let columns: Option<usize> =
+        types.iter().map(|ty| ty.fixed_bytes().map(|bytes| bytes + 1)).sum();
+    columns.map(|bytes| size_of::<u32>() + bytes)
+}
+
 /// The space of a relation whose key and rows have these types.
 pub(crate) fn space_for(key_types: &[Type], row_types: &[Type]) -> Space {
-    let fixed = |types: &[Type]| -> Option<usize> {
-        types.iter().map(|ty| ty.fixed_bytes().map(|bytes| bytes + 1)).sum()
-    };
     let wide = row_types.len() > 16 || row_types.contains(&Type::Jsonb);
-    match fixed(key_types) {
-        Some(bytes) if bytes + 4 <= 64 => Space::Key64,
+    match key_bytes_max(key_types) {
+        Some(..=64) => Space::Key64,
         _ if wide => Space::Row1k,
         _ => Space::Row256,
     }
@@ -218,11 +236,9 @@ pub(crate) fn space_for(key_types: &[Type], row_types: &[Type]) -> Space {
 
 /// The space of an index's entries.
 pub(crate) fn entry_space_for(key_types: &[Type]) -> Space {
-    let bytes: Option<usize> =
-        key_types.iter().map(|ty| ty.fixed_bytes().map(|bytes| bytes + 1)).sum();
-    match bytes {
-        Some(bytes) if bytes + 4 <= 24 => Space::Short,
-        Some(bytes) if bytes + 4 <= 64 => Space::Key64,
+    match key_bytes_max(key_types) {
+        Some(..=24) => Space::Short,
+        Some(..=64) => Space::Key64,
         _ => Space::Row256,
     }
 }

@@ -18,14 +18,12 @@ pub(super) fn select(
 ) -> Result<Vec<Vec<Datum>>> {
     let mut evaluator = Evaluator::new(context, rows);
     let mut memory = Memory::new(context.limits.memory_bytes_max);
-    let limit = count(&query.limit, &mut evaluator, SqlState::INVALID_LIMIT, "LIMIT")?;
-    let offset = count(&query.offset, &mut evaluator, SqlState::INVALID_OFFSET, "OFFSET")?;
-    let (limit, offset) = (limit.unwrap_or(usize::MAX), offset.unwrap_or(0));
-    if limit == 0 {
+    let window = Window::of(query, &mut evaluator)?;
+    if window.limit == 0 {
         return Ok(Vec::new());
     }
     let plain = query.group.is_none() && query.sort.is_empty() && !query.distinct;
-    let enough = if plain { limit.saturating_add(offset) } else { usize::MAX };
+    let enough = if plain { window.end() } else { usize::MAX };
     let found = find(&query.source, &mut evaluator, &mut memory, enough)?;
     let mut input: Vec<Vec<Datum>> = found.into_iter().map(|found| found.row).collect();
     if let Some(group) = &query.group {
@@ -42,10 +40,34 @@ pub(super) fn select(
     }
     if !query.distinct {
         let sorted = sort(input, &query.sort, &mut evaluator)?;
-        let wanted = sorted.iter().skip(offset).take(limit);
+        let wanted = window.cut(sorted.iter());
         return wanted.map(|row| evaluator.values(&query.output, row)).collect();
     }
-    distinct(query, input, &mut evaluator, &mut memory, offset, limit)
+    let rows = distinct(query, input, &mut evaluator, &mut memory)?;
+    Ok(window.cut(rows.into_iter()).collect())
+}
+
+/// LIMIT and OFFSET.
+struct Window {
+    limit: usize,
+    offset: usize,
+}
+
+impl Window {
+    fn of(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Window> {
+        let limit = count(&query.limit, evaluator, SqlState::INVALID_LIMIT, "LIMIT")?;
+        let offset = count(&query.offset, evaluator, SqlState::INVALID_OFFSET, "OFFSET")?;
+        Ok(Window { limit: limit.unwrap_or(usize::MAX), offset: offset.unwrap_or(0) })
+    }
+
+    /// The number of rows, from the first on, that are enough.
+    fn end(&self) -> usize {
+        self.limit.saturating_add(self.offset)
+    }
+
+    fn cut<T>(&self, rows: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        rows.skip(self.offset).take(self.limit)
+    }
 }
 
 /// With DISTINCT the order is over the answer's rows, so both are computed before.
@@ -54,8 +76,6 @@ fn distinct(
     input: Vec<Vec<Datum>>,
     evaluator: &mut Evaluator<'_>,
     memory: &mut Memory,
-    offset: usize,
-    limit: usize,
 ) -> Result<Vec<Vec<Datum>>> {
     let mut seen = BTreeSet::new();
     let mut kept = Vec::new();
@@ -68,7 +88,7 @@ fn distinct(
         }
     }
     kept.sort_by(|left, right| compare(&left.0, &right.0, &query.sort));
-    Ok(kept.into_iter().map(|(_, output)| output).skip(offset).take(limit).collect())
+    Ok(kept.into_iter().map(|(_, output)| output).collect())
 }
 
 fn sort(

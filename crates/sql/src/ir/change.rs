@@ -1,0 +1,71 @@
+//! Plans of INSERT, UPDATE and DELETE.
+
+use super::expression::Expression;
+use super::query::{Select, Source};
+use super::relation::Relation;
+use serde::{Deserialize, Serialize};
+
+/// INSERT.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Insert {
+    /// The table.
+    pub relation: Relation,
+    /// The rows.
+    pub rows: InsertRows,
+    /// What happens with rows that exist.
+    pub conflict: Option<Conflict>,
+    /// The columns of the answer, over the new row.
+    pub returning: Vec<Expression>,
+}
+
+/// The rows of an INSERT, a value for each column of the table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum InsertRows {
+    /// `VALUES`
+    Listed(Vec<Vec<Expression>>),
+    /// A query, and each column over its rows.
+    Queried(Box<Select>, Vec<Expression>),
+}
+
+/// ON CONFLICT.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// Which keys count: the primary (`None`) or that of an index; all if the list is empty.
+    pub arbiters: Vec<Option<u16>>,
+    /// What happens then.
+    pub action: Action,
+}
+
+/// What happens with a row that exists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Action {
+    /// It stays, and the new one is forgotten.
+    Nothing,
+    /// It is changed. Expressions see its columns, then those of the row that was to be inserted.
+    Update {
+        /// Columns and their new values.
+        assignments: Vec<(u16, Expression)>,
+        /// Whether it is changed at all.
+        filter: Option<Expression>,
+    },
+}
+
+/// UPDATE.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Update {
+    /// The rows; there is a relation.
+    pub source: Source,
+    /// Columns and their new values, over the old row.
+    pub assignments: Vec<(u16, Expression)>,
+    /// The columns of the answer, over the new row.
+    pub returning: Vec<Expression>,
+}
+
+/// DELETE.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Delete {
+    /// The rows; there is a relation.
+    pub source: Source,
+    /// The columns of the answer, over the old row.
+    pub returning: Vec<Expression>,
+}

@@ -1,0 +1,109 @@
+//! Plans of queries, and how any statement finds its rows.
+
+use super::expression::Expression;
+use super::relation::Relation;
+use serde::{Deserialize, Serialize};
+
+/// Rows of one table, or one row without columns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// The table.
+    pub relation: Option<Relation>,
+    /// How its rows are found: more than the filter wants, never fewer.
+    pub access: Access,
+    /// Which rows count.
+    pub filter: Option<Expression>,
+}
+
+/// A part of a key's order that covers the rows that count. Equal columns come first, then a range
+/// of the next one. Nothing at all is the whole relation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Access {
+    /// The place of the index among the relation's; `None` is the primary key.
+    pub index: Option<u16>,
+    /// Values of the key's first columns.
+    pub equal: Vec<Expression>,
+    /// The smaller value of the next column.
+    pub lower: Option<Bound>,
+    /// The larger value of the next column.
+    pub upper: Option<Bound>,
+}
+
+/// The end of a range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The value; if it is NULL there are no rows.
+    pub value: Expression,
+    /// Whether the value itself belongs to the range.
+    pub inclusive: bool,
+}
+
+/// A query.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Select {
+    /// The rows.
+    pub source: Source,
+    /// Groups of rows; what follows then sees the groups' keys and aggregates as columns.
+    pub group: Option<Group>,
+    /// Which groups count.
+    pub having: Option<Expression>,
+    /// The columns of the answer.
+    pub output: Vec<Expression>,
+    /// Whether equal rows of the answer are one.
+    pub distinct: bool,
+    /// The order; without it the canonical one.
+    pub sort: Vec<SortKey>,
+    /// The most rows.
+    pub limit: Option<Expression>,
+    /// Rows left out at the beginning.
+    pub offset: Option<Expression>,
+}
+
+/// GROUP BY and the aggregates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// What rows of a group have in common. Without any there is one group, also of no rows.
+    pub keys: Vec<Expression>,
+    /// What is computed of each group.
+    pub aggregates: Vec<Aggregate>,
+}
+
+/// An aggregate of a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aggregate {
+    /// What is computed.
+    pub kind: AggregateKind,
+    /// Of what; none for `count(*)`.
+    pub arguments: Vec<Expression>,
+    /// Whether equal values count once.
+    pub distinct: bool,
+    /// Which rows count.
+    pub filter: Option<Expression>,
+}
+
+/// The aggregates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named after SQL's aggregates")]
+pub enum AggregateKind {
+    CountRows,
+    Count,
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    BoolAnd,
+    BoolOr,
+    StringAggregate,
+    ArrayAggregate,
+}
+
+/// ORDER BY.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SortKey {
+    /// What is compared.
+    pub value: Expression,
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before values.
+    pub nulls_first: bool,
+}
