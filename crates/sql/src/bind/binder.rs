@@ -39,6 +39,11 @@ const PARAMETERS_MAX: usize = 65_535;
 /// Longer names are cut, as PostgreSQL does.
 const NAME_BYTES_MAX: usize = 63;
 
+/// What statements may say and this does not do.
+pub(crate) fn unsupported(what: &str) -> Error {
+    Error::unsupported(format!("{what} is not supported"), "")
+}
+
 /// A name as the catalog has it: small letters unless it was quoted.
 pub(crate) fn name_of(ident: &Ident) -> String {
     let mut name = match ident.quote_style {

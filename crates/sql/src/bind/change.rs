@@ -1,7 +1,7 @@
 //! INSERT, UPDATE and DELETE.
 
 use super::access::choose;
-use super::binder::{Binder, name_of, table_name};
+use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
 use super::kinds::Willing;
 use super::prepare::OutputColumn;
@@ -16,10 +16,6 @@ use sqlparser::ast::{
 };
 use std::collections::BTreeSet;
 use values::{Datum, Error, Result, SqlState};
-
-fn unsupported(what: &str) -> Error {
-    Error::unsupported(format!("{what} is not supported"), "")
-}
 
 /// `DEFAULT` where a value may be.
 fn is_default(expr: &Expr) -> bool {
@@ -284,15 +280,10 @@ impl Binder<'_> {
         if tree.from.is_some() || !tree.order_by.is_empty() || tree.limit.is_some() {
             return Err(unsupported("UPDATE with FROM, ORDER BY or LIMIT"));
         }
-        let relation = self.scanned_table(&tree.table)?;
-        let table = self.catalog.table(&relation.name).cloned().ok_or_else(|| {
-            Error::new(SqlState::INTERNAL, "a table of the scope is not in the catalog")
-        })?;
+        let table = self.scanned_table(&tree.table)?;
         let assignments = self.assignments(&tree.assignments, &table)?;
-        let (filter, predicates) = self.filter(tree.selection.as_ref())?;
-        let access = choose(&relation, &predicates, self.choice);
+        let source = self.changed_rows(&table, tree.selection.as_ref())?;
         let (returning, columns) = self.returning(tree.returning.as_deref())?;
-        let source = Source { relation: Some(relation), access, filter };
         Ok((Update { source, assignments, returning }, columns))
     }
 
@@ -302,14 +293,17 @@ impl Binder<'_> {
         }
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &tree.from;
         let [table] = &from[..] else { return Err(unsupported("DELETE from several tables")) };
-        let relation = self.scanned_table(table)?;
-        let (filter, predicates) = self.filter(tree.selection.as_ref())?;
-        let access = choose(&relation, &predicates, self.choice);
+        let table = self.scanned_table(table)?;
+        let source = self.changed_rows(&table, tree.selection.as_ref())?;
         let (returning, columns) = self.returning(tree.returning.as_deref())?;
-        Ok((
-            Delete { source: Source { relation: Some(relation), access, filter }, returning },
-            columns,
-        ))
+        Ok((Delete { source, returning }, columns))
+    }
+
+    /// The rows that a statement changes or removes.
+    fn changed_rows(&mut self, table: &Table, selection: Option<&Expr>) -> Result<Source> {
+        let (filter, predicates) = self.filter(selection)?;
+        let access = choose(&table.relation, &predicates, self.choice);
+        Ok(Source { relation: Some(table.relation.clone()), access, filter })
     }
 
     fn returning(

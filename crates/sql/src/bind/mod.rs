@@ -17,6 +17,6 @@ mod scope;
 pub use access::Choice;
 pub use prepare::{Options, OutputColumn, Prepared, prepare};
 pub(crate) use {
-    binder::{Binder, name_of, table_name},
+    binder::{Binder, name_of, table_name, unsupported},
     kinds::kind_of,
 };

@@ -1,15 +1,17 @@
 //! SELECT.
 
 use super::access::choose;
-use super::binder::{Binder, Grouping, name_of, table_name};
+use super::binder::{Binder, Grouping, name_of, table_name, unsupported};
 use super::coerce::Bound;
 use super::kinds::Willing;
 use super::prepare::OutputColumn;
+use crate::catalog::Table;
 use crate::ir::{Expression, Group, Select, SortKey, Source};
 use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query,
     Select as Tree, SelectItem, SetExpr, TableFactor, TableWithJoins, Value as Literal,
 };
+use std::sync::Arc;
 use values::{Error, Result, SqlState, Type};
 
 /// A column of an answer while it is bound.
@@ -17,10 +19,6 @@ pub(super) struct Item {
     pub(super) name: String,
     pub(super) bound: Bound,
     expr: Option<Expr>,
-}
-
-fn unsupported(what: &str) -> Error {
-    Error::unsupported(format!("{what} is not supported"), "")
 }
 
 impl Binder<'_> {
@@ -47,7 +45,7 @@ impl Binder<'_> {
         let keys = self.group_keys(tree)?;
         let stated = !keys.is_empty() || tree.having.is_some();
         self.grouping = Some(Grouping { keys, ..Grouping::default() });
-        let mut items = self.items(&tree.projection)?;
+        let items = self.items(&tree.projection)?;
         let having = match &tree.having {
             Some(having) => Some(self.condition(having, "HAVING")?.expression()),
             None => None,
@@ -69,7 +67,7 @@ impl Binder<'_> {
         });
         let (limit, offset) = self.limits(query)?;
         let columns = items.iter().map(|item| OutputColumn::of(&item.name, &item.bound)).collect();
-        let output = items.drain(..).map(|item| item.bound.expression()).collect();
+        let output = items.into_iter().map(|item| item.bound.expression()).collect();
         let source = Source { relation: source, access, filter };
         Ok((Select { source, group, having, output, distinct, sort, limit, offset }, columns))
     }
@@ -79,19 +77,19 @@ impl Binder<'_> {
         self.scope = Default::default();
         match from {
             [] => Ok(None),
-            [table] => self.scanned_table(table).map(Some),
+            [table] => Ok(Some(self.scanned_table(table)?.relation.clone())),
             _ => Err(unsupported("a join")),
         }
     }
 
-    pub(super) fn scanned_table(&mut self, table: &TableWithJoins) -> Result<crate::ir::Relation> {
+    pub(super) fn scanned_table(&mut self, table: &TableWithJoins) -> Result<Arc<Table>> {
         if !table.joins.is_empty() {
             return Err(unsupported("a join"));
         }
         let TableFactor::Table { name, alias, args: None, .. } = &table.relation else {
             return Err(unsupported("a subquery or function in FROM"));
         };
-        let relation = self.table(name)?.relation.clone();
+        let found = self.table(name)?;
         let own = match alias {
             Some(alias) if !alias.columns.is_empty() => {
                 return Err(unsupported("an alias of columns"));
@@ -99,8 +97,8 @@ impl Binder<'_> {
             Some(alias) => name_of(&alias.name),
             None => table_name(name)?,
         };
-        self.over(&own, &relation);
-        Ok(relation)
+        self.over(&own, &found.relation);
+        Ok(found)
     }
 
     fn group_keys(&mut self, tree: &Tree) -> Result<Vec<(Expr, Bound)>> {

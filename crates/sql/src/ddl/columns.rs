@@ -1,9 +1,8 @@
 //! The columns of CREATE TABLE.
 
-use super::draft::{Draft, named_columns, unsupported};
+use super::draft::{Draft, LaterCheck, NamedColumn, named_columns};
 use super::sequences::{from_options, next_value};
-
-use crate::bind::{kind_of, name_of};
+use crate::bind::{kind_of, name_of, unsupported};
 use crate::catalog::{ColumnInfo, Identity};
 use crate::ir::{Column, Expression, Kind, Op, Value};
 use sqlparser::ast::{
@@ -90,14 +89,18 @@ impl Draft<'_> {
             ColumnOption::Default(expr) => self.default(name, kind, expr)?,
             ColumnOption::PrimaryKey(key) => {
                 refuse_deferred(key.characteristics.is_some())?;
-                self.set_primary(constraint, &[(name.to_owned(), false, false)])?;
+                self.set_primary(constraint, &[NamedColumn::plain(name)])?;
             }
             ColumnOption::Unique(key) => {
                 refuse_deferred(key.characteristics.is_some())?;
-                self.add_unique(constraint, &[(name.to_owned(), false, false)])?;
+                self.add_unique(constraint, &[NamedColumn::plain(name)])?;
             }
             ColumnOption::Check(check) => {
-                self.later_checks.push((constraint, Some(name.to_owned()), check.expr.clone()));
+                self.later_checks.push(LaterCheck {
+                    name: constraint,
+                    column: Some(name.to_owned()),
+                    condition: check.expr.clone(),
+                });
             }
             ColumnOption::Generated {
                 generated_as,
@@ -161,7 +164,8 @@ impl Draft<'_> {
             }
             TableConstraint::Check(check) => {
                 let name = check.name.as_ref().map(name_of);
-                self.later_checks.push((name, None, check.expr.clone()));
+                let condition = check.expr.clone();
+                self.later_checks.push(LaterCheck { name, column: None, condition });
                 Ok(())
             }
             TableConstraint::ForeignKey(_) => Err(unsupported("FOREIGN KEY")),

@@ -2,11 +2,12 @@
 
 use super::definition::Definition;
 use super::{indexes, sequences, table};
+use crate::bind::unsupported;
 use crate::catalog::Catalog;
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use sqlparser::ast::{ObjectType, Statement as Tree};
-use values::{Error, Result};
+use values::Result;
 
 /// Makes the delta of a definition; `None` of a statement that is none. An index of a table with
 /// rows is filled through `rows`; if that fails, or is discarded, the delta must be, too.
@@ -27,7 +28,7 @@ pub fn define(
             ObjectType::Table => table::drop(catalog, names, *if_exists)?,
             ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,
             ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
-            other => return Err(Error::unsupported(format!("DROP {other} is not supported"), "")),
+            other => return Err(unsupported(&format!("DROP {other}"))),
         },
         Tree::Truncate(tree) => table::truncate(catalog, tree)?,
         _ => return Ok(None),

@@ -1,6 +1,7 @@
 //! What a definition comes to.
 
 use crate::catalog::Delta;
+use values::{Error, Result, SqlState};
 
 /// A definition that was made of a statement: the catalog and the store have to take it together.
 #[derive(Clone, Debug)]
@@ -18,8 +19,22 @@ impl Definition {
         Definition { tag, delta, notice: None }
     }
 
-    /// A definition that changes nothing, with the reason.
-    pub(super) fn skipped(tag: &'static str, notice: String) -> Definition {
-        Definition { tag, delta: Delta::default(), notice: Some(notice) }
+    /// What CREATE does about a name that exists: nothing, if the statement says so.
+    pub(super) fn existing(tag: &'static str, name: &str, skipped: bool) -> Result<Definition> {
+        let message = format!("relation \"{name}\" already exists");
+        if !skipped {
+            return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        let notice = Some(format!("{message}, skipping"));
+        Ok(Definition { notice, ..Definition::new(tag, Delta::default()) })
+    }
+
+    /// What DROP does about an object that does not exist: a notice, if the statement says so.
+    pub(super) fn skip_missing(&mut self, error: Error, skipped: bool) -> Result<()> {
+        if !skipped {
+            return Err(error);
+        }
+        self.notice = Some(format!("{}, skipping", error.message()));
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! A table while it is made, and what its keys are of.
 
 use super::sequences::next_value;
-use crate::bind::{Binder, name_of};
+use crate::bind::{Binder, name_of, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
 use crate::ir::{Check, Column, Expression, Index, KeyColumn, Kind, Space, Value};
 use crate::run::{Context, entry_space_for};
@@ -9,15 +9,33 @@ use sqlparser::ast::{Expr, IndexColumn, OrderBySort};
 use std::collections::BTreeSet;
 use values::{Datum, Error, Result, SqlState, Type};
 
-/// A column of a key: name, descending, NULLs first.
-pub(super) type NamedColumn = (String, bool, bool);
+/// A column of a key, by its name.
+pub(super) struct NamedColumn {
+    pub(super) name: String,
+    pub(super) descending: bool,
+    pub(super) nulls_first: bool,
+}
+
+impl NamedColumn {
+    /// The column in the order that keys have by themselves.
+    pub(super) fn plain(name: &str) -> NamedColumn {
+        NamedColumn { name: name.to_owned(), descending: false, nulls_first: false }
+    }
+}
+
+/// A CHECK that waits until all columns are there.
+pub(super) struct LaterCheck {
+    pub(super) name: Option<String>,
+    /// The column that it is written beside.
+    pub(super) column: Option<String>,
+    pub(super) condition: Box<Expr>,
+}
 
 /// A table while it is made.
 pub(super) struct Draft<'a> {
     pub(super) table: Table,
     pub(super) delta: Delta,
-    /// CHECKs wait until all columns are there: name, column, condition.
-    pub(super) later_checks: Vec<(Option<String>, Option<String>, Box<Expr>)>,
+    pub(super) later_checks: Vec<LaterCheck>,
     pub(super) catalog: &'a Catalog,
     pub(super) text: &'a str,
     pub(super) context: &'a Context,
@@ -38,12 +56,8 @@ impl<'a> Draft<'a> {
 
     /// The name, with a number at its end if others have it.
     pub(super) fn free_name(&mut self, wanted: &str) -> String {
-        let mut name = wanted.to_owned();
-        let mut number = 0;
-        while self.catalog.is_named(&name) || self.names.contains(&name) {
-            number += 1;
-            name = format!("{wanted}{number}");
-        }
+        let name =
+            free_name(wanted, |name| self.catalog.is_named(name) || self.names.contains(name));
         self.names.insert(name.clone());
         name
     }
@@ -87,7 +101,7 @@ impl<'a> Draft<'a> {
         name: Option<String>,
         columns: &[NamedColumn],
     ) -> Result<()> {
-        let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let wanted = format!("{}_{}_key", self.table.relation.name, names.join("_"));
         let name = match name {
             Some(name) => self.stated_name(name)?,
@@ -112,10 +126,10 @@ impl<'a> Draft<'a> {
     pub(super) fn bind_checks(&mut self) -> Result<()> {
         let own = self.table.relation.name.clone();
         let mut taken = BTreeSet::new();
-        for (name, column, expr) in std::mem::take(&mut self.later_checks) {
+        for LaterCheck { name, column, condition } in std::mem::take(&mut self.later_checks) {
             let mut binder = self.binder();
             binder.over(&own, &self.table.relation);
-            let condition = binder.condition(&expr, "CHECK")?.expression();
+            let condition = binder.condition(&condition, "CHECK")?.expression();
             if condition.takes_number() {
                 return Err(unsupported("nextval in CHECK"));
             }
@@ -130,7 +144,7 @@ impl<'a> Draft<'a> {
                     return Err(Error::new(SqlState::DUPLICATE_OBJECT, message));
                 }
                 Some(name) => name,
-                None => numbered(&wanted, &taken),
+                None => free_name(&wanted, |name| taken.contains(name)),
             };
             taken.insert(name.clone());
             self.table.relation.checks.push(Check { name, condition });
@@ -175,20 +189,17 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn numbered(wanted: &str, taken: &BTreeSet<String>) -> String {
-    let mut name = wanted.to_owned();
-    let mut number = 0;
-    while taken.contains(&name) {
-        number += 1;
-        name = format!("{wanted}{number}");
-    }
-    name
+/// The name, with the first number at its end that makes it free.
+pub(super) fn free_name(wanted: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (1_u64..).map(|number| format!("{wanted}{number}"));
+    let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
+    names.find(|name| !is_taken(name)).expect("there are more numbers than names")
 }
 
 /// The numbers of a key's columns, which must be of types that keys may have.
 pub(super) fn key_columns(table: &Table, columns: &[NamedColumn]) -> Result<Vec<KeyColumn>> {
     let mut key: Vec<KeyColumn> = Vec::new();
-    for (name, descending, nulls_first) in columns {
+    for NamedColumn { name, descending, nulls_first } in columns {
         let column = table.column(name).ok_or_else(|| {
             let message = format!("column \"{name}\" does not exist");
             Error::new(SqlState::UNDEFINED_COLUMN, message)
@@ -242,11 +253,7 @@ pub(super) fn named_columns(columns: &[IndexColumn]) -> Result<Vec<NamedColumn>>
         };
         // In collation C all operator classes of text are the same.
         let nulls_first = each.column.options.nulls_first.unwrap_or(descending);
-        Ok((name_of(ident), descending, nulls_first))
+        Ok(NamedColumn { name: name_of(ident), descending, nulls_first })
     };
     columns.iter().map(named).collect()
-}
-
-pub(super) fn unsupported(what: &str) -> Error {
-    Error::unsupported(format!("{what} is not supported"), "")
 }

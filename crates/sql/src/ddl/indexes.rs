@@ -1,8 +1,8 @@
 //! Indexes of tables that exist.
 
 use super::definition::Definition;
-use super::draft::{NamedColumn, entry_space, key_columns, named_columns, unsupported};
-use crate::bind::table_name;
+use super::draft::{NamedColumn, entry_space, free_name, key_columns, named_columns};
+use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
 use crate::ir::{Index, Plan, Select, Source};
 use crate::run::{Context, Rows, duplicate, index_entries, run};
@@ -32,14 +32,10 @@ pub(super) fn create(
     let columns = named_columns(&tree.columns)?;
     let name = match &tree.name {
         Some(name) => table_name(name)?,
-        None => free_name(catalog, &own, &columns),
+        None => made_name(catalog, &own, &columns),
     };
     if catalog.is_named(&name) {
-        let message = format!("relation \"{name}\" already exists");
-        if tree.if_not_exists {
-            return Ok(Definition::skipped(TAG, format!("{message}, skipping")));
-        }
-        return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+        return Definition::existing(TAG, &name, tree.if_not_exists);
     }
     let mut next = Table::clone(table);
     let key = key_columns(table, &columns)?;
@@ -53,16 +49,10 @@ pub(super) fn create(
     Ok(Definition::new(TAG, delta))
 }
 
-fn free_name(catalog: &Catalog, table: &str, columns: &[NamedColumn]) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
-    let wanted = format!("{table}_{}_idx", names.join("_"));
-    let mut name = wanted.clone();
-    let mut number = 0;
-    while catalog.is_named(&name) {
-        number += 1;
-        name = format!("{wanted}{number}");
-    }
-    name
+/// The name of an index that has none.
+fn made_name(catalog: &Catalog, table: &str, columns: &[NamedColumn]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    free_name(&format!("{table}_{}_idx", names.join("_")), |name| catalog.is_named(name))
 }
 
 /// Writes the entries of all rows.
@@ -113,11 +103,9 @@ pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> 
         let own = table_name(name)?;
         let Some((table, at)) = catalog.index(&own) else {
             let message = format!("index \"{own}\" does not exist");
-            if if_exists {
-                definition.notice = Some(format!("{message}, skipping"));
-                continue;
-            }
-            return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+            let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
+            definition.skip_missing(error, if_exists)?;
+            continue;
         };
         let mut next = Table::clone(table);
         let index = next.relation.indexes.remove(at);

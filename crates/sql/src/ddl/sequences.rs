@@ -122,11 +122,7 @@ pub(super) fn create(
     const TAG: &str = "CREATE SEQUENCE";
     let own = table_name(name)?;
     if catalog.is_named(&own) {
-        let message = format!("relation \"{own}\" already exists");
-        if if_not_exists {
-            return Ok(Definition::skipped(TAG, format!("{message}, skipping")));
-        }
-        return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+        return Definition::existing(TAG, &own, if_not_exists);
     }
     let id = catalog.next_id();
     let mut delta = Delta::default();
@@ -141,17 +137,14 @@ pub(super) fn drop(
     if_exists: bool,
     cascade: bool,
 ) -> Result<Definition> {
-    const TAG: &str = "DROP SEQUENCE";
-    let mut definition = Definition::new(TAG, Delta::default());
+    let mut definition = Definition::new("DROP SEQUENCE", Delta::default());
     for name in names {
         let own = table_name(name)?;
         let Some(sequence) = catalog.sequence(&own) else {
             let message = format!("sequence \"{own}\" does not exist");
-            if if_exists {
-                definition.notice = Some(format!("{message}, skipping"));
-                continue;
-            }
-            return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
+            let error = Error::new(SqlState::UNDEFINED_TABLE, message);
+            definition.skip_missing(error, if_exists)?;
+            continue;
         };
         let needed = catalog.tables().find(|table| {
             table.columns.iter().any(|column| {

@@ -1,8 +1,8 @@
 //! Tables.
 
 use super::definition::Definition;
-use super::draft::{Draft, entry_space, unsupported};
-use crate::bind::table_name;
+use super::draft::{Draft, entry_space};
+use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
 use crate::ir::{Relation, Space};
 use crate::run::{Context, space_for};
@@ -23,11 +23,7 @@ pub(super) fn create(
     refuse(tree)?;
     let own = table_name(&tree.name)?;
     if catalog.is_named(&own) {
-        let message = format!("relation \"{own}\" already exists");
-        if tree.if_not_exists {
-            return Ok(Definition::skipped(TAG, format!("{message}, skipping")));
-        }
-        return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+        return Definition::existing(TAG, &own, tree.if_not_exists);
     }
     if tree.columns.len() >= COLUMNS_MAX {
         let message = format!("tables can have at most {} columns", COLUMNS_MAX - 1);
@@ -108,11 +104,9 @@ pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> 
         let own = table_name(name)?;
         let Some(table) = catalog.table(&own) else {
             let message = format!("table \"{own}\" does not exist");
-            if if_exists {
-                definition.notice = Some(format!("{message}, skipping"));
-                continue;
-            }
-            return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
+            let error = Error::new(SqlState::UNDEFINED_TABLE, message);
+            definition.skip_missing(error, if_exists)?;
+            continue;
         };
         definition.delta.drop_table(table);
         for sequence in table.columns.iter().filter_map(|column| column.sequence) {

@@ -14,7 +14,8 @@ pub(super) struct Evaluator<'a> {
     stack: Vec<Datum>,
 }
 
-fn malformed() -> Error {
+/// The error of a plan that no binder makes.
+pub(super) fn malformed() -> Error {
     Error::new(SqlState::DATA_CORRUPTED, "plan is malformed")
 }
 

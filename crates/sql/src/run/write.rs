@@ -2,7 +2,7 @@
 
 use super::changes::{Change, apply, primary_key};
 use super::context::{Answer, Context, Tag};
-use super::evaluate::Evaluator;
+use super::evaluate::{Evaluator, malformed};
 use super::overlay::Overlay;
 use super::rows::Rows;
 use super::scan::{Memory, decode, find, key_of, layout};
@@ -26,10 +26,6 @@ pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer
     };
     overlay.apply()?;
     Ok(answer)
-}
-
-fn malformed() -> Error {
-    Error::new(SqlState::DATA_CORRUPTED, "plan is malformed")
 }
 
 fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
