@@ -29,6 +29,8 @@ impl Json {
         members.reverse();
         members.dedup_by(|later, earlier| later.0 == earlier.0);
         members.reverse();
+        let sorted = members.is_sorted_by(|left, right| compare_keys(&left.0, &right.0).is_lt());
+        assert!(sorted, "look-ups and comparisons take each key once, in order");
         Json::Object(members)
     }
 

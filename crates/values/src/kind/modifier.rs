@@ -70,7 +70,10 @@ impl Modifier {
                 ),
             ));
         }
-        Ok(Modifier((((precision as i32) << 16) | (scale as i32 & 0x7ff)) + HEADER))
+        let (precision, scale) = (precision as i32, scale as i32);
+        let packed = Modifier(((precision << 16) | (scale & 0x7ff)) + HEADER);
+        assert_eq!(packed.precision_and_scale(), Some((precision, scale)), "both are limited");
+        Ok(packed)
     }
 
     /// The length of a `varchar` or `char` in characters.

@@ -94,18 +94,41 @@ impl Type {
         KNOWN.iter().map(|known| known.ty)
     }
 
-    fn known(self) -> &'static Known {
+    /// The place in the table; of an array, that of its items.
+    fn place(self) -> u8 {
         match self {
-            Type::Array(Element(code)) => &KNOWN[usize::from(code)],
-            _ => KNOWN.iter().find(|known| known.ty == self).expect("each type is in the table"),
+            Type::Bool => 0,
+            Type::Int2 => 1,
+            Type::Int4 => 2,
+            Type::Int8 => 3,
+            Type::Float4 => 4,
+            Type::Float8 => 5,
+            Type::Numeric => 6,
+            Type::Text => 7,
+            Type::Varchar => 8,
+            Type::Char => 9,
+            Type::Bytea => 10,
+            Type::Uuid => 11,
+            Type::Date => 12,
+            Type::Timestamp => 13,
+            Type::Timestamptz => 14,
+            Type::Interval => 15,
+            Type::Jsonb => 16,
+            Type::Array(Element(place)) => place,
         }
+    }
+
+    fn known(self) -> &'static Known {
+        &KNOWN[usize::from(self.place())]
     }
 
     /// The array type with items of this type; `None` of an array, as arrays of arrays are one
     /// array with more dimensions.
     pub fn array(self) -> Option<Type> {
-        let code = KNOWN.iter().position(|known| known.ty == self)?;
-        Some(Type::Array(Element(code as u8)))
+        match self {
+            Type::Array(_) => None,
+            scalar => Some(Type::Array(Element(scalar.place()))),
+        }
     }
 
     /// The type of an array's items.
@@ -119,8 +142,8 @@ impl Type {
     /// The code of the type in stored bytes.
     pub fn code(self) -> u8 {
         match self {
-            Type::Array(Element(code)) => code | ARRAY_BIT,
-            _ => KNOWN.iter().position(|known| known.ty == self).unwrap_or(0) as u8,
+            Type::Array(_) => self.place() | ARRAY_BIT,
+            _ => self.place(),
         }
     }
 
@@ -190,6 +213,7 @@ mod tests {
     fn codes_and_object_ids_name_one_type() {
         for ty in Type::scalars() {
             let array = ty.array().unwrap();
+            assert_eq!(ty.known().ty, ty);
             for ty in [ty, array] {
                 assert_eq!(Type::from_code(ty.code()), Some(ty));
                 assert_eq!(Type::from_oid(ty.oid()), Some(ty));

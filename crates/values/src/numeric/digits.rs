@@ -23,6 +23,7 @@ const GROUPS_MAX: usize = 1_024;
 impl Digits {
     /// The digits of a finite number to base 10^`width` (2 or 4); `None` of what is no number.
     pub fn of(number: &Numeric, width: usize) -> Option<Digits> {
+        assert!(width == 2 || width == 4, "a group of digits fits 16 bits");
         let (units, scale) = number.to_big()?;
         // Zeros after the last digit make the point fall between two groups.
         let pad = (width - usize::from(scale) % width) % width;
@@ -109,6 +110,21 @@ mod tests {
         check("-100", 2, 1, &[1]);
         check("0.00", 2, 0, &[]);
         check("1000000", 2, 3, &[1]);
+    }
+
+    #[test]
+    fn the_longest_digits_are_read_or_refused() {
+        for (weight, count, scale) in [
+            (1_024, 1_024, SCALE_MAX),
+            (1_024, 1, SCALE_MAX),
+            (-1_024, 1_024, SCALE_MAX),
+            (-1_024, 1_024, 0),
+            (-1_024, 1, SCALE_MAX),
+        ] {
+            let digits = Digits { negative: false, weight, digits: vec![9_999; count] };
+            let read = digits.to_numeric(4, scale);
+            assert_eq!(read.is_ok(), weight < 0, "{weight} {count} {scale}");
+        }
     }
 
     #[test]

@@ -43,8 +43,12 @@ pub(super) const POWERS: [i128; 39] = {
     powers
 };
 
-/// A power of ten, of any size.
+/// No limit of digits, scale or groups leads to a larger exponent.
+const EXPONENT_MAX: usize = 10 * DIGITS_MAX;
+
+/// A power of ten, of any size that a number needs.
 pub(super) fn power_of_ten(exponent: usize) -> BigInt {
+    assert!(exponent <= EXPONENT_MAX, "limits of digits and scales bound the work");
     match POWERS.get(exponent) {
         Some(power) => BigInt::from(*power),
         None => BigInt::from(10).pow(exponent),

@@ -25,6 +25,8 @@ pub const KEY_BYTES_MAX: usize = 240;
 /// What stays of a long key.
 pub const KEY_HEAD_BYTES: usize = 200;
 const DIGEST_BYTES: usize = 16;
+// A shortened key is no longer than others, so it is not shortened again.
+const _: () = assert!(KEY_HEAD_BYTES + DIGEST_BYTES <= KEY_BYTES_MAX);
 
 const MARK_VALUE: u8 = 1;
 const MARK_NULL_LAST: u8 = 0xff;
@@ -114,7 +116,12 @@ fn push_numeric(bytes: &mut Vec<u8>, number: &Numeric) {
     }
     bytes.push(if digits.negative { NUMERIC_NEGATIVE } else { NUMERIC_POSITIVE });
     let begin = bytes.len();
-    let weight = digits.weight as i16 as u16 ^ 1 << 15;
+    let weight = i16::try_from(digits.weight).expect("the digits of a numeric are limited");
+    assert!(
+        digits.digits.iter().all(|digit| *digit < 100),
+        "a digit is a byte that is not the end"
+    );
+    let weight = weight as u16 ^ 1 << 15;
     bytes.extend_from_slice(&weight.to_be_bytes());
     bytes.extend(digits.digits.iter().map(|digit| *digit as u8 + 1));
     bytes.push(0);
@@ -183,6 +190,7 @@ pub fn shorten(mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.truncate(KEY_HEAD_BYTES);
         bytes.extend_from_slice(&digest[..DIGEST_BYTES]);
     }
+    assert!(bytes.len() <= KEY_BYTES_MAX, "the store takes each key");
     bytes
 }
 
@@ -197,6 +205,7 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut next = prefix[..=last].to_vec();
     next[last] += 1;
+    assert!(&next[..] > prefix && !next.starts_with(prefix), "a scan ends behind the prefix");
     Some(next)
 }
 

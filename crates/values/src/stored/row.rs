@@ -64,6 +64,7 @@ impl Layout {
             if let Some(width) = ty.fixed_bytes() {
                 let end = bytes.len() + width;
                 push_value(datum, &mut bytes);
+                assert!(datum.is_null() || bytes.len() == end, "a value has its type's width");
                 bytes.resize(end, 0);
             }
         }
@@ -73,7 +74,8 @@ impl Layout {
         let begin = bytes.len();
         for (at, (_, datum)) in varying().enumerate() {
             push_value(datum, &mut bytes);
-            let end = ((bytes.len() - begin) as u32).to_le_bytes();
+            let end = u32::try_from(bytes.len() - begin).expect("limits keep rows below 4 GiB");
+            let end = end.to_le_bytes();
             bytes[ends + at * END_BYTES..][..END_BYTES].copy_from_slice(&end);
         }
         bytes
@@ -92,7 +94,8 @@ impl Layout {
         if bytes.len() < body {
             return Err(corrupted("it is too short"));
         }
-        let (mut fixed_at, mut end_at, mut begin) = (fixed, ends, 0);
+        let (mut fixed_at, mut begin) = (fixed, 0);
+        let mut ends = bytes[ends..body].chunks_exact(END_BYTES);
         let mut row = Vec::with_capacity(self.types.len());
         for (at, ty) in types.iter().enumerate() {
             let value = match ty.fixed_bytes() {
@@ -101,12 +104,10 @@ impl Layout {
                     &bytes[fixed_at - width..fixed_at]
                 }
                 None => {
-                    let end: [u8; END_BYTES] =
-                        bytes[end_at..end_at + END_BYTES].try_into().unwrap_or_default();
-                    let end = u32::from_le_bytes(end) as usize;
-                    end_at += END_BYTES;
-                    let value = bytes[body..].get(begin..end);
-                    begin = end;
+                    let end = ends.next().and_then(|end| end.first_chunk());
+                    let end = u32::from_le_bytes(*end.expect("each such column has an end"));
+                    let value = bytes[body..].get(begin..end as usize);
+                    begin = end as usize;
                     value.ok_or_else(|| corrupted("a length is wrong"))?
                 }
             };
@@ -116,6 +117,11 @@ impl Layout {
         if bytes.len() - body != begin {
             return Err(corrupted("bytes are left"));
         }
+        assert!(
+            fixed_at + varying * END_BYTES == body,
+            "columns of fixed size end where ends begin"
+        );
+        assert!(ends.next().is_none(), "each end is of a column");
         Ok(row)
     }
 }

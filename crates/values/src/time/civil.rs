@@ -43,6 +43,7 @@ impl Civil {
         let month = (5 * of_year + 2) / 153;
         let day = of_year - (153 * month + 2) / 5 + 1;
         let month = if month < 10 { month + 3 } else { month - 9 };
+        assert!((1..=12).contains(&month) && (1..=31).contains(&day), "the calendar has the day");
         Civil {
             year: year + cycle * 400 + i64::from(month <= 2),
             month: month as u32,

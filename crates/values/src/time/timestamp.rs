@@ -87,6 +87,7 @@ impl Timestamp {
 
     /// Day and microseconds of the day.
     pub fn split(self) -> (Civil, i64) {
+        assert!(self.is_finite(), "an infinity has no day");
         let days = self.0.div_euclid(DAY_US);
         (Civil::from_days(days), self.0.rem_euclid(DAY_US))
     }
