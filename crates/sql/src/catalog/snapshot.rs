@@ -62,13 +62,22 @@ impl Catalog {
         };
         match (kind, row) {
             (TABLE, Some(row)) => {
-                self.tables.insert(id, Arc::new(from_bytes(row, "table of the catalog")?));
+                let table: Table = from_bytes(row, "table of the catalog")?;
+                table.relation.check()?;
+                if table.relation.id != id || table.columns.len() != table.relation.columns.len() {
+                    return Err(Error::corrupted("table of the catalog is damaged"));
+                }
+                self.tables.insert(id, Arc::new(table));
             }
             (TABLE, None) => {
                 self.tables.remove(&id);
             }
             (SEQUENCE, Some(row)) => {
-                self.sequences.insert(id, Arc::new(from_bytes(row, "sequence of the catalog")?));
+                let sequence: Sequence = from_bytes(row, "sequence of the catalog")?;
+                if sequence.id != id {
+                    return Err(Error::corrupted("sequence of the catalog is damaged"));
+                }
+                self.sequences.insert(id, Arc::new(sequence));
             }
             (SEQUENCE, None) => {
                 self.sequences.remove(&id);

@@ -5,7 +5,7 @@ use super::draft::{NamedColumn, entry_space, free_name, key_columns, named_colum
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
 use crate::ir::{Index, Plan, Select, Source};
-use crate::run::{Context, Rows, duplicate, index_entries, run};
+use crate::run::{Context, Rows, duplicate, index_entry, primary_key, run};
 use sqlparser::ast::{CreateIndex, IndexType, ObjectName};
 use values::{Error, Result, SqlState};
 
@@ -82,7 +82,7 @@ fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) ->
     }
     for row in found {
         rows.steps(1)?;
-        let (key, value) = index_entries(relation, index, &row);
+        let (key, value) = index_entry(relation, index, &row, &primary_key(relation, &row));
         if index.unique && rows.get(index.space, &key)?.is_some() {
             let error = duplicate(relation, &index.name, &index.columns, &row);
             let message = format!("could not create unique index \"{}\"", index.name);

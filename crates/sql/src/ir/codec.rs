@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use values::{Error, Result, SqlState};
+use values::{Error, Result};
 
 /// The version of the form; the first byte.
 pub const VERSION: u8 = 1;
@@ -15,7 +15,9 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
 
 /// The plan of these bytes. Any bytes are decoded or refused.
 pub fn decode(bytes: &[u8]) -> Result<Plan> {
-    from_bytes(bytes, "plan")
+    let plan: Plan = from_bytes(bytes, "plan")?;
+    plan.check()?;
+    Ok(plan)
 }
 
 /// The bytes of a plan or a row of the catalog, after the version.
@@ -30,10 +32,9 @@ pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Resul
             Ok((value, [])) => Ok(value),
             _ => Err(Error::corrupted(format!("{what} is damaged"))),
         },
-        Some((version, _)) => Err(Error::new(
-            SqlState::DATA_CORRUPTED,
-            format!("{what} has version {version}, this program knows {VERSION}"),
-        )),
+        Some((version, _)) => Err(Error::corrupted(format!(
+            "{what} has version {version}, this program knows {VERSION}"
+        ))),
         None => Err(Error::corrupted(format!("{what} is empty"))),
     }
 }

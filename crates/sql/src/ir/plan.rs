@@ -1,8 +1,10 @@
 //! Plans of statements.
 
-use super::change::{Delete, Insert, Update};
-use super::query::Select;
+use super::change::{Delete, Insert, InsertRows, Update};
+use super::query::{Select, Source};
+use super::relation::Relation;
 use serde::{Deserialize, Serialize};
+use values::Result;
 
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,4 +17,22 @@ pub enum Plan {
     Update(Update),
     /// Removes rows.
     Delete(Delete),
+}
+
+impl Plan {
+    /// Refuses tables that no definition makes.
+    pub(super) fn check(&self) -> Result<()> {
+        let source = |source: &Source| source.relation.as_ref().map_or(Ok(()), Relation::check);
+        match self {
+            Plan::Select(plan) => source(&plan.source),
+            Plan::Insert(plan) => {
+                if let InsertRows::Queried(query, _) = &plan.rows {
+                    source(&query.source)?;
+                }
+                plan.relation.check()
+            }
+            Plan::Update(plan) => source(&plan.source),
+            Plan::Delete(plan) => source(&plan.source),
+        }
+    }
 }

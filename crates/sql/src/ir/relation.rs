@@ -3,6 +3,8 @@
 use super::expression::Expression;
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
+use values::row::COLUMNS_MAX;
+use values::{Error, Result};
 
 /// Which of the engine's tables holds a relation's rows or an index's entries, by the size of their
 /// keys.
@@ -89,4 +91,23 @@ pub struct Check {
     pub name: String,
     /// The condition over the row.
     pub condition: Expression,
+}
+
+impl Relation {
+    /// Refuses what no definition makes: the interpreter looks up columns by these numbers, and
+    /// makes rows and keys of these types, without asking again.
+    pub(crate) fn check(&self) -> Result<()> {
+        let is_key = |key: &[KeyColumn]| {
+            let may_be_key = |each: &KeyColumn| {
+                let column = self.columns.get(usize::from(each.column));
+                column.is_some_and(|column| column.kind.ty.may_be_key())
+            };
+            !key.is_empty() && key.iter().all(may_be_key)
+        };
+        let sound = self.columns.len() <= COLUMNS_MAX
+            && is_key(&self.primary)
+            && self.indexes.iter().all(|index| is_key(&index.columns))
+            && self.columns.iter().all(|column| column.missing.0.fits(column.kind.ty));
+        if sound { Ok(()) } else { Err(Error::corrupted("columns or keys of a table are damaged")) }
+    }
 }

@@ -107,15 +107,9 @@ fn add(
         AggregateKind::CountRows | AggregateKind::Count => {}
         AggregateKind::Sum | AggregateKind::Average => {
             let wide = widen(value);
-            state.value = if state.value.is_null() {
-                wide
-            } else {
-                let add = super::compute::call(
-                    Function::Add,
-                    &[state.value.clone(), wide],
-                    evaluator.context,
-                );
-                add?
+            state.value = match std::mem::replace(&mut state.value, Datum::Null) {
+                Datum::Null => wide,
+                sum => super::compute::call(Function::Add, &[sum, wide], evaluator.context)?,
             };
         }
         AggregateKind::Minimum if state.value.is_null() || value.compare(&state.value).is_lt() => {

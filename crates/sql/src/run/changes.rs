@@ -3,9 +3,11 @@
 //! Everything old goes before anything new comes, so uniqueness is that of the statement's final
 //! rows.
 
-use super::evaluate::Evaluator;
+use super::evaluate::{Evaluator, malformed};
+use super::rows::{Entry, Rows};
 use super::scan::{key_of, layout};
 use crate::ir::{Index, KeyColumn, Relation};
+use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
 
 /// A row before and after a statement.
@@ -15,31 +17,72 @@ pub(super) struct Change {
 }
 
 /// The key of a row.
-pub(super) fn primary_key(relation: &Relation, row: &[Datum]) -> Vec<u8> {
+pub(crate) fn primary_key(relation: &Relation, row: &[Datum]) -> Vec<u8> {
     key::shorten(key_of(relation, relation.id, &relation.primary, row))
 }
 
 /// The entry of a row in an index: key and value.
-fn entry(relation: &Relation, index: &Index, row: &[Datum]) -> (Vec<u8>, Vec<u8>) {
-    let primary = primary_key(relation, row);
-    let mut bytes = key_of(relation, index.id, &index.columns, row);
-    let null = index.columns.iter().any(|column| row[usize::from(column.column)].is_null());
-    if index.unique && !null {
-        return (key::shorten(bytes), primary);
-    }
-    bytes.extend_from_slice(&primary[4..]);
-    // What is cut off cannot be read from the key.
-    let value = if bytes.len() > key::KEY_BYTES_MAX { primary } else { Vec::new() };
-    (key::shorten(bytes), value)
-}
-
-/// The entries of a row in one index, for filling it.
-pub(crate) fn index_entries(
+pub(crate) fn index_entry(
     relation: &Relation,
     index: &Index,
     row: &[Datum],
-) -> (Vec<u8>, Vec<u8>) {
-    entry(relation, index, row)
+    primary: &[u8],
+) -> Entry {
+    let mut bytes = key_of(relation, index.id, &index.columns, row);
+    let null = index.columns.iter().any(|column| row[usize::from(column.column)].is_null());
+    if index.unique && !null {
+        return (key::shorten(bytes), primary.to_vec());
+    }
+    bytes.extend_from_slice(&primary[4..]);
+    // What is cut off cannot be read from the key.
+    let value = if bytes.len() > key::KEY_BYTES_MAX { primary.to_vec() } else { Vec::new() };
+    (key::shorten(bytes), value)
+}
+
+/// The keys of a row: its own, and its entry in each index.
+struct Keys {
+    primary: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl Keys {
+    fn of(relation: &Relation, row: &[Datum]) -> Keys {
+        let primary = primary_key(relation, row);
+        let entries =
+            relation.indexes.iter().map(|index| index_entry(relation, index, row, &primary));
+        Keys { entries: entries.collect(), primary }
+    }
+}
+
+/// The keys of a row before and after a statement.
+struct ChangedKeys {
+    old: Option<Keys>,
+    new: Option<Keys>,
+}
+
+impl ChangedKeys {
+    fn of(relation: &Relation, change: &Change) -> ChangedKeys {
+        let keys = |row: &Option<Vec<Datum>>| row.as_ref().map(|row| Keys::of(relation, row));
+        ChangedKeys { old: keys(&change.old), new: keys(&change.new) }
+    }
+
+    /// Whether the row has the same key before and after.
+    fn stays(&self) -> bool {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => old.primary == new.primary,
+            _ => false,
+        }
+    }
+
+    /// Whether the entry in the index with this number is the same before and after.
+    fn entry_stays(&self, index: usize) -> bool {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => {
+                old.primary == new.primary && old.entries[index].0 == new.entries[index].0
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Writes all changes, or says what they break; then some of them may be written already.
@@ -49,50 +92,65 @@ pub(super) fn apply(
     evaluator: &mut Evaluator<'_>,
 ) -> Result<()> {
     for change in changes {
+        assert!(change.old.is_some() || change.new.is_some(), "a change has a row");
         if let Some(new) = &change.new {
             check(relation, new, evaluator)?;
         }
     }
-    let indexes = || relation.indexes.iter();
-    for change in changes {
-        let Some(old) = &change.old else { continue };
-        evaluator.rows.steps(1 + relation.indexes.len() as u64)?;
-        let old_key = primary_key(relation, old);
-        let new_key = change.new.as_ref().map(|new| primary_key(relation, new));
-        if new_key.as_ref() != Some(&old_key) {
-            evaluator.rows.delete(relation.space, &old_key)?;
-        }
-        for index in indexes() {
-            let (old_entry, _) = entry(relation, index, old);
-            let stays =
-                change.new.as_ref().is_some_and(|new| entry(relation, index, new).0 == old_entry);
-            if !stays || new_key.as_ref() != Some(&old_key) {
-                evaluator.rows.delete(index.space, &old_entry)?;
-            }
-        }
+    let keys: Vec<ChangedKeys> =
+        changes.iter().map(|change| ChangedKeys::of(relation, change)).collect();
+    for keys in &keys {
+        remove_old(relation, keys, evaluator.rows)?;
     }
     let layout = layout(relation);
-    for change in changes {
-        let Some(new) = &change.new else { continue };
-        evaluator.rows.steps(1 + relation.indexes.len() as u64)?;
-        let new_key = primary_key(relation, new);
-        let old_key = change.old.as_ref().map(|old| primary_key(relation, old));
-        let moved = old_key.as_ref() != Some(&new_key);
-        if moved && evaluator.rows.get(relation.space, &new_key)?.is_some() {
-            return Err(duplicate(relation, &relation.primary_name, &relation.primary, new));
+    for (change, keys) in changes.iter().zip(&keys) {
+        if let Some(row) = &change.new {
+            write_new(relation, &layout, row, keys, evaluator.rows)?;
         }
-        evaluator.rows.put(relation.space, &new_key, &layout.encode(new))?;
-        for index in indexes() {
-            let (key, value) = entry(relation, index, new);
-            let stays = change.old.as_ref().is_some_and(|old| entry(relation, index, old).0 == key);
-            if stays && !moved {
-                continue;
-            }
-            if index.unique && evaluator.rows.get(index.space, &key)?.is_some() {
-                return Err(duplicate(relation, &index.name, &index.columns, new));
-            }
-            evaluator.rows.put(index.space, &key, &value)?;
+    }
+    Ok(())
+}
+
+/// Deletes what of the old row does not stay.
+fn remove_old(relation: &Relation, keys: &ChangedKeys, rows: &mut dyn Rows) -> Result<()> {
+    let Some(old) = &keys.old else { return Ok(()) };
+    rows.steps(1 + relation.indexes.len() as u64)?;
+    if !keys.stays() {
+        rows.delete(relation.space, &old.primary)?;
+    }
+    for (at, index) in relation.indexes.iter().enumerate() {
+        if !keys.entry_stays(at) {
+            rows.delete(index.space, &old.entries[at].0)?;
         }
+    }
+    Ok(())
+}
+
+/// Writes the new row, and its entries where they are new.
+fn write_new(
+    relation: &Relation,
+    layout: &Layout,
+    row: &[Datum],
+    keys: &ChangedKeys,
+    rows: &mut dyn Rows,
+) -> Result<()> {
+    let Some(new) = &keys.new else { return Ok(()) };
+    rows.steps(1 + relation.indexes.len() as u64)?;
+    if !keys.stays() && rows.get(relation.space, &new.primary)?.is_some() {
+        return Err(duplicate(relation, &relation.primary_name, &relation.primary, row));
+    }
+    let bytes = layout.encode(row);
+    check_length(bytes.len())?;
+    rows.put(relation.space, &new.primary, &bytes)?;
+    for (at, index) in relation.indexes.iter().enumerate() {
+        if keys.entry_stays(at) {
+            continue;
+        }
+        let (key, value) = &new.entries[at];
+        if index.unique && rows.get(index.space, key)?.is_some() {
+            return Err(duplicate(relation, &index.name, &index.columns, row));
+        }
+        rows.put(index.space, key, value)?;
     }
     Ok(())
 }
@@ -122,9 +180,20 @@ pub(crate) fn duplicate(
 /// The longest row that the store takes.
 const ROW_BYTES_MAX: usize = 262_128;
 
+fn check_length(bytes: usize) -> Result<()> {
+    if bytes > ROW_BYTES_MAX {
+        let message = format!("row has {bytes} bytes, at most {ROW_BYTES_MAX} are stored");
+        return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
+    }
+    Ok(())
+}
+
 fn check(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<()> {
     let mut bytes = 0;
     for (column, value) in relation.columns.iter().zip(row) {
+        if !value.fits(column.kind.ty) {
+            return Err(malformed());
+        }
         if value.is_null() && !column.nullable {
             return Err(Error::new(
                 SqlState::NOT_NULL_VIOLATION,
@@ -142,10 +211,8 @@ fn check(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> R
             value => value.memory_bytes(),
         };
     }
-    if bytes > ROW_BYTES_MAX {
-        let message = format!("row has {bytes} bytes, at most {ROW_BYTES_MAX} are stored");
-        return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
-    }
+    // Before the bytes are made: what is far too long makes none.
+    check_length(bytes)?;
     for check in &relation.checks {
         // NULL passes, as the standard says.
         if evaluator.value(&check.condition, row)? == Datum::Bool(false) {

@@ -20,7 +20,7 @@ mod sequence;
 mod strings;
 mod write;
 
-pub(crate) use changes::{duplicate, index_entries};
+pub(crate) use changes::{duplicate, index_entry, primary_key};
 pub use context::{Answer, Context, Limits, Tag};
 pub use overlay::{Overlay, Writes};
 pub use rows::{Entry, Memory, Rows, Scan};

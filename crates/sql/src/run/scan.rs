@@ -1,6 +1,6 @@
 //! Finds the rows of a source, in the canonical order.
 
-use super::evaluate::Evaluator;
+use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Scan};
 use crate::ir::{Access, Index, KeyColumn, Relation, Source, Space};
 use values::row::Layout;
@@ -24,6 +24,10 @@ pub(super) fn layout(relation: &Relation) -> Layout {
 pub(super) fn decode(relation: &Relation, layout: &Layout, bytes: &[u8]) -> Result<Vec<Datum>> {
     let mut row = layout.decode(bytes)?;
     row.extend(relation.columns[row.len()..].iter().map(|column| column.missing.0.clone()));
+    if row.iter().zip(&relation.columns).any(|(value, column)| value.is_null() && !column.nullable)
+    {
+        return Err(Error::corrupted("row is damaged: NULL in a column that has none"));
+    }
     Ok(row)
 }
 
@@ -48,6 +52,21 @@ pub(super) fn key_of(
         key::push(&mut bytes, &row[usize::from(column.column)], order(relation, column));
     }
     bytes
+}
+
+/// Appends what a plan compares a key's column with. Columns have their types when rows are read;
+/// this has it only if the plan is one of a binder.
+fn push_typed(
+    bytes: &mut Vec<u8>,
+    value: &Datum,
+    relation: &Relation,
+    column: &KeyColumn,
+) -> Result<()> {
+    if !value.fits(relation.columns[usize::from(column.column)].kind.ty) {
+        return Err(malformed());
+    }
+    key::push(bytes, value, order(relation, column));
+    Ok(())
 }
 
 /// Adds up what a statement collects, and refuses what is too much.
@@ -194,7 +213,7 @@ fn range(
         if value.is_null() {
             return Ok(None);
         }
-        key::push(&mut prefix, &value, order(relation, column));
+        push_typed(&mut prefix, &value, relation, column)?;
     }
     let (mut from, mut to) = (prefix.clone(), key::after_prefix(&key::bound(prefix.clone())));
     if let Some(column) = columns.next() {
@@ -205,7 +224,7 @@ fn range(
                 return Ok(None);
             }
             let mut bytes = prefix.clone();
-            key::push(&mut bytes, &value, order(relation, column));
+            push_typed(&mut bytes, &value, relation, column)?;
             // The value itself may be covered although it does not count: the filter looks again.
             if is_lower != column.descending {
                 from = bytes;

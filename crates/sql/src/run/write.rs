@@ -7,8 +7,11 @@ use super::overlay::Overlay;
 use super::rows::Rows;
 use super::scan::{Memory, decode, find, key_of, layout};
 use super::select::select;
-use crate::ir::{Action, Conflict, Delete, Expression, Insert, InsertRows, Plan, Relation, Update};
+use crate::ir::{
+    Action, Conflict, Delete, Expression, Index, Insert, InsertRows, Plan, Relation, Update,
+};
 use std::collections::BTreeSet;
+use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, key};
 
 /// Runs a plan. Its writes reach `rows` all or, if there is an error, not at all.
@@ -87,10 +90,11 @@ fn insert_or(
     proposed: Vec<Vec<Datum>>,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Vec<Datum>>> {
+    let arbiters = Arbiters::of(relation, conflict)?;
     let mut written = Vec::new();
     let mut touched: BTreeSet<Vec<u8>> = BTreeSet::new();
     for row in proposed {
-        let Some(old) = existing(relation, conflict, &row, evaluator)? else {
+        let Some(old) = arbiters.existing(&row, evaluator.rows)? else {
             let change = Change { old: None, new: Some(row) };
             apply(relation, std::slice::from_ref(&change), evaluator)?;
             let row = change.new.ok_or_else(malformed)?;
@@ -123,41 +127,52 @@ fn insert_or(
     Ok(written)
 }
 
-/// The row that has one of the keys that the new row would have.
-fn existing(
-    relation: &Relation,
-    conflict: &Conflict,
-    row: &[Datum],
-    evaluator: &mut Evaluator<'_>,
-) -> Result<Option<Vec<Datum>>> {
-    let all: Vec<Option<u16>> = std::iter::once(None)
-        .chain((0..relation.indexes.len() as u16).map(Some))
-        .filter(|at| at.is_none_or(|at| relation.indexes[usize::from(at)].unique))
-        .collect();
-    let arbiters = if conflict.arbiters.is_empty() { &all } else { &conflict.arbiters };
-    for arbiter in arbiters {
-        evaluator.rows.steps(1)?;
-        let columns = match arbiter {
-            Some(at) => &relation.indexes.get(usize::from(*at)).ok_or_else(malformed)?.columns,
-            None => &relation.primary,
+/// What ON CONFLICT looks for rows by, once for all rows of the statement.
+struct Arbiters<'a> {
+    relation: &'a Relation,
+    layout: Layout,
+    /// The primary key (`None`) and indexes that count.
+    keys: Vec<Option<&'a Index>>,
+}
+
+impl<'a> Arbiters<'a> {
+    fn of(relation: &'a Relation, conflict: &Conflict) -> Result<Arbiters<'a>> {
+        let keys = if conflict.arbiters.is_empty() {
+            let unique = relation.indexes.iter().filter(|index| index.unique);
+            std::iter::once(None).chain(unique.map(Some)).collect()
+        } else {
+            let named = conflict.arbiters.iter().map(|arbiter| match arbiter {
+                Some(at) => relation.indexes.get(usize::from(*at)).map(Some).ok_or_else(malformed),
+                None => Ok(None),
+            });
+            named.collect::<Result<Vec<_>>>()?
         };
-        if columns.iter().any(|column| row[usize::from(column.column)].is_null()) {
-            continue;
-        }
-        let key = match arbiter {
-            None => Some(primary_key(relation, row)),
-            Some(at) => {
-                let index = &relation.indexes[usize::from(*at)];
-                let bytes = key_of(relation, index.id, &index.columns, row);
-                evaluator.rows.get(index.space, &key::shorten(bytes))?
-            }
-        };
-        let Some(key) = key else { continue };
-        if let Some(bytes) = evaluator.rows.get(relation.space, &key)? {
-            return decode(relation, &layout(relation), &bytes).map(Some);
-        }
+        Ok(Arbiters { relation, layout: layout(relation), keys })
     }
-    Ok(None)
+
+    /// The row that has one of the keys that the new row would have.
+    fn existing(&self, row: &[Datum], rows: &mut dyn Rows) -> Result<Option<Vec<Datum>>> {
+        let relation = self.relation;
+        for arbiter in &self.keys {
+            rows.steps(1)?;
+            let columns = arbiter.map_or(&relation.primary, |index| &index.columns);
+            if columns.iter().any(|column| row[usize::from(column.column)].is_null()) {
+                continue;
+            }
+            let key = match arbiter {
+                None => Some(primary_key(relation, row)),
+                Some(index) => {
+                    let bytes = key_of(relation, index.id, &index.columns, row);
+                    rows.get(index.space, &key::shorten(bytes))?
+                }
+            };
+            let Some(key) = key else { continue };
+            if let Some(bytes) = rows.get(relation.space, &key)? {
+                return decode(relation, &self.layout, &bytes).map(Some);
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The row after its assignments, which all see `input`.
