@@ -76,10 +76,20 @@ fn access(
             }
         }
     }
-    let ranges = usize::from(access.lower.is_some()) + usize::from(access.upper.is_some());
+    let ranges = bounds(&access).count();
     let whole = access.equal.len() == columns.len() && unique;
+    assert!(access.equal.len() + usize::from(ranges > 0) <= columns.len(), "a range has a column");
+    let values = access.equal.iter().chain(bounds(&access).map(|bound| &bound.value));
+    assert!(
+        values.into_iter().all(Expression::is_fixed),
+        "keys are looked up before there is a row"
+    );
     // The primary key needs no second look-up.
     let score = access.equal.len() * 8 + ranges * 2;
     let primary = usize::from(score > 0 && index.is_none());
     (access, score + primary + if whole { 10_000 } else { 0 })
+}
+
+fn bounds(access: &Access) -> impl Iterator<Item = &Bound> {
+    access.lower.iter().chain(&access.upper)
 }

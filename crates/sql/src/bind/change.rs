@@ -117,6 +117,11 @@ impl Binder<'_> {
                 let bound = self.stated(tree, table, *target, bound);
                 row[usize::from(*target)] = bound.map_err(|error| error.at(position))?.expression();
             }
+            assert_eq!(
+                row.len(),
+                table.relation.columns.len(),
+                "a row has a value for each column"
+            );
             rows.push(row);
         }
         Ok(InsertRows::Listed(rows))

@@ -56,7 +56,9 @@ impl Bound {
     }
 
     pub(crate) fn expression(self) -> Expression {
-        Expression { code: self.code }
+        let expression = Expression { code: self.code };
+        assert!(expression.leaves_one_value(), "a program ends with its value: {expression:?}");
+        expression
     }
 
     fn cast_to(mut self, kind: Kind, willing: Willing) -> Bound {

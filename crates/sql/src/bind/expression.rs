@@ -289,7 +289,10 @@ impl Binder<'_> {
         let ty = ty.unwrap_or(Type::Text);
         // Text of a limited length is text in an expression, and char without its blanks.
         let ty = if ty.is_text() { Type::Text } else { ty };
-        all.into_iter().map(|bound| self.coerce(bound, ty, Willing::Implicit)).collect()
+        let all = all.into_iter().map(|bound| self.coerce(bound, ty, Willing::Implicit));
+        let all = all.collect::<Result<Vec<_>>>()?;
+        assert!(all.iter().all(|bound| bound.ty() == Some(ty)), "functions compare equal types");
+        Ok(all)
     }
 }
 

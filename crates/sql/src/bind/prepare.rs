@@ -78,6 +78,11 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
             return Err(Error::unsupported(format!("statement is not supported: {shown}"), ""));
         }
     };
+    assert_eq!(
+        plan.output().len(),
+        columns.len(),
+        "an answer has the columns that clients are told"
+    );
     let parameters = binder.parameters.iter().enumerate().map(|(at, ty)| {
         ty.ok_or_else(|| {
             let message = format!("could not determine data type of parameter ${}", at + 1);

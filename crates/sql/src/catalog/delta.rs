@@ -30,6 +30,9 @@ pub fn prefix(id: u32) -> Vec<u8> {
 impl Delta {
     /// Makes or replaces a table.
     pub fn put_table(&mut self, table: &Table) {
+        let relation = &table.relation;
+        assert_eq!(table.columns.len(), relation.columns.len(), "each column has both its halves");
+        assert!(relation.check().is_ok(), "the catalog can be opened again");
         self.rows.push((key(TABLE, table.relation.id), Some(to_bytes(table))));
     }
 
@@ -54,6 +57,9 @@ impl Delta {
 
     /// Makes or replaces a sequence.
     pub fn put_sequence(&mut self, sequence: &Sequence) {
+        assert!(sequence.increment != 0, "a sequence counts");
+        let numbers = sequence.minimum..=sequence.maximum;
+        assert!(numbers.contains(&sequence.start), "the first number is one of the sequence");
         self.rows.push((key(SEQUENCE, sequence.id), Some(to_bytes(sequence))));
     }
 

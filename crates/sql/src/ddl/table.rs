@@ -60,6 +60,8 @@ pub(super) fn create(
     choose_spaces(&mut draft.table);
     draft.delta.put_table(&draft.table);
     let next_id = draft.next_id;
+    let indexes = draft.table.relation.indexes.iter();
+    assert!(indexes.map(|index| index.id).all(|id| id < next_id), "an id is of one object");
     draft.delta.set_next_id(next_id);
     Ok(Definition::new(TAG, draft.delta))
 }

@@ -2,6 +2,7 @@
 
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A program that leaves one value. Jumps are relative and lead forward only, so each program ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,8 +122,82 @@ impl Expression {
         !self.code.iter().any(|op| matches!(op, Op::Column(_) | Op::Next(_)))
     }
 
+    /// Whether each way through it takes only what is there, and leaves just one value.
+    pub(crate) fn leaves_one_value(&self) -> bool {
+        let mut entered: BTreeMap<usize, usize> = BTreeMap::new(); // values at targets of jumps
+        let mut depth = Some(0_usize); // none behind a jump
+        for (at, op) in self.code.iter().enumerate() {
+            let before = match (depth, entered.remove(&at)) {
+                (Some(depth), Some(other)) if depth != other => return false,
+                (Some(depth), _) | (None, Some(depth)) => depth,
+                (None, None) => return false,
+            };
+            let (takes, gives) = op.takes_and_gives();
+            let Some(left) = before.checked_sub(takes) else { return false };
+            let after = left + gives;
+            if let Some(count) = op.leaves_out()
+                && *entered.entry(at + 1 + count).or_insert(after) != after
+            {
+                return false;
+            }
+            depth = if matches!(op, Op::Jump(_)) { None } else { Some(after) };
+        }
+        let last = entered.remove(&self.code.len());
+        let ends = [depth, last].into_iter().flatten().all(|depth| depth == 1);
+        ends && (depth.is_some() || last.is_some()) && entered.is_empty()
+    }
+
     /// Whether it takes a number of a sequence.
     pub fn takes_number(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::Next(_)))
+    }
+}
+
+impl Op {
+    /// How many values it needs, and how many are there in their place afterwards.
+    fn takes_and_gives(&self) -> (usize, usize) {
+        match self {
+            Op::Constant(_) | Op::Column(_) | Op::Parameter(_) | Op::Next(_) => (0, 1),
+            Op::Call(_, count) => (*count as usize, 1),
+            Op::Cast(..) | Op::JumpIf(..) | Op::JumpIfNotNull(_) => (1, 1),
+            Op::Jump(_) => (0, 0),
+            Op::JumpUnless(_) | Op::Pop => (1, 0),
+        }
+    }
+
+    /// How many operations it may leave out, of a jump.
+    fn leaves_out(&self) -> Option<usize> {
+        match self {
+            Op::Jump(count)
+            | Op::JumpIf(_, count)
+            | Op::JumpUnless(count)
+            | Op::JumpIfNotNull(count) => Some(*count as usize),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use values::Datum;
+
+    #[test]
+    fn programs_that_end_otherwise_are_told_apart() {
+        let constant = || Op::Constant(Value(Datum::Bool(true)));
+        let check = |code: Vec<Op>, expected| {
+            assert_eq!(Expression { code: code.clone() }.leaves_one_value(), expected, "{code:?}");
+        };
+        let and = Op::Call(Function::And, 2);
+        check(vec![constant()], true);
+        check(vec![], false);
+        check(vec![constant(), constant()], false);
+        check(vec![constant(), and.clone()], false);
+        check(vec![constant(), Op::JumpIf(false, 2), constant(), and.clone()], true);
+        check(vec![constant(), Op::JumpIf(false, 1), constant(), and], false);
+        check(vec![constant(), Op::JumpIfNotNull(2), Op::Pop, constant()], true);
+        check(vec![constant(), Op::JumpUnless(2), constant(), Op::Jump(1), constant()], true);
+        check(vec![constant(), Op::JumpUnless(1), constant(), Op::Jump(1), constant()], false);
+        check(vec![constant(), Op::Jump(1)], false);
     }
 }

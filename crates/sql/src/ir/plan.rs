@@ -1,6 +1,7 @@
 //! Plans of statements.
 
 use super::change::{Delete, Insert, InsertRows, Update};
+use super::expression::Expression;
 use super::query::{Select, Source};
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,16 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// The columns of the answer; none if there are no rows.
+    pub(crate) fn output(&self) -> &[Expression] {
+        match self {
+            Plan::Select(plan) => &plan.output,
+            Plan::Insert(plan) => &plan.returning,
+            Plan::Update(plan) => &plan.returning,
+            Plan::Delete(plan) => &plan.returning,
+        }
+    }
+
     /// Refuses tables that no definition makes.
     pub(super) fn check(&self) -> Result<()> {
         let source = |source: &Source| source.relation.as_ref().map_or(Ok(()), Relation::check);

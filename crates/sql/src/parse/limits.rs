@@ -14,7 +14,7 @@ pub const CHAIN_MAX: usize = 2_000;
 /// UNION, INTERSECT and EXCEPT of one statement.
 pub const SET_OPERATIONS_MAX: usize = 1_000;
 /// Statements of one text.
-const STATEMENTS_MAX: usize = 10_000;
+pub(super) const STATEMENTS_MAX: usize = 10_000;
 /// Items between commas of one list.
 const LIST_MAX: usize = 65_535;
 

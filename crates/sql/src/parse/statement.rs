@@ -1,6 +1,6 @@
 //! The parser's front.
 
-use super::limits::{self, DEPTH_MAX, TEXT_BYTES_MAX};
+use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::position;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -44,6 +44,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         let next = parser.peek_token();
         syntax_error(text, error, &next.token, next.span.start)
     })?;
+    assert!(trees.len() <= STATEMENTS_MAX + 1, "semicolons separate statements");
     let text: Arc<str> = text.into();
     Ok(trees.into_iter().map(|tree| Statement { tree, text: text.clone() }).collect())
 }

@@ -40,6 +40,9 @@ pub(super) fn order(relation: &Relation, column: &KeyColumn) -> key::Order {
     }
 }
 
+/// Room for most keys, so that they do not grow while they are made.
+const KEY_BYTES_USUAL: usize = 64;
+
 /// The beginning of a key: the id and the row's values of these columns.
 pub(super) fn key_of(
     relation: &Relation,
@@ -47,7 +50,8 @@ pub(super) fn key_of(
     columns: &[KeyColumn],
     row: &[Datum],
 ) -> Vec<u8> {
-    let mut bytes = id.to_be_bytes().to_vec();
+    let mut bytes = Vec::with_capacity(KEY_BYTES_USUAL);
+    bytes.extend_from_slice(&id.to_be_bytes());
     for column in columns {
         key::push(&mut bytes, &row[usize::from(column.column)], order(relation, column));
     }

@@ -89,7 +89,9 @@ fn replace(text: &str, from: &str, to: &str) -> Result<Datum> {
     }
     let grown = text.matches(from).count().saturating_mul(to.len());
     bounded(text.len() + grown)?;
-    Ok(Datum::text(text.replace(from, to)))
+    let replaced = text.replace(from, to);
+    assert!(replaced.len() <= TEXT_BYTES_MAX, "no function makes longer text");
+    Ok(Datum::text(replaced))
 }
 
 /// The count of characters that `left` and `right` keep: below zero all but so many.

@@ -20,6 +20,8 @@ use crate::{
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 3;
 const END_BYTES: usize = 4;
+/// Room for most rows, so that they do not grow while they are made.
+const ROW_BYTES_USUAL: usize = 256;
 /// The most columns of a table, as in PostgreSQL.
 pub const COLUMNS_MAX: usize = 1_600;
 
@@ -51,7 +53,8 @@ impl Layout {
     /// The bytes of a row: one value for each column, of the column's type.
     pub fn encode(&self, row: &[Datum]) -> Vec<u8> {
         assert_eq!(row.len(), self.types.len(), "a row has a value for each column");
-        let mut bytes = vec![VERSION];
+        let mut bytes = Vec::with_capacity(ROW_BYTES_USUAL);
+        bytes.push(VERSION);
         bytes.extend_from_slice(&(row.len() as u16).to_le_bytes());
         bytes.resize(HEADER_BYTES + row.len().div_ceil(8), 0);
         for (at, datum) in row.iter().enumerate() {
