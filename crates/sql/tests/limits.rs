@@ -44,6 +44,17 @@ fn deep_and_long_statements_are_refused_before_they_are_parsed() {
 }
 
 #[test]
+fn groups_and_aggregates_have_a_limit() {
+    let query = |count: usize| {
+        let sums = (0..count).map(|number| format!("sum({number})")).collect::<Vec<_>>();
+        let keys = vec!["'x'"; 64_000].join(",");
+        format!("SELECT ARRAY[{}] GROUP BY {keys}", sums.join(","))
+    };
+    assert_eq!(state(&query(10)), "ok");
+    assert_eq!(state(&query(2_000)), "54011");
+}
+
+#[test]
 fn steps_and_memory_have_limits() {
     let mut session = Session::new();
     session.run("CREATE TABLE t (a int PRIMARY KEY, b text)").unwrap();

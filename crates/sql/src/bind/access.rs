@@ -1,12 +1,12 @@
 //! Chooses how the rows of a table are found. Any choice gives the same answer: the filter looks at
 //! each row, and the interpreter puts them in canonical order.
 
-use crate::ir::{Access, Bound, Expression, Function, KeyColumn, Relation};
+use crate::ir::{Access, Bound, ColumnNumber, Expression, Function, KeyColumn, Relation};
 
 /// A comparison of a column with what needs no row.
 #[derive(Clone, Debug)]
 pub(super) struct Predicate {
-    pub(super) column: u16,
+    pub(super) column: ColumnNumber,
     pub(super) function: Function,
     pub(super) value: Expression,
 }

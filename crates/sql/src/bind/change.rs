@@ -7,12 +7,13 @@ use super::kinds::Willing;
 use super::prepare::OutputColumn;
 use crate::catalog::{Identity, Table};
 use crate::ir::{
-    Action, Conflict, Delete, Expression, Insert, InsertRows, KeyColumn, Op, Source, Update, Value,
+    Action, Assignment, ColumnNumber, Conflict, Delete, Expression, Insert, InsertRows, KeyColumn,
+    Op, Source, Update, Value,
 };
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete as DeleteTree, Expr, FromTable, Ident,
-    Insert as InsertTree, InsertOverriding, ObjectName, OnConflict, OnConflictAction, OnInsert,
-    SelectItem, SetExpr, TableObject, Update as UpdateTree,
+    Assignment as AssignmentTree, AssignmentTarget, ConflictTarget, Delete as DeleteTree, Expr,
+    FromTable, Ident, Insert as InsertTree, InsertOverriding, ObjectName, OnConflict,
+    OnConflictAction, OnInsert, SelectItem, SetExpr, TableObject, Update as UpdateTree,
 };
 use std::collections::BTreeSet;
 use values::{Datum, Error, Result, SqlState};
@@ -24,7 +25,7 @@ fn is_default(expr: &Expr) -> bool {
 }
 
 /// What a row gets that states no value for the column.
-fn default_of(table: &Table, column: u16) -> Expression {
+fn default_of(table: &Table, column: ColumnNumber) -> Expression {
     let stated = table.columns[usize::from(column)].default.clone();
     stated.unwrap_or_else(|| Expression::constant(Value(Datum::Null)))
 }
@@ -54,10 +55,13 @@ impl Binder<'_> {
     }
 
     /// The columns that the values are for.
-    fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<u16>> {
+    fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<ColumnNumber>> {
         if names.is_empty() {
             let columns = table.relation.columns.iter().enumerate();
-            return Ok(columns.filter(|(_, each)| !each.hidden).map(|(at, _)| at as u16).collect());
+            return Ok(columns
+                .filter(|(_, each)| !each.hidden)
+                .map(|(at, _)| ColumnNumber::at(at))
+                .collect());
         }
         let mut seen = BTreeSet::new();
         let mut targets = Vec::new();
@@ -72,7 +76,7 @@ impl Binder<'_> {
         Ok(targets)
     }
 
-    fn target(&self, table: &Table, name: &ObjectName) -> Result<u16> {
+    fn target(&self, table: &Table, name: &ObjectName) -> Result<ColumnNumber> {
         let own = table_name(name)?;
         table.column(&own).ok_or_else(|| {
             Error::new(
@@ -87,9 +91,9 @@ impl Binder<'_> {
         &mut self,
         tree: &InsertTree,
         table: &Table,
-        targets: &[u16],
+        targets: &[ColumnNumber],
     ) -> Result<InsertRows> {
-        let all = 0..table.relation.columns.len() as u16;
+        let all = (0..table.relation.columns.len()).map(ColumnNumber::at);
         let defaults: Vec<Expression> = all.map(|column| default_of(table, column)).collect();
         let Some(query) = &tree.source else { return Ok(InsertRows::Listed(vec![defaults])) };
         let SetExpr::Values(list) = &*query.body else {
@@ -97,7 +101,7 @@ impl Binder<'_> {
             self.check_width(columns.len(), targets.len(), tree.columns.is_empty())?;
             let mut row = defaults;
             for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
-                let bound = Bound::new(vec![Op::Column(at as u16)], column.kind);
+                let bound = Bound::new(vec![Op::Column(ColumnNumber::at(at))], column.kind);
                 row[usize::from(*target)] = self.stated(tree, table, *target, bound)?.expression();
             }
             return Ok(InsertRows::Queried(Box::new(select), row));
@@ -132,7 +136,7 @@ impl Binder<'_> {
         &mut self,
         tree: &InsertTree,
         table: &Table,
-        target: u16,
+        target: ColumnNumber,
         bound: Bound,
     ) -> Result<Bound> {
         let column = &table.relation.columns[usize::from(target)];
@@ -246,11 +250,7 @@ impl Binder<'_> {
         })
     }
 
-    fn assignments(
-        &mut self,
-        list: &[Assignment],
-        table: &Table,
-    ) -> Result<Vec<(u16, Expression)>> {
+    fn assignments(&mut self, list: &[AssignmentTree], table: &Table) -> Result<Vec<Assignment>> {
         let mut seen = BTreeSet::new();
         let mut assignments = Vec::new();
         for assignment in list {
@@ -276,7 +276,7 @@ impl Binder<'_> {
                 let bound = self.expression(&assignment.value)?;
                 self.assign_to(bound, column).map_err(|error| error.at(position))?.expression()
             };
-            assignments.push((target, value));
+            assignments.push(Assignment { column: target, value });
         }
         Ok(assignments)
     }

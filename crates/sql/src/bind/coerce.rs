@@ -1,7 +1,7 @@
 //! Bound expressions, and how they become of another type.
 
 use super::kinds::{Willing, may_cast};
-use crate::ir::{Expression, Function, Kind, Op, Value};
+use crate::ir::{ColumnNumber, Expression, Function, Kind, Op, Value};
 use values::{Datum, Error, Position, Result, SqlState, Type, Zone, text};
 
 /// An expression with its type; a literal or parameter may not have one yet.
@@ -17,7 +17,7 @@ pub(crate) struct Bound {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Form {
     /// A column as it is in the row.
-    Column(u16),
+    Column(ColumnNumber),
     /// A quoted literal without a type.
     Literal(String),
     /// A parameter without a type.

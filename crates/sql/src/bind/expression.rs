@@ -3,7 +3,7 @@
 use super::binder::{Binder, Grouping, name_of};
 use super::coerce::{Bound, Form};
 use super::kinds::{Willing, common, kind_of};
-use crate::ir::{Function, Kind, Op, Value};
+use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{CaseWhen, CastKind, Expr, Ident, InTarget, UnaryOperator, Value as Literal};
 use values::{Datum, Error, Numeric, Position, Result, SqlState, Type};
 
@@ -27,7 +27,7 @@ impl Binder<'_> {
         let grouping = self.grouping.as_ref().filter(|grouping| !grouping.inside)?;
         let at = grouping.keys.iter().position(|(key, _)| key == expr)?;
         let kind = grouping.keys[at].1.kind?;
-        Some(Bound::new(vec![Op::Column(at as u16)], kind))
+        Some(Bound::new(vec![Op::Column(ColumnNumber::at(at))], kind))
     }
 
     fn bind(&mut self, expr: &Expr) -> Result<Bound> {
@@ -125,7 +125,7 @@ impl Binder<'_> {
                 .iter()
                 .position(|(_, bound)| bound.form == Form::Column(found.column));
             if let Some(at) = key {
-                return Ok(Bound::new(vec![Op::Column(at as u16)], found.kind));
+                return Ok(Bound::new(vec![Op::Column(ColumnNumber::at(at))], found.kind));
             }
             note_ungrouped(grouping, &found.table, &name, position);
         }

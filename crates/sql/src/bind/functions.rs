@@ -4,7 +4,7 @@ use super::binder::Binder;
 use super::coerce::Bound;
 use super::expression::{call, unsupported, word};
 use super::kinds::Willing;
-use crate::ir::{Aggregate, AggregateKind, Function, Kind, Op, Value};
+use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{
     CeilFloorKind, DuplicateTreatment, Expr, Function as Call, FunctionArg, FunctionArgExpr,
     FunctionArguments, TrimWhereField,
@@ -376,7 +376,13 @@ impl Binder<'_> {
                 grouping.aggregates.len() - 1
             }
         };
-        let mut code = vec![Op::Column((grouping.keys.len() + at) as u16)];
+        let place = grouping.keys.len() + at;
+        if place > ColumnNumber::MAX {
+            let message =
+                format!("query has more than {} groups and aggregates", ColumnNumber::MAX);
+            return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
+        }
+        let mut code = vec![Op::Column(ColumnNumber::at(place))];
         if raw != result {
             code.push(Op::Cast(Kind::plain(result), true));
         }

@@ -1,6 +1,6 @@
 //! The columns that names in a statement mean.
 
-use crate::ir::{Kind, Relation};
+use crate::ir::{ColumnNumber, Kind, Relation};
 use values::{Error, Result, SqlState};
 
 /// The tables of a statement, one after the other in the row.
@@ -12,13 +12,13 @@ pub(super) struct Scope {
 struct ScopeTable {
     name: String,
     columns: Vec<(String, Kind, bool)>,
-    begin: u16,
+    begin: usize,
 }
 
 /// A column that a name means.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Resolved {
-    pub(super) column: u16,
+    pub(super) column: ColumnNumber,
     pub(super) kind: Kind,
     pub(super) table: String,
     pub(super) name: String,
@@ -27,7 +27,7 @@ pub(super) struct Resolved {
 impl Scope {
     /// Adds a table after the others.
     pub(super) fn add(&mut self, name: &str, relation: &Relation) {
-        let begin = self.tables.iter().map(|table| table.columns.len() as u16).sum();
+        let begin = self.tables.iter().map(|table| table.columns.len()).sum();
         let columns = relation
             .columns
             .iter()
@@ -67,7 +67,7 @@ impl Scope {
         self.tables.iter().flat_map(|table| {
             table.columns.iter().enumerate().filter(|(_, (_, _, hidden))| !hidden).map(
                 |(at, (name, kind, _))| Resolved {
-                    column: table.begin + at as u16,
+                    column: ColumnNumber::at(table.begin + at),
                     kind: *kind,
                     table: table.name.clone(),
                     name: name.clone(),

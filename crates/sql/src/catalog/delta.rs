@@ -1,14 +1,14 @@
 //! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
 
 use super::schema::{Sequence, Table};
-use crate::ir::{Space, to_bytes};
+use crate::ir::{ObjectId, Space, to_bytes};
 
 /// A change from one version of the catalog to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Delta {
     pub(super) rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(super) cleared: Vec<(Space, Vec<u8>)>,
-    pub(super) counters: Vec<u32>,
+    pub(super) counters: Vec<ObjectId>,
 }
 
 pub(super) const TABLE: u8 = b't';
@@ -16,15 +16,15 @@ pub(super) const SEQUENCE: u8 = b's';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
-pub(super) fn key(kind: u8, id: u32) -> Vec<u8> {
+pub(super) fn key(kind: u8, id: ObjectId) -> Vec<u8> {
     let mut key = vec![kind];
-    key.extend_from_slice(&id.to_be_bytes());
+    key.extend_from_slice(&id.to_bytes());
     key
 }
 
 /// The beginning of the keys of a relation's rows or an index's entries.
-pub fn prefix(id: u32) -> Vec<u8> {
-    id.to_be_bytes().to_vec()
+pub fn prefix(id: ObjectId) -> Vec<u8> {
+    id.to_bytes().to_vec()
 }
 
 impl Delta {
@@ -51,7 +51,7 @@ impl Delta {
     }
 
     /// The keys that begin with this id lead nowhere.
-    pub fn clear(&mut self, space: Space, id: u32) {
+    pub fn clear(&mut self, space: Space, id: ObjectId) {
         self.cleared.push((space, prefix(id)));
     }
 
@@ -64,19 +64,19 @@ impl Delta {
     }
 
     /// Removes a sequence.
-    pub fn drop_sequence(&mut self, id: u32) {
+    pub fn drop_sequence(&mut self, id: ObjectId) {
         self.rows.push((key(SEQUENCE, id), None));
         self.counters.push(id);
     }
 
     /// A sequence begins again.
-    pub fn restart_sequence(&mut self, id: u32) {
+    pub fn restart_sequence(&mut self, id: ObjectId) {
         self.counters.push(id);
     }
 
     /// The next id that no object has had.
-    pub(crate) fn set_next_id(&mut self, id: u32) {
-        self.rows.push((key(NEXT_ID, 0), Some(to_bytes(&id))));
+    pub(crate) fn set_next_id(&mut self, id: ObjectId) {
+        self.rows.push((key(NEXT_ID, ObjectId::new(0)), Some(to_bytes(&id))));
     }
 
     /// Rows of space `catalog` to write, or to delete where there is none.
@@ -91,7 +91,7 @@ impl Delta {
     }
 
     /// Sequences whose counting begins again.
-    pub fn counters(&self) -> &[u32] {
+    pub fn counters(&self) -> &[ObjectId] {
         &self.counters
     }
 

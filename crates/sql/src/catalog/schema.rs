@@ -1,6 +1,6 @@
 //! Tables and sequences as the catalog keeps them.
 
-use crate::ir::{Expression, Relation};
+use crate::ir::{ColumnNumber, Expression, ObjectId, Relation};
 use serde::{Deserialize, Serialize};
 
 /// A table: what its plans need, and what only statements about it need.
@@ -22,7 +22,7 @@ pub struct ColumnInfo {
     /// Whether values come from a sequence by the standard's rules.
     pub identity: Option<Identity>,
     /// The sequence that belongs to the column and goes with it.
-    pub sequence: Option<u32>,
+    pub sequence: Option<ObjectId>,
 }
 
 /// GENERATED ... AS IDENTITY.
@@ -38,7 +38,7 @@ pub enum Identity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequence {
     /// Its object id, by which the store counts.
-    pub id: u32,
+    pub id: ObjectId,
     /// Its name.
     pub name: String,
     /// The first number.
@@ -55,8 +55,8 @@ pub struct Sequence {
 
 impl Table {
     /// The number of a column that statements can name.
-    pub fn column(&self, name: &str) -> Option<u16> {
+    pub fn column(&self, name: &str) -> Option<ColumnNumber> {
         let named = |column: &crate::ir::Column| !column.hidden && column.name == name;
-        self.relation.columns.iter().position(named).map(|at| at as u16)
+        self.relation.columns.iter().position(named).map(ColumnNumber::at)
     }
 }

@@ -2,23 +2,23 @@
 
 use super::delta::{Delta, NEXT_ID, SEQUENCE, TABLE};
 use super::schema::{Sequence, Table};
-use crate::ir::from_bytes;
+use crate::ir::{ObjectId, from_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Error, Result};
 
 /// The first id of an object that a statement makes; smaller ones are PostgreSQL's own.
-const FIRST_ID: u32 = 16_384;
+const FIRST_ID: ObjectId = ObjectId::new(16_384);
 
 /// All objects. Cheap to clone; share it behind an `Arc`.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     version: u64,
-    next_id: u32,
-    tables: BTreeMap<u32, Arc<Table>>,
-    sequences: BTreeMap<u32, Arc<Sequence>>,
+    next_id: ObjectId,
+    tables: BTreeMap<ObjectId, Arc<Table>>,
+    sequences: BTreeMap<ObjectId, Arc<Sequence>>,
     /// Tables, indexes and sequences share their names, as in PostgreSQL.
-    names: BTreeMap<String, u32>,
+    names: BTreeMap<String, ObjectId>,
 }
 
 impl Default for Catalog {
@@ -57,7 +57,7 @@ impl Catalog {
 
     fn apply(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<()> {
         let (kind, id) = match *key {
-            [kind, a, b, c, d] => (kind, u32::from_be_bytes([a, b, c, d])),
+            [kind, a, b, c, d] => (kind, ObjectId::from_bytes([a, b, c, d])),
             _ => return Err(Error::corrupted("key of the catalog is damaged")),
         };
         match (kind, row) {
@@ -109,7 +109,7 @@ impl Catalog {
     }
 
     /// The first id that no object has had.
-    pub fn next_id(&self) -> u32 {
+    pub fn next_id(&self) -> ObjectId {
         self.next_id
     }
 
@@ -134,7 +134,7 @@ impl Catalog {
     }
 
     /// The sequence with this id.
-    pub fn sequence_by_id(&self, id: u32) -> Option<&Arc<Sequence>> {
+    pub fn sequence_by_id(&self, id: ObjectId) -> Option<&Arc<Sequence>> {
         self.sequences.get(&id)
     }
 

@@ -3,7 +3,9 @@
 use super::sequences::next_value;
 use crate::bind::{Binder, name_of, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
-use crate::ir::{Check, Column, Expression, Index, KeyColumn, Kind, Space, Value};
+use crate::ir::{
+    Check, Column, ColumnNumber, Expression, Index, KeyColumn, Kind, ObjectId, Space, Value,
+};
 use crate::run::{Context, entry_space_for};
 use sqlparser::ast::{Expr, IndexColumn, OrderBySort};
 use std::collections::BTreeSet;
@@ -39,7 +41,7 @@ pub(super) struct Draft<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) text: &'a str,
     pub(super) context: &'a Context,
-    pub(super) next_id: u32,
+    pub(super) next_id: ObjectId,
     pub(super) names: BTreeSet<String>,
 }
 
@@ -49,9 +51,10 @@ impl<'a> Draft<'a> {
     }
 
     /// An id that no object has had.
-    pub(super) fn new_id(&mut self) -> u32 {
-        self.next_id += 1;
-        self.next_id - 1
+    pub(super) fn new_id(&mut self) -> ObjectId {
+        let id = self.next_id;
+        self.next_id = id.next();
+        id
     }
 
     /// The name, with a number at its end if others have it.
@@ -62,7 +65,7 @@ impl<'a> Draft<'a> {
         name
     }
 
-    pub(super) fn column(&self, name: &str) -> Result<u16> {
+    pub(super) fn column(&self, name: &str) -> Result<ColumnNumber> {
         self.table.column(name).ok_or_else(|| {
             let message = format!("column \"{name}\" named in key does not exist");
             Error::new(SqlState::UNDEFINED_COLUMN, message)
@@ -169,7 +172,7 @@ impl<'a> Draft<'a> {
             cycle: false,
         };
         self.delta.put_sequence(&sequence);
-        let column = self.table.relation.columns.len() as u16;
+        let column = ColumnNumber::at(self.table.relation.columns.len());
         self.table.relation.columns.push(Column {
             name: String::new(),
             kind: Kind::plain(Type::Int8),

@@ -4,7 +4,7 @@ use super::definition::Definition;
 use super::draft::{NamedColumn, entry_space, free_name, key_columns, named_columns};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
-use crate::ir::{Index, Plan, Select, Source};
+use crate::ir::{ColumnNumber, Expression, Index, Op, Plan, Select, Source};
 use crate::run::{Context, Rows, duplicate, index_entry, primary_key, run};
 use sqlparser::ast::{CreateIndex, IndexType, ObjectName};
 use values::{Error, Result, SqlState};
@@ -45,7 +45,7 @@ pub(super) fn create(
     next.relation.indexes.push(index);
     let mut delta = Delta::default();
     delta.put_table(&next);
-    delta.set_next_id(catalog.next_id() + 1);
+    delta.set_next_id(catalog.next_id().next());
     Ok(Definition::new(TAG, delta))
 }
 
@@ -66,8 +66,8 @@ fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) ->
         },
         group: None,
         having: None,
-        output: (0..relation.columns.len() as u16)
-            .map(|column| crate::ir::Expression::of(crate::ir::Op::Column(column)))
+        output: (0..relation.columns.len())
+            .map(|at| Expression::of(Op::Column(ColumnNumber::at(at))))
             .collect(),
         distinct: false,
         sort: Vec::new(),

@@ -3,7 +3,7 @@
 use super::definition::Definition;
 use crate::bind::table_name;
 use crate::catalog::{Catalog, Delta, Sequence};
-use crate::ir::{Function, Op, Value};
+use crate::ir::{Function, ObjectId, Op, Value};
 use sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as Literal,
 };
@@ -49,7 +49,7 @@ fn whole(expr: &Expr) -> Result<i64> {
 
 /// A sequence with these options; its numbers fit `ty`.
 pub(super) fn from_options(
-    id: u32,
+    id: ObjectId,
     name: &str,
     ty: Type,
     options: &[SequenceOptions],
@@ -127,7 +127,7 @@ pub(super) fn create(
     let id = catalog.next_id();
     let mut delta = Delta::default();
     delta.put_sequence(&from_options(id, &own, Type::Int8, options)?);
-    delta.set_next_id(id + 1);
+    delta.set_next_id(id.next());
     Ok(Definition::new(TAG, delta))
 }
 

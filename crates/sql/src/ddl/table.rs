@@ -46,7 +46,7 @@ pub(super) fn create(
         catalog,
         text,
         context,
-        next_id: catalog.next_id() + 1,
+        next_id: catalog.next_id().next(),
         names: BTreeSet::from([own]),
     };
     for column in &tree.columns {

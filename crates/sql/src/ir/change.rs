@@ -1,6 +1,7 @@
 //! Plans of INSERT, UPDATE and DELETE.
 
 use super::expression::Expression;
+use super::number::ColumnNumber;
 use super::query::{Select, Source};
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
@@ -44,10 +45,19 @@ pub enum Action {
     /// It is changed. Expressions see its columns, then those of the row that was to be inserted.
     Update {
         /// Columns and their new values.
-        assignments: Vec<(u16, Expression)>,
+        assignments: Vec<Assignment>,
         /// Whether it is changed at all.
         filter: Option<Expression>,
     },
+}
+
+/// A column and its new value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The column.
+    pub column: ColumnNumber,
+    /// Its new value.
+    pub value: Expression,
 }
 
 /// UPDATE.
@@ -56,7 +66,7 @@ pub struct Update {
     /// The rows; there is a relation.
     pub source: Source,
     /// Columns and their new values, over the old row.
-    pub assignments: Vec<(u16, Expression)>,
+    pub assignments: Vec<Assignment>,
     /// The columns of the answer, over the new row.
     pub returning: Vec<Expression>,
 }

@@ -1,5 +1,6 @@
 //! Expressions: programs for a stack of values.
 
+use super::number::{ColumnNumber, ObjectId};
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ pub enum Op {
     /// Pushes a constant.
     Constant(Value),
     /// Pushes a column of the row.
-    Column(u16),
+    Column(ColumnNumber),
     /// Pushes a parameter of the statement, counted from 0.
     Parameter(u16),
     /// Pops so many arguments, pushes the result.
@@ -35,7 +36,7 @@ pub enum Op {
     /// Pops and forgets.
     Pop,
     /// Pushes the next number of a sequence.
-    Next(u32),
+    Next(ObjectId),
 }
 
 /// What [`Op::Call`] computes. The types of the arguments were made equal where they must be.

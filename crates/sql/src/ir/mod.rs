@@ -8,15 +8,17 @@
 mod change;
 mod codec;
 mod expression;
+mod number;
 mod plan;
 mod query;
 mod relation;
 mod value;
 
-pub use change::{Action, Conflict, Delete, Insert, InsertRows, Update};
+pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
 pub use expression::{Expression, Function, Op};
+pub use number::{ColumnNumber, ObjectId};
 pub use plan::Plan;
 pub use query::{Access, Aggregate, AggregateKind, Bound, Group, Select, SortKey, Source};
 pub use relation::{Check, Column, Index, KeyColumn, Relation, Space};

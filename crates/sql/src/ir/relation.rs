@@ -1,6 +1,7 @@
 //! What a plan knows of a table: enough to find, check and write its rows without the catalog.
 
 use super::expression::Expression;
+use super::number::{ColumnNumber, ObjectId};
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
 use values::row::COLUMNS_MAX;
@@ -26,7 +27,7 @@ pub enum Space {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Relation {
     /// The beginning of its keys, and its object id.
-    pub id: u32,
+    pub id: ObjectId,
     /// Its name, for messages.
     pub name: String,
     /// Where its rows are.
@@ -62,7 +63,7 @@ pub struct Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyColumn {
     /// Its number in the table.
-    pub column: u16,
+    pub column: ColumnNumber,
     /// From large to small.
     pub descending: bool,
     /// NULLs before values.
@@ -73,7 +74,7 @@ pub struct KeyColumn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Index {
     /// The beginning of its entries' keys, and its object id.
-    pub id: u32,
+    pub id: ObjectId,
     /// Its name, and that of its constraint.
     pub name: String,
     /// Where its entries are.

@@ -6,7 +6,7 @@
 use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Rows};
 use super::scan::{key_of, layout};
-use crate::ir::{Index, KeyColumn, Relation};
+use crate::ir::{Index, KeyColumn, ObjectId, Relation};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
 
@@ -33,7 +33,7 @@ pub(crate) fn index_entry(
     if index.unique && !null {
         return (key::shorten(bytes), primary.to_vec());
     }
-    bytes.extend_from_slice(&primary[4..]);
+    bytes.extend_from_slice(&primary[ObjectId::BYTES..]);
     // What is cut off cannot be read from the key.
     let value = if bytes.len() > key::KEY_BYTES_MAX { primary.to_vec() } else { Vec::new() };
     (key::shorten(bytes), value)

@@ -2,7 +2,7 @@
 //! go back.
 
 use super::rows::{Entry, Rows, Scan};
-use crate::ir::Space;
+use crate::ir::{ObjectId, Space};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use values::Result;
@@ -122,7 +122,7 @@ impl Rows for Overlay<'_> {
         Ok(())
     }
 
-    fn next(&mut self, sequence: u32) -> Result<u64> {
+    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
         self.below.next(sequence)
     }
 

@@ -1,6 +1,6 @@
 //! Where rows come from and go to, and the implementation in memory that tests and tools use.
 
-use crate::ir::Space;
+use crate::ir::{ObjectId, Space};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use values::{Error, Result, SqlState};
@@ -36,7 +36,7 @@ pub trait Rows {
     fn delete(&mut self, space: Space, key: &[u8]) -> Result<()>;
 
     /// How many numbers the sequence has given before this call of it: 0, 1, 2 and so on.
-    fn next(&mut self, sequence: u32) -> Result<u64>;
+    fn next(&mut self, sequence: ObjectId) -> Result<u64>;
 
     /// Counts work. An error ends the statement at the same step in each run of the same call.
     fn steps(&mut self, count: u64) -> Result<()>;
@@ -46,7 +46,7 @@ pub trait Rows {
 #[derive(Clone, Debug)]
 pub struct Memory {
     rows: BTreeMap<(Space, Vec<u8>), Vec<u8>>,
-    counters: BTreeMap<u32, u64>,
+    counters: BTreeMap<ObjectId, u64>,
     steps: u64,
     steps_max: u64,
 }
@@ -78,7 +78,7 @@ impl Memory {
     }
 
     /// A sequence begins again.
-    pub fn restart(&mut self, sequence: u32) {
+    pub fn restart(&mut self, sequence: ObjectId) {
         self.counters.remove(&sequence);
     }
 }
@@ -109,7 +109,7 @@ impl Rows for Memory {
         Ok(())
     }
 
-    fn next(&mut self, sequence: u32) -> Result<u64> {
+    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
         let counter = self.counters.entry(sequence).or_default();
         *counter += 1;
         Ok(*counter - 1)

@@ -2,7 +2,7 @@
 
 use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Scan};
-use crate::ir::{Access, Index, KeyColumn, Relation, Source, Space};
+use crate::ir::{Access, Index, KeyColumn, ObjectId, Relation, Source, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, key};
 
@@ -46,12 +46,12 @@ const KEY_BYTES_USUAL: usize = 64;
 /// The beginning of a key: the id and the row's values of these columns.
 pub(super) fn key_of(
     relation: &Relation,
-    id: u32,
+    id: ObjectId,
     columns: &[KeyColumn],
     row: &[Datum],
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(KEY_BYTES_USUAL);
-    bytes.extend_from_slice(&id.to_be_bytes());
+    bytes.extend_from_slice(&id.to_bytes());
     for column in columns {
         key::push(&mut bytes, &row[usize::from(column.column)], order(relation, column));
     }
@@ -189,12 +189,14 @@ fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u
     if !value.is_empty() {
         return Ok(value.clone());
     }
-    let mut rest = key.get(4..).ok_or_else(|| Error::corrupted("entry of an index is damaged"))?;
+    let mut rest = key
+        .get(ObjectId::BYTES..)
+        .ok_or_else(|| Error::corrupted("entry of an index is damaged"))?;
     for column in &index.columns {
         let ty: Type = relation.columns[usize::from(column.column)].kind.ty;
         rest = key::skip(rest, ty, order(relation, column))?;
     }
-    Ok([&relation.id.to_be_bytes(), rest].concat())
+    Ok([&relation.id.to_bytes(), rest].concat())
 }
 
 type Range = (Vec<u8>, Option<Vec<u8>>);
@@ -210,7 +212,7 @@ fn range(
         Some(index) => (index.id, &index.columns),
         None => (relation.id, &relation.primary),
     };
-    let mut prefix = id.to_be_bytes().to_vec();
+    let mut prefix = id.to_bytes().to_vec();
     let mut columns = columns.iter();
     for (expression, column) in access.equal.iter().zip(columns.by_ref()) {
         let value = evaluator.value(expression, &[])?;
@@ -244,7 +246,7 @@ fn range(
 fn key_bytes_max(types: &[Type]) -> Option<usize> {
     let columns: Option<usize> =
         types.iter().map(|ty| ty.fixed_bytes().map(|bytes| bytes + 1)).sum();
-    columns.map(|bytes| size_of::<u32>() + bytes)
+    columns.map(|bytes| ObjectId::BYTES + bytes)
 }
 
 /// The space of a relation whose key and rows have these types.

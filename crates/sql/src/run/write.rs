@@ -8,7 +8,8 @@ use super::rows::Rows;
 use super::scan::{Memory, decode, find, key_of, layout};
 use super::select::select;
 use crate::ir::{
-    Action, Conflict, Delete, Expression, Index, Insert, InsertRows, Plan, Relation, Update,
+    Action, Assignment, Conflict, Delete, Expression, Index, Insert, InsertRows, Plan, Relation,
+    Update,
 };
 use std::collections::BTreeSet;
 use values::row::Layout;
@@ -177,15 +178,15 @@ impl<'a> Arbiters<'a> {
 
 /// The row after its assignments, which all see `input`.
 fn assigned(
-    assignments: &[(u16, Expression)],
+    assignments: &[Assignment],
     old: &[Datum],
     input: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Datum>> {
     let mut new = old.to_vec();
-    for (column, expression) in assignments {
+    for Assignment { column, value } in assignments {
         *new.get_mut(usize::from(*column)).ok_or_else(malformed)? =
-            evaluator.value(expression, input)?;
+            evaluator.value(value, input)?;
     }
     Ok(new)
 }

@@ -1,0 +1,58 @@
+//! Numbers that plans name things by.
+
+use serde::{Deserialize, Serialize};
+
+/// The number of a table, index or sequence, which no other one gets later: the beginning of its
+/// keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectId(u32);
+
+impl ObjectId {
+    /// How many bytes of a key it takes.
+    pub const BYTES: usize = size_of::<u32>();
+
+    /// The id with this number.
+    pub const fn new(number: u32) -> ObjectId {
+        ObjectId(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The id after this one.
+    pub fn next(self) -> ObjectId {
+        ObjectId(self.0.checked_add(1).expect("ids are given one at a time, by statements"))
+    }
+
+    /// Its bytes in keys, whose order is that of ids.
+    pub fn to_bytes(self) -> [u8; ObjectId::BYTES] {
+        self.0.to_be_bytes()
+    }
+
+    /// The id with these bytes.
+    pub fn from_bytes(bytes: [u8; ObjectId::BYTES]) -> ObjectId {
+        ObjectId(u32::from_be_bytes(bytes))
+    }
+}
+
+/// The place of a column in a row, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ColumnNumber(u16);
+
+impl ColumnNumber {
+    /// The largest place.
+    pub const MAX: usize = u16::MAX as usize;
+
+    /// The number of the column at this place of a row. Limits keep rows narrower than numbers go.
+    pub fn at(place: usize) -> ColumnNumber {
+        ColumnNumber(u16::try_from(place).expect("a row has fewer columns than there are numbers"))
+    }
+}
+
+impl From<ColumnNumber> for usize {
+    fn from(number: ColumnNumber) -> usize {
+        usize::from(number.0)
+    }
+}
