@@ -5,7 +5,7 @@ use super::kinds::Willing;
 use super::scope::Scope;
 use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, Kind};
-use crate::parse::position_of;
+use crate::parse::Lines;
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Spanned};
 use std::sync::Arc;
 use values::{Error, Position, Result, SqlState, Type, Zone};
@@ -13,7 +13,7 @@ use values::{Error, Position, Result, SqlState, Type, Zone};
 /// Binds the expressions of one statement.
 pub(crate) struct Binder<'a> {
     pub(super) catalog: &'a Catalog,
-    pub(super) text: &'a str,
+    pub(super) lines: &'a Lines,
     pub(super) zone: &'a Zone,
     pub(super) parameters: Vec<Option<Type>>,
     pub(super) scope: Scope,
@@ -77,13 +77,13 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
 impl<'a> Binder<'a> {
     pub(crate) fn new(
         catalog: &'a Catalog,
-        text: &'a str,
+        lines: &'a Lines,
         zone: &'a Zone,
         parameters: &[Option<Type>],
     ) -> Binder<'a> {
         Binder {
             catalog,
-            text,
+            lines,
             zone,
             parameters: parameters.to_vec(),
             scope: Scope::default(),
@@ -94,12 +94,12 @@ impl<'a> Binder<'a> {
 
     /// Where a part of the statement begins.
     pub(super) fn position(&self, part: &impl Spanned) -> Option<Position> {
-        position_of(self.text, part.span().start)
+        self.lines.position(part.span().start)
     }
 
     /// Where a name begins.
     pub(super) fn position_of_name(&self, name: &Ident) -> Option<Position> {
-        position_of(self.text, name.span.start)
+        self.lines.position(name.span.start)
     }
 
     /// The table with this name.

@@ -54,7 +54,7 @@ impl Default for Options {
 
 /// Plans SELECT, INSERT, UPDATE or DELETE.
 pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> Result<Prepared> {
-    let mut binder = Binder::new(catalog, &statement.text, &options.zone, &options.parameters);
+    let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
     let (plan, columns) = match &statement.tree {
         Tree::Query(query) => {

@@ -17,9 +17,8 @@ pub fn define(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Option<Definition>> {
-    let text = &statement.text;
     Ok(Some(match &statement.tree {
-        Tree::CreateTable(tree) => table::create(catalog, text, tree, context)?,
+        Tree::CreateTable(tree) => table::create(catalog, &statement.lines, tree, context)?,
         Tree::CreateIndex(tree) => indexes::create(catalog, tree, context, rows)?,
         Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
             sequences::create(catalog, name, *if_not_exists, sequence_options)?

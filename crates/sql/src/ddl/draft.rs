@@ -6,6 +6,7 @@ use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
 use crate::ir::{
     Check, Column, ColumnNumber, Expression, Index, KeyColumn, Kind, ObjectId, Space, Value,
 };
+use crate::parse::Lines;
 use crate::run::{Context, entry_space_for};
 use sqlparser::ast::{Expr, IndexColumn, OrderBySort};
 use std::collections::BTreeSet;
@@ -39,7 +40,7 @@ pub(super) struct Draft<'a> {
     pub(super) delta: Delta,
     pub(super) later_checks: Vec<LaterCheck>,
     pub(super) catalog: &'a Catalog,
-    pub(super) text: &'a str,
+    pub(super) lines: &'a Lines,
     pub(super) context: &'a Context,
     pub(super) next_id: ObjectId,
     pub(super) names: BTreeSet<String>,
@@ -47,7 +48,7 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub(super) fn binder(&self) -> Binder<'a> {
-        Binder::new(self.catalog, self.text, &self.context.zone, &[])
+        Binder::new(self.catalog, self.lines, &self.context.zone, &[])
     }
 
     /// An id that no object has had.

@@ -5,6 +5,7 @@ use super::draft::{Draft, entry_space};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
 use crate::ir::{Relation, Space};
+use crate::parse::Lines;
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
     CreateTable, CreateTableOptions, ObjectName, Truncate, TruncateIdentityOption,
@@ -15,7 +16,7 @@ use values::{Error, Result, SqlState, Type};
 
 pub(super) fn create(
     catalog: &Catalog,
-    text: &str,
+    lines: &Lines,
     tree: &CreateTable,
     context: &Context,
 ) -> Result<Definition> {
@@ -44,7 +45,7 @@ pub(super) fn create(
         delta: Delta::default(),
         later_checks: Vec::new(),
         catalog,
-        text,
+        lines,
         context,
         next_id: catalog.next_id().next(),
         names: BTreeSet::from([own]),

@@ -6,5 +6,5 @@ mod position;
 mod statement;
 
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
-pub(crate) use position::of as position_of;
+pub(crate) use position::Lines;
 pub use statement::{STACK_BYTES, Statement, parse, with_stack};

@@ -1,7 +1,7 @@
 //! The parser's front.
 
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
-use super::position;
+use super::position::Lines;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
@@ -13,11 +13,11 @@ use values::{Error, Result, SqlState};
 /// through.
 pub const STACK_BYTES: usize = 64 << 20;
 
-/// A statement's tree, and the text that it is from.
+/// A statement's tree, and the lines of the text that it is from.
 #[derive(Clone, Debug)]
 pub struct Statement {
     pub(crate) tree: ast::Statement,
-    pub(crate) text: Arc<str>,
+    pub(crate) lines: Arc<Lines>,
 }
 
 /// Parses the statements of a text, which semicolons separate; none of an empty one.
@@ -31,9 +31,10 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
             format!("statement has {} bytes, at most {TEXT_BYTES_MAX} are accepted", text.len()),
         ));
     }
+    let lines = Lines::of(text);
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
-        let at = position::of(text, error.location);
+        let at = lines.position(error.location);
         Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
     })?;
     limits::check(&tokens)?;
@@ -42,14 +43,14 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         .with_tokens_with_locations(tokens);
     let trees = parser.parse_statements().map_err(|error| {
         let next = parser.peek_token();
-        syntax_error(text, error, &next.token, next.span.start)
+        syntax_error(&lines, error, &next.token, next.span.start)
     })?;
     assert!(trees.len() <= STATEMENTS_MAX + 1, "semicolons separate statements");
-    let text: Arc<str> = text.into();
-    Ok(trees.into_iter().map(|tree| Statement { tree, text: text.clone() }).collect())
+    let lines = Arc::new(lines);
+    Ok(trees.into_iter().map(|tree| Statement { tree, lines: lines.clone() }).collect())
 }
 
-fn syntax_error(text: &str, error: ParserError, token: &Token, next: Location) -> Error {
+fn syntax_error(lines: &Lines, error: ParserError, token: &Token, next: Location) -> Error {
     let message = match error {
         ParserError::RecursionLimitExceeded => {
             let message = format!("statement is nested deeper than {DEPTH_MAX} levels");
@@ -80,7 +81,7 @@ fn syntax_error(text: &str, error: ParserError, token: &Token, next: Location) -
         },
     };
     // The end of the text has no place of its own.
-    let at = position::of(text, location).or_else(|| position::end_of(text));
+    let at = lines.position(location).or_else(|| lines.end());
     Error::new(SqlState::SYNTAX_ERROR, shown).with_detail(lower_first(&message)).at(at)
 }
 
