@@ -76,6 +76,19 @@ fn steps_and_memory_have_limits() {
 }
 
 #[test]
+fn a_row_has_the_bytes_that_the_store_takes() {
+    let insert = |characters: usize| {
+        let mut session = Session::new();
+        session.run("CREATE TABLE t (a text, b text)").unwrap();
+        let value = format!("repeat('x', {characters})");
+        session.run(&format!("INSERT INTO t VALUES ({value}, {value})"))
+    };
+    // Layout, NULLs, the hidden key and the ends of both texts take 20 bytes of 262,128.
+    assert!(insert(131_054).is_ok());
+    assert_eq!(insert(131_056).unwrap_err().state().code(), "54000");
+}
+
+#[test]
 fn errors_have_positions() {
     let mut session = Session::new();
     session.run("CREATE TABLE t (a int)").unwrap();

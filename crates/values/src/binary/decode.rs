@@ -6,7 +6,7 @@ use super::{
 };
 use crate::numeric::Digits;
 use crate::{
-    Array, DIMENSIONS_MAX, Date, Datum, Dimension, Error, ITEMS_MAX, Interval, Json, Numeric,
+    Array, DIMENSIONS_MAX, Date, Datum, Dimension, Error, ITEMS_MAX, Interval, Json, Numeric, Oid,
     Result, SqlState, Timestamp, Type, text,
 };
 
@@ -100,9 +100,10 @@ fn decode_array(ty: Type, bytes: &[u8]) -> Result<Array> {
     };
     let count = word(&mut rest)?;
     let _has_nulls = word(&mut rest)?;
-    let stated = word(&mut rest)? as u32;
+    let stated = Oid::new(word(&mut rest)? as u32);
     if stated != element.oid() {
-        let message = format!("wrong element type: {stated} in place of {}", element.oid());
+        let (stated, own) = (stated.number(), element.oid().number());
+        let message = format!("wrong element type: {stated} in place of {own}");
         return Err(Error::new(SqlState::DATATYPE_MISMATCH, message));
     }
     if !(0..=DIMENSIONS_MAX as i32).contains(&count) {

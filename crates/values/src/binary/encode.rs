@@ -68,7 +68,7 @@ fn encode_array(array: &Array, bytes: &mut Vec<u8>) {
     let nulls = array.items().iter().any(Datum::is_null);
     bytes.extend_from_slice(&(array.dimensions().len() as u32).to_be_bytes());
     bytes.extend_from_slice(&u32::from(nulls).to_be_bytes());
-    bytes.extend_from_slice(&array.element().oid().to_be_bytes());
+    bytes.extend_from_slice(&array.element().oid().number().to_be_bytes());
     for dimension in array.dimensions() {
         bytes.extend_from_slice(&dimension.length.to_be_bytes());
         bytes.extend_from_slice(&dimension.lower.to_be_bytes());

@@ -7,4 +7,4 @@ mod types;
 
 pub use fit::{Strictness, fit};
 pub use modifier::Modifier;
-pub use types::{Element, Type};
+pub use types::{Element, Oid, Type};

@@ -45,13 +45,29 @@ pub enum Type {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Element(u8);
 
+/// The number of a type in PostgreSQL's catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Oid(u32);
+
+impl Oid {
+    /// The object id with this number.
+    pub const fn new(number: u32) -> Oid {
+        Oid(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// What is known of a type that is no array. The place in the table is the type's code in stored
 /// bytes.
 struct Known {
     ty: Type,
     name: &'static str,
-    oid: u32,
-    array_oid: u32,
+    oid: Oid,
+    array_oid: Oid,
     fixed_bytes: Option<usize>,
 }
 
@@ -62,7 +78,7 @@ const fn known(
     array_oid: u32,
     fixed_bytes: Option<usize>,
 ) -> Known {
-    Known { ty, name, oid, array_oid, fixed_bytes }
+    Known { ty, name, oid: Oid(oid), array_oid: Oid(array_oid), fixed_bytes }
 }
 
 const KNOWN: [Known; 17] = [
@@ -163,13 +179,13 @@ impl Type {
     }
 
     /// PostgreSQL's object id.
-    pub fn oid(self) -> u32 {
+    pub fn oid(self) -> Oid {
         let known = self.known();
         if matches!(self, Type::Array(_)) { known.array_oid } else { known.oid }
     }
 
     /// The type with this object id.
-    pub fn from_oid(oid: u32) -> Option<Type> {
+    pub fn from_oid(oid: Oid) -> Option<Type> {
         let known = KNOWN.iter().find(|known| known.oid == oid || known.array_oid == oid)?;
         if known.oid == oid { Some(known.ty) } else { known.ty.array() }
     }
@@ -222,6 +238,6 @@ mod tests {
             assert_eq!(array.array(), None);
         }
         assert_eq!(Type::from_code(17), None);
-        assert_eq!(Type::from_oid(2), None);
+        assert_eq!(Type::from_oid(Oid::new(2)), None);
     }
 }

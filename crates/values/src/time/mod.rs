@@ -1,5 +1,5 @@
-//! Dates, points in time and intervals: PostgreSQL's ranges, infinities, input and output, and zones from data
-//! that is compiled in. No clock is read here: what is now comes in from outside.
+//! Dates, points in time and intervals: PostgreSQL's ranges, infinities, input and output, and
+//! zones from data that is compiled in. No clock is read here: what is now comes in from outside.
 
 mod civil;
 mod date;
