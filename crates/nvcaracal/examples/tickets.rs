@@ -190,25 +190,33 @@ fn open(path: &Path) -> Result<Database, Error> {
     options.procedure::<Refund>().procedure::<Transfer>().open(path)
 }
 
-/// Users buy at once until the event is sold out; every tenth gives the ticket back.
+/// Users buy at once until the event is sold out; then every tenth gives the ticket back.
 async fn sell(db: &Database, event: EventId, first: u64) -> Result<(), Error> {
     let mut users = JoinSet::new();
     for i in 0..300 {
-        let (db, number, user) = (db.clone(), first + i, UserId(i as u32 % 100));
+        let (db, user) = (db.clone(), UserId(i as u32 % 100));
         users.spawn(async move {
             let gift_for = (i % 7 == 0).then(|| "Grace".to_string());
-            db.call_async(Buy { number, event, user, gift_for }).await?;
-            if i % 10 == 0 {
-                db.call_async(Refund { number }).await?;
-            }
-            db.call_async(Transfer { from: user, to: UserId(0), cents: 1 }).await
+            db.call_async(Buy { number: first + i, event, user, gift_for }).await?;
+            db.call_async(Transfer { from: user, to: UserId(0), cents: 1 }).await?;
+            Ok::<_, Error>(first + i)
         });
     }
+    let mut sold = Vec::new();
     while let Some(user) = users.join_next().await {
         match user.expect("users do not panic") {
+            Ok(number) => sold.push(number),
             Err(error) if error.abort_as() != Some(Refusal::SoldOut) => return Err(error),
-            _ => {}
+            Err(_) => {}
         }
+    }
+    let mut back = JoinSet::new();
+    for number in sold.into_iter().filter(|number| number % 10 == 0) {
+        let db = db.clone();
+        back.spawn(async move { db.call_async(Refund { number }).await });
+    }
+    while let Some(user) = back.join_next().await {
+        user.expect("users do not panic")?;
     }
     Ok(())
 }

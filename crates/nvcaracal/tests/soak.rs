@@ -47,6 +47,8 @@ const WRITES: u64 = 6;
 /// Keys of each table.
 const KEYS: u64 = 1500;
 const NOTE_BYTES: u64 = 900;
+/// Batches of a caller after which tables go other ways, about.
+const BATCHES_OF_A_WAY: u64 = 6;
 /// Threads that submit.
 const CALLERS: u64 = 3;
 /// Files of an open store, and what else is opened now and then.
@@ -242,8 +244,14 @@ impl World {
 }
 
 /// Submits calls, alone and together.
-fn call(world: &World, db: &Database, mut random: Random) {
+fn call(world: &World, db: &Database, mut random: Random, until: Instant) {
     while !world.ends.load(Ordering::Relaxed) {
+        // Now and then a table goes another way.
+        if random.below(BATCHES_OF_A_WAY) == 0 {
+            for way in &world.ways {
+                way.store(random.below(3), Ordering::Relaxed);
+            }
+        }
         let tickets: Vec<_> = (0..1 + random.below(QUEUE_CALLS / CALLERS))
             .map(|_| {
                 let table = random.below(TABLES as u64) as usize;
@@ -263,6 +271,9 @@ fn call(world: &World, db: &Database, mut random: Random) {
                 Err(error) => assert!(error.is_user_abort() || error.is_failed(), "{error}"),
             }
         }
+        if Instant::now() >= until {
+            world.ends.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -272,7 +283,11 @@ fn look(world: &World, db: &Database, mut random: Random) {
         let held: Vec<_> = (0..1 + random.below(3))
             .map(|_| {
                 let snapshot = db.snapshot().unwrap();
-                thread::sleep(Duration::from_micros(random.below(3000)));
+                // Epochs that write come between two of them.
+                let next = db.stats().epoch + random.below(10);
+                while db.stats().epoch < next && !world.ends.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
                 snapshot
             })
             .collect();
@@ -312,7 +327,7 @@ fn held_by(threads: u64) -> Held {
         if now.threads <= threads || Instant::now() > until {
             return now;
         }
-        thread::sleep(Duration::from_millis(1));
+        thread::yield_now();
     }
 }
 
@@ -430,20 +445,16 @@ fn silence() {
 fn run_for(world: &World, db: &Database, random: &mut Random, time: Duration) {
     world.ends.store(false, Ordering::Relaxed);
     let until = Instant::now() + time;
+    for way in &world.ways {
+        way.store(random.below(3), Ordering::Relaxed);
+    }
     thread::scope(|scope| {
         for _ in 0..CALLERS {
             let random = Random::new(random.word());
-            scope.spawn(|| call(world, db, random));
+            scope.spawn(move || call(world, db, random, until));
         }
         let looks = Random::new(random.word());
         scope.spawn(|| look(world, db, looks));
-        while Instant::now() < until {
-            for way in &world.ways {
-                way.store(random.below(3), Ordering::Relaxed);
-            }
-            thread::sleep(Duration::from_millis(20 + random.below(100)));
-        }
-        world.ends.store(true, Ordering::Relaxed);
     });
 }
 

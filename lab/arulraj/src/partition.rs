@@ -74,18 +74,28 @@ impl<D: Device, E: Engine<D>> Partition<D, E> {
     /// # Errors
     /// The engine's.
     pub fn update(&mut self, table: usize, key: &Key, changes: Changes<'_>) -> Result<bool> {
-        for index in self.indexes(table) {
-            let Some((_, new)) = changes.iter().find(|(column, _)| *column == index.column) else {
-                continue;
-            };
-            let Some(row) = self.engine.get(table, key)? else { return Ok(false) };
+        let new_value = |index: Index| {
+            let (_, new) = changes.iter().find(|(column, _)| *column == index.column)?;
+            Some((index, *new))
+        };
+        let indexes: Vec<_> = self.indexes(table).into_iter().filter_map(new_value).collect();
+        let before = match indexes.is_empty() {
+            true => None,
+            false => self.engine.get(table, key)?,
+        };
+        // The engine checks the values before an index gets one.
+        if !self.engine.update(table, key, changes)? {
+            return Ok(false);
+        }
+        let row = before.unwrap_or_default();
+        for (index, new) in indexes {
             let old = &row[index.column];
             if old != new {
                 self.engine.delete(index.table, &index.key(&self.schema, old, key))?;
                 self.engine.insert(index.table, &index.key(&self.schema, new, key), &[])?;
             }
         }
-        self.engine.update(table, key, changes)
+        Ok(true)
     }
 
     /// Deletes a tuple; false if there is none.

@@ -214,7 +214,7 @@ fn on_partitions<D: Device, E: Engine<D>>(
         let threads: Vec<_> = (0..settings.partitions)
             .map(|partition| {
                 let (begins, device) = (&begins, &device);
-                scope.spawn(move || one_partition::<D, E>(settings, partition, device, begins))
+                scope.spawn(move || one_partition::<D, E, _>(settings, partition, device, begins))
             })
             .collect();
         let ended = threads.into_iter().map(|thread| thread.join().expect("a partition panicked"));
@@ -228,10 +228,10 @@ fn share(of: u64, partitions: u64, partition: u64) -> u64 {
     of / partitions + u64::from(partition < of % partitions)
 }
 
-fn one_partition<D: Device, E: Engine<D>>(
+fn one_partition<D: Device, E: Engine<D>, F: Fn() -> Result<D> + Sync>(
     settings: &Settings,
     partition: u64,
-    device: &(impl Fn() -> Result<D> + Sync),
+    device: &F,
     begins: &Barrier,
 ) -> Result<Done> {
     let ycsb = Ycsb {

@@ -206,7 +206,9 @@ impl Entry {
 
     pub(crate) fn partial(columns: usize, changes: Changes<'_>) -> Self {
         let mut entry = Self { kind: Kind::Partial, columns: vec![None; columns] };
-        entry.change(changes);
+        for (column, value) in changes {
+            entry.columns[*column] = Some(value.to_vec());
+        }
         entry
     }
 
@@ -214,10 +216,10 @@ impl Entry {
         Self { kind: Kind::Tombstone, columns: vec![None; columns] }
     }
 
-    pub(crate) fn change(&mut self, changes: Changes<'_>) {
-        for (column, value) in changes {
-            self.columns[*column] = Some(value.to_vec());
-        }
+    /// The values that the entry has.
+    pub(crate) fn changes(&self) -> Vec<(usize, &[u8])> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter_map(|(column, value)| Some((column, value.as_deref()?))).collect()
     }
 
     /// Puts a newer entry on top of this one.

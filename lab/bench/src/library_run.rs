@@ -21,7 +21,7 @@ pub fn run_clients(
 ) -> Result<ClientsReport> {
     let alone = OfJob { job, settings };
     let alone = compares_engine.then_some(&alone as &dyn EngineAlone);
-    bench::run_clients(job, place, &settings.library(), clients, alone)
+    bench::run_clients(job, place, &settings.client_settings(), clients, alone)
 }
 
 struct OfJob<'a> {

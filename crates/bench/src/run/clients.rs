@@ -315,7 +315,7 @@ impl Bench<'_> {
         epoch_calls_max: Option<usize>,
         time: f64,
     ) -> Result<Measured> {
-        let tables = self.job.library_tables();
+        let tables = self.job.client_tables();
         let (database, callables) = self.open(place, epoch_calls_max)?;
         self.load(&database, &callables)?;
         if self.settings.stop.asked() {

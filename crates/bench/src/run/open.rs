@@ -42,7 +42,7 @@ impl Settings {
 
 /// The tables and procedures of a job, with those that keep its position.
 pub(super) fn options(job: &Job) -> Result<(Options, Vec<Callable>)> {
-    let (options, callables) = library::options(&job.library_tables(), job.library_procedures())?;
+    let (options, callables) = library::options(&job.client_tables(), job.client_procedures())?;
     Ok((position::register(options).beside(BESIDE), callables))
 }
 

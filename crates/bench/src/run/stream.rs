@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
         let mut verifier = stream.verify.then(|| Verifier::new(job));
         if let Some(verifier) = &mut verifier {
             verifier.catch_up(done)?;
-            let view = LibraryView::new(&job.library_tables(), database)?;
+            let view = LibraryView::new(&job.client_tables(), database)?;
             verifier.compare_state(&view, stats.rows)?;
         }
         Ok(Self {
@@ -324,7 +324,7 @@ impl<'a> Run<'a> {
     /// Makes room for the rows that the epochs will insert, and starts watching the answers. Where
     /// there is not enough room, the epochs will tell.
     fn prepare(&mut self) -> Result<()> {
-        let tables = self.job.library_tables();
+        let tables = self.job.client_tables();
         let done = self.done - self.job.loading_epochs();
         let rows = self.job.inserts(self.stream.epochs.saturating_sub(done));
         match library::reserve(&tables, self.database, rows) {
@@ -447,7 +447,7 @@ impl<'a> Run<'a> {
     /// The oracle's last word, then the workload's own check; returns what the latter complains
     /// about.
     fn check(&self) -> Result<Vec<String>> {
-        let view = LibraryView::new(&self.job.library_tables(), self.database)?;
+        let view = LibraryView::new(&self.job.client_tables(), self.database)?;
         if let Some(verifier) = &self.verifier {
             verifier.compare_state(&view, self.database.stats().rows)?;
         }

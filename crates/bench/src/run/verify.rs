@@ -31,7 +31,7 @@ pub(super) struct Verifier<'j> {
 
 impl<'j> Verifier<'j> {
     pub(super) fn new(job: &'j Job) -> Self {
-        Self { job, names: job.library_procedures().names, oracle: job.oracle(), epoch: 0 }
+        Self { job, names: job.client_procedures().names, oracle: job.oracle(), epoch: 0 }
     }
 
     /// Runs everything up to and including `epoch`, answers unseen.

@@ -143,13 +143,13 @@ impl Job {
 
     /// The procedures, as the library registers and calls them.
     #[must_use]
-    pub fn library_procedures(&self) -> Procedures {
+    pub fn client_procedures(&self) -> Procedures {
         self.workload.procedures()
     }
 
     /// The tables, as the library is asked for them.
     #[must_use]
-    pub fn library_tables(&self) -> Tables {
+    pub fn client_tables(&self) -> Tables {
         let segment_bytes = self.parameters.segment_bytes;
         Tables { specs: self.tables(), row_sizes: self.row_sizes(), segment_bytes }
     }

@@ -194,7 +194,7 @@ impl SecondaryIndexes {
                 self.indexes[usize::from(number)].write().expect("no panic while locked");
             if let Some((key, _)) = old {
                 let entry = index.entries.remove(&key).expect("a row is in its indexes");
-                if entry.since <= undo.newest_snapshot {
+                if undo.keeps(entry) {
                     index.keep(key.clone(), Removed { entry, until: epoch });
                 }
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: false });
@@ -240,7 +240,7 @@ impl SecondaryIndexes {
                 let removed = index.entries.remove(&key);
                 assert!(removed == Some(entry), "what the call added is there until it is undone");
             } else {
-                if entry.since <= undo.newest_snapshot {
+                if undo.keeps(entry) {
                     index.forget_last(&key);
                 }
                 let before = index.entries.insert(key, entry);
@@ -297,6 +297,11 @@ impl IndexUndo {
         assert!(self.of_call == self.changes.len(), "every call has committed or was undone");
         self.changes.clear();
         (self.of_call, self.newest_snapshot) = (0, newest_snapshot);
+    }
+
+    /// Whether an entry that is taken out is kept. Entries of an open are there since epoch 0.
+    fn keeps(&self, entry: IndexEntry) -> bool {
+        self.newest_snapshot != EpochNumber(0) && entry.since <= self.newest_snapshot
     }
 
     /// The running call has committed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use crate::body;
 use crate::data::stored;
@@ -85,7 +85,7 @@ pub struct Changes<K: Key + ?Sized, V> {
     open: OpenFeed,
     shape: Shape,
     /// All changes up to this epoch were handed out ...
-    seen: u64,
+    seen: EpochNumber,
     /// ... and the first of those of this one.
     current: Option<Current>,
     types: PhantomData<Marks<K, V>>,
@@ -95,7 +95,7 @@ pub struct Changes<K: Key + ?Sized, V> {
 type Marks<K, V> = fn(&K) -> V;
 
 struct Current {
-    epoch: u64,
+    epoch: EpochNumber,
     changes: OfEpoch,
     next: usize,
 }
@@ -144,11 +144,12 @@ impl Database {
         after: impl Into<Option<u64>>,
     ) -> Result<Changes<K, V>> {
         let number = self.inner.schema().number(&table.shape).map_err(Error::mistake)?;
-        let (shared, after) = (Arc::clone(self.inner.shared()), after.into());
+        let shared = Arc::clone(self.inner.shared());
+        let after = after.into().map(EpochNumber);
         let seen = self.inner.request(move |driver| {
-            let (seen, tables) = shared.feeds.open(number, after, driver.status().epoch.0)?;
-            watch(&shared, driver, &tables)?;
-            Ok(seen)
+            let (seen, tables) = shared.feeds.open(number, after, driver.status().epoch)?;
+            let watched = watch(&shared, driver, &tables);
+            watched.inspect_err(|_| drop(shared.feeds.close(number))).map(|()| seen)
         })?;
         let open = OpenFeed { database: Arc::clone(&self.inner), table: number };
         Ok(Changes { open, shape: table.shape, seen, current: None, types: PhantomData })
@@ -213,7 +214,7 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
     /// from here. Changes of a later epoch that were handed out come again then.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.seen
+        self.seen.0
     }
 
     /// Goes on with the changes after an epoch, a later one or an earlier one.
@@ -223,6 +224,7 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
     /// come. Nothing has changed then.
     pub fn go_on_after(&mut self, epoch: u64) -> Result<()> {
         self.check_usable()?;
+        let epoch = EpochNumber(epoch);
         self.feeds().check_kept(self.open.table, epoch)?;
         (self.seen, self.current) = (epoch, None);
         Ok(())
@@ -272,7 +274,7 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
 
 fn decode<K: Key + ?Sized, V: Data>(
     shape: &Shape,
-    epoch: u64,
+    epoch: EpochNumber,
     change: &engine::Change,
 ) -> Result<Change<K::Owned, V>> {
     let key = K::from_key(&change.key)
@@ -283,11 +285,12 @@ fn decode<K: Key + ?Sized, V: Data>(
         };
         bytes.as_deref().map(read).transpose()
     };
+    let epoch = epoch.0;
     Ok(Change { epoch, key, before: value(&change.before)?, after: value(&change.after)? })
 }
 
 impl<K: Key + ?Sized, V> fmt::Debug for Changes<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Changes").field("epoch", &self.seen).finish_non_exhaustive()
+        f.debug_struct("Changes").field("epoch", &self.seen.0).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! The database as its users hold it: opening, calls, reads between epochs, closing.
+//! The database as its users hold it: opening, calls, reads, closing.
 
 pub(crate) mod batch;
 pub(crate) mod changes;

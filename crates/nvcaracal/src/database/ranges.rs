@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::Abort;
+use storage::TableId;
 
 use crate::call::declare::WriteSet;
 use crate::call::raw::{Procedure, ProcedureNumber};
@@ -123,9 +124,9 @@ impl Ranges {
         }
     }
 
-    fn number(&self, table: &Table<[u8], Vec<u8>>) -> Result<u16> {
+    fn number(&self, table: &Table<[u8], Vec<u8>>) -> Result<TableId> {
         let at = self.tables.iter().position(|of| of.shape == table.shape);
-        at.and_then(|at| u16::try_from(at).ok()).ok_or_else(|| {
+        at.and_then(|at| u16::try_from(at).ok()).map(TableId).ok_or_else(|| {
             Error::mistake(format!("{} is none of the tables of these ranges", table.shape))
         })
     }
@@ -192,8 +193,8 @@ enum Step {
 }
 
 impl Step {
-    fn begin(self, table: u16) -> Vec<u8> {
-        let [low, high] = table.to_le_bytes();
+    fn begin(self, table: TableId) -> Vec<u8> {
+        let [low, high] = table.0.to_le_bytes();
         vec![self as u8, low, high]
     }
 }

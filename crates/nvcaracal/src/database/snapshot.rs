@@ -183,7 +183,7 @@ impl Snapshot {
             count += u64::from(self.value(number, &LAST_WORD)?.is_some());
         }
         while rest.low < rest.high {
-            let part = scan_part(number.0, &rest, false, COUNTED_ROWS_MAX);
+            let part = scan_part(number, &rest, false, COUNTED_ROWS_MAX);
             let last = self.read(|reader, thread, epoch| {
                 reader.scan_at(thread, epoch, part, &mut |_, _| {
                     count += 1;
@@ -272,8 +272,8 @@ impl Snapshot {
 }
 
 /// A part of a table as the engine takes it.
-fn scan_part(table: u16, range: &Bytes, is_descending: bool, rows_max: usize) -> ScanPart<'_> {
-    ScanPart { table: TableId(table), low: &range.low, high: &range.high, is_descending, rows_max }
+fn scan_part(table: TableId, range: &Bytes, is_descending: bool, rows_max: usize) -> ScanPart<'_> {
+    ScanPart { table, low: &range.low, high: &range.high, is_descending, rows_max }
 }
 
 impl Source for Snapshot {
@@ -300,8 +300,8 @@ impl Source for Snapshot {
         };
         let part = |number| scan_part(number, range, is_descending, rows_max);
         let last = self.read(|reader, thread, epoch| match of {
-            Of::Table(table) => reader.scan_at(thread, epoch, part(table.0), each),
-            Of::Index(index) => reader.scan_index_at(thread, epoch, part(index), each),
+            Of::Table(table) => reader.scan_at(thread, epoch, part(table), each),
+            Of::Index(index) => reader.scan_index_at(thread, epoch, part(TableId(index)), each),
         });
         found.last = last?;
         Ok(found)

@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use engine::{Change, EpochChanges};
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 
 use crate::body;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub(crate) struct Feeds {
 #[derive(Default)]
 struct Kept {
     /// The last epoch that has ended.
-    epoch: u64,
+    epoch: EpochNumber,
     tables: BTreeMap<TableId, Feed>,
     bytes: u64,
     /// Why no more changes come.
@@ -44,16 +44,16 @@ struct Kept {
 struct Feed {
     readers: usize,
     /// The changes of all epochs after this one are here.
-    after: u64,
-    epochs: VecDeque<(u64, OfEpoch)>,
+    after: EpochNumber,
+    epochs: VecDeque<(EpochNumber, OfEpoch)>,
 }
 
 /// What a reader finds behind an epoch.
 pub(crate) enum Found {
     /// The changes of the next epoch in which there were any.
-    Changes(u64, OfEpoch),
+    Changes(EpochNumber, OfEpoch),
     /// None up to this epoch, the last one.
-    NothingUpTo(u64),
+    NothingUpTo(EpochNumber),
 }
 
 fn bytes_of(changes: &[Change]) -> u64 {
@@ -80,9 +80,9 @@ impl Feeds {
     pub(crate) fn open(
         &self,
         table: TableId,
-        after: Option<u64>,
-        epoch: u64,
-    ) -> Result<(u64, Vec<TableId>)> {
+        after: Option<EpochNumber>,
+        epoch: EpochNumber,
+    ) -> Result<(EpochNumber, Vec<TableId>)> {
         let mut kept = self.kept();
         if let Some(ended) = &kept.ended {
             return Err(ended.clone());
@@ -99,7 +99,7 @@ impl Feeds {
         }
         let first = kept.tables.get(&table).map_or(epoch, |feed| feed.after);
         if after < first {
-            return Err(Error::changes_gone(after, first));
+            return Err(Error::changes_gone(after.0, first.0));
         }
         let empty = Feed { readers: 0, after: epoch, epochs: VecDeque::new() };
         kept.tables.entry(table).or_insert(empty).readers += 1;
@@ -121,7 +121,7 @@ impl Feeds {
     }
 
     /// An epoch has ended, in which this has changed in the tables that have feeds.
-    pub(crate) fn add(&self, epoch: u64, changes: EpochChanges) {
+    pub(crate) fn add(&self, epoch: EpochNumber, changes: EpochChanges) {
         if !self.are_any.load(Ordering::Relaxed) {
             return;
         }
@@ -150,12 +150,17 @@ impl Feeds {
     /// # Errors
     /// [`Error::kept_after`] if that is not kept any more; why the database has ended, where
     /// nothing is left to be read.
-    pub(crate) fn find(&self, table: TableId, after: u64) -> Result<Found> {
+    pub(crate) fn find(&self, table: TableId, after: EpochNumber) -> Result<Found> {
         self.kept().find(table, after)
     }
 
     /// [`Feeds::find`]; where there is nothing yet, the task is woken when there may be something.
-    pub(crate) fn find_or_wake(&self, table: TableId, after: u64, waker: &Waker) -> Result<Found> {
+    pub(crate) fn find_or_wake(
+        &self,
+        table: TableId,
+        after: EpochNumber,
+        waker: &Waker,
+    ) -> Result<Found> {
         // Cloning runs code of the task's runtime: no lock is held.
         let waker = waker.clone();
         let mut kept = self.kept();
@@ -172,7 +177,7 @@ impl Feeds {
     pub(crate) fn find_or_wait(
         &self,
         table: TableId,
-        mut after: u64,
+        mut after: EpochNumber,
         until: Option<Instant>,
     ) -> Result<Found> {
         loop {
@@ -192,7 +197,7 @@ impl Feeds {
     ///
     /// # Errors
     /// As [`Feeds::find`]; a mistake if the epoch is still to come.
-    pub(crate) fn check_kept(&self, table: TableId, after: u64) -> Result<()> {
+    pub(crate) fn check_kept(&self, table: TableId, after: EpochNumber) -> Result<()> {
         let kept = self.kept();
         let epoch = kept.epoch;
         if after > epoch {
@@ -205,15 +210,15 @@ impl Feeds {
 }
 
 impl Kept {
-    fn feed(&self, table: TableId, after: u64) -> Result<&Feed> {
+    fn feed(&self, table: TableId, after: EpochNumber) -> Result<&Feed> {
         let feed = self.tables.get(&table).expect("it has a reader");
         match after < feed.after {
-            true => Err(Error::changes_gone(after, feed.after)),
+            true => Err(Error::changes_gone(after.0, feed.after.0)),
             false => Ok(feed),
         }
     }
 
-    fn find(&self, table: TableId, after: u64) -> Result<Found> {
+    fn find(&self, table: TableId, after: EpochNumber) -> Result<Found> {
         let feed = self.feed(table, after)?;
         let next = feed.epochs.partition_point(|(epoch, _)| *epoch <= after);
         match (feed.epochs.get(next), &self.ended) {
@@ -223,8 +228,8 @@ impl Kept {
         }
     }
 
-    fn add(&mut self, epoch: u64, changes: EpochChanges, bytes_max: u64) {
-        assert!(epoch == self.epoch + 1, "epoch {epoch} comes after {}", self.epoch);
+    fn add(&mut self, epoch: EpochNumber, changes: EpochChanges, bytes_max: u64) {
+        assert!(epoch == self.epoch.next(), "epoch {epoch} comes after {}", self.epoch);
         self.epoch = epoch;
         let EpochChanges { rows, are_too_many } = changes;
         if are_too_many {

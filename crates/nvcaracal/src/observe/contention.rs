@@ -108,8 +108,8 @@ impl Window {
     }
 
     /// The epochs, to be added up where no caller waits for it, and the number of the last one.
-    pub(crate) fn epochs(&self) -> (Vec<OfEpoch>, EpochNumber) {
-        (self.epochs.iter().cloned().collect(), self.last_epoch)
+    pub(crate) fn epochs(&self) -> Epochs {
+        Epochs { contended: self.epochs.iter().cloned().collect(), last: self.last_epoch }
     }
 }
 
@@ -143,12 +143,16 @@ struct Sum {
     waited_ns: u64,
 }
 
+/// Epochs that are added up.
+pub(crate) struct Epochs {
+    contended: Vec<OfEpoch>,
+    /// The number of the last one.
+    last: EpochNumber,
+}
+
 /// Adds epochs up, and names the first rows.
-pub(crate) fn add_up(
-    (epochs, last_epoch): (Vec<OfEpoch>, EpochNumber),
-    names: &Names,
-    rows_max: usize,
-) -> Contention {
+pub(crate) fn add_up(epochs: Epochs, names: &Names, rows_max: usize) -> Contention {
+    let Epochs { contended: epochs, last: last_epoch } = epochs;
     let mut sums: BTreeMap<(u16, &[u8]), Sum> = BTreeMap::new();
     for row in epochs.iter().flat_map(|rows| rows.iter()) {
         let sum = sums.entry((row.table.0, &row.key)).or_default();

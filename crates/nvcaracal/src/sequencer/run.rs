@@ -441,8 +441,8 @@ impl Sequencer {
             recorder.contention.add(epoch, contention);
         });
 
-        // Before anybody has an answer, and so may look for what the call has changed.
-        self.shared.feeds.add(epoch.0, changes);
+        // Before a call is answered: its caller may look for what it has changed.
+        self.shared.feeds.add(epoch, changes);
         // No call is deferred twice.
         for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {
             if let Some((group, index, _)) = owner {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
+use crate::common::POINTERS;
 use nvcaracal::{
     Abort, Change, Changes, Database, DeviceSpec, HashTable, Options, Procedure, Snapshot, Stop,
     Table, Transaction, Tuning, WriteSet, plain,
@@ -12,7 +13,6 @@ use nvcaracal::{
 const ORDERED: Table<u64, String> = Table::ordered("ordered").with_value_bytes(4000);
 const HASH: HashTable<u64, String> = HashTable::hash("hash").with_value_bytes(4000);
 const WORDS: Table<u64, u64> = Table::ordered("words");
-const POINTERS: HashTable<u64, u64> = Table::hash("pointers");
 
 plain! {
     struct Act { what: u64, a: u64, b: u64, id: u64 }

@@ -9,18 +9,35 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, Error, KeyRange, Options, Procedure, Stop, Table, Transaction,
-    WriteSet, plain,
+    Abort, Database, DeviceSpec, Error, HashTable, KeyRange, Options, Procedure, Stop, Table,
+    Transaction, WriteSet, plain,
 };
 
 /// Balances.
 pub(crate) const ACCOUNTS: Table<u64, i64> = Table::ordered("accounts");
+/// What write sets read, and so what calls are deferred for.
+pub(crate) const POINTERS: HashTable<u64, u64> = Table::hash("pointers");
 
 plain! {
     /// Adds to an account, or opens it; answers with the balance.
     pub(crate) struct Deposit { pub(crate) account: u64, pub(crate) cents: i64 }
     /// Moves money; aborts with code 7 if there is not enough.
     pub(crate) struct Transfer { pub(crate) from: u64, pub(crate) to: u64, pub(crate) cents: i64 }
+    /// Sets the pointer 0.
+    pub(crate) struct Point { pub(crate) to: u64 }
+}
+
+impl Procedure for Point {
+    const NAME: &'static str = "point";
+    type Output = ();
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.insert(POINTERS, 0);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        tx.insert(POINTERS, 0, &self.to)
+    }
 }
 
 impl Procedure for Deposit {

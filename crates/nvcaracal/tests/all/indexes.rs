@@ -456,6 +456,8 @@ fn o_100_indexes_are_built_when_a_database_is_opened() {
     for path in [&path, &killed] {
         let db = options().open(path).unwrap();
         assert_eq!(db.call(Count { user: 1, predicts: false }).unwrap(), count);
+        db.call(Set { seat: 97, price: 50, owner: None }).unwrap();
+        assert_eq!(db.memory().unwrap().snapshots, 0, "there is none that an entry is kept for");
         db.check_indexes().unwrap();
         db.close().unwrap();
     }

@@ -1,9 +1,9 @@
 //! What depends on the serial order: sequences, reconnaissance, scans.
 
-use crate::common::{ACCOUNTS, Deposit, dram, options, rows};
+use crate::common::{ACCOUNTS, Deposit, POINTERS, Point, dram, options, rows};
 use nvcaracal::{
-    Abort, Data, Database, HashTable, Options, Procedure, Sequence, Sequences, Stop, Table,
-    Transaction, Tuning, WriteSet, plain,
+    Abort, Data, Database, Options, Procedure, Sequence, Sequences, Stop, Table, Transaction,
+    Tuning, WriteSet, plain,
 };
 
 const ORDER_IDS: Sequence = Sequence::new("order_ids");
@@ -64,24 +64,8 @@ fn sequences_are_dense() {
     }
 }
 
-const POINTERS: HashTable<u64, u64> = Table::hash("pointers");
-
 plain! {
-    struct Point { to: u64 }
     struct Follow { add: i64 }
-}
-
-impl Procedure for Point {
-    const NAME: &'static str = "point";
-    type Output = ();
-
-    fn write_set(&self, set: &mut WriteSet) {
-        set.insert(POINTERS, 0);
-    }
-
-    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
-        tx.insert(POINTERS, 0, &self.to)
-    }
 }
 
 impl Procedure for Follow {

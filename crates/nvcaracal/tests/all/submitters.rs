@@ -8,30 +8,15 @@ use nvcaracal::{
     WriteSet, plain,
 };
 
-use crate::common::{ACCOUNTS, Deposit, dram, options};
+use crate::common::{ACCOUNTS, Deposit, POINTERS, Point, dram, options};
 
-const POINTERS: HashTable<u64, u64> = Table::hash("pointers");
 /// By caller: the number of its last call.
 const LAST: HashTable<u64, u64> = Table::hash("last");
 
 plain! {
-    struct Point { to: u64 }
     /// Notes its number under its caller, and the number before. Declares what a pointer says, so
     /// that it is deferred where that has changed.
     struct Next { caller: u64, number: u64, follows: u64 }
-}
-
-impl Procedure for Point {
-    const NAME: &'static str = "point";
-    type Output = ();
-
-    fn write_set(&self, set: &mut WriteSet) {
-        set.insert(POINTERS, 0);
-    }
-
-    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
-        tx.insert(POINTERS, 0, &self.to)
-    }
 }
 
 /// Number before, and serial id.

@@ -9,19 +9,19 @@
 //! Fields have fixed places in a cell, so that an update stores what it changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pmem::Device;
 
-use super::engine::{Engine, Groups, Recovery, Visit, check_row, check_value, end_recovery, magic};
-use crate::ground::{Area, FileId, Footprint, Nvm, Traffic};
+use super::base::Base;
+use super::engine::{Before, Engine, Recovery};
+use super::names::FileKind;
+use crate::ground::{Area, FileId, Nvm};
 use crate::options::{Fault, Options};
 use crate::schema::{Changes, Key, Row, Schema, Table};
-use crate::structures::{PageTree, Pages};
+use crate::structures::{Leaf, PageShape, PageTree, Pages};
 use crate::{Error, Result};
 
-const FILE: u64 = 5 << 32;
 /// Bytes of a page that are its slot's header in memory.
 const PAGE_OVERHEAD: u64 = 8;
 
@@ -177,27 +177,17 @@ impl<D: Device> Pages<D> for FilePages {
     }
 }
 
-/// What a key had before the running transaction.
-struct Undo {
-    table: usize,
-    key: Key,
-    before: Option<Vec<u8>>,
-}
-
 /// The engine.
 pub struct Cow<D: Device> {
-    nvm: Nvm<D>,
-    schema: Schema,
-    options: Options,
+    base: Base<D>,
     pages: FilePages,
-    trees: Vec<PageTree>,
+    shapes: Vec<PageShape>,
     roots: Vec<u64>,
     /// The page of the directory that was committed.
     directory: u64,
-    undo: Vec<Undo>,
+    undo: Vec<Before<Vec<u8>>>,
     /// Whether the running transaction has looked at the master record.
     has_begun: bool,
-    groups: Groups,
 }
 
 /// Where a column is in a cell.
@@ -235,39 +225,28 @@ fn decode_row(table: &Table, cell: &[u8]) -> Result<Row> {
     row.ok_or_else(|| Error::Corrupt("a tuple is longer than its page".into()))
 }
 
-fn trees(schema: &Schema, options: &Options) -> Result<Vec<PageTree>> {
-    let usable = options.page_bytes - PAGE_OVERHEAD;
-    let tables = schema.tables.iter();
-    tables.map(|table| PageTree::new(table.key_words(), cell_bytes(table), usable, false)).collect()
-}
-
 impl<D: Device> Cow<D> {
+    fn new(base: Base<D>, pages: FilePages, directory: u64) -> Result<Self> {
+        let usable = pages.usable();
+        let tables = base.schema.tables.iter();
+        let shapes = tables
+            .map(|table| PageShape::new(table.key_words(), cell_bytes(table), usable, false))
+            .collect::<Result<_>>()?;
+        let (roots, undo) = (Vec::new(), Vec::new());
+        Ok(Self { base, pages, shapes, roots, directory, undo, has_begun: false })
+    }
+
     /// A transaction looks at the master record first.
     fn begin(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.nvm.read_file(self.pages.file, 0, &mut [0; 8])?;
+            self.base.nvm.read_file(self.pages.file, 0, &mut [0; 8])?;
         }
         Ok(())
     }
 
-    fn cell(&mut self, table: usize, key: &Key) -> Result<Option<Vec<u8>>> {
-        self.begin()?;
-        self.trees[table].get(&mut self.nvm, &mut self.pages, self.roots[table], key)
-    }
-
-    fn put(&mut self, table: usize, key: &Key, cell: &[u8]) -> Result<()> {
-        let root = &mut self.roots[table];
-        self.trees[table].insert(&mut self.nvm, &mut self.pages, root, key, cell)
-    }
-
-    fn store(&mut self, table: usize, key: &Key, part: (u64, &[u8])) -> Result<()> {
-        let root = &mut self.roots[table];
-        self.trees[table].store(&mut self.nvm, &mut self.pages, root, key, part)
-    }
-
-    fn remove(&mut self, table: usize, key: &Key) -> Result<()> {
-        let root = &mut self.roots[table];
-        self.trees[table].remove(&mut self.nvm, &mut self.pages, root, key)
+    fn tree(&mut self, table: usize) -> PageTree<'_, D, FilePages> {
+        let (nvm, pages) = (&mut self.base.nvm, &mut self.pages);
+        PageTree { shape: self.shapes[table], root: &mut self.roots[table], nvm, pages }
     }
 
     /// Writes the roots into a new page, and commits.
@@ -275,22 +254,22 @@ impl<D: Device> Cow<D> {
         if self.pages.dirty.is_empty() {
             return Ok(());
         }
-        let old = self.directory;
-        self.directory = self.pages.create(&mut self.nvm)?;
-        let at = self.pages.load(&mut self.nvm, self.directory)?;
-        self.nvm.memory.store_words(at, &self.roots);
+        let nvm = &mut self.base.nvm;
+        let directory = self.pages.create(nvm)?;
+        let old = std::mem::replace(&mut self.directory, directory);
+        let at = self.pages.load(nvm, directory)?;
+        nvm.memory.store_words(at, &self.roots);
         if old != 0 {
-            self.pages.give_up(&mut self.nvm, old);
+            self.pages.give_up(nvm, old);
         }
-        let fault = self.options.has(Fault::MasterFirst);
-        self.pages.commit(&mut self.nvm, self.directory, fault)
+        self.pages.commit(nvm, directory, self.base.options.has(Fault::MasterFirst))
     }
 
     /// Finds the pages that no root leads to.
     fn collect(&mut self) -> Result<()> {
         let mut used = BTreeSet::from([0, self.directory]);
-        for (tree, root) in self.trees.iter().zip(&self.roots) {
-            used.extend(tree.pages(&mut self.nvm, &mut self.pages, *root)?);
+        for table in 0..self.roots.len() {
+            used.extend(self.tree(table).pages()?);
         }
         self.pages.free = (0..self.pages.pages).filter(|page| !used.contains(page)).collect();
         Ok(())
@@ -299,150 +278,107 @@ impl<D: Device> Cow<D> {
 
 impl<D: Device> Engine<D> for Cow<D> {
     const NAME: &'static str = "cow";
+    const COMMITS_GROUPS: bool = true;
+    type Found = Vec<u8>;
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
-        let file = nvm.create_file(FILE)?;
-        nvm.write_file(file, 0, &vec![0; options.page_bytes as usize])?;
-        let mut pages = FilePages::new(file, 1, options);
-        let trees = trees(schema, options)?;
-        let mut roots = Vec::new();
-        for tree in &trees {
-            roots.push(tree.create(&mut nvm, &mut pages)?);
+        let mut base = Base::create(Self::NAME, device, schema, options)?;
+        let file = base.nvm.create_file(FileKind::Pages.name(0))?;
+        base.nvm.write_file(file, 0, &vec![0; options.page_bytes as usize])?;
+        let mut engine = Self::new(base, FilePages::new(file, 1, options), 0)?;
+        for shape in &engine.shapes {
+            engine.roots.push(shape.create(&mut engine.base.nvm, &mut engine.pages)?);
         }
-        let groups = Groups::new(options);
-        let (schema, options, undo) = (schema.clone(), options.clone(), Vec::new());
-        let (directory, has_begun) = (0, false);
-        let mut engine =
-            Self { nvm, schema, options, pages, trees, roots, directory, undo, has_begun, groups };
         engine.commit_batch()?;
         Ok(engine)
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
-        let file = nvm.list_files().into_iter().find(|(name, _)| *name == FILE);
+        let mut base = Base::open(Self::NAME, device, schema, options)?;
+        let files = base.nvm.list_files();
+        let file = files.into_iter().find(|(name, _)| FileKind::Pages.has(*name));
         let (_, file) = file.ok_or_else(|| Error::Corrupt("there is no file of pages".into()))?;
         let mut master = [0; 8];
-        nvm.read_file(file, 0, &mut master)?;
+        base.nvm.read_file(file, 0, &mut master)?;
         let directory = u64::from_le_bytes(master);
-        let pages = nvm.file_size(file).div_ceil(options.page_bytes);
-        let mut pages = FilePages::new(file, pages, options);
-        let recovery = end_recovery(&mut nvm, 0, 0);
-        let at = pages.load(&mut nvm, directory)?;
-        let roots = nvm.memory.load_words(at, schema.tables.len()).collect();
-        let trees = trees(schema, options)?;
-        let groups = Groups::new(options);
-        let (schema, options, undo) = (schema.clone(), options.clone(), Vec::new());
-        let has_begun = false;
-        let mut engine =
-            Self { nvm, schema, options, pages, trees, roots, directory, undo, has_begun, groups };
+        let pages = base.nvm.file_size(file).div_ceil(options.page_bytes);
+        let recovery = base.end_recovery(0, 0);
+        let mut engine = Self::new(base, FilePages::new(file, pages, options), directory)?;
+        let at = engine.pages.load(&mut engine.base.nvm, directory)?;
+        engine.roots = engine.base.nvm.memory.load_words(at, schema.tables.len()).collect();
         engine.collect()?;
         Ok((engine, recovery))
     }
 
-    fn insert(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<bool> {
-        check_row(&self.schema, table, row)?;
-        if self.cell(table, key)?.is_some() {
-            return Ok(false);
-        }
-        let cell = encode_row(&self.schema.tables[table], row);
-        self.undo.push(Undo { table, key: *key, before: None });
-        self.put(table, key, &cell)?;
-        Ok(true)
+    fn base(&self) -> &Base<D> {
+        &self.base
     }
 
-    fn update(&mut self, table: usize, key: &Key, changes: Changes<'_>) -> Result<bool> {
-        for (column, value) in changes {
-            check_value(&self.schema, table, *column, value)?;
-        }
-        let Some(before) = self.cell(table, key)? else { return Ok(false) };
-        self.undo.push(Undo { table, key: *key, before: Some(before) });
-        for (column, value) in changes {
-            let at = column_at(&self.schema.tables[table], *column);
-            self.store(table, key, (at, &encode_column(value)))?;
-        }
-        Ok(true)
+    fn base_mut(&mut self) -> &mut Base<D> {
+        &mut self.base
     }
 
-    fn delete(&mut self, table: usize, key: &Key) -> Result<bool> {
-        let Some(before) = self.cell(table, key)? else { return Ok(false) };
-        self.undo.push(Undo { table, key: *key, before: Some(before) });
-        self.remove(table, key)?;
-        Ok(true)
-    }
-
-    fn get(&mut self, table: usize, key: &Key) -> Result<Option<Row>> {
-        match self.cell(table, key)? {
-            Some(cell) => Ok(Some(decode_row(&self.schema.tables[table], &cell)?)),
-            None => Ok(None),
-        }
-    }
-
-    fn scan(&mut self, table: usize, from: &Key, to: Option<&Key>, each: Visit<'_>) -> Result<()> {
+    fn find(&mut self, table: usize, key: &Key) -> Result<Option<Vec<u8>>> {
         self.begin()?;
-        let mut next = Some(*from);
-        while let Some(from) = next.filter(|from| to.is_none_or(|to| from < to)) {
-            let root = self.roots[table];
-            let (entries, following) =
-                self.trees[table].leaf_from(&mut self.nvm, &mut self.pages, root, &from)?;
-            for (key, cell) in entries {
-                let row = decode_row(&self.schema.tables[table], &cell)?;
-                let is_over = to.is_some_and(|to| key >= *to);
-                if is_over || each(&key, row) == ControlFlow::Break(()) {
-                    return Ok(());
-                }
-            }
-            next = following.filter(|next| *next > from);
+        self.tree(table).get(key)
+    }
+
+    fn leaf(&mut self, table: usize, from: &Key, _: Option<&Key>) -> Result<Leaf<Vec<u8>>> {
+        self.begin()?;
+        self.tree(table).leaf_from(from)
+    }
+
+    fn read(&mut self, table: usize, _: &Key, cell: Vec<u8>) -> Result<Option<Row>> {
+        decode_row(self.base.table(table), &cell).map(Some)
+    }
+
+    fn put(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<()> {
+        let cell = encode_row(self.base.table(table), row);
+        self.undo.push(Before { table, key: *key, before: None });
+        self.tree(table).insert(key, &cell)
+    }
+
+    fn change(
+        &mut self,
+        table: usize,
+        key: &Key,
+        cell: Vec<u8>,
+        changes: Changes<'_>,
+    ) -> Result<()> {
+        self.undo.push(Before { table, key: *key, before: Some(cell) });
+        for (column, value) in changes {
+            let at = column_at(self.base.table(table), *column);
+            self.tree(table).store(key, at, &encode_column(value))?;
         }
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<u64> {
+    fn remove(&mut self, table: usize, key: &Key, cell: Vec<u8>) -> Result<()> {
+        self.undo.push(Before { table, key: *key, before: Some(cell) });
+        self.tree(table).remove(key)
+    }
+
+    fn keep(&mut self) -> Result<()> {
         self.undo.clear();
         self.has_begun = false;
-        let number = self.groups.commit();
-        if self.groups.is_full() {
-            self.flush()?;
-        }
-        Ok(number)
+        Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
         self.has_begun = false;
-        for Undo { table, key, before } in std::mem::take(&mut self.undo).into_iter().rev() {
-            let exists = self.cell(table, &key)?.is_some();
+        for Before { table, key, before } in std::mem::take(&mut self.undo).into_iter().rev() {
+            let exists = self.find(table, &key)?.is_some();
+            let mut tree = self.tree(table);
             match before {
-                None => self.remove(table, &key)?,
-                Some(cell) if exists => self.store(table, &key, (0, &cell))?,
-                Some(cell) => self.put(table, &key, &cell)?,
+                None => tree.remove(&key)?,
+                Some(cell) if exists => tree.store(&key, 0, &cell)?,
+                Some(cell) => tree.insert(&key, &cell)?,
             }
         }
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
-        if !self.groups.is_flushed() {
-            self.commit_batch()?;
-            self.groups.all_durable();
-        }
-        Ok(())
-    }
-
-    fn durable(&self) -> u64 {
-        self.groups.durable()
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.nvm.traffic()
-    }
-
-    fn footprint(&self) -> (Footprint, Footprint) {
-        (self.nvm.used(), self.nvm.peak())
-    }
-
-    #[cfg(test)]
-    fn lost_slots(&mut self) -> Result<u64> {
-        Ok(self.nvm.persisted_slots().abs_diff(self.nvm.extents_count()))
+    fn end_group(&mut self) -> Result<()> {
+        self.commit_batch()
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use pmem::Device;
 
-use crate::ground::{Footprint, Nvm, Traffic};
+use super::base::Base;
+use crate::Result;
+use crate::ground::{Footprint, Traffic};
 use crate::options::Options;
 use crate::schema::{Changes, Key, Row, Schema};
-use crate::{Error, Result};
+use crate::structures::Leaf;
 
 /// Sees a tuple of a scan, and says whether to go on.
 pub type Visit<'a> = &'a mut dyn FnMut(&Key, Row) -> ControlFlow<()>;
@@ -32,9 +34,17 @@ pub struct Recovery {
 /// A storage engine of one partition. Tables are numbers; secondary indexes are tables, too, which
 /// [`crate::Partition`] maintains. Before the first change and after `commit` and `abort` there is
 /// no transaction; a change begins one.
+///
+/// An engine says how its tuples are found, changed and made durable; all else follows from that.
 pub trait Engine<D: Device>: Sized {
     /// Name for reports.
     const NAME: &'static str;
+
+    /// Whether transactions become durable in groups; otherwise each commit is durable.
+    const COMMITS_GROUPS: bool;
+
+    /// What leads to a tuple once its key was found.
+    type Found;
 
     /// Makes an empty store.
     ///
@@ -48,42 +58,59 @@ pub trait Engine<D: Device>: Sized {
     /// The device's, and what cannot be such a store.
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)>;
 
-    /// Inserts a tuple; false if the key exists.
-    ///
-    /// # Errors
-    /// The device's.
-    fn insert(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<bool>;
+    /// What the engine has in common with the others.
+    fn base(&self) -> &Base<D>;
 
-    /// Changes fields of a tuple; false if there is none.
-    ///
-    /// # Errors
-    /// The device's.
-    fn update(&mut self, table: usize, key: &Key, changes: Changes<'_>) -> Result<bool>;
+    /// The same, to be changed.
+    fn base_mut(&mut self) -> &mut Base<D>;
 
-    /// Deletes a tuple; false if there is none.
+    /// Finds the tuple of a key.
     ///
     /// # Errors
     /// The device's.
-    fn delete(&mut self, table: usize, key: &Key) -> Result<bool>;
+    fn find(&mut self, table: usize, key: &Key) -> Result<Option<Self::Found>>;
 
-    /// Reads a tuple.
+    /// Finds the first keys of a range, in order; there may be some behind its end.
     ///
     /// # Errors
     /// The device's.
-    fn get(&mut self, table: usize, key: &Key) -> Result<Option<Row>>;
+    fn leaf(&mut self, table: usize, from: &Key, to: Option<&Key>) -> Result<Leaf<Self::Found>>;
 
-    /// Visits the tuples with `from <= key`, and `key < to` if there is a `to`, in order.
+    /// Reads the tuple of a key that was found, if it has one.
     ///
     /// # Errors
     /// The device's.
-    fn scan(&mut self, table: usize, from: &Key, to: Option<&Key>, each: Visit<'_>) -> Result<()>;
+    fn read(&mut self, table: usize, key: &Key, found: Self::Found) -> Result<Option<Row>>;
 
-    /// Commits the running transaction. It may be answered once [`Engine::durable`] has come to its
-    /// number: the first one is 1.
+    /// Puts a tuple where there is none.
     ///
     /// # Errors
     /// The device's.
-    fn commit(&mut self) -> Result<u64>;
+    fn put(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<()>;
+
+    /// Changes fields of a tuple that was found.
+    ///
+    /// # Errors
+    /// The device's.
+    fn change(
+        &mut self,
+        table: usize,
+        key: &Key,
+        found: Self::Found,
+        changes: Changes<'_>,
+    ) -> Result<()>;
+
+    /// Removes a tuple that was found.
+    ///
+    /// # Errors
+    /// The device's.
+    fn remove(&mut self, table: usize, key: &Key, found: Self::Found) -> Result<()>;
+
+    /// The running transaction commits: its changes stay.
+    ///
+    /// # Errors
+    /// The device's.
+    fn keep(&mut self) -> Result<()>;
 
     /// Undoes the running transaction.
     ///
@@ -91,100 +118,151 @@ pub trait Engine<D: Device>: Sized {
     /// The device's.
     fn abort(&mut self) -> Result<()>;
 
+    /// Makes the group durable.
+    ///
+    /// # Errors
+    /// The device's.
+    fn end_group(&mut self) -> Result<()>;
+
+    /// After a group: makes a checkpoint or a run, if it is time.
+    ///
+    /// # Errors
+    /// The device's.
+    fn after_group(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Inserts a tuple; false if the key exists.
+    ///
+    /// # Errors
+    /// The device's, and values that do not fit.
+    fn insert(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<bool> {
+        self.base().check_row(table, row)?;
+        if self.find(table, key)?.is_some() {
+            return Ok(false);
+        }
+        self.put(table, key, row)?;
+        Ok(true)
+    }
+
+    /// Changes fields of a tuple; false if there is none. A field may be named once.
+    ///
+    /// # Errors
+    /// The device's, and values that do not fit.
+    fn update(&mut self, table: usize, key: &Key, changes: Changes<'_>) -> Result<bool> {
+        self.base().check_changes(table, changes)?;
+        let Some(found) = self.find(table, key)? else { return Ok(false) };
+        if !changes.is_empty() {
+            self.change(table, key, found, changes)?;
+        }
+        Ok(true)
+    }
+
+    /// Deletes a tuple; false if there is none.
+    ///
+    /// # Errors
+    /// The device's.
+    fn delete(&mut self, table: usize, key: &Key) -> Result<bool> {
+        let Some(found) = self.find(table, key)? else { return Ok(false) };
+        self.remove(table, key, found)?;
+        Ok(true)
+    }
+
+    /// Reads a tuple.
+    ///
+    /// # Errors
+    /// The device's.
+    fn get(&mut self, table: usize, key: &Key) -> Result<Option<Row>> {
+        match self.find(table, key)? {
+            Some(found) => self.read(table, key, found),
+            None => Ok(None),
+        }
+    }
+
+    /// Visits the tuples with `from <= key`, and `key < to` if there is a `to`, in order.
+    ///
+    /// # Errors
+    /// The device's.
+    fn scan(&mut self, table: usize, from: &Key, to: Option<&Key>, each: Visit<'_>) -> Result<()> {
+        let mut next = Some(*from);
+        while let Some(from) = next.filter(|from| to.is_none_or(|to| from < to)) {
+            let leaf = self.leaf(table, &from, to)?;
+            for (key, found) in leaf.entries {
+                if to.is_some_and(|to| key >= *to) {
+                    return Ok(());
+                }
+                if let Some(row) = self.read(table, &key, found)?
+                    && each(&key, row) == ControlFlow::Break(())
+                {
+                    return Ok(());
+                }
+            }
+            next = leaf.next.filter(|next| *next > from);
+        }
+        Ok(())
+    }
+
+    /// Commits the running transaction. It may be answered once [`Engine::durable`] has come to its
+    /// number: the first one is 1.
+    ///
+    /// # Errors
+    /// The device's.
+    fn commit(&mut self) -> Result<u64> {
+        self.keep()?;
+        let groups = &mut self.base_mut().groups;
+        let number = groups.commit();
+        if !Self::COMMITS_GROUPS || groups.is_full() {
+            self.flush()?;
+        }
+        Ok(number)
+    }
+
     /// Ends the group, so that everything that was committed is durable.
     ///
     /// # Errors
     /// The device's.
-    fn flush(&mut self) -> Result<()>;
+    fn flush(&mut self) -> Result<()> {
+        if self.base().groups.is_flushed() {
+            return Ok(());
+        }
+        self.end_group()?;
+        self.base_mut().groups.all_durable();
+        self.after_group()
+    }
 
     /// How many of the transactions that committed since the open are durable.
-    fn durable(&self) -> u64;
+    fn durable(&self) -> u64 {
+        self.base().groups.durable()
+    }
 
     /// What went to and from the device.
-    fn traffic(&self) -> Traffic;
+    fn traffic(&self) -> Traffic {
+        self.base().nvm.traffic()
+    }
 
     /// Bytes in use now, and at most.
-    fn footprint(&self) -> (Footprint, Footprint);
+    fn footprint(&self) -> (Footprint, Footprint) {
+        (self.base().nvm.used(), self.base().nvm.peak())
+    }
+
+    /// How many persisted slots something leads to.
+    #[cfg(test)]
+    fn reached_slots(&mut self) -> Result<u64> {
+        Ok(self.base().nvm.extents_count())
+    }
 
     /// By how many the persisted slots differ from those that something leads to: lost memory, or
     /// memory in use that is free.
     #[cfg(test)]
-    fn lost_slots(&mut self) -> Result<u64>;
-}
-
-/// Counts transactions, and says when a group is full.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    committed: u64,
-    durable: u64,
-    size: u64,
-}
-
-impl Groups {
-    pub(super) fn new(options: &Options) -> Self {
-        Self { size: options.group_transactions.max(1), ..Self::default() }
-    }
-
-    /// One more has committed: its number.
-    pub(super) fn commit(&mut self) -> u64 {
-        self.committed += 1;
-        self.committed
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.committed - self.durable >= self.size
-    }
-
-    pub(super) fn committed(&self) -> u64 {
-        self.committed
-    }
-
-    pub(super) fn is_flushed(&self) -> bool {
-        self.committed == self.durable
-    }
-
-    pub(super) fn all_durable(&mut self) {
-        self.durable = self.committed;
-    }
-
-    pub(super) fn durable(&self) -> u64 {
-        self.durable
+    fn lost_slots(&mut self) -> Result<u64> {
+        let reached = self.reached_slots()?;
+        Ok(self.base_mut().nvm.persisted_slots().abs_diff(reached))
     }
 }
 
-/// The number that a device has which holds a store of this engine with these tables.
-pub(super) fn magic(name: &str, schema: &Schema) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(format!("{name} {:?}", schema.tables).as_bytes()) | 1
-}
-
-/// Checks that a row has the columns of its table.
-pub(super) fn check_row(schema: &Schema, table: usize, row: &[Vec<u8>]) -> Result<()> {
-    let columns = &schema.tables[table].columns;
-    if columns.len() != row.len() {
-        return Err(Error::Limit(format!("{} columns instead of {}", row.len(), columns.len())));
-    }
-    row.iter().enumerate().try_for_each(|(column, value)| check_value(schema, table, column, value))
-}
-
-/// Checks that a value fits its column.
-pub(super) fn check_value(
-    schema: &Schema,
-    table: usize,
-    column: usize,
-    value: &[u8],
-) -> Result<()> {
-    let of = &schema.tables[table];
-    let most = of.columns[column] as usize;
-    let fits = if of.is_inline(column) { value.len() == most } else { value.len() <= most };
-    if fits {
-        return Ok(());
-    }
-    Err(Error::Limit(format!("a value of {} bytes in a column of {most}", value.len())))
-}
-
-/// What an open did, before and after the allocator looked at all slots.
-pub(super) fn end_recovery<D: Device>(nvm: &mut Nvm<D>, redone: u64, undone: u64) -> Recovery {
-    let engine = nvm.traffic();
-    let reclaimed = nvm.reclaim();
-    Recovery { redone, undone, engine, slots: reclaimed.slots, freed: reclaimed.freed }
+/// What a key had before the running transaction.
+pub(super) struct Before<T> {
+    pub(super) table: usize,
+    pub(super) key: Key,
+    pub(super) before: Option<T>,
 }

@@ -8,39 +8,25 @@
 //! indexes, and makes the changes of the log again in a new MemTable.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pmem::Device;
 
-use super::engine::{Engine, Groups, Recovery, Visit, check_row, check_value, end_recovery, magic};
-use super::inp::changes_of;
-use crate::ground::{FileId, Footprint, Nvm, Traffic};
+use super::base::Base;
+use super::engine::{Engine, Recovery};
+use super::names::{FileKind, number_of};
+use crate::ground::{FileId, Nvm};
 use crate::options::{Fault, Options};
 use crate::schema::{Changes, Entry, Key, Kind, Row, Schema, take_u64};
 use crate::structures::{
-    BTree, Change, Coalesced, Plan, Record, RunSize, Sorted, SsTable, Wal, WordChange,
-    change_bytes, choose, plan, read_tuple, slots_of,
+    BTree, Change, Leaf, Record, RunSize, Sorted, SsTable, Step, TableFile, Undo, UndoList, Wal,
+    change_bytes, choose, coalesce, plan,
 };
 use crate::{Error, Result};
 
-/// Kinds of files, in the upper half of a name.
-const WAL: u64 = 1 << 32;
-const TABLE: u64 = 3 << 32;
-const MANIFEST: u64 = 4 << 32;
-const NUMBER: u64 = (1 << 32) - 1;
-
-/// What undoes a change of the MemTable.
-enum Undo {
-    Linked { table: usize, key: Key, tuple: u64 },
-    Changed(WordChange),
-}
-
 /// The engine.
 pub struct Log<D: Device> {
-    nvm: Nvm<D>,
-    schema: Schema,
-    options: Options,
+    base: Base<D>,
     /// The MemTable.
     trees: Vec<BTree>,
     bytes: u64,
@@ -52,39 +38,22 @@ pub struct Log<D: Device> {
     manifest: Option<FileId>,
     /// Of the next file.
     number: u64,
-    undo: Vec<Undo>,
-    groups: Groups,
+    undo: UndoList,
 }
 
 impl<D: Device> Log<D> {
-    fn new(nvm: Nvm<D>, schema: &Schema, options: &Options, wal: FileId) -> Result<Self> {
-        let mut engine = Self {
-            nvm,
-            schema: schema.clone(),
-            options: options.clone(),
-            trees: Vec::new(),
+    fn new(mut base: Base<D>, wal: FileId) -> Result<Self> {
+        Ok(Self {
+            trees: base.new_trees(false)?,
+            base,
             bytes: 0,
             runs: Vec::new(),
             wal: Wal::new(wal),
             wal_number: 0,
             manifest: None,
             number: 1,
-            undo: Vec::new(),
-            groups: Groups::new(options),
-        };
-        engine.new_memtable()?;
-        Ok(engine)
-    }
-
-    fn new_memtable(&mut self) -> Result<()> {
-        self.bytes = 0;
-        self.trees.clear();
-        for table in &self.schema.tables {
-            let words = table.key_words();
-            let tree = BTree::create(&mut self.nvm, words, self.options.node_bytes, false)?;
-            self.trees.push(tree);
-        }
-        Ok(())
+            undo: UndoList::default(),
+        })
     }
 
     fn next_number(&mut self) -> u64 {
@@ -93,102 +62,86 @@ impl<D: Device> Log<D> {
     }
 
     /// Makes a change in the MemTable.
-    fn change(&mut self, table: usize, key: &Key, change: &Change<'_>) -> Result<()> {
-        let (of, tree) = (&self.schema.tables[table], self.trees[table]);
+    fn apply_change(&mut self, table: usize, key: &Key, change: &Change<'_>) -> Result<()> {
+        let (of, tree) = (&self.base.schema.tables[table], self.trees[table]);
+        let nvm = &mut self.base.nvm;
         self.bytes += change_bytes(of, change);
-        match plan(&mut self.nvm, of, &tree, key, change, &mut Vec::new())? {
-            Plan::Link(tuple) => {
-                tree.insert(&mut self.nvm, key, tuple)?;
+        match plan(nvm, of, &tree, key, change)?.step {
+            Step::Link(tuple) => {
+                tree.insert(nvm, key, tuple)?;
                 self.undo.push(Undo::Linked { table, key: *key, tuple });
             }
-            Plan::Words(words) => {
-                for word in words {
-                    self.nvm.memory.store_u64(word.at, word.new);
-                    self.nvm.written.memory += 8;
-                    self.undo.push(Undo::Changed(word));
-                }
-            }
+            Step::Words(words) => self.undo.change_words(nvm, words),
         }
         Ok(())
     }
 
-    /// The transaction that made the changes stays: what they replaced is free.
-    fn keep_changes(&mut self) {
-        for undo in std::mem::take(&mut self.undo) {
-            if let Undo::Changed(word) = undo
-                && word.is_slot
-                && word.old != 0
-            {
-                self.nvm.recycle(word.old);
-            }
+    /// The entry of a key in the MemTable, which is 0, or in the run of an age.
+    fn entry(&mut self, age: usize, table: usize, key: &Key) -> Result<Option<Entry>> {
+        let nvm = &mut self.base.nvm;
+        match age.checked_sub(1) {
+            Some(run) => self.runs[run].get(nvm, &self.base.schema.tables, table, key),
+            None => match self.trees[table].get(nvm, key) {
+                Some(tuple) => self.base.read_tuple(table, tuple).map(Some),
+                None => Ok(None),
+            },
         }
     }
 
     /// The tuple of a key, put together from the runs that have entries of it.
     fn lookup(&mut self, table: usize, key: &Key) -> Result<Option<Row>> {
-        let mut found = Coalesced::default();
-        let tables = &self.schema.tables;
-        if let Some(tuple) = self.trees[table].get(&mut self.nvm, key)
-            && !found.add(read_tuple(&mut self.nvm, &tables[table], tuple)?.1)
-        {
-            return Ok(found.into_row());
-        }
-        let bits = self.options.bloom_bits;
-        for run in &self.runs {
-            if let Some(entry) = run.get(&mut self.nvm, tables, bits, (table, key))?
-                && !found.add(entry)
-            {
-                break;
-            }
-        }
-        Ok(found.into_row())
+        coalesce((0..=self.runs.len()).map(|age| self.entry(age, table, key)))
     }
 
     fn log(&mut self, table: usize, key: &Key, before: &Entry, after: Entry) {
         let record = Record { table, key: *key, after };
-        self.wal.log(&mut self.nvm, &self.schema.tables, &record, before);
+        self.wal.log(&mut self.base.nvm, &self.base.schema.tables, &record, before);
     }
 
     /// Makes a change of the log again.
-    fn redo(&mut self, record: &Record) -> Result<()> {
+    fn redo(&mut self, record: Record) -> Result<()> {
         let Record { table, key, after } = record;
-        let changes: Vec<_> = changes_of(after).collect();
         match after.kind {
             Kind::Full => {
-                let row: Row = changes.iter().map(|(_, value)| value.to_vec()).collect();
-                self.change(*table, key, &Change::Put(&row))?;
+                let row = after.into_row().expect("a full entry is a tuple");
+                self.apply_change(table, &key, &Change::Put(&row))?;
             }
-            Kind::Partial => self.change(*table, key, &Change::Fields(&changes))?,
-            Kind::Tombstone => self.change(*table, key, &Change::Remove)?,
+            Kind::Partial => self.apply_change(table, &key, &Change::Fields(&after.changes()))?,
+            Kind::Tombstone => self.apply_change(table, &key, &Change::Remove)?,
         }
         self.keep_changes();
         Ok(())
+    }
+
+    fn keep_changes(&mut self) {
+        self.undo.keep(&mut self.base.nvm, &self.base.schema.tables);
     }
 
     /// Writes a manifest, which is synced, and removes the older one.
     fn write_manifest(&mut self) -> Result<()> {
         let mut words = vec![self.wal_number, self.runs.len() as u64];
         for run in &self.runs {
-            words.extend([run.number, run.size.level]);
+            words.extend([run.at.number, run.at.level]);
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let number = self.next_number();
-        let file = self.nvm.create_file(MANIFEST | number)?;
-        self.nvm.write_file(file, 0, &bytes)?;
-        self.nvm.sync_file(file);
+        let name = FileKind::Manifest.name(self.next_number());
+        let nvm = &mut self.base.nvm;
+        let file = nvm.create_file(name)?;
+        nvm.write_file(file, 0, &bytes)?;
+        nvm.sync_file(file);
         if let Some(old) = self.manifest.replace(file) {
-            self.nvm.remove_file(old);
+            nvm.remove_file(old);
         }
         Ok(())
     }
 
     fn write_table(&mut self, level: u64, entries: &Sorted) -> Result<SsTable> {
         let number = self.next_number();
-        let file = self.nvm.create_file(TABLE | number)?;
-        let place = (file, number, level);
-        let tables = &self.schema.tables;
-        let table = SsTable::write(&mut self.nvm, tables, &self.options, place, entries)?;
-        self.nvm.sync_file(file);
+        let Base { nvm, schema, options, .. } = &mut self.base;
+        let file = nvm.create_file(FileKind::Table.name(number))?;
+        let at = TableFile { file, number, level };
+        let table = SsTable::write(nvm, &schema.tables, options, at, entries)?;
+        nvm.sync_file(file);
         Ok(table)
     }
 
@@ -196,47 +149,50 @@ impl<D: Device> Log<D> {
     fn spill(&mut self) -> Result<()> {
         let mut entries = Sorted::new();
         let mut slots = Vec::new();
-        for (table, tree) in self.trees.clone().iter().enumerate() {
-            let of = &self.schema.tables[table];
+        for (table, tree) in self.trees.iter().enumerate() {
             let mut sorted = Vec::new();
-            for (key, tuple) in tree.range(&mut self.nvm, &Key::MIN, None) {
-                let (_, mut entry) = read_tuple(&mut self.nvm, of, tuple)?;
+            for (key, tuple) in tree.range(&mut self.base.nvm, &Key::MIN, None) {
+                let mut entry = self.base.read_tuple(table, tuple)?;
                 if entry.kind == Kind::Tombstone {
-                    entry = Entry::tombstone(of.columns.len());
+                    entry = Entry::tombstone(entry.columns.len());
                 }
                 sorted.push((key, entry));
-                slots.extend(slots_of(&mut self.nvm, of, tuple));
+                slots.extend(self.base.slots_of(table, tuple));
             }
             entries.push(sorted);
-            slots.extend(tree.slots(&mut self.nvm));
+            slots.extend(tree.slots(&mut self.base.nvm));
         }
         let old_wal = self.wal.file;
-        if self.options.has(Fault::CutEarly) {
-            self.nvm.remove_file(old_wal);
+        let cuts_early = self.base.options.has(Fault::CutEarly);
+        if cuts_early {
+            self.base.nvm.remove_file(old_wal);
         }
         let run = self.write_table(0, &entries)?;
         self.runs.insert(0, run);
         self.wal_number = self.next_number();
-        self.wal = Wal::new(self.nvm.create_file(WAL | self.wal_number)?);
+        let wal = FileKind::Wal.name(self.wal_number);
+        self.wal = Wal::new(self.base.nvm.create_file(wal)?);
         self.write_manifest()?;
-        if !self.options.has(Fault::CutEarly) {
-            self.nvm.remove_file(old_wal);
+        if !cuts_early {
+            self.base.nvm.remove_file(old_wal);
         }
-        slots.into_iter().for_each(|slot| self.nvm.recycle(slot));
-        self.new_memtable()?;
+        self.base.nvm.recycle_all(slots);
+        (self.bytes, self.trees) = (0, self.base.new_trees(false)?);
         self.compact()
     }
 
     /// Merges SSTables if there are too many.
     fn compact(&mut self) -> Result<()> {
-        let sizes: Vec<RunSize> = self.runs.iter().map(|run| run.size).collect();
-        let Some(merge) = choose(&sizes, &self.options) else { return Ok(()) };
+        let sizes: Vec<RunSize> = self.runs.iter().map(SsTable::size).collect();
+        let Some(merge) = choose(&sizes, &self.base.options) else { return Ok(()) };
         let mut merged = Sorted::new();
-        for table in 0..self.schema.tables.len() {
+        for table in 0..self.trees.len() {
             let mut all: BTreeMap<Key, Entry> = BTreeMap::new();
             // The oldest first, so that newer entries come on top.
             for run in self.runs[..merge.count].iter().rev() {
-                for (key, newer) in run.entries(&mut self.nvm, &self.schema.tables, table)? {
+                for (key, newer) in
+                    run.entries(&mut self.base.nvm, &self.base.schema.tables, table)?
+                {
                     match all.get_mut(&key) {
                         Some(older) => older.put_over(newer),
                         None => {
@@ -252,184 +208,158 @@ impl<D: Device> Log<D> {
         let run = self.write_table(merge.level, &merged)?;
         let old: Vec<SsTable> = self.runs.splice(..merge.count, [run]).collect();
         self.write_manifest()?;
-        old.into_iter().for_each(|run| run.remove(&mut self.nvm));
+        old.into_iter().for_each(|run| run.remove(&mut self.base.nvm));
         Ok(())
     }
 }
 
-/// What a manifest says: the number of the log, and number and level of each table.
-struct Named {
+/// What a manifest says: the number of the log, and the tables, the newest first.
+struct Manifest {
     wal: u64,
-    tables: Vec<(u64, u64)>,
+    tables: Vec<NamedTable>,
 }
 
-fn read_manifest<D: Device>(nvm: &mut Nvm<D>, file: FileId) -> Result<Named> {
+struct NamedTable {
+    number: u64,
+    level: u64,
+}
+
+fn read_manifest<D: Device>(nvm: &mut Nvm<D>, file: FileId) -> Result<Manifest> {
     let bytes = nvm.read_whole_file(file)?;
     let mut rest = bytes.as_slice();
     let (wal, count) = (take_u64(&mut rest)?, take_u64(&mut rest)?);
     let mut tables = Vec::new();
     for _ in 0..count {
-        tables.push((take_u64(&mut rest)?, take_u64(&mut rest)?));
+        tables.push(NamedTable { number: take_u64(&mut rest)?, level: take_u64(&mut rest)? });
     }
-    Ok(Named { wal, tables })
+    Ok(Manifest { wal, tables })
 }
 
 impl<D: Device> Engine<D> for Log<D> {
     const NAME: &'static str = "log";
+    const COMMITS_GROUPS: bool = true;
+    /// The tuple, or nothing if the runs are not looked through yet.
+    type Found = Option<Row>;
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let mut nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
-        let wal = nvm.create_file(WAL)?;
-        let mut engine = Self::new(nvm, schema, options, wal)?;
+        let mut base = Base::create(Self::NAME, device, schema, options)?;
+        let wal = base.nvm.create_file(FileKind::Wal.name(0))?;
+        let mut engine = Self::new(base, wal)?;
         engine.write_manifest()?;
         Ok(engine)
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let mut nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
-        let freed = end_recovery(&mut nvm, 0, 0);
+        let mut base = Base::open(Self::NAME, device, schema, options)?;
+        let freed = base.end_recovery(0, 0);
+        let nvm = &mut base.nvm;
         let files: BTreeMap<u64, FileId> = nvm.list_files().into_iter().collect();
-        let manifests = files.range(MANIFEST..MANIFEST | NUMBER).rev();
-        let manifest = manifests.map(|(_, file)| *file).find(|file| nvm.file_size(*file) > 0);
-        let manifest = manifest.ok_or_else(|| Error::Corrupt("there is no manifest".into()))?;
-        let named = read_manifest(&mut nvm, manifest)?;
+        let mut manifests = files.iter().rev().filter(|(name, _)| FileKind::Manifest.has(**name));
+        let manifest = manifests.find(|(_, file)| nvm.file_size(**file) > 0);
+        let manifest = *manifest.ok_or_else(|| Error::Corrupt("there is no manifest".into()))?.1;
+        let named = read_manifest(nvm, manifest)?;
         let missing = |name: u64| Error::Corrupt(format!("file {name:x} is missing"));
         let find = |name: u64| files.get(&name).copied().ok_or_else(|| missing(name));
-        let mut kept = vec![manifest, find(WAL | named.wal)?];
+        let wal = find(FileKind::Wal.name(named.wal))?;
+        let mut kept = vec![manifest, wal];
         let mut runs = Vec::new();
-        for (number, level) in &named.tables {
-            let file = find(TABLE | number)?;
+        for NamedTable { number, level } in named.tables {
+            let file = find(FileKind::Table.name(number))?;
             kept.push(file);
-            let place = (file, *number, *level);
-            runs.push(SsTable::open(&mut nvm, &schema.tables, options, place)?);
+            runs.push(SsTable::open(
+                nvm,
+                &schema.tables,
+                options,
+                TableFile { file, number, level },
+            )?);
         }
         for file in files.values().filter(|file| !kept.contains(file)) {
             nvm.remove_file(*file);
         }
-        let mut engine = Self::new(nvm, schema, options, kept[1])?;
-        engine.number = files.keys().map(|name| name & NUMBER).max().unwrap_or_default() + 1;
+        let mut engine = Self::new(base, wal)?;
+        engine.number = files.keys().map(|name| number_of(*name)).max().unwrap_or_default() + 1;
         (engine.runs, engine.manifest, engine.wal_number) = (runs, Some(manifest), named.wal);
-        let records = Wal::read(&mut engine.nvm, kept[1], &schema.tables)?;
-        for record in &records {
+        let records = Wal::read(&mut engine.base.nvm, wal, &schema.tables)?;
+        let redone = records.len() as u64;
+        for record in records {
             engine.redo(record)?;
         }
         let traffic = engine.traffic();
-        Ok((engine, Recovery { redone: records.len() as u64, engine: traffic, ..freed }))
+        Ok((engine, Recovery { redone, engine: traffic, ..freed }))
     }
 
-    fn insert(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<bool> {
-        check_row(&self.schema, table, row)?;
-        if self.lookup(table, key)?.is_some() {
-            return Ok(false);
+    fn base(&self) -> &Base<D> {
+        &self.base
+    }
+
+    fn base_mut(&mut self) -> &mut Base<D> {
+        &mut self.base
+    }
+
+    fn find(&mut self, table: usize, key: &Key) -> Result<Option<Self::Found>> {
+        Ok(self.lookup(table, key)?.map(Some))
+    }
+
+    fn leaf(&mut self, table: usize, from: &Key, to: Option<&Key>) -> Result<Leaf<Self::Found>> {
+        let nvm = &mut self.base.nvm;
+        let mut keys = self.trees[table].keys(nvm, from, to);
+        for run in &self.runs {
+            keys.extend(run.keys(nvm, table, from, to));
         }
+        Ok(Leaf::of_keys(keys))
+    }
+
+    fn read(&mut self, table: usize, key: &Key, found: Self::Found) -> Result<Option<Row>> {
+        match found {
+            Some(row) => Ok(Some(row)),
+            None => self.lookup(table, key),
+        }
+    }
+
+    fn put(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<()> {
         self.log(table, key, &Entry::tombstone(row.len()), Entry::full(row));
-        self.change(table, key, &Change::Put(row))?;
-        Ok(true)
+        self.apply_change(table, key, &Change::Put(row))
     }
 
-    fn update(&mut self, table: usize, key: &Key, changes: Changes<'_>) -> Result<bool> {
-        for (column, value) in changes {
-            check_value(&self.schema, table, *column, value)?;
-        }
-        let Some(row) = self.lookup(table, key)? else { return Ok(false) };
-        if changes.is_empty() {
-            return Ok(true);
-        }
+    fn change(
+        &mut self,
+        table: usize,
+        key: &Key,
+        found: Self::Found,
+        changes: Changes<'_>,
+    ) -> Result<()> {
+        let row = self.read(table, key, found)?.expect("the tuple was found");
         let old: Vec<_> = changes.iter().map(|(c, _)| (*c, row[*c].as_slice())).collect();
         let before = Entry::partial(row.len(), &old);
         self.log(table, key, &before, Entry::partial(row.len(), changes));
-        self.change(table, key, &Change::Fields(changes))?;
-        Ok(true)
+        self.apply_change(table, key, &Change::Fields(changes))
     }
 
-    fn delete(&mut self, table: usize, key: &Key) -> Result<bool> {
-        let Some(row) = self.lookup(table, key)? else { return Ok(false) };
+    fn remove(&mut self, table: usize, key: &Key, found: Self::Found) -> Result<()> {
+        let row = self.read(table, key, found)?.expect("the tuple was found");
         self.log(table, key, &Entry::full(&row), Entry::tombstone(row.len()));
-        self.change(table, key, &Change::Remove)?;
-        Ok(true)
+        self.apply_change(table, key, &Change::Remove)
     }
 
-    fn get(&mut self, table: usize, key: &Key) -> Result<Option<Row>> {
-        self.lookup(table, key)
-    }
-
-    fn scan(&mut self, table: usize, from: &Key, to: Option<&Key>, each: Visit<'_>) -> Result<()> {
-        let memtable = self.trees[table].range(&mut self.nvm, from, to);
-        let mut keys: Vec<Key> = memtable.into_iter().map(|(key, _)| key).collect();
-        for run in &self.runs {
-            keys.extend(run.keys(&mut self.nvm, table, from, to));
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            if let Some(row) = self.lookup(table, &key)?
-                && each(&key, row) == ControlFlow::Break(())
-            {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<u64> {
+    fn keep(&mut self) -> Result<()> {
         self.wal.commit();
         self.keep_changes();
-        let number = self.groups.commit();
-        if self.groups.is_full() {
-            self.flush()?;
-        }
-        Ok(number)
+        Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
         self.wal.abort();
-        for undo in std::mem::take(&mut self.undo).into_iter().rev() {
-            match undo {
-                Undo::Linked { table, key, tuple } => {
-                    self.trees[table].remove(&mut self.nvm, &key);
-                    let slots = slots_of(&mut self.nvm, &self.schema.tables[table], tuple);
-                    slots.into_iter().for_each(|slot| self.nvm.recycle(slot));
-                }
-                Undo::Changed(word) => {
-                    self.nvm.memory.store_u64(word.at, word.old);
-                    if word.is_slot && word.new != 0 {
-                        self.nvm.recycle(word.new);
-                    }
-                }
-            }
+        self.undo.undo(&mut self.base.nvm, &self.base.schema.tables, &self.trees)
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        self.wal.sync(&mut self.base.nvm, &self.base.options)
+    }
+
+    fn after_group(&mut self) -> Result<()> {
+        match self.bytes >= self.base.options.memtable_bytes {
+            true => self.spill(),
+            false => Ok(()),
         }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        if self.groups.is_flushed() {
-            return Ok(());
-        }
-        self.wal.write(&mut self.nvm)?;
-        if !self.options.has(Fault::AnswerBeforeSync) {
-            self.nvm.sync_file(self.wal.file);
-        }
-        self.groups.all_durable();
-        if self.bytes >= self.options.memtable_bytes {
-            self.spill()?;
-        }
-        Ok(())
-    }
-
-    fn durable(&self) -> u64 {
-        self.groups.durable()
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.nvm.traffic()
-    }
-
-    fn footprint(&self) -> (Footprint, Footprint) {
-        (self.nvm.used(), self.nvm.peak())
-    }
-
-    #[cfg(test)]
-    fn lost_slots(&mut self) -> Result<u64> {
-        Ok(self.nvm.persisted_slots().abs_diff(self.nvm.extents_count()))
     }
 }

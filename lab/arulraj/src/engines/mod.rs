@@ -1,9 +1,11 @@
 //! The six engines, and what they have in common.
 
+mod base;
 mod cow;
 mod engine;
 mod inp;
 mod log;
+mod names;
 mod nvm_cow;
 mod nvm_inp;
 mod nvm_log;

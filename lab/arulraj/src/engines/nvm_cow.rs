@@ -7,20 +7,20 @@
 //! committed. Slots are marked persisted by the batch, whose record sees to it that a crash loses
 //! none.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pmem::Device;
 
-use super::engine::{Engine, Groups, Recovery, Visit, check_row, check_value, end_recovery, magic};
-use crate::ground::{Area, Footprint, Nvm, Traffic};
+use super::base::Base;
+use super::engine::{Before, Engine, Recovery};
+use crate::Result;
+use crate::ground::{Area, Nvm};
 use crate::options::Options;
 use crate::schema::{Changes, Entry, Key, Row, Schema};
 use crate::structures::{
-    Batch, NO_TUPLE, Order, PageTree, Pages, column_at, flush_slots, make_word, read_tuple,
-    recover_batch, slots_of, tuple_bytes, write_tuple,
+    Batch, Leaf, Master, PageShape, PageTree, Pages, column_at, make_word, sync_slots, tuple_bytes,
+    write_row,
 };
-use crate::{Error, Result};
 
 const MASTER: &[u8; 8] = b"master\0\0";
 /// Bytes of a page that are its slot's header.
@@ -52,282 +52,199 @@ impl<D: Device> Pages<D> for SlotPages {
     }
 }
 
-/// What a key had before the running transaction.
-struct Undo {
-    table: usize,
-    key: Key,
-    before: Option<u64>,
-}
-
 /// The engine.
 pub struct NvmCow<D: Device> {
-    nvm: Nvm<D>,
-    schema: Schema,
-    options: Options,
+    base: Base<D>,
     pages: SlotPages,
-    trees: Vec<PageTree>,
+    shapes: Vec<PageShape>,
     roots: Vec<u64>,
-    /// The slot of the roots that were committed.
-    directory: u64,
-    master_at: u64,
+    master: Master,
     /// The running transaction's: what undoes it, what it made, what it gives up.
-    undo: Vec<Undo>,
+    undo: Vec<Before<u64>>,
     made: Vec<u64>,
     given_up: Vec<u64>,
-    groups: Groups,
+}
+
+/// The address in a cell.
+fn tuple_of(cell: &[u8]) -> u64 {
+    u64::from_le_bytes(*cell.first_chunk().expect("a cell has an address"))
 }
 
 impl<D: Device> NvmCow<D> {
-    fn new(mut nvm: Nvm<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let usable = options.page_bytes - PAGE_OVERHEAD;
-        let tables = schema.tables.iter();
-        let trees: Result<_> =
-            tables.map(|t| PageTree::new(t.key_words(), 8, usable, true)).collect();
-        let master_at = nvm.root_at(MASTER);
-        Ok(Self {
-            nvm,
-            schema: schema.clone(),
-            options: options.clone(),
-            pages: SlotPages { usable, batch: Batch::default() },
-            trees: trees?,
-            roots: Vec::new(),
-            directory: 0,
-            master_at,
-            undo: Vec::new(),
-            made: Vec::new(),
-            given_up: Vec::new(),
-            groups: Groups::new(options),
-        })
+    fn new(base: Base<D>, master: Master) -> Result<Self> {
+        let usable = base.options.page_bytes - PAGE_OVERHEAD;
+        let tables = base.schema.tables.iter();
+        let shapes = tables
+            .map(|table| PageShape::new(table.key_words(), 8, usable, true))
+            .collect::<Result<_>>()?;
+        let pages = SlotPages { usable, batch: Batch::default() };
+        let (roots, undo, made, given_up) = Default::default();
+        Ok(Self { base, pages, shapes, roots, master, undo, made, given_up })
     }
 
-    fn tuple(&mut self, table: usize, key: &Key) -> Result<Option<u64>> {
-        let root = self.roots[table];
-        let found = self.trees[table].get(&mut self.nvm, &mut self.pages, root, key)?;
-        Ok(found.and_then(|bytes| bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))))
+    fn tree(&mut self, table: usize) -> PageTree<'_, D, SlotPages> {
+        let (nvm, pages) = (&mut self.base.nvm, &mut self.pages);
+        PageTree { shape: self.shapes[table], root: &mut self.roots[table], nvm, pages }
     }
 
     /// Gives a key a tuple, or none.
     fn set(&mut self, table: usize, key: &Key, tuple: Option<u64>) -> Result<()> {
-        let exists = self.tuple(table, key)?.is_some();
-        let (nvm, pages, root) = (&mut self.nvm, &mut self.pages, &mut self.roots[table]);
-        let tree = &self.trees[table];
+        let exists = self.find(table, key)?.is_some();
+        let mut tree = self.tree(table);
         match tuple {
-            None if exists => tree.remove(nvm, pages, root, key),
+            None if exists => tree.remove(key),
             None => Ok(()),
-            Some(tuple) if exists => tree.store(nvm, pages, root, key, (0, &tuple.to_le_bytes())),
-            Some(tuple) => tree.insert(nvm, pages, root, key, &tuple.to_le_bytes()),
+            Some(tuple) if exists => tree.store(key, 0, &tuple.to_le_bytes()),
+            Some(tuple) => tree.insert(key, &tuple.to_le_bytes()),
         }
     }
 
     /// The slots are new, and durable.
     fn made(&mut self, slots: Vec<u64>) {
-        flush_slots(&mut self.nvm, &slots);
-        if !slots.is_empty() {
-            self.nvm.memory.fence();
-        }
+        sync_slots(&mut self.base.nvm, &slots);
         self.pages.batch.new.extend(&slots);
         self.made.extend(slots);
     }
 
+    fn give_up(&mut self, slots: Vec<u64>) {
+        for slot in slots {
+            self.pages.batch.give_up(&mut self.base.nvm, slot);
+        }
+    }
+
     fn commit_batch(&mut self) -> Result<()> {
-        let batch = &self.pages.batch;
+        let batch = &mut self.pages.batch;
         if batch.new.is_empty() && batch.old.is_empty() {
             return Ok(());
         }
-        let directory = self.nvm.allocate(self.roots.len() as u64 * 8, Area::Other)?;
-        self.nvm.memory.store_words(directory, &self.roots);
-        self.pages.batch.new.insert(directory);
-        if self.directory != 0 {
-            self.pages.batch.old.insert(self.directory);
-        }
-        let order = Order::of(&self.options);
-        self.pages.batch.commit(&mut self.nvm, self.master_at, directory, order)?;
-        self.directory = directory;
-        Ok(())
+        self.master.publish(&mut self.base.nvm, batch, &self.roots, &self.base.options)
     }
 }
 
 impl<D: Device> Engine<D> for NvmCow<D> {
     const NAME: &'static str = "nvm-cow";
+    const COMMITS_GROUPS: bool = true;
+    type Found = u64;
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
-        let mut engine = Self::new(nvm, schema, options)?;
-        for tree in engine.trees.clone() {
-            engine.roots.push(tree.create(&mut engine.nvm, &mut engine.pages)?);
+        let mut base = Base::create(Self::NAME, device, schema, options)?;
+        let master = Master::new(&mut base.nvm, MASTER);
+        let mut engine = Self::new(base, master)?;
+        for shape in &engine.shapes {
+            engine.roots.push(shape.create(&mut engine.base.nvm, &mut engine.pages)?);
         }
         engine.commit_batch()?;
         Ok(engine)
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
-        let mut engine = Self::new(nvm, schema, options)?;
-        let undone = recover_batch(&mut engine.nvm, engine.master_at);
-        engine.directory = engine.nvm.memory.load_u64(engine.master_at);
-        if engine.directory == 0 {
-            return Err(Error::Corrupt("there is no master record".into()));
-        }
-        let roots = engine.nvm.memory.load_words(engine.directory, schema.tables.len());
-        engine.roots = roots.collect();
-        let recovery = end_recovery(&mut engine.nvm, 0, u64::from(undone));
+        let mut base = Base::open(Self::NAME, device, schema, options)?;
+        let (master, was_interrupted) = Master::recover(&mut base.nvm, MASTER)?;
+        let directory = master.directory;
+        let mut engine = Self::new(base, master)?;
+        let base = &mut engine.base;
+        engine.roots = base.nvm.memory.load_words(directory, schema.tables.len()).collect();
+        let recovery = base.end_recovery(0, u64::from(was_interrupted));
         Ok((engine, recovery))
     }
 
-    fn insert(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<bool> {
-        check_row(&self.schema, table, row)?;
-        if self.tuple(table, key)?.is_some() {
-            return Ok(false);
-        }
-        let mut slots = Vec::new();
-        let of = &self.schema.tables[table];
-        let tuple = match row {
-            [] => NO_TUPLE,
-            row => write_tuple(&mut self.nvm, of, key, &Entry::full(row), &mut slots)?,
-        };
-        self.made(slots);
-        self.undo.push(Undo { table, key: *key, before: None });
-        self.set(table, key, Some(tuple))?;
-        Ok(true)
+    fn base(&self) -> &Base<D> {
+        &self.base
     }
 
-    fn update(&mut self, table: usize, key: &Key, changes: Changes<'_>) -> Result<bool> {
-        for (column, value) in changes {
-            check_value(&self.schema, table, *column, value)?;
-        }
-        let Some(old) = self.tuple(table, key)? else { return Ok(false) };
-        if changes.is_empty() {
-            return Ok(true);
-        }
-        let of = &self.schema.tables[table];
+    fn base_mut(&mut self) -> &mut Base<D> {
+        &mut self.base
+    }
+
+    fn find(&mut self, table: usize, key: &Key) -> Result<Option<u64>> {
+        Ok(self.tree(table).get(key)?.as_deref().map(tuple_of))
+    }
+
+    fn leaf(&mut self, table: usize, from: &Key, _: Option<&Key>) -> Result<Leaf<u64>> {
+        let Leaf { entries, next } = self.tree(table).leaf_from(from)?;
+        let entries = entries.into_iter().map(|(key, cell)| (key, tuple_of(&cell))).collect();
+        Ok(Leaf { entries, next })
+    }
+
+    fn read(&mut self, table: usize, _: &Key, tuple: u64) -> Result<Option<Row>> {
+        Ok(self.base.read_tuple(table, tuple)?.into_row())
+    }
+
+    fn put(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<()> {
+        let mut slots = Vec::new();
+        let of = &self.base.schema.tables[table];
+        let tuple = write_row(&mut self.base.nvm, of, key, &Entry::full(row), &mut slots)?;
+        self.made(slots);
+        self.undo.push(Before { table, key: *key, before: None });
+        self.set(table, key, Some(tuple))
+    }
+
+    fn change(&mut self, table: usize, key: &Key, old: u64, changes: Changes<'_>) -> Result<()> {
+        let Base { nvm, schema, .. } = &mut self.base;
+        let of = &schema.tables[table];
         let bytes = tuple_bytes(of);
-        let mut words: Vec<u64> = self.nvm.memory.load_words(old, (bytes / 8) as usize).collect();
+        let mut words: Vec<u64> = nvm.memory.load_words(old, (bytes / 8) as usize).collect();
         let mut slots = Vec::new();
         for (column, value) in changes {
             let word = &mut words[(column_at(of, 0, *column) / 8) as usize];
-            let new = make_word(&mut self.nvm, of, *column, value, &mut slots)?;
+            let new = make_word(nvm, of, *column, value, &mut slots)?;
             if !of.is_inline(*column) {
                 self.given_up.push(*word);
             }
             *word = new;
         }
-        let tuple = self.nvm.allocate(bytes, Area::Table)?;
-        self.nvm.memory.store_words(tuple, &words);
-        self.nvm.written.memory += bytes;
+        let tuple = nvm.allocate(bytes, Area::Table)?;
+        nvm.memory.store_words(tuple, &words);
+        nvm.written.memory += bytes;
         slots.push(tuple);
         self.made(slots);
         self.given_up.push(old);
-        self.undo.push(Undo { table, key: *key, before: Some(old) });
-        self.set(table, key, Some(tuple))?;
-        Ok(true)
+        self.undo.push(Before { table, key: *key, before: Some(old) });
+        self.set(table, key, Some(tuple))
     }
 
-    fn delete(&mut self, table: usize, key: &Key) -> Result<bool> {
-        let Some(old) = self.tuple(table, key)? else { return Ok(false) };
-        if old != NO_TUPLE {
-            let slots = slots_of(&mut self.nvm, &self.schema.tables[table], old);
-            self.given_up.extend(slots);
-        }
-        self.undo.push(Undo { table, key: *key, before: Some(old) });
-        self.set(table, key, None)?;
-        Ok(true)
+    fn remove(&mut self, table: usize, key: &Key, old: u64) -> Result<()> {
+        self.given_up.extend(self.base.slots_of(table, old));
+        self.undo.push(Before { table, key: *key, before: Some(old) });
+        self.set(table, key, None)
     }
 
-    fn get(&mut self, table: usize, key: &Key) -> Result<Option<Row>> {
-        match self.tuple(table, key)? {
-            None => Ok(None),
-            Some(NO_TUPLE) => Ok(Some(Row::new())),
-            Some(tuple) => {
-                let (_, entry) = read_tuple(&mut self.nvm, &self.schema.tables[table], tuple)?;
-                Ok(entry.into_row())
-            }
-        }
-    }
-
-    fn scan(&mut self, table: usize, from: &Key, to: Option<&Key>, each: Visit<'_>) -> Result<()> {
-        let mut next = Some(*from);
-        while let Some(from) = next.filter(|from| to.is_none_or(|to| from < to)) {
-            let root = self.roots[table];
-            let (entries, following) =
-                self.trees[table].leaf_from(&mut self.nvm, &mut self.pages, root, &from)?;
-            for (key, _) in entries {
-                if to.is_some_and(|to| key >= *to) {
-                    return Ok(());
-                }
-                let row = self.get(table, &key)?.unwrap_or_default();
-                if each(&key, row) == ControlFlow::Break(()) {
-                    return Ok(());
-                }
-            }
-            next = following.filter(|next| *next > from);
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<u64> {
+    fn keep(&mut self) -> Result<()> {
         self.undo.clear();
         self.made.clear();
-        for slot in std::mem::take(&mut self.given_up) {
-            self.pages.batch.give_up(&mut self.nvm, slot);
-        }
-        let number = self.groups.commit();
-        if self.groups.is_full() {
-            self.flush()?;
-        }
-        Ok(number)
+        let given_up = std::mem::take(&mut self.given_up);
+        self.give_up(given_up);
+        Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
-        for Undo { table, key, before } in std::mem::take(&mut self.undo).into_iter().rev() {
+        for Before { table, key, before } in std::mem::take(&mut self.undo).into_iter().rev() {
             self.set(table, &key, before)?;
         }
         self.given_up.clear();
-        for slot in std::mem::take(&mut self.made) {
-            self.pages.batch.give_up(&mut self.nvm, slot);
-        }
+        let made = std::mem::take(&mut self.made);
+        self.give_up(made);
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
-        if !self.groups.is_flushed() {
-            self.commit_batch()?;
-            self.groups.all_durable();
-        }
-        Ok(())
-    }
-
-    fn durable(&self) -> u64 {
-        self.groups.durable()
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.nvm.traffic()
-    }
-
-    fn footprint(&self) -> (Footprint, Footprint) {
-        (self.nvm.used(), self.nvm.peak())
+    fn end_group(&mut self) -> Result<()> {
+        self.commit_batch()
     }
 
     #[cfg(test)]
-    fn lost_slots(&mut self) -> Result<u64> {
+    fn reached_slots(&mut self) -> Result<u64> {
         let mut reached = 1;
-        for (table, tree) in self.trees.clone().iter().enumerate() {
-            let root = self.roots[table];
-            reached += tree.pages(&mut self.nvm, &mut self.pages, root)?.len() as u64;
+        for table in 0..self.roots.len() {
+            reached += self.tree(table).pages()?.len() as u64;
             let mut next = Some(Key::MIN);
             while let Some(from) = next {
-                let (entries, following) =
-                    tree.leaf_from(&mut self.nvm, &mut self.pages, root, &from)?;
-                for (key, _) in entries {
-                    let tuple = self.tuple(table, &key)?.expect("it was found");
-                    if tuple != NO_TUPLE {
-                        let of = &self.schema.tables[table];
-                        reached += slots_of(&mut self.nvm, of, tuple).len() as u64;
-                    }
+                let leaf = self.leaf(table, &from, None)?;
+                for (_, tuple) in leaf.entries {
+                    reached += self.base.slots_of(table, tuple).len() as u64;
                 }
-                next = following;
+                next = leaf.next;
             }
         }
-        Ok(self.nvm.persisted_slots().abs_diff(reached))
+        Ok(reached)
     }
 }

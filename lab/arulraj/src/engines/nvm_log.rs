@@ -8,21 +8,20 @@
 //! undoes the running transaction in the MemTable.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pmem::Device;
 
-use super::engine::{Engine, Groups, Recovery, Visit, check_row, check_value, end_recovery, magic};
-use crate::ground::{Area, Footprint, Nvm, Traffic};
+use super::base::Base;
+use super::engine::{Engine, Recovery};
+use crate::Result;
+use crate::ground::Area;
 use crate::options::{Fault, Options};
 use crate::schema::{Changes, Entry, Key, Kind, Row, Schema};
 use crate::structures::{
-    BTree, Batch, Bloom, Change, Coalesced, Order, Plan, RunSize, Undo, UndoLog, WordChange,
-    change_bytes, choose, field_slots, flush_slots, plan, read_tuple, recover_batch, slots_of,
-    tuple_bytes, write_tuple,
+    BTree, Batch, Bloom, Change, Leaf, Master, RunSize, Step, Undo, UndoLog, change_bytes, choose,
+    coalesce, field_slots, flush_slots, plan, tuple_bytes,
 };
-use crate::{Error, Result};
 
 const MANIFEST: &[u8; 8] = b"manifest";
 
@@ -38,164 +37,112 @@ struct Run {
 
 /// The engine.
 pub struct NvmLog<D: Device> {
-    nvm: Nvm<D>,
-    schema: Schema,
-    options: Options,
+    base: Base<D>,
     /// The MemTable.
     trees: Vec<BTree>,
     bytes: u64,
     /// The newest first.
     runs: Vec<Run>,
-    manifest: u64,
-    manifest_at: u64,
+    manifest: Master,
     undo: UndoLog,
-    groups: Groups,
 }
 
 impl<D: Device> NvmLog<D> {
-    fn new(mut nvm: Nvm<D>, schema: &Schema, options: &Options) -> Self {
-        let manifest_at = nvm.root_at(MANIFEST);
-        let undo = UndoLog::new(&mut nvm);
-        Self {
-            nvm,
-            schema: schema.clone(),
-            options: options.clone(),
-            trees: Vec::new(),
-            bytes: 0,
-            runs: Vec::new(),
-            manifest: 0,
-            manifest_at,
-            undo,
-            groups: Groups::new(options),
-        }
-    }
-
-    fn persist(&mut self, slots: &[u64]) {
-        slots.iter().for_each(|slot| self.nvm.mark_persisted(*slot));
-        if !slots.is_empty() {
-            self.nvm.memory.fence();
-        }
+    fn new(mut base: Base<D>, manifest: Master) -> Self {
+        let undo = UndoLog::new(&mut base.nvm);
+        Self { base, trees: Vec::new(), bytes: 0, runs: Vec::new(), manifest, undo }
     }
 
     /// Makes a change in the MemTable, by the steps of the paper's Table 2.
-    fn change(&mut self, table: usize, key: &Key, change: &Change<'_>) -> Result<()> {
-        let (of, tree) = (&self.schema.tables[table], self.trees[table]);
-        let mut slots = Vec::new();
-        let plan = plan(&mut self.nvm, of, &tree, key, change, &mut slots)?;
+    fn apply_change(&mut self, table: usize, key: &Key, change: &Change<'_>) -> Result<()> {
+        let Base { nvm, schema, options, .. } = &mut self.base;
+        let of = &schema.tables[table];
+        let plan = plan(nvm, of, &self.trees[table], key, change)?;
         self.bytes += change_bytes(of, change);
-        flush_slots(&mut self.nvm, &slots);
-        if !slots.is_empty() {
-            self.nvm.memory.fence();
-        }
-        let undo = match &plan {
-            Plan::Link(tuple) => Undo::Linked { table, key: *key, tuple: *tuple },
-            Plan::Words(words) => Undo::Changed(words.clone()),
+        let undo = match &plan.step {
+            Step::Link(tuple) => Undo::Linked { table, key: *key, tuple: *tuple },
+            Step::Words(words) => Undo::Changed(words.clone()),
         };
-        if self.options.has(Fault::PersistBeforeLog) {
-            self.persist(&slots);
+        let changes_early = options.has(Fault::ChangeBeforeLog);
+        if changes_early {
+            flush_slots(nvm, &plan.slots);
+            self.apply(table, key, &plan.step)?;
         }
-        if self.options.has(Fault::ChangeBeforeLog) {
-            self.apply(table, key, &plan)?;
-        }
-        self.undo.append(&mut self.nvm, &undo)?;
-        self.persist(&slots);
-        if !self.options.has(Fault::ChangeBeforeLog) {
-            self.apply(table, key, &plan)?;
+        let Base { nvm, options, .. } = &mut self.base;
+        self.undo.log(nvm, &plan.slots, &undo, options)?;
+        if !changes_early {
+            self.apply(table, key, &plan.step)?;
         }
         Ok(())
     }
 
-    fn apply(&mut self, table: usize, key: &Key, plan: &Plan) -> Result<()> {
-        match plan {
-            Plan::Link(tuple) => {
-                self.trees[table].insert(&mut self.nvm, key, *tuple)?;
+    fn apply(&mut self, table: usize, key: &Key, step: &Step) -> Result<()> {
+        match step {
+            Step::Link(tuple) => {
+                self.trees[table].insert(&mut self.base.nvm, key, *tuple)?;
             }
-            Plan::Words(words) => {
-                for word in words {
-                    self.nvm.memory.store_u64(word.at, word.new);
-                    self.nvm.memory.flush(word.at, 8);
-                }
-                self.nvm.memory.fence();
-                self.nvm.written.memory += words.len() as u64 * 8;
-                let is_old = |word: &&WordChange| word.is_slot && word.old != 0;
-                self.undo.give_up(words.iter().filter(is_old).map(|word| word.old));
-            }
+            Step::Words(words) => self.undo.change_words(&mut self.base.nvm, words),
         }
         Ok(())
+    }
+
+    /// The entry of a key in the MemTable, which is 0, or in the run of an age.
+    fn entry(&mut self, age: usize, table: usize, key: &Key) -> Result<Option<Entry>> {
+        let nvm = &mut self.base.nvm;
+        let tree = match age.checked_sub(1).map(|run| &self.runs[run]) {
+            Some(run) if !run.bloom.may_have(nvm, table, key) => return Ok(None),
+            Some(run) => &run.trees[table],
+            None => &self.trees[table],
+        };
+        match tree.get(nvm, key) {
+            Some(tuple) => self.base.read_tuple(table, tuple).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The tuple of a key, put together from the runs that have entries of it.
     fn lookup(&mut self, table: usize, key: &Key) -> Result<Option<Row>> {
-        let mut found = Coalesced::default();
-        if let Some(tuple) = self.trees[table].get(&mut self.nvm, key) {
-            let of = &self.schema.tables[table];
-            if !found.add(read_tuple(&mut self.nvm, of, tuple)?.1) {
-                return Ok(found.into_row());
-            }
-        }
-        let bits = self.options.bloom_bits;
-        for run in &self.runs {
-            if !run.bloom.may_have(&mut self.nvm, table, key, bits) {
-                continue;
-            }
-            if let Some(tuple) = run.trees[table].get(&mut self.nvm, key) {
-                let of = &self.schema.tables[table];
-                if !found.add(read_tuple(&mut self.nvm, of, tuple)?.1) {
-                    break;
-                }
-            }
-        }
-        Ok(found.into_row())
+        coalesce((0..=self.runs.len()).map(|age| self.entry(age, table, key)))
     }
 
     /// New trees that are part of no run yet.
     fn new_trees(&mut self, batch: &mut Batch) -> Result<Vec<BTree>> {
-        let mut trees = Vec::new();
-        for table in &self.schema.tables {
-            let words = table.key_words();
-            let tree = BTree::create(&mut self.nvm, words, self.options.node_bytes, false)?;
-            batch.new.extend(tree.slots(&mut self.nvm));
-            trees.push(tree.durable(true));
+        let trees = self.base.new_trees(false)?;
+        for tree in &trees {
+            batch.new.extend(tree.slots(&mut self.base.nvm));
         }
-        Ok(trees)
+        Ok(trees.into_iter().map(|tree| tree.durable(true)).collect())
     }
 
     /// Makes a run of trees, with a filter.
     fn new_run(&mut self, trees: Vec<BTree>, size: RunSize, batch: &mut Batch) -> Result<Run> {
-        let bits = self.options.bloom_bits;
-        let mut keys = Vec::new();
-        for (table, tree) in trees.iter().enumerate() {
-            let entries = tree.range(&mut self.nvm, &Key::MIN, None);
-            keys.extend(entries.into_iter().map(|(key, _)| (table, key)));
+        let Base { nvm, options, .. } = &mut self.base;
+        let keys: Vec<Vec<Key>> =
+            trees.iter().map(|tree| tree.keys(nvm, &Key::MIN, None)).collect();
+        let count = keys.iter().map(Vec::len).sum::<usize>() as u64;
+        let bloom = Bloom::create(nvm, count, options.bloom_bits)?;
+        for (table, keys) in keys.iter().enumerate() {
+            keys.iter().for_each(|key| bloom.add(nvm, table, key));
         }
-        let bloom = Bloom::create(&mut self.nvm, keys.len() as u64, bits)?;
-        keys.iter().for_each(|(table, key)| bloom.add(&mut self.nvm, *table, key, bits));
         let mut words = vec![size.level, size.bytes, bloom.bits, bloom.parts.len() as u64];
         words.extend(trees.iter().map(|tree| tree.header));
         words.extend(&bloom.parts);
-        let slot = self.nvm.allocate(words.len() as u64 * 8, Area::Other)?;
-        self.nvm.memory.store_words(slot, &words);
+        let slot = nvm.allocate(words.len() as u64 * 8, Area::Other)?;
+        nvm.memory.store_words(slot, &words);
         batch.new.extend(bloom.parts.iter().copied().chain([slot]));
         Ok(Run { slot, size, trees, bloom })
     }
 
     fn load_run(&mut self, slot: u64) -> Run {
-        let tables = self.schema.tables.len();
-        let head: Vec<u64> = self.nvm.memory.load_words(slot, 4 + tables).collect();
-        let parts = head[3] as usize;
+        let Base { nvm, schema, options, .. } = &mut self.base;
+        let tables = schema.tables.len();
+        let head: Vec<u64> = nvm.memory.load_words(slot, 4 + tables).collect();
+        let [level, bytes, bits, parts] = head[..4] else { unreachable!("they were loaded") };
         let parts_at = slot + (4 + tables as u64) * 8;
-        let parts = self.nvm.memory.load_words(parts_at, parts).collect();
-        let size = RunSize { level: head[0], bytes: head[1] };
-        let trees = self.trees_at(&head[4..], false);
-        Run { slot, size, trees, bloom: Bloom { parts, bits: head[2] } }
-    }
-
-    fn trees_at(&self, headers: &[u64], is_durable: bool) -> Vec<BTree> {
-        let node_bytes = self.options.node_bytes;
-        let tables = self.schema.tables.iter().zip(headers);
-        tables
-            .map(|(t, header)| BTree::at(*header, t.key_words(), node_bytes, is_durable))
-            .collect()
+        let parts = nvm.memory.load_words(parts_at, parts as usize).collect();
+        let bloom = Bloom { parts, bits, bits_of_key: options.bloom_bits };
+        let trees = self.base.trees_at(&head[4..], false);
+        Run { slot, size: RunSize { level, bytes }, trees, bloom }
     }
 
     /// Puts a new manifest in the place of the old, and with that commits the batch.
@@ -203,16 +150,19 @@ impl<D: Device> NvmLog<D> {
         let mut words = vec![self.runs.len() as u64];
         words.extend(self.trees.iter().map(|tree| tree.header));
         words.extend(self.runs.iter().map(|run| run.slot));
-        let manifest = self.nvm.allocate(words.len() as u64 * 8, Area::Other)?;
-        self.nvm.memory.store_words(manifest, &words);
-        batch.new.insert(manifest);
-        if self.manifest != 0 {
-            batch.old.insert(self.manifest);
-        }
-        let order = Order::of(&self.options);
-        batch.commit(&mut self.nvm, self.manifest_at, manifest, order)?;
-        self.manifest = manifest;
-        Ok(())
+        let Base { nvm, options, .. } = &mut self.base;
+        self.manifest.publish(nvm, &mut batch, &words, options)
+    }
+
+    /// Loads what the manifest says.
+    fn load_manifest(&mut self) {
+        let (manifest, tables) = (self.manifest.directory, self.base.schema.tables.len());
+        let memory = &mut self.base.nvm.memory;
+        let head: Vec<u64> = memory.load_words(manifest, 1 + tables).collect();
+        let runs_at = manifest + (1 + tables as u64) * 8;
+        let runs: Vec<u64> = memory.load_words(runs_at, head[0] as usize).collect();
+        self.trees = self.base.trees_at(&head[1..], true);
+        self.runs = runs.into_iter().map(|slot| self.load_run(slot)).collect();
     }
 
     /// The MemTable becomes a run, and a new one begins.
@@ -230,27 +180,24 @@ impl<D: Device> NvmLog<D> {
     /// Merges runs if there are too many.
     fn compact(&mut self) -> Result<()> {
         let sizes: Vec<RunSize> = self.runs.iter().map(|run| run.size).collect();
-        let Some(merge) = choose(&sizes, &self.options) else { return Ok(()) };
+        let Some(merge) = choose(&sizes, &self.base.options) else { return Ok(()) };
         let mut batch = Batch::default();
         let merged: Vec<Run> = self.runs.drain(..merge.count).collect();
-        let mut trees = Vec::new();
+        let trees = self.base.new_trees(false)?;
         let mut bytes = 0;
-        for table in 0..self.schema.tables.len() {
-            let words = self.schema.tables[table].key_words();
-            let tree = BTree::create(&mut self.nvm, words, self.options.node_bytes, false)?;
+        for (table, tree) in trees.iter().enumerate() {
             for (key, tuples) in self.entries_of(&merged, table) {
-                let kept = self.merge_entries(table, &key, &tuples, merge.is_last, &mut batch)?;
+                let kept = self.merge_entries(table, &tuples, merge.is_last, &mut batch)?;
                 if let Some(tuple) = kept {
-                    tree.insert(&mut self.nvm, &key, tuple)?;
+                    tree.insert(&mut self.base.nvm, &key, tuple)?;
                     bytes += self.entry_bytes(table, tuple);
                 }
             }
-            batch.new.extend(tree.slots(&mut self.nvm));
-            trees.push(tree);
+            batch.new.extend(tree.slots(&mut self.base.nvm));
         }
         for run in &merged {
             for tree in &run.trees {
-                batch.old.extend(tree.slots(&mut self.nvm));
+                batch.old.extend(tree.slots(&mut self.base.nvm));
             }
             batch.old.extend(run.bloom.parts.iter().copied().chain([run.slot]));
         }
@@ -260,9 +207,10 @@ impl<D: Device> NvmLog<D> {
     }
 
     fn entry_bytes(&mut self, table: usize, tuple: u64) -> u64 {
-        let of = &self.schema.tables[table];
-        let fields = field_slots(&mut self.nvm, of, tuple);
-        let fields = fields.iter().map(|slot| self.nvm.heap.len(&mut self.nvm.memory, *slot));
+        let Base { nvm, schema, .. } = &mut self.base;
+        let of = &schema.tables[table];
+        let fields = field_slots(nvm, of, tuple);
+        let fields = fields.iter().map(|slot| nvm.heap.len(&mut nvm.memory, *slot));
         tuple_bytes(of) + fields.sum::<u64>()
     }
 
@@ -270,27 +218,51 @@ impl<D: Device> NvmLog<D> {
     fn entries_of(&mut self, runs: &[Run], table: usize) -> BTreeMap<Key, Vec<u64>> {
         let mut all: BTreeMap<Key, Vec<u64>> = BTreeMap::new();
         for run in runs {
-            for (key, tuple) in run.trees[table].range(&mut self.nvm, &Key::MIN, None) {
+            for (key, tuple) in run.trees[table].range(&mut self.base.nvm, &Key::MIN, None) {
                 all.entry(key).or_default().push(tuple);
             }
         }
         all
     }
 
-    /// Makes one entry of several: the one that stays, if any. Fields are not copied.
+    /// Makes one entry of several of a key: the one that stays, if any. Fields are not copied.
     fn merge_entries(
         &mut self,
         table: usize,
-        key: &Key,
         tuples: &[u64],
         is_last: bool,
         batch: &mut Batch,
     ) -> Result<Option<u64>> {
-        let of = &self.schema.tables[table];
+        let merged = self.merge_words(table, tuples);
+        let is_gone = is_last && merged[0] & 0xff == Kind::Tombstone as u64;
+        if tuples.len() == 1 && !is_gone {
+            return Ok(Some(tuples[0]));
+        }
+        for tuple in tuples {
+            batch.old.extend(self.base.slots_of(table, *tuple));
+        }
+        if is_gone {
+            return Ok(None);
+        }
+        let Base { nvm, schema, .. } = &mut self.base;
+        let of = &schema.tables[table];
+        let tuple = nvm.allocate(tuple_bytes(of), Area::Table)?;
+        nvm.memory.store_words(tuple, &merged);
+        nvm.written.memory += tuple_bytes(of);
+        batch.new.insert(tuple);
+        for slot in field_slots(nvm, of, tuple) {
+            batch.old.remove(&slot);
+        }
+        Ok(Some(tuple))
+    }
+
+    /// The words of a key's entry that several come to, the newest first.
+    fn merge_words(&mut self, table: usize, tuples: &[u64]) -> Vec<u64> {
+        let of = &self.base.schema.tables[table];
         let words = (tuple_bytes(of) / 8) as usize;
         let mut merged: Option<Vec<u64>> = None;
         for tuple in tuples {
-            let older: Vec<u64> = self.nvm.memory.load_words(*tuple, words).collect();
+            let older: Vec<u64> = self.base.nvm.memory.load_words(*tuple, words).collect();
             let is_whole = older[0] & 0xff != Kind::Partial as u64;
             merged = Some(match merged {
                 None => older,
@@ -300,25 +272,7 @@ impl<D: Device> NvmLog<D> {
                 break;
             }
         }
-        let merged = merged.expect("a key has entries");
-        let is_gone = is_last && merged[0] & 0xff == Kind::Tombstone as u64;
-        if tuples.len() == 1 && !is_gone {
-            return Ok(Some(tuples[0]));
-        }
-        for tuple in tuples {
-            batch.old.extend(slots_of(&mut self.nvm, of, *tuple));
-        }
-        if is_gone {
-            return Ok(None);
-        }
-        let empty = Entry::tombstone(of.columns.len());
-        let tuple = write_tuple(&mut self.nvm, of, key, &empty, &mut Vec::new())?;
-        self.nvm.memory.store_words(tuple, &merged);
-        batch.new.insert(tuple);
-        for slot in field_slots(&mut self.nvm, of, tuple) {
-            batch.old.remove(&slot);
-        }
-        Ok(Some(tuple))
+        merged.expect("a key has entries")
     }
 }
 
@@ -338,10 +292,14 @@ fn overlay(key_words: usize, mut older: Vec<u64>, newer: &[u64]) -> Vec<u64> {
 
 impl<D: Device> Engine<D> for NvmLog<D> {
     const NAME: &'static str = "nvm-log";
+    const COMMITS_GROUPS: bool = false;
+    /// The tuple, or nothing if the runs are not looked through yet.
+    type Found = Option<Row>;
 
     fn create(device: Arc<D>, schema: &Schema, options: &Options) -> Result<Self> {
-        let nvm = Nvm::create(device, magic(Self::NAME, schema), options.modelled)?;
-        let mut engine = Self::new(nvm, schema, options);
+        let mut base = Base::create(Self::NAME, device, schema, options)?;
+        let manifest = Master::new(&mut base.nvm, MANIFEST);
+        let mut engine = Self::new(base, manifest);
         let mut batch = Batch::default();
         engine.trees = engine.new_trees(&mut batch)?;
         engine.publish(batch)?;
@@ -349,127 +307,96 @@ impl<D: Device> Engine<D> for NvmLog<D> {
     }
 
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
-        let nvm = Nvm::open(device, magic(Self::NAME, schema), options.modelled)?;
-        let mut engine = Self::new(nvm, schema, options);
-        recover_batch(&mut engine.nvm, engine.manifest_at);
-        engine.manifest = engine.nvm.memory.load_u64(engine.manifest_at);
-        if engine.manifest == 0 {
-            return Err(Error::Corrupt("there is no manifest".into()));
-        }
-        let tables = schema.tables.len();
-        let head = engine.nvm.memory.load_words(engine.manifest, 1 + tables);
-        let head: Vec<u64> = head.collect();
-        engine.trees = engine.trees_at(&head[1..], true);
-        let runs_at = engine.manifest + (1 + tables as u64) * 8;
-        let runs: Vec<u64> = engine.nvm.memory.load_words(runs_at, head[0] as usize).collect();
-        engine.runs = runs.into_iter().map(|slot| engine.load_run(slot)).collect();
-        engine.trees.iter().for_each(|tree| tree.recover(&mut engine.nvm));
-        let trees = engine.trees.clone();
-        let undone = engine.undo.undo(&mut engine.nvm, &schema.tables, &trees, true)?;
-        let recovery = end_recovery(&mut engine.nvm, 0, undone);
+        let mut base = Base::open(Self::NAME, device, schema, options)?;
+        let (manifest, _) = Master::recover(&mut base.nvm, MANIFEST)?;
+        let mut engine = Self::new(base, manifest);
+        engine.load_manifest();
+        let Self { base, trees, undo, .. } = &mut engine;
+        trees.iter().for_each(|tree| tree.recover(&mut base.nvm));
+        let undone = undo.undo(&mut base.nvm, &schema.tables, trees, true)?;
+        let recovery = base.end_recovery(0, undone);
         Ok((engine, recovery))
     }
 
-    fn insert(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<bool> {
-        check_row(&self.schema, table, row)?;
-        if self.lookup(table, key)?.is_some() {
-            return Ok(false);
-        }
-        self.change(table, key, &Change::Put(row))?;
-        Ok(true)
+    fn base(&self) -> &Base<D> {
+        &self.base
     }
 
-    fn update(&mut self, table: usize, key: &Key, changes: Changes<'_>) -> Result<bool> {
-        for (column, value) in changes {
-            check_value(&self.schema, table, *column, value)?;
-        }
-        if self.lookup(table, key)?.is_none() {
-            return Ok(false);
-        }
-        if !changes.is_empty() {
-            self.change(table, key, &Change::Fields(changes))?;
-        }
-        Ok(true)
+    fn base_mut(&mut self) -> &mut Base<D> {
+        &mut self.base
     }
 
-    fn delete(&mut self, table: usize, key: &Key) -> Result<bool> {
-        if self.lookup(table, key)?.is_none() {
-            return Ok(false);
-        }
-        self.change(table, key, &Change::Remove)?;
-        Ok(true)
+    fn find(&mut self, table: usize, key: &Key) -> Result<Option<Self::Found>> {
+        Ok(self.lookup(table, key)?.map(Some))
     }
 
-    fn get(&mut self, table: usize, key: &Key) -> Result<Option<Row>> {
-        self.lookup(table, key)
+    fn leaf(&mut self, table: usize, from: &Key, to: Option<&Key>) -> Result<Leaf<Self::Found>> {
+        let nvm = &mut self.base.nvm;
+        let mut keys = self.trees[table].keys(nvm, from, to);
+        for run in &self.runs {
+            keys.extend(run.trees[table].keys(nvm, from, to));
+        }
+        Ok(Leaf::of_keys(keys))
     }
 
-    fn scan(&mut self, table: usize, from: &Key, to: Option<&Key>, each: Visit<'_>) -> Result<()> {
-        let mut keys: Vec<Key> = Vec::new();
-        let memtable = [self.trees[table]];
-        let runs = self.runs.iter().map(|run| run.trees[table]);
-        for tree in memtable.into_iter().chain(runs) {
-            keys.extend(tree.range(&mut self.nvm, from, to).into_iter().map(|(key, _)| key));
+    fn read(&mut self, table: usize, key: &Key, found: Self::Found) -> Result<Option<Row>> {
+        match found {
+            Some(row) => Ok(Some(row)),
+            None => self.lookup(table, key),
         }
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            if let Some(row) = self.lookup(table, &key)?
-                && each(&key, row) == ControlFlow::Break(())
-            {
-                return Ok(());
-            }
-        }
+    }
+
+    fn put(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<()> {
+        self.apply_change(table, key, &Change::Put(row))
+    }
+
+    fn change(
+        &mut self,
+        table: usize,
+        key: &Key,
+        _: Self::Found,
+        changes: Changes<'_>,
+    ) -> Result<()> {
+        self.apply_change(table, key, &Change::Fields(changes))
+    }
+
+    fn remove(&mut self, table: usize, key: &Key, _: Self::Found) -> Result<()> {
+        self.apply_change(table, key, &Change::Remove)
+    }
+
+    fn keep(&mut self) -> Result<()> {
+        self.undo.commit(&mut self.base.nvm);
         Ok(())
-    }
-
-    fn commit(&mut self) -> Result<u64> {
-        self.undo.commit(&mut self.nvm);
-        let number = self.groups.commit();
-        self.groups.all_durable();
-        if self.bytes >= self.options.memtable_bytes {
-            self.rotate()?;
-        }
-        Ok(number)
     }
 
     fn abort(&mut self) -> Result<()> {
-        let trees = self.trees.clone();
-        self.undo.undo(&mut self.nvm, &self.schema.tables, &trees, false)?;
+        self.undo.undo(&mut self.base.nvm, &self.base.schema.tables, &self.trees, false)?;
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn end_group(&mut self) -> Result<()> {
         Ok(())
     }
 
-    fn durable(&self) -> u64 {
-        self.groups.durable()
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.nvm.traffic()
-    }
-
-    fn footprint(&self) -> (Footprint, Footprint) {
-        (self.nvm.used(), self.nvm.peak())
+    fn after_group(&mut self) -> Result<()> {
+        match self.bytes >= self.base.options.memtable_bytes {
+            true => self.rotate(),
+            false => Ok(()),
+        }
     }
 
     #[cfg(test)]
-    fn lost_slots(&mut self) -> Result<u64> {
+    fn reached_slots(&mut self) -> Result<u64> {
         let mut reached = 1;
-        let mut trees: Vec<(usize, BTree)> = self.trees.iter().copied().enumerate().collect();
         for run in &self.runs {
             reached += 1 + run.bloom.parts.len() as u64;
-            trees.extend(run.trees.iter().copied().enumerate());
         }
-        for (table, tree) in trees {
-            reached += tree.slots(&mut self.nvm).len() as u64;
-            for (_, tuple) in tree.range(&mut self.nvm, &Key::MIN, None) {
-                let of = &self.schema.tables[table];
-                reached += slots_of(&mut self.nvm, of, tuple).len() as u64;
+        let runs = self.runs.iter().map(|run| &run.trees);
+        for trees in runs.chain([&self.trees]) {
+            for (table, tree) in trees.iter().enumerate() {
+                reached += self.base.count_slots(table, tree);
             }
         }
-        Ok(self.nvm.persisted_slots().abs_diff(reached))
+        Ok(reached)
     }
 }

@@ -129,6 +129,10 @@ impl<D: Device> Nvm<D> {
         self.heap.recycle(&mut self.memory, slot);
     }
 
+    pub(crate) fn recycle_all(&mut self, slots: impl IntoIterator<Item = u64>) {
+        slots.into_iter().for_each(|slot| self.recycle(slot));
+    }
+
     pub(crate) fn mark_persisted(&mut self, slot: u64) {
         self.heap.mark_persisted(&mut self.memory, slot);
     }
@@ -139,7 +143,7 @@ impl<D: Device> Nvm<D> {
 
     /// The value of a named root; 0 if it was never set.
     pub(crate) fn root(&mut self, name: &[u8; 8]) -> u64 {
-        let at = Heap::root_at(&mut self.memory, u64::from_le_bytes(*name));
+        let at = self.root_at(name);
         self.memory.load_u64(at)
     }
 

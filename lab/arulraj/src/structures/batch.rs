@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 use pmem::Device;
 
 use super::tuple::flush_slots;
-use crate::Result;
 use crate::ground::{Area, Nvm};
 use crate::options::{Fault, Options};
+use crate::{Error, Result};
 
 const RECORD: &[u8; 8] = b"batch\0\0\0";
 /// Slots that one slot of a record lists.
@@ -43,9 +43,8 @@ impl Batch {
         }
     }
 
-    /// Stores `value` into the durable word at an offset, and with that commits. `flushed` says
-    /// that the new slots are durable already.
-    pub(crate) fn commit<D: Device>(
+    /// Stores `value` into the durable word at an offset, and with that commits.
+    fn commit<D: Device>(
         &mut self,
         nvm: &mut Nvm<D>,
         word_at: u64,
@@ -71,7 +70,7 @@ impl Batch {
         }
         nvm.set_root(RECORD, 0);
         let old = std::mem::take(&mut self.old);
-        old.into_iter().chain(records).for_each(|slot| nvm.recycle(slot));
+        nvm.recycle_all(old.into_iter().chain(records));
         self.new.clear();
         Ok(())
     }
@@ -104,14 +103,14 @@ impl Batch {
 
 /// In which order a batch commits: wrong ones are for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+enum Order {
     Right,
     WordFirst,
     FreeFirst,
 }
 
 impl Order {
-    pub(crate) fn of(options: &Options) -> Self {
+    fn of(options: &Options) -> Self {
         if options.has(Fault::MasterFirst) {
             Self::WordFirst
         } else if options.has(Fault::EarlyReuse) {
@@ -122,8 +121,53 @@ impl Order {
     }
 }
 
+/// The named word that leads to what is committed: a slot with the directory of all else.
+#[derive(Debug)]
+pub(crate) struct Master {
+    word_at: u64,
+    /// The slot of the directory; 0 before the first.
+    pub(crate) directory: u64,
+}
+
+impl Master {
+    pub(crate) fn new<D: Device>(nvm: &mut Nvm<D>, name: &[u8; 8]) -> Self {
+        Self { word_at: nvm.root_at(name), directory: 0 }
+    }
+
+    /// Finds what was committed. With it, whether a crash had interrupted a batch.
+    pub(crate) fn recover<D: Device>(nvm: &mut Nvm<D>, name: &[u8; 8]) -> Result<(Self, bool)> {
+        let word_at = nvm.root_at(name);
+        let was_interrupted = recover_batch(nvm, word_at);
+        let directory = nvm.memory.load_u64(word_at);
+        if directory == 0 {
+            let name = name.escape_ascii();
+            return Err(Error::Corrupt(format!("the root {name} leads to nothing")));
+        }
+        Ok((Self { word_at, directory }, was_interrupted))
+    }
+
+    /// Puts a new directory of these words in the place of the old: commits the batch.
+    pub(crate) fn publish<D: Device>(
+        &mut self,
+        nvm: &mut Nvm<D>,
+        batch: &mut Batch,
+        words: &[u64],
+        options: &Options,
+    ) -> Result<()> {
+        let directory = nvm.allocate(words.len() as u64 * 8, Area::Other)?;
+        nvm.memory.store_words(directory, words);
+        batch.new.insert(directory);
+        if self.directory != 0 {
+            batch.old.insert(self.directory);
+        }
+        batch.commit(nvm, self.word_at, directory, Order::of(options))?;
+        self.directory = directory;
+        Ok(())
+    }
+}
+
 /// Ends the batch that a crash interrupted, or takes it back. Whether there was one.
-pub(crate) fn recover_batch<D: Device>(nvm: &mut Nvm<D>, word_at: u64) -> bool {
+fn recover_batch<D: Device>(nvm: &mut Nvm<D>, word_at: u64) -> bool {
     let mut record = nvm.root(RECORD);
     if record == 0 {
         return false;

@@ -15,6 +15,7 @@ const PART_BYTES: u64 = 4088;
 pub(crate) struct Bloom {
     pub(crate) parts: Vec<u64>,
     pub(crate) bits: u64,
+    pub(crate) bits_of_key: u64,
 }
 
 impl Bloom {
@@ -28,7 +29,7 @@ impl Bloom {
             nvm.memory.store(part, &vec![0; len as usize]);
             parts.push(part);
         }
-        Ok(Self { parts, bits })
+        Ok(Self { parts, bits, bits_of_key })
     }
 
     /// The bytes of all parts.
@@ -42,29 +43,28 @@ impl Bloom {
     }
 
     /// A filter with these bytes.
-    pub(crate) fn load<D: Device>(nvm: &mut Nvm<D>, bits: u64, bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn load<D: Device>(
+        nvm: &mut Nvm<D>,
+        bytes: &[u8],
+        bits_of_key: u64,
+    ) -> Result<Self> {
         let mut parts = Vec::new();
         for part in bytes.chunks(PART_BYTES as usize) {
             let slot = nvm.allocate(part.len() as u64, Area::Index)?;
             nvm.memory.store(slot, part);
             parts.push(slot);
         }
-        Ok(Self { parts, bits })
+        Ok(Self { parts, bits: bytes.len() as u64 * 8, bits_of_key })
     }
 
     /// Where the bits of a key are: the word, and the bit in it.
-    fn places(
-        &self,
-        table: usize,
-        key: &Key,
-        bits_of_key: u64,
-    ) -> impl Iterator<Item = (u64, u64)> {
+    fn places(&self, table: usize, key: &Key) -> impl Iterator<Item = (u64, u64)> {
         let mut bytes = (table as u64).to_le_bytes().to_vec();
         key.0.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         let hash = xxh3_128(&bytes);
         let (first, step) = (hash as u64, (hash >> 64) as u64 | 1);
         // As many probes as make a filter of this density wrong least often: bits times ln 2.
-        let probes = (bits_of_key * 69 / 100).max(1);
+        let probes = (self.bits_of_key * 69 / 100).max(1);
         (0..probes).map(move |probe| {
             let bit = first.wrapping_add(step.wrapping_mul(probe)) % self.bits;
             let (word, bit) = (bit / 64 * 8, bit % 64);
@@ -72,27 +72,15 @@ impl Bloom {
         })
     }
 
-    pub(crate) fn add<D: Device>(
-        &self,
-        nvm: &mut Nvm<D>,
-        table: usize,
-        key: &Key,
-        bits_of_key: u64,
-    ) {
-        for (at, bit) in self.places(table, key, bits_of_key) {
+    pub(crate) fn add<D: Device>(&self, nvm: &mut Nvm<D>, table: usize, key: &Key) {
+        for (at, bit) in self.places(table, key) {
             let word = nvm.memory.load_u64(at);
             nvm.memory.store_u64(at, word | bit);
         }
     }
 
-    pub(crate) fn may_have<D: Device>(
-        &self,
-        nvm: &mut Nvm<D>,
-        table: usize,
-        key: &Key,
-        bits_of_key: u64,
-    ) -> bool {
-        self.places(table, key, bits_of_key).all(|(at, bit)| nvm.memory.load_u64(at) & bit != 0)
+    pub(crate) fn may_have<D: Device>(&self, nvm: &mut Nvm<D>, table: usize, key: &Key) -> bool {
+        self.places(table, key).all(|(at, bit)| nvm.memory.load_u64(at) & bit != 0)
     }
 }
 
@@ -111,8 +99,8 @@ mod tests {
         let mut nvm = Nvm::create(device, 1, Modelled::default()).unwrap();
         let bloom = Bloom::create(&mut nvm, 10_000, 10).unwrap();
         assert!(bloom.parts.len() > 1);
-        (0..10_000).for_each(|i| bloom.add(&mut nvm, 0, &Key::of_u64(i), 10));
-        let mut has = |table, i| bloom.may_have(&mut nvm, table, &Key::of_u64(i), 10);
+        (0..10_000).for_each(|i| bloom.add(&mut nvm, 0, &Key::of_u64(i)));
+        let mut has = |table, i| bloom.may_have(&mut nvm, table, &Key::of_u64(i));
         assert!((0..10_000).all(|i| has(0, i)));
         let wrong = (0..10_000).filter(|i| has(1, *i)).count();
         assert!(wrong < 200, "{wrong} of 10000 are false");

@@ -38,6 +38,23 @@ pub(crate) struct BTree {
     is_durable: bool,
 }
 
+/// A part of a range: the entries of one leaf, in order.
+#[derive(Debug)]
+pub struct Leaf<V> {
+    pub(crate) entries: Vec<(Key, V)>,
+    /// The least key of the next leaf.
+    pub(crate) next: Option<Key>,
+}
+
+impl<V: Default> Leaf<V> {
+    /// All keys of a range, of which some may be there more often.
+    pub(crate) fn of_keys(mut keys: Vec<Key>) -> Self {
+        keys.sort_unstable();
+        keys.dedup();
+        Self { entries: keys.into_iter().map(|key| (key, V::default())).collect(), next: None }
+    }
+}
+
 /// An entry, and its place in the node.
 #[derive(Debug, Clone, Copy)]
 struct Found {
@@ -133,21 +150,13 @@ impl BTree {
         let node = nvm.allocate(len, Area::Index)?;
         nvm.memory.store_u64(node, kind | ((1 << entries.len()) - 1));
         for (place, (key, value)) in (0..).zip(entries) {
-            self.store_entry(nvm, node, place, key, *value);
+            self.store_entry(nvm, self.entry_at(node, place), key, *value);
         }
         self.persist(nvm, node, len);
         Ok(node)
     }
 
-    fn store_entry<D: Device>(
-        &self,
-        nvm: &mut Nvm<D>,
-        node: u64,
-        place: u64,
-        key: &Key,
-        value: u64,
-    ) {
-        let at = self.entry_at(node, place);
+    fn store_entry<D: Device>(&self, nvm: &mut Nvm<D>, at: u64, key: &Key, value: u64) {
         nvm.memory.store_words(at, &key.0[..self.key_words]);
         nvm.memory.store_u64(at + self.key_words as u64 * 8, value);
     }
@@ -170,21 +179,20 @@ impl BTree {
         self.load(nvm, root)
     }
 
-    /// The leaf of a key, the least key of it, and the least key of the next leaf.
-    fn leaf<D: Device>(&self, nvm: &mut Nvm<D>, key: &Key) -> (Node, Key, Option<Key>) {
+    /// The leaf of a key, and the least key of the next leaf.
+    fn leaf<D: Device>(&self, nvm: &mut Nvm<D>, key: &Key) -> (Node, Option<Key>) {
         let mut node = self.root(nvm);
-        let (mut low, mut high) = (Key::MIN, None);
+        let mut next = None;
         while !node.is_leaf() {
             let child = node.child(key);
-            low = child.key;
-            high = node.above(key).or(high);
+            next = node.above(key).or(next);
             node = self.load(nvm, child.value);
         }
-        (node, low, high)
+        (node, next)
     }
 
     pub(crate) fn get<D: Device>(&self, nvm: &mut Nvm<D>, key: &Key) -> Option<u64> {
-        let (leaf, ..) = self.leaf(nvm, key);
+        let (leaf, _) = self.leaf(nvm, key);
         leaf.entries.iter().find(|found| found.key == *key).map(|found| found.value)
     }
 
@@ -195,7 +203,7 @@ impl BTree {
         key: &Key,
         value: u64,
     ) -> Result<Option<u64>> {
-        let (leaf, ..) = self.leaf(nvm, key);
+        let (leaf, _) = self.leaf(nvm, key);
         if let Some(found) = leaf.entries.iter().find(|found| found.key == *key) {
             let at = self.entry_at(leaf.at, found.place) + self.key_words as u64 * 8;
             self.sync_u64(nvm, at, value);
@@ -217,14 +225,15 @@ impl BTree {
     fn add<D: Device>(&self, nvm: &mut Nvm<D>, node: &Node, key: &Key, value: u64) {
         let place = u64::from((!node.bits).trailing_zeros());
         debug_assert!(place < self.places);
-        self.store_entry(nvm, node.at, place, key, value);
-        self.sync(nvm, self.entry_at(node.at, place), (self.key_words as u64 + 1) * 8);
+        let at = self.entry_at(node.at, place);
+        self.store_entry(nvm, at, key, value);
+        self.sync(nvm, at, (self.key_words as u64 + 1) * 8);
         self.sync_u64(nvm, node.at, node.bits | 1 << place);
     }
 
     /// Removes a key; its value.
     pub(crate) fn remove<D: Device>(&self, nvm: &mut Nvm<D>, key: &Key) -> Option<u64> {
-        let (leaf, ..) = self.leaf(nvm, key);
+        let (leaf, _) = self.leaf(nvm, key);
         let found = leaf.entries.iter().find(|found| found.key == *key)?;
         self.sync_u64(nvm, leaf.at, leaf.bits & !(1 << found.place));
         Some(found.value)
@@ -318,17 +327,13 @@ impl BTree {
         true
     }
 
-    /// The entries of a leaf from a key on, in order, and the least key of the next leaf.
-    pub(crate) fn leaf_from<D: Device>(
-        &self,
-        nvm: &mut Nvm<D>,
-        from: &Key,
-    ) -> (Vec<(Key, u64)>, Option<Key>) {
-        let (leaf, _, next) = self.leaf(nvm, from);
+    /// The entries of a leaf from a key on.
+    pub(crate) fn leaf_from<D: Device>(&self, nvm: &mut Nvm<D>, from: &Key) -> Leaf<u64> {
+        let (leaf, next) = self.leaf(nvm, from);
         let entries = leaf.entries.iter().filter(|found| found.key >= *from);
         let mut entries: Vec<_> = entries.map(|found| (found.key, found.value)).collect();
         entries.sort_unstable_by_key(|(key, _)| *key);
-        (entries, next)
+        Leaf { entries, next }
     }
 
     /// All entries with `from <= key < to`, in order.
@@ -341,11 +346,21 @@ impl BTree {
         let mut all = Vec::new();
         let mut next = Some(*from);
         while let Some(from) = next.filter(|from| to.is_none_or(|to| from < to)) {
-            let (entries, following) = self.leaf_from(nvm, &from);
-            all.extend(entries.into_iter().filter(|(key, _)| to.is_none_or(|to| key < to)));
-            next = following;
+            let leaf = self.leaf_from(nvm, &from);
+            all.extend(leaf.entries.into_iter().filter(|(key, _)| to.is_none_or(|to| key < to)));
+            next = leaf.next;
         }
         all
+    }
+
+    /// The keys of a range.
+    pub(crate) fn keys<D: Device>(
+        &self,
+        nvm: &mut Nvm<D>,
+        from: &Key,
+        to: Option<&Key>,
+    ) -> Vec<Key> {
+        self.range(nvm, from, to).into_iter().map(|(key, _)| key).collect()
     }
 
     /// The slots of all nodes and of the header.

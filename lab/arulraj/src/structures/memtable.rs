@@ -5,8 +5,7 @@
 use pmem::Device;
 
 use super::btree::BTree;
-use super::tuple::{column_at, make_word, tuple_bytes, write_tuple};
-use super::undo::WordChange;
+use super::tuple::{WordChange, tuple_bytes, word_changes, write_tuple};
 use crate::Result;
 use crate::ground::Nvm;
 use crate::schema::{Changes, Entry, Key, Kind, Row, Table};
@@ -19,22 +18,29 @@ pub(crate) enum Change<'a> {
 }
 
 /// How a change is made in a MemTable.
-pub(crate) enum Plan {
-    /// The key gets this entry.
+pub(crate) struct Plan {
+    pub(crate) step: Step,
+    /// The new slots of the change.
+    pub(crate) slots: Vec<u64>,
+}
+
+/// What happens to a key's entry.
+pub(crate) enum Step {
+    /// The key gets this one.
     Link(u64),
-    /// Words of its entry change.
+    /// Words of it change.
     Words(Vec<WordChange>),
 }
 
-/// Makes the slots that a change needs, which are added to `slots`, and says what is to be done.
+/// Makes the slots that a change needs, and says what is to be done.
 pub(crate) fn plan<D: Device>(
     nvm: &mut Nvm<D>,
     table: &Table,
     tree: &BTree,
     key: &Key,
     change: &Change<'_>,
-    slots: &mut Vec<u64>,
 ) -> Result<Plan> {
+    let mut slots = Vec::new();
     let columns = table.columns.len();
     let Some(tuple) = tree.get(nvm, key) else {
         let entry = match change {
@@ -42,7 +48,8 @@ pub(crate) fn plan<D: Device>(
             Change::Fields(changes) => Entry::partial(columns, changes),
             Change::Remove => Entry::tombstone(columns),
         };
-        return Ok(Plan::Link(write_tuple(nvm, table, key, &entry, slots)?));
+        let tuple = write_tuple(nvm, table, key, &entry, &mut slots)?;
+        return Ok(Plan { step: Step::Link(tuple), slots });
     };
     let row;
     let (kind, changes): (_, Changes<'_>) = match change {
@@ -60,13 +67,8 @@ pub(crate) fn plan<D: Device>(
     if head != old {
         words.push(WordChange { at: tuple, old, new: head, is_slot: false });
     }
-    for (column, value) in changes {
-        let at = column_at(table, tuple, *column);
-        let old = nvm.memory.load_u64(at);
-        let new = make_word(nvm, table, *column, value, slots)?;
-        words.push(WordChange { at, old, new, is_slot: !table.is_inline(*column) });
-    }
-    Ok(Plan::Words(words))
+    words.extend(word_changes(nvm, table, tuple, changes, &mut slots)?);
+    Ok(Plan { step: Step::Words(words), slots })
 }
 
 /// Bytes of an entry for such a change.
@@ -79,22 +81,22 @@ pub(crate) fn change_bytes(table: &Table, change: &Change<'_>) -> u64 {
     tuple_bytes(table) + values as u64
 }
 
-/// Puts entries of one key, the newest first, on top of each other, until there is a whole one.
-#[derive(Default)]
-pub(crate) struct Coalesced(Option<Entry>);
-
-impl Coalesced {
-    /// Puts an older entry below; whether still older ones are needed.
-    pub(crate) fn add(&mut self, mut older: Entry) -> bool {
+/// The tuple that entries of one key come to, the newest first. No entry is asked for behind a
+/// whole one.
+pub(crate) fn coalesce(
+    entries: impl IntoIterator<Item = Result<Option<Entry>>>,
+) -> Result<Option<Row>> {
+    let mut all: Option<Entry> = None;
+    for entry in entries {
+        let Some(mut older) = entry? else { continue };
         let is_whole = older.kind != Kind::Partial;
-        if let Some(newer) = self.0.take() {
+        if let Some(newer) = all.take() {
             older.put_over(newer);
         }
-        self.0 = Some(older);
-        !is_whole
+        all = Some(older);
+        if is_whole {
+            break;
+        }
     }
-
-    pub(crate) fn into_row(self) -> Option<Row> {
-        self.0.and_then(Entry::into_row)
-    }
+    Ok(all.and_then(Entry::into_row))
 }

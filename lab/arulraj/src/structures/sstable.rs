@@ -18,13 +18,21 @@ const FOOTER_BYTES: u64 = 32;
 /// An entry's place in the index: the offset above its length.
 const LEN_BITS: u32 = 24;
 
-/// A table in a file.
-#[derive(Debug)]
-pub(crate) struct SsTable {
+/// The file of a table, and what the manifest says of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableFile {
     pub(crate) file: FileId,
     /// The number in the file's name.
     pub(crate) number: u64,
-    pub(crate) size: RunSize,
+    pub(crate) level: u64,
+}
+
+/// A table in a file.
+#[derive(Debug)]
+pub(crate) struct SsTable {
+    pub(crate) at: TableFile,
+    /// Of all entries.
+    bytes: u64,
     indexes: Vec<BTree>,
     bloom: Bloom,
 }
@@ -38,7 +46,7 @@ impl SsTable {
         nvm: &mut Nvm<D>,
         tables: &[Table],
         options: &Options,
-        (file, number, level): (FileId, u64, u64),
+        at: TableFile,
         entries: &Sorted,
     ) -> Result<Self> {
         let keys = entries.iter().map(|entries| entries.len() as u64).sum();
@@ -54,12 +62,11 @@ impl SsTable {
                 encode_key(table, key, &mut index);
                 index.extend_from_slice(&place.to_le_bytes());
                 tree.insert(nvm, key, place)?;
-                bloom.add(nvm, number, key, options.bloom_bits);
+                bloom.add(nvm, number, key);
             }
             indexes.push(tree);
         }
-        let size = RunSize { level, bytes: bytes.len() as u64 };
-        let index_at = size.bytes;
+        let index_at = bytes.len() as u64;
         let bloom_at = index.len() as u64;
         index.extend(bloom.read(nvm));
         let crc = u64::from(crc32fast::hash(&index));
@@ -68,8 +75,8 @@ impl SsTable {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         nvm.written.table += bytes.len() as u64;
-        nvm.write_file(file, 0, &bytes)?;
-        Ok(Self { file, number, size, indexes, bloom })
+        nvm.write_file(at.file, 0, &bytes)?;
+        Ok(Self { at, bytes: index_at, indexes, bloom })
     }
 
     /// Loads index and filter.
@@ -77,8 +84,9 @@ impl SsTable {
         nvm: &mut Nvm<D>,
         tables: &[Table],
         options: &Options,
-        (file, number, level): (FileId, u64, u64),
+        at: TableFile,
     ) -> Result<Self> {
+        let TableFile { file, number, .. } = at;
         let size = nvm.file_size(file);
         let short = || Error::Corrupt(format!("table {number} is cut"));
         let footer_at = size.checked_sub(FOOTER_BYTES).ok_or_else(short)?;
@@ -102,8 +110,13 @@ impl SsTable {
             }
             indexes.push(tree);
         }
-        let bloom = Bloom::load(nvm, words[2], take(&mut rest, (words[2] / 8) as usize)?)?;
-        Ok(Self { file, number, size: RunSize { level, bytes: words[0] }, indexes, bloom })
+        let filter = take(&mut rest, (words[2] / 8) as usize)?;
+        let bloom = Bloom::load(nvm, filter, options.bloom_bits)?;
+        Ok(Self { at, bytes: words[0], indexes, bloom })
+    }
+
+    pub(crate) fn size(&self) -> RunSize {
+        RunSize { level: self.at.level, bytes: self.bytes }
     }
 
     /// The entry of a key, if there is one.
@@ -111,15 +124,15 @@ impl SsTable {
         &self,
         nvm: &mut Nvm<D>,
         tables: &[Table],
-        bits_of_key: u64,
-        (table, key): (usize, &Key),
+        table: usize,
+        key: &Key,
     ) -> Result<Option<Entry>> {
-        if !self.bloom.may_have(nvm, table, key, bits_of_key) {
+        if !self.bloom.may_have(nvm, table, key) {
             return Ok(None);
         }
         let Some(place) = self.indexes[table].get(nvm, key) else { return Ok(None) };
         let mut bytes = vec![0; (place & ((1 << LEN_BITS) - 1)) as usize];
-        nvm.read_file(self.file, place >> LEN_BITS, &mut bytes)?;
+        nvm.read_file(self.at.file, place >> LEN_BITS, &mut bytes)?;
         let columns = tables[table].columns.len();
         Entry::decode(columns, &mut bytes.as_slice()).map(Some)
     }
@@ -132,7 +145,7 @@ impl SsTable {
         from: &Key,
         to: Option<&Key>,
     ) -> Vec<Key> {
-        self.indexes[table].range(nvm, from, to).into_iter().map(|(key, _)| key).collect()
+        self.indexes[table].keys(nvm, from, to)
     }
 
     /// All entries of a table, read at once.
@@ -149,7 +162,7 @@ impl SsTable {
             .last()
             .map_or(start, |(_, last)| (last >> LEN_BITS) + (last & ((1 << LEN_BITS) - 1)));
         let mut bytes = vec![0; (end - start) as usize];
-        nvm.read_file(self.file, start, &mut bytes)?;
+        nvm.read_file(self.at.file, start, &mut bytes)?;
         let mut rest = bytes.as_slice();
         let columns = tables[table].columns.len();
         places.into_iter().map(|(key, _)| Ok((key, Entry::decode(columns, &mut rest)?))).collect()
@@ -158,9 +171,10 @@ impl SsTable {
     /// Removes the file, and what is in memory.
     pub(crate) fn remove<D: Device>(self, nvm: &mut Nvm<D>) {
         for tree in &self.indexes {
-            tree.slots(nvm).into_iter().for_each(|slot| nvm.recycle(slot));
+            let slots = tree.slots(nvm);
+            nvm.recycle_all(slots);
         }
-        self.bloom.parts.into_iter().for_each(|part| nvm.recycle(part));
-        nvm.remove_file(self.file);
+        nvm.recycle_all(self.bloom.parts);
+        nvm.remove_file(self.at.file);
     }
 }

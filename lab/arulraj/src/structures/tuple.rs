@@ -6,9 +6,34 @@ use pmem::Device;
 
 use crate::Result;
 use crate::ground::{Area, Nvm};
-use crate::schema::{Entry, Key, Kind, Table};
+use crate::schema::{Changes, Entry, Key, Kind, Table};
 
 const HEADER_BYTES: u64 = 8;
+
+/// The value of a key in a table without columns: there is no tuple. No slot has this address.
+pub(crate) const NO_TUPLE: u64 = 1;
+
+/// A word that changes in place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WordChange {
+    pub(crate) at: u64,
+    pub(crate) old: u64,
+    pub(crate) new: u64,
+    /// Whether old and new are slots, or 0.
+    pub(crate) is_slot: bool,
+}
+
+impl WordChange {
+    /// The slot that the change replaces.
+    pub(crate) fn old_slot(&self) -> Option<u64> {
+        (self.is_slot && self.old != 0).then_some(self.old)
+    }
+
+    /// The slot that it puts in its place.
+    pub(crate) fn new_slot(&self) -> Option<u64> {
+        (self.is_slot && self.new != 0).then_some(self.new)
+    }
+}
 
 /// Bytes of a tuple's slot.
 pub(crate) fn tuple_bytes(table: &Table) -> u64 {
@@ -40,6 +65,39 @@ pub(crate) fn make_word<D: Device>(
     Ok(slot)
 }
 
+/// The words of a tuple that such changes replace. New slots are added to `slots`; the tuple is as
+/// it was.
+pub(crate) fn word_changes<D: Device>(
+    nvm: &mut Nvm<D>,
+    table: &Table,
+    tuple: u64,
+    changes: Changes<'_>,
+    slots: &mut Vec<u64>,
+) -> Result<Vec<WordChange>> {
+    let mut words = Vec::new();
+    for (column, value) in changes {
+        let at = column_at(table, tuple, *column);
+        let old = nvm.memory.load_u64(at);
+        let new = make_word(nvm, table, *column, value, slots)?;
+        words.push(WordChange { at, old, new, is_slot: !table.is_inline(*column) });
+    }
+    Ok(words)
+}
+
+/// The tuple of a row, as [`write_tuple`] makes it; none in a table without columns.
+pub(crate) fn write_row<D: Device>(
+    nvm: &mut Nvm<D>,
+    table: &Table,
+    key: &Key,
+    row: &Entry,
+    slots: &mut Vec<u64>,
+) -> Result<u64> {
+    match table.columns.is_empty() {
+        true => Ok(NO_TUPLE),
+        false => write_tuple(nvm, table, key, row, slots),
+    }
+}
+
 /// Writes an entry into new slots, which are added to `slots`, the tuple's last. Nothing is
 /// flushed.
 pub(crate) fn write_tuple<D: Device>(
@@ -64,6 +122,14 @@ pub(crate) fn write_tuple<D: Device>(
     Ok(tuple)
 }
 
+/// Makes the contents of slots durable.
+pub(crate) fn sync_slots<D: Device>(nvm: &mut Nvm<D>, slots: &[u64]) {
+    flush_slots(nvm, slots);
+    if !slots.is_empty() {
+        nvm.memory.fence();
+    }
+}
+
 /// Starts to make the contents of slots durable.
 pub(crate) fn flush_slots<D: Device>(nvm: &mut Nvm<D>, slots: &[u64]) {
     for slot in slots {
@@ -73,15 +139,13 @@ pub(crate) fn flush_slots<D: Device>(nvm: &mut Nvm<D>, slots: &[u64]) {
 }
 
 /// Reads a tuple.
-pub(crate) fn read_tuple<D: Device>(
-    nvm: &mut Nvm<D>,
-    table: &Table,
-    tuple: u64,
-) -> Result<(Key, Entry)> {
+pub(crate) fn read_tuple<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64) -> Result<Entry> {
+    if tuple == NO_TUPLE {
+        return Ok(Entry::full(&[]));
+    }
     let words = (tuple_bytes(table) / 8) as usize;
     let words: Vec<u64> = nvm.memory.load_words(tuple, words).collect();
     let kind = Kind::of(words[0] & 0xff)?;
-    let key = Key::of_words(&words[1..=table.key_words()]);
     let mut columns = vec![None; table.columns.len()];
     for (column, value) in columns.iter_mut().enumerate() {
         if words[0] >> (8 + column) & 1 == 1 {
@@ -89,7 +153,7 @@ pub(crate) fn read_tuple<D: Device>(
             *value = Some(read_word(nvm, table, column, word));
         }
     }
-    Ok((key, Entry { kind, columns }))
+    Ok(Entry { kind, columns })
 }
 
 fn read_word<D: Device>(nvm: &mut Nvm<D>, table: &Table, column: usize, word: u64) -> Vec<u8> {
@@ -111,6 +175,9 @@ pub(crate) fn field_slots<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64
 
 /// All slots of a tuple, its own last.
 pub(crate) fn slots_of<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64) -> Vec<u64> {
+    if tuple == NO_TUPLE {
+        return Vec::new();
+    }
     let mut slots = field_slots(nvm, table, tuple);
     slots.push(tuple);
     slots

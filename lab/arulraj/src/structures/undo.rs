@@ -14,8 +14,9 @@ use std::collections::BTreeSet;
 use pmem::Device;
 
 use super::btree::BTree;
-use super::tuple::slots_of;
+use super::tuple::{WordChange, slots_of, sync_slots};
 use crate::ground::{Area, Nvm};
+use crate::options::{Fault, Options};
 use crate::schema::{KEY_WORDS_MAX, Key, Table};
 use crate::{Error, Result};
 
@@ -25,16 +26,6 @@ const TUPLE_AT: usize = KEY_AT + KEY_WORDS_MAX;
 const FIXED_WORDS: usize = TUPLE_AT + 1;
 /// Set in an address where the words are addresses of slots.
 const IS_SLOT: u64 = 1;
-
-/// A word that changes in place.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WordChange {
-    pub(crate) at: u64,
-    pub(crate) old: u64,
-    pub(crate) new: u64,
-    /// Whether old and new are slots, or 0.
-    pub(crate) is_slot: bool,
-}
 
 /// What an entry undoes.
 #[derive(Debug, Clone)]
@@ -46,9 +37,6 @@ pub(crate) enum Undo {
     /// Words of a tuple changed.
     Changed(Vec<WordChange>),
 }
-
-/// The value of a key in a table without columns: there is no tuple.
-pub(crate) const NO_TUPLE: u64 = 1;
 
 /// The log.
 #[derive(Debug)]
@@ -68,13 +56,36 @@ impl UndoLog {
         Self { head_at, head, entries: Vec::new(), given_up: Vec::new() }
     }
 
-    /// Whether the running transaction changed anything.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.head == 0
+    /// Before a change: makes its new slots durable, adds what undoes it, and marks them persisted.
+    pub(crate) fn log<D: Device>(
+        &mut self,
+        nvm: &mut Nvm<D>,
+        slots: &[u64],
+        undo: &Undo,
+        options: &Options,
+    ) -> Result<()> {
+        sync_slots(nvm, slots);
+        if options.has(Fault::PersistBeforeLog) {
+            persist(nvm, slots);
+        }
+        self.append(nvm, undo)?;
+        persist(nvm, slots);
+        Ok(())
+    }
+
+    /// Changes words, durably, and gives up the slots that they replace.
+    pub(crate) fn change_words<D: Device>(&mut self, nvm: &mut Nvm<D>, words: &[WordChange]) {
+        for word in words {
+            nvm.memory.store_u64(word.at, word.new);
+            nvm.memory.flush(word.at, 8);
+        }
+        nvm.memory.fence();
+        nvm.written.memory += words.len() as u64 * 8;
+        self.give_up(words.iter().filter_map(WordChange::old_slot));
     }
 
     /// Adds an entry, durably.
-    pub(crate) fn append<D: Device>(&mut self, nvm: &mut Nvm<D>, undo: &Undo) -> Result<()> {
+    fn append<D: Device>(&mut self, nvm: &mut Nvm<D>, undo: &Undo) -> Result<()> {
         let words = encode(self.head, undo);
         let entry = nvm.allocate(words.len() as u64 * 8, Area::Log)?;
         nvm.memory.store_words(entry, &words);
@@ -93,7 +104,7 @@ impl UndoLog {
 
     /// The transaction has committed: cuts the log.
     pub(crate) fn commit<D: Device>(&mut self, nvm: &mut Nvm<D>) {
-        if self.is_empty() {
+        if self.head == 0 {
             return;
         }
         self.given_up.iter().for_each(|slot| nvm.mark_free(*slot));
@@ -101,13 +112,13 @@ impl UndoLog {
             nvm.memory.fence();
         }
         self.cut(nvm);
-        self.given_up.drain(..).for_each(|slot| nvm.recycle(slot));
+        nvm.recycle_all(self.given_up.drain(..));
     }
 
     fn cut<D: Device>(&mut self, nvm: &mut Nvm<D>) {
         nvm.memory.sync_u64(self.head_at, 0);
         self.head = 0;
-        self.entries.drain(..).for_each(|entry| nvm.recycle(entry));
+        nvm.recycle_all(self.entries.drain(..));
     }
 
     /// Undoes the running transaction; how many entries. In recovery nothing is used again before
@@ -146,6 +157,14 @@ impl UndoLog {
     }
 }
 
+/// Marks slots persisted, and waits for it.
+fn persist<D: Device>(nvm: &mut Nvm<D>, slots: &[u64]) {
+    slots.iter().for_each(|slot| nvm.mark_persisted(*slot));
+    if !slots.is_empty() {
+        nvm.memory.fence();
+    }
+}
+
 fn undo_one<D: Device>(
     nvm: &mut Nvm<D>,
     tables: &[Table],
@@ -158,30 +177,26 @@ fn undo_one<D: Device>(
             if trees[*table].get(nvm, key) == Some(*tuple) {
                 trees[*table].remove(nvm, key);
             }
-            if *tuple != NO_TUPLE {
-                for slot in slots_of(nvm, &tables[*table], *tuple) {
-                    nvm.mark_free(slot);
-                    freed.insert(slot);
-                }
+            for slot in slots_of(nvm, &tables[*table], *tuple) {
+                nvm.mark_free(slot);
+                freed.insert(slot);
             }
         }
         Undo::Unlinked { table, key, tuple } => {
-            if *tuple != NO_TUPLE {
-                let slots = slots_of(nvm, &tables[*table], *tuple);
-                slots.iter().for_each(|slot| nvm.mark_persisted(*slot));
-            }
+            let slots = slots_of(nvm, &tables[*table], *tuple);
+            slots.iter().for_each(|slot| nvm.mark_persisted(*slot));
             trees[*table].insert(nvm, key, *tuple)?;
         }
         Undo::Changed(words) => {
             for change in words {
                 nvm.memory.store_u64(change.at, change.old);
                 nvm.memory.flush(change.at, 8);
-                if change.is_slot && change.old != 0 {
-                    nvm.mark_persisted(change.old);
+                if let Some(old) = change.old_slot() {
+                    nvm.mark_persisted(old);
                 }
-                if change.is_slot && change.new != 0 {
-                    nvm.mark_free(change.new);
-                    freed.insert(change.new);
+                if let Some(new) = change.new_slot() {
+                    nvm.mark_free(new);
+                    freed.insert(new);
                 }
             }
         }

@@ -9,6 +9,7 @@
 use pmem::Device;
 
 use crate::ground::{FileId, Nvm};
+use crate::options::{Fault, Options};
 use crate::schema::{Entry, Key, Table, decode_key, encode_key, take, take_u64};
 use crate::{Error, Result};
 
@@ -50,7 +51,7 @@ impl Wal {
         nvm.written.log += (self.buffer.len() - start) as u64;
     }
 
-    /// The running transaction has committed. Whether it changed anything.
+    /// The running transaction has committed.
     pub(crate) fn commit(&mut self) {
         self.transaction_at = self.buffer.len();
     }
@@ -60,8 +61,17 @@ impl Wal {
         self.buffer.truncate(self.transaction_at);
     }
 
+    /// Makes the group durable.
+    pub(crate) fn sync<D: Device>(&mut self, nvm: &mut Nvm<D>, options: &Options) -> Result<()> {
+        self.write(nvm)?;
+        if !options.has(Fault::AnswerBeforeSync) {
+            nvm.sync_file(self.file);
+        }
+        Ok(())
+    }
+
     /// Writes the group; it is durable once the file is synced.
-    pub(crate) fn write<D: Device>(&mut self, nvm: &mut Nvm<D>) -> Result<()> {
+    fn write<D: Device>(&mut self, nvm: &mut Nvm<D>) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }

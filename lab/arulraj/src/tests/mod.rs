@@ -2,6 +2,7 @@
 
 mod crash;
 mod history;
+mod limits;
 mod model;
 mod table3;
 mod workloads;

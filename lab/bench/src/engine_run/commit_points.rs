@@ -90,7 +90,7 @@ fn o_05_the_engine_stops_at_an_abort_behind_a_commit_point() {
 #[test]
 fn o_05_the_library_stops_at_an_abort_behind_a_commit_point() {
     let job = job();
-    let opened = bench::options(&job.library_tables(), job.library_procedures());
+    let opened = bench::options(&job.client_tables(), job.client_procedures());
     let (options, callables) = opened.expect("options");
     // A few calls would run in the serial part, where there are no commit points.
     let options = options.tuning(Tuning { serial_calls_max: 0, ..Tuning::default() });

@@ -47,7 +47,7 @@ pub struct Settings {
 impl Settings {
     /// What the library gets of it.
     #[must_use]
-    pub fn library(&self) -> bench::Settings {
+    pub fn client_settings(&self) -> bench::Settings {
         let mut engine = self.engine.clone();
         engine.lab.design = self.design.of_engine();
         bench::Settings {

@@ -4,7 +4,7 @@
 use crate::support::{Room, SMALL, run};
 
 /// Options that must change no state.
-const OTHER_WAYS: &str = "--no-state-hash --append row-lock --split-threshold 2 --packing whole";
+const OTHER_WAYS: &str = "--no-state-hash --append row-lock --packing whole";
 
 fn digest(line: &str) -> String {
     let report = run(&format!("bench {line} --json -")).succeeded().json();
@@ -101,6 +101,7 @@ fn ycsb_with_reads_skew_and_values_outside_of_rows() {
 fn ycsb_in_pieces() {
     let base = "ycsb --rows 2000 --epoch-size 400 --contention high";
     check(base, "--pieces");
+    check(base, "--pieces --split-threshold 5");
     let whole = digest(&format!("{base} --epochs 4 --verify --device dram"));
     let options = "--epochs 4 --verify --device dram --workers 3 --pieces --split-threshold 2";
     let report = run(&format!("bench {base} {options} --json -")).succeeded().json();

@@ -117,8 +117,8 @@ impl Snapshots {
             }
             held.compare(engine, model)?;
             engine.release_snapshot(EpochNumber(held.epoch));
+            while engine.sweep_snapshots(ROWS_AT_THE_END) {}
         }
-        while engine.sweep_snapshots(ROWS_AT_THE_END) {}
         match engine.memory().snapshots {
             0 => Ok(()),
             bytes => Err(format!("{bytes} bytes are kept for snapshots that have ended")),
