@@ -1,5 +1,5 @@
-//! Damaged bytes of the store are an error of the statement that meets them, or read as other values:
-//! rows, entries of indexes and the catalog's own rows.
+//! Damaged bytes of the store are an error of the statement that meets them, or read as other
+//! values: rows, entries of indexes and the catalog's own rows.
 
 mod session;
 
