@@ -123,6 +123,9 @@ counts! {
         cache_evictions,
         /// Reads that had to wait for a pending version.
         waits,
+        /// Workers that took the rest of an epoch's calls, because waiting for versions of others
+        /// had cost all of them more than their work together was worth.
+        rests_taken,
         /// Row locks that were taken when another worker held them; none with batch append.
         contended_locks,
         /// Keys that calls declared, those that they only read included.

@@ -3,6 +3,7 @@
 use pmem::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::call::batch::RUN_CALLS;
+use crate::worker_id::{WORKERS_MAX, WorkerId};
 
 /// What is taken, for all workers.
 #[derive(Debug, Default)]
@@ -11,7 +12,28 @@ pub(crate) struct ClaimedCalls {
     next: Next,
     /// A bit for each run of a worker's own calls.
     own: Vec<Vec<Bits>>,
+    /// The worker that runs all calls from a position on, if one does.
+    rest: RestOfCalls,
 }
+
+/// A position and a worker, in a line of its own: all workers look at it often.
+#[derive(Debug)]
+#[repr(align(128))]
+struct RestOfCalls(AtomicU64);
+
+impl RestOfCalls {
+    const SHARED: u64 = u64::MAX;
+    /// Bits of the worker, below the position.
+    const WORKER_BITS: u32 = 8;
+}
+
+impl Default for RestOfCalls {
+    fn default() -> Self {
+        Self(AtomicU64::new(Self::SHARED))
+    }
+}
+
+const _: () = assert!(WORKERS_MAX <= 1 << RestOfCalls::WORKER_BITS);
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -30,6 +52,7 @@ impl ClaimedCalls {
     /// Before an epoch of so many calls, which so many workers run.
     pub(crate) fn reset(&mut self, calls: usize, workers: usize) {
         *self.next.0.get_mut() = 0;
+        *self.rest.0.get_mut() = RestOfCalls::SHARED;
         let runs = calls.div_ceil(RUN_CALLS).div_ceil(workers);
         self.own.resize_with(workers, Vec::new);
         for own in &mut self.own {
@@ -50,5 +73,22 @@ impl ClaimedCalls {
         let words = &self.own[owner][run / Bits::RUNS].0;
         let (word, bit) = (&words[run / 64 % words.len()], 1 << (run % 64));
         word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    /// This worker takes all calls from a position on that no worker has taken, and all others take
+    /// none. Returns whether it does: only the first one that wants to.
+    #[cold]
+    pub(crate) fn take_rest(&self, worker: WorkerId, first: usize) -> bool {
+        let rest = (first as u64) << RestOfCalls::WORKER_BITS | u64::from(worker.0);
+        let (before, order) = (RestOfCalls::SHARED, Ordering::Relaxed);
+        self.rest.0.compare_exchange(before, rest, order, order).is_ok()
+    }
+
+    /// Whether another worker takes the calls from this position on.
+    #[inline]
+    pub(crate) fn is_left_to_another(&self, worker: WorkerId, first: usize) -> bool {
+        let rest = self.rest.0.load(Ordering::Relaxed);
+        let (from, taker) = (rest >> RestOfCalls::WORKER_BITS, rest as u8);
+        from <= first as u64 && u32::from(taker) != worker.0
     }
 }

@@ -3,6 +3,11 @@
 //! Each worker takes what it takes in serial order, and its own calls without passing any of them
 //! over. So the smallest unfinished call is the next one of the worker that claimed it, or of its
 //! owner: it can always run (O-11).
+//!
+//! Where calls all extend the same rows and a worker has lost its processor, the others wait for
+//! it at every version, and an epoch may take a hundred times as long. A worker that has lost so
+//! much of its time that all of them do less than one would alone takes the *rest*: all calls that
+//! it has not passed yet and that no worker has taken, while the others take only what comes before.
 
 use std::ops::Range;
 
@@ -10,6 +15,7 @@ use pmem::sync::polls;
 
 use crate::call::batch::{RUN_CALLS, owner};
 use crate::call::claimed::ClaimedCalls;
+use crate::contention::lost;
 use crate::worker::Progress;
 use crate::worker_id::{WORKERS_MAX, WorkerId};
 
@@ -40,6 +46,8 @@ pub(super) struct Dispatch<'a> {
     /// Who was late when the worker looked; after so many runs it looks again.
     late: u64,
     look_in: u32,
+    /// Whether this worker takes the rest of the epoch.
+    takes_rest: bool,
 }
 
 const _: () = assert!(WORKERS_MAX <= u64::BITS as usize);
@@ -57,7 +65,13 @@ impl<'a> Dispatch<'a> {
         let are_many = calls >= progress.len() * RUN_CALLS * RUNS_MIN;
         let by_owner = are_small && are_many;
         let look_in = RUNS_BEFORE_LOOK;
-        Self { claimed, progress, worker, calls, by_owner, run: 0, late: 0, look_in }
+        let (run, late, takes_rest) = (0, 0, false);
+        Self { claimed, progress, worker, calls, by_owner, run, late, look_in, takes_rest }
+    }
+
+    /// Whether this worker has taken the rest of the epoch.
+    pub(super) fn takes_rest(&self) -> bool {
+        self.takes_rest
     }
 
     /// How many calls are handed out at once.
@@ -69,6 +83,9 @@ impl<'a> Dispatch<'a> {
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Range<usize>> {
         if !self.by_owner {
+            if self.progress.len() > 1 && self.is_left_to_another(0) {
+                return None;
+            }
             let next = self.claimed.take_next();
             return (next < self.calls).then(|| next..next + 1);
         }
@@ -89,6 +106,9 @@ impl<'a> Dispatch<'a> {
     fn is_for_me(&mut self, run: usize) -> bool {
         let workers = self.progress.len();
         let (owner, index) = owner(run * RUN_CALLS, workers);
+        if workers == 1 {
+            return true;
+        }
         if owner == self.worker {
             self.look_in -= 1;
             if self.look_in == 0 {
@@ -97,7 +117,28 @@ impl<'a> Dispatch<'a> {
         } else if self.late >> owner.0 & 1 == 0 {
             return false;
         }
-        workers == 1 || self.claimed.take_run(owner.index(), index / RUN_CALLS)
+        !self.is_left_to_another(run * RUN_CALLS)
+            && self.claimed.take_run(owner.index(), index / RUN_CALLS)
+    }
+
+    /// Whether another worker runs the calls from a position on. Takes them itself if it has lost
+    /// too much to them.
+    #[inline]
+    fn is_left_to_another(&mut self, first: usize) -> bool {
+        if !self.takes_rest && lost::is_most(self.progress.len()) {
+            self.take_rest(first);
+        }
+        self.claimed.is_left_to_another(self.worker, first)
+    }
+
+    /// Takes all calls from a position on, unless another worker does.
+    #[cold]
+    fn take_rest(&mut self, first: usize) {
+        self.takes_rest = self.claimed.take_rest(self.worker, first);
+        if self.takes_rest {
+            // All are late, and stay so.
+            (self.late, self.look_in) = (u64::MAX, u32::MAX);
+        }
     }
 
     /// Looks who is late.
@@ -174,6 +215,39 @@ mod tests {
         assert!(late.len() < 2 * LATE_CALLS * workers, "{} are left", late.len());
         assert!(late.iter().all(|&position| owner(position, workers).0 == WorkerId(1)));
         assert_eq!(first.len() + late.len(), calls);
+    }
+
+    /// Two workers in turns, small calls and large ones: one of them takes the rest after so many
+    /// turns, and from then on it runs all calls, but for what the other one had taken.
+    #[test]
+    fn o_11_the_rest_of_an_epoch_is_run_by_the_worker_that_takes_it() {
+        let workers = 2;
+        for (calls, declared, turns) in
+            [(10_000, 20_000, 100), (10_000, 90_000, 7), (10_000, 20_000, 0)]
+        {
+            let (claimed, progress) = epoch(calls, workers);
+            let dispatch = |worker| Dispatch::new(&claimed, &progress, worker, calls, declared);
+            let mut both = [WorkerId(0), WorkerId(1)].map(dispatch);
+            let mut taken = [Vec::new(), Vec::new()];
+            for _ in 0..turns {
+                for (dispatch, taken) in both.iter_mut().zip(&mut taken) {
+                    taken.extend(dispatch.take().into_iter().flatten());
+                }
+            }
+            let first = taken[1].last().map_or(0, |last| last + 1);
+            both[1].take_rest(if both[1].by_owner { first } else { 0 });
+            both[0].take_rest(0);
+            assert!(both[1].takes_rest() && !both[0].takes_rest(), "the first one takes it");
+            let before = taken[0].len();
+            for (dispatch, taken) in both.iter_mut().zip(&mut taken) {
+                taken.extend(std::iter::from_fn(|| dispatch.take()).flatten());
+                assert!(taken.is_sorted(), "in serial order");
+            }
+            assert!(taken[0].len() <= before + RUN_CALLS, "the other one leaves them");
+            let mut all = taken.concat();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..calls), "{calls} calls that declare {declared} rows");
+        }
     }
 
     #[test]

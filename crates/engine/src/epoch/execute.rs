@@ -12,6 +12,7 @@ use storage::Position;
 
 use crate::call::answers::{Abort, Failure};
 use crate::call::panics::{PanicText, caught};
+use crate::contention::lost;
 use crate::declaration::declare::{ALL, LookupError, Reader, fold};
 use crate::declaration::{CallView, Lookup, NO_ENTRY};
 use crate::epoch::declare::panic_text;
@@ -73,6 +74,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// queue.
 fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Result<(), Leave> {
     let (epoch, lists) = (runner.epoch, runner.lists);
+    lost::begin(epoch.core.config.clock);
     let mut queue = PrefetchQueue::new(epoch, lists, local);
     while queue.begin_next(&mut local.fetching) {
         if let Some(first) = queue.next_position() {
@@ -89,6 +91,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             local.reads.account_charged(&mut runner.row_store.port, epoch.core.image_base);
         }
     }
+    local.work.rests_taken += u64::from(queue.takes_rest());
     queue.give_back(local);
     reuse::note_progress(epoch, local, Position::END);
     runner.drain_pieces(local, Position::END)?;

@@ -188,6 +188,11 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         local.plans.extend(self.ring.map(|run| run.plan));
     }
 
+    /// Whether this worker has taken the rest of the epoch.
+    pub(super) fn takes_rest(&self) -> bool {
+        self.dispatch.takes_rest()
+    }
+
     /// The position of the next call of the run that was begun.
     #[inline]
     pub(super) fn next_position(&self) -> Option<Position> {

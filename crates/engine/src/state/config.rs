@@ -46,7 +46,8 @@ pub struct EngineConfig {
     pub guessed_growth_max: u64,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
-    /// Monotonic nanoseconds, for the times in reports only. The engine reads no other clock.
+    /// Monotonic nanoseconds, for the times in reports, and to notice that workers lose their time
+    /// by waiting for each other. No answer depends on it, and the engine reads no other clock.
     pub clock: fn() -> u64,
     /// What is told where an epoch is; nothing by default. For tests.
     pub watch: Watch,

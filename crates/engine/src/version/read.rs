@@ -11,6 +11,7 @@ use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
 use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
+use crate::contention::lost;
 use crate::contention::waits::noting;
 use crate::reads::Reads;
 
@@ -62,17 +63,24 @@ impl<'s> Waiter<'s> {
     ) -> Result<T, Stopped> {
         self.waits += 1;
         let mut patience = Patience::new(VERSION_POLLS);
-        loop {
+        // When the wait became a long one.
+        let mut long_since = None;
+        let found = loop {
             if let Some(found) = come_about() {
-                return Ok(found);
+                break found;
             }
             if meanwhile()? {
                 continue;
             }
-            if patience.wait() && self.stopped.load(Ordering::Relaxed) {
-                return Err(Stopped);
+            if patience.wait() {
+                if self.stopped.load(Ordering::Relaxed) {
+                    return Err(Stopped);
+                }
+                long_since.get_or_insert_with(lost::now);
             }
-        }
+        };
+        long_since.map(lost::add_since);
+        Ok(found)
     }
 }
 

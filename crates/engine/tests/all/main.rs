@@ -15,6 +15,7 @@ mod full_store;
 mod ignored_mistakes;
 mod left_out;
 mod log_records;
+mod lost_time;
 mod many;
 mod one_write;
 mod parts;

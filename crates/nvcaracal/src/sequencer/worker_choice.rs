@@ -19,7 +19,11 @@
 //! 4. Trials may cost one part in [`TRIAL_SHARE`] of the time: what one lost is saved up before the
 //!    next. One that loses much ends early. Each of several failures in a row (trials that ended
 //!    early, probations that were not passed) is followed by a pause twice as long.
-//! 5. The first epochs run on one worker, which is never much worse than any other number.
+//! 5. An epoch that suddenly takes several times as long a call as those before it says that the
+//!    machine has changed, and what was known is forgotten. A new choice that is on probation is
+//!    given up at once. Else smaller numbers are tried with the next epochs, one after the other,
+//!    until one is worse.
+//! 6. The first epochs run on one worker, which is never much worse than any other number.
 //!
 //! This module knows no engine and reads no clock; the sequencer tells it how long epochs took.
 
@@ -35,7 +39,8 @@ const WINDOW_NS: u64 = 64_000_000;
 const TRIAL_SHARE: u64 = 32;
 /// A trial that loses nothing is paid for as if it had lost one part in so many of its time.
 const TRIAL_PRICE: u64 = 8;
-/// A trial ends when an epoch takes so many times as long a call as those with the chosen number.
+/// A trial ends when an epoch takes so many times as long a call as those with the chosen number;
+/// an epoch with the chosen number that does so, and is as long as a trial, ends the choice.
 const HOPELESS: u64 = 4;
 /// A pause is doubled so often at most.
 const DOUBLINGS_MAX: u32 = 5;
@@ -102,6 +107,8 @@ pub(crate) struct WorkerChoice {
     before: Option<Measured>,
     /// Whether the last trial was of a smaller number.
     was_smaller: bool,
+    /// Whether smaller numbers are tried one after the other, without saving up.
+    is_falling: bool,
     /// Nanoseconds that trials may lose by now, and what the next one needs.
     savings: u64,
     price: u64,
@@ -121,6 +128,7 @@ impl WorkerChoice {
             trial: None,
             before: None,
             was_smaller: false,
+            is_falling: false,
             savings: 0,
             // The first trial comes after an epoch or more.
             price: 1,
@@ -130,7 +138,8 @@ impl WorkerChoice {
 
     /// Workers for the next epoch.
     pub(crate) fn next(&mut self) -> usize {
-        if self.trial.is_none() && self.before.is_none() && self.savings >= self.price {
+        let is_due = self.is_falling || self.before.is_none() && self.savings >= self.price;
+        if self.trial.is_none() && is_due {
             self.trial = self.begin_trial().map(|trial| (trial, 0));
         }
         let number = self.trial.map_or(self.chosen.number, |(trial, _)| trial.number);
@@ -156,17 +165,42 @@ impl WorkerChoice {
         if let Some((mut trial, epochs)) = self.trial.take() {
             trial.cost.add(epoch);
             self.go_on_with_trial(trial, epochs + 1);
+        } else if self.chosen.number > 0 && ns >= TRIAL_NS && self.is_hopeless(epoch) {
+            self.begin_anew(epoch);
         } else {
             self.chosen.cost.slide(epoch);
             self.end_probation();
         }
     }
 
+    /// Whether a cost is several times that of epochs with the chosen number.
+    fn is_hopeless(&self, cost: Cost) -> bool {
+        self.chosen.cost.is_below(cost, Share { numerator: 1, denominator: HOPELESS })
+    }
+
+    /// The chosen number has become much worse, with this epoch: the one before is chosen again, or
+    /// a smaller one is tried.
+    fn begin_anew(&mut self, epoch: Cost) {
+        self.chosen.cost = epoch;
+        if let Some(before) = self.before.take() {
+            self.give_up(before);
+        } else {
+            (self.is_falling, self.was_smaller) = (true, false);
+        }
+    }
+
+    /// A new choice was not better than the one before.
+    fn give_up(&mut self, before: Measured) {
+        let chosen = std::mem::replace(&mut self.chosen, before);
+        let lost = chosen.cost.ns.saturating_sub(before.cost.of_calls(chosen.cost.calls));
+        self.failures += 1;
+        self.pay(lost.max(chosen.cost.ns / TRIAL_PRICE));
+    }
+
     /// Ends a trial that has run for long enough, or is hopeless.
     fn go_on_with_trial(&mut self, trial: Measured, epochs: u32) {
-        let quarter = Share { numerator: 1, denominator: HOPELESS };
-        let is_hopeless = self.chosen.cost.is_below(trial.cost, quarter);
-        let is_long = epochs >= TRIAL_EPOCHS && trial.cost.ns >= TRIAL_NS;
+        let is_hopeless = self.is_hopeless(trial.cost);
+        let is_long = (epochs >= TRIAL_EPOCHS || self.is_falling) && trial.cost.ns >= TRIAL_NS;
         if !is_long && !is_hopeless {
             self.trial = Some((trial, epochs));
             return;
@@ -176,9 +210,14 @@ impl WorkerChoice {
         self.failures = if is_hopeless { self.failures + 1 } else { self.failures };
         self.pay(lost.max(trial.cost.ns / TRIAL_PRICE));
         if self.is_better(trial, self.chosen) {
-            self.before = Some(self.chosen);
+            self.is_falling &= trial.number > 0;
+            self.before = Some(self.chosen).filter(|_| !self.is_falling);
             self.chosen = trial;
-        } else if !is_hopeless {
+            self.was_smaller &= !self.is_falling;
+            return;
+        }
+        self.is_falling = false;
+        if !is_hopeless {
             self.failures = 0;
         }
     }
@@ -195,10 +234,7 @@ impl WorkerChoice {
             self.failures = 0;
             return;
         }
-        let chosen = std::mem::replace(&mut self.chosen, before);
-        let lost = chosen.cost.ns.saturating_sub(before.cost.of_calls(chosen.cost.calls));
-        self.failures += 1;
-        self.pay(lost.max(chosen.cost.ns / TRIAL_PRICE));
+        self.give_up(before);
     }
 
     /// So much has to be saved up before the next trial.
@@ -302,6 +338,21 @@ mod tests {
             run(&mut choice, 50_000, quiet);
             let (total, _) = run(&mut choice, 1000, quiet);
             assert!(total < 1000 * 200_000 * 5 / 4, "{total}");
+        }
+    }
+
+    /// One that becomes so busy that more workers are a hundred times slower costs an epoch for
+    /// each number on the way down, the trials apart.
+    #[test]
+    fn a_collapse_costs_an_epoch() {
+        for workers in [2, 8] {
+            let mut choice = WorkerChoice::new(workers);
+            run(&mut choice, 2000, |number| 800 / number as u64);
+            let busy = |number: usize| if number == 1 { 1000 } else { 80_000 };
+            let (total, with) = run(&mut choice, 1000, busy);
+            let bad: usize = with[2..].iter().sum();
+            assert!(bad <= 2 + 4 * workers.ilog2() as usize, "{workers} workers: {with:?}");
+            assert!(total < 1000 * 1_000_000 * 2, "{workers} workers: {total}");
         }
     }
 
