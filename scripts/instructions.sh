@@ -7,8 +7,10 @@
 #   --check               fail if a figure differs from the golden file by more than the tolerance
 #   --write               make the golden file anew
 #   --tolerance PERCENT   whole percent (default 3)
-#   --binary FILE         the program, built for release (default target/release/nvcaracal-lab)
-#   --golden FILE         default lab/cli/tests/golden/instructions.txt
+#   --binary FILE         the program, built for release: the product's, which runs epochs through the
+#                         library (default target/release/nvcaracal), or the laboratory's
+#                         (nvcaracal-lab), which runs the engine alone
+#   --golden FILE         default crates/cli/tests/golden/instructions.txt, or lab/cli/.. of the latter
 #   --only PATTERN        only runs whose names match; not with --write
 #   --extra OPTIONS       further options of every run, such as --no-state-hash; not with --check or
 #                         --write
@@ -35,8 +37,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
 
 common="--workers 1 --device emulated:none --seed 1 --no-check --no-progress --json /dev/null"
-# A run under valgrind is a long one.
-common+=" --limits=never"
 # Address space that valgrind can spare.
 common+=" --image-limit-bytes 268435456 --log-limit-bytes 268435456"
 # What counts.
@@ -57,8 +57,7 @@ usage() {
 }
 
 mode=print tolerance=3 keep='' extra='' only='' by_part=''
-binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab
-golden=lab/cli/tests/golden/instructions.txt
+binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal golden=''
 while [ $# -gt 0 ]; do
     case $1 in
         --check | --write) mode=${1#--}; shift; continue ;;
@@ -82,7 +81,13 @@ if [ -n "$extra" ] && [ "$mode" != print ]; then
     usage '--extra has no golden figures'
 fi
 if [ -n "$only" ] && [ "$mode" = write ]; then usage '--write needs all runs'; fi
-[ -x "$binary" ] || usage "no program $binary: build it with cargo build --release -p nvcaracal-lab, or name it"
+[ -x "$binary" ] || usage "no program $binary: build it with cargo build --release, or name it"
+if [ "$(basename "$binary")" = nvcaracal-lab ]; then
+    golden=${golden:-lab/cli/tests/golden/instructions.txt}
+    # A run under valgrind is a long one.
+    common+=" --limits=never"
+fi
+golden=${golden:-crates/cli/tests/golden/instructions.txt}
 if [ "$mode" = check ] && [ ! -f "$golden" ]; then
     usage "no golden file $golden: make it with --write"
 fi

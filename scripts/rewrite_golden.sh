@@ -6,7 +6,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-cargo build --release -p nvcaracal-lab
+cargo build --release -p nvcaracal-cli -p nvcaracal-lab
 NVCARACAL_BLESS=1 cargo test -p nvcaracal-lab --test all counters::
 scripts/instructions.sh --write
+scripts/instructions.sh --write --binary "${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab"
 git --no-pager diff --stat -- crates/cli/tests/golden lab/cli/tests/golden

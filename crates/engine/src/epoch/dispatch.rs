@@ -7,7 +7,7 @@
 //! Where calls all extend the same rows and a worker has lost its processor, the others wait for
 //! it at every version, and an epoch may take a hundred times as long. A worker that has lost so
 //! much of its time that all of them do less than one would alone takes the *rest*: all calls that
-//! it has not passed yet and that no worker has taken, while the others take only what comes before.
+//! it has not passed yet and that no worker has taken. The others take only what comes before.
 
 use std::ops::Range;
 

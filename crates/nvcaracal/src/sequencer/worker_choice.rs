@@ -23,13 +23,14 @@
 //!    machine has changed, and what was known is forgotten. A new choice that is on probation is
 //!    given up at once. Else smaller numbers are tried with the next epochs, one after the other,
 //!    until one is worse.
-//! 6. The first epochs run on one worker, which is never much worse than any other number.
+//! 6. The first epochs run on one worker, which is never much worse than any other number, until a
+//!    window of time has shown what that costs: the very first one meets cold caches.
 //!
 //! This module knows no engine and reads no clock; the sequencer tells it how long epochs took.
 
 use std::time::Duration;
 
-/// Epochs of a trial, at least.
+/// Epochs of a trial, at least, unless more workers are slower.
 const TRIAL_EPOCHS: u32 = 3;
 /// Nanoseconds of a trial, at least: some slices of the operating system's scheduler.
 const TRIAL_NS: u64 = 8_000_000;
@@ -130,8 +131,8 @@ impl WorkerChoice {
             was_smaller: false,
             is_falling: false,
             savings: 0,
-            // The first trial comes after an epoch or more.
-            price: 1,
+            // The first trial comes after a window.
+            price: WINDOW_NS / TRIAL_SHARE,
             failures: 0,
         }
     }
@@ -200,7 +201,10 @@ impl WorkerChoice {
     /// Ends a trial that has run for long enough, or is hopeless.
     fn go_on_with_trial(&mut self, trial: Measured, epochs: u32) {
         let is_hopeless = self.is_hopeless(trial.cost);
-        let is_long = (epochs >= TRIAL_EPOCHS || self.is_falling) && trial.cost.ns >= TRIAL_NS;
+        let is_slower = trial.number > self.chosen.number
+            && self.chosen.cost.is_below(trial.cost, Share { numerator: 1, denominator: 1 });
+        let are_enough = epochs >= TRIAL_EPOCHS || self.is_falling || is_slower;
+        let is_long = are_enough && trial.cost.ns >= TRIAL_NS;
         if !is_long && !is_hopeless {
             self.trial = Some((trial, epochs));
             return;
