@@ -15,6 +15,7 @@ mod forks;
 mod full;
 mod full_disk;
 mod functions;
+mod golden_store;
 mod hot_rows;
 mod indexes;
 mod longer_values;
