@@ -359,7 +359,8 @@ impl<D: Device> Epoch<'_, D> {
         })
     }
 
-    /// Runs a part of a call. It is noted which, where the process might die in it again.
+    /// Runs a part of a call. It is noted which, for other threads, and where the process might die
+    /// in it again.
     #[inline]
     pub(crate) fn noting<R>(
         &self,
@@ -367,10 +368,15 @@ impl<D: Device> Epoch<'_, D> {
         position: Position,
         run: impl FnOnce() -> R,
     ) -> R {
-        let Some(deaths) = self.deaths else { return run() };
-        let before = deaths.enter(worker, position);
+        let running = &self.core.config.running;
+        let procedure = self.calls.get(position.index()).0;
+        let before = running.enter(worker, self.sid_at(position), procedure);
+        let died_before = self.deaths.map(|deaths| (deaths, deaths.enter(worker, position)));
         let result = run();
-        deaths.leave(worker, before);
+        if let Some((deaths, before)) = died_before {
+            deaths.leave(worker, before);
+        }
+        running.leave(worker, before);
         result
     }
 

@@ -94,6 +94,7 @@ impl<D: Device> Engine<D> {
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
         core.gate.open(checkpoint.epoch);
+        core.config.running.set_names(agreed.procedures.named().map(|(name, ..)| name));
         let core = Arc::new(core);
         Self {
             _shuts_gate: ShutsGate(Arc::clone(&core)),

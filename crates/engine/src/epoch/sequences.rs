@@ -53,10 +53,11 @@ fn allocate_one<D: Device>(
     position: Position,
     allocate: impl FnOnce(&mut Sequences<'_>) -> Result<(), Abort>,
 ) {
-    let Local { lists, reads, allocating_calls, .. } = local;
+    let Local { worker, lists, reads, allocating_calls, .. } = local;
     let (allocations_from, lookups_from) = (lists.allocations.len(), lists.lookups.len());
     let declaration = Declaration::new(epoch.state_before(), lists, reads);
-    let early = run_step(Sequences { declaration, position }, allocate);
+    let step = || run_step(Sequences { declaration, position }, allocate);
+    let early = epoch.noting(*worker, position, step);
     if early.is_some() {
         lists.allocations.truncate(allocations_from);
     }

@@ -139,12 +139,12 @@ impl<D: Device> Call<'_, '_, D> {
         if !procedure.steps.sequences {
             return Ok(());
         }
-        let Local { reads, sequences, .. } = local;
+        let Local { worker, reads, sequences, .. } = local;
         let before = self.epoch.state_before();
         let declaration = Declaration::serial(before, lists, reads, overlay);
         let steps = Sequences { declaration, position: self.position };
-        let early =
-            sequences::run_step(steps, |sequences| procedure.sequences(arguments, sequences));
+        let step = || sequences::run_step(steps, |numbers| procedure.sequences(arguments, numbers));
+        let early = self.epoch.noting(*worker, self.position, step);
         early.map_or(Ok(()), Err)?;
         sequences::rank_at_once(self.epoch, &mut lists.allocations, sequences, place_of);
         Ok(())
@@ -163,7 +163,8 @@ impl<D: Device> Call<'_, '_, D> {
         let before = self.epoch.state_before();
         let declaration = Declaration::serial(before, lists, &local.reads, &mut *overlay);
         let mut set = WriteSet { declaration, allocations };
-        let result = caught(|| procedure.write_set(arguments, &mut set));
+        let declare = || caught(|| procedure.write_set(arguments, &mut set));
+        let result = self.epoch.noting(local.worker, self.position, declare);
         let mut mistake = set.declaration.mistake.take();
         if !set.declaration.is_unknown {
             overlay.predicted.insert(self.epoch.calls.get(self.position.index()).0);

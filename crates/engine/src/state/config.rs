@@ -5,6 +5,7 @@ use storage::StoreOptions;
 
 use crate::design::variants::Lab;
 use crate::error::{EngineError, Result};
+use crate::state::running::RunningCalls;
 use crate::state::watch::Watch;
 use crate::worker_id::WORKERS_MAX;
 
@@ -50,6 +51,8 @@ pub struct EngineConfig {
     pub clock: fn() -> u64,
     /// What is told where an epoch is; nothing by default. For tests.
     pub watch: Watch,
+    /// Says to other threads which calls run, also while a store is opened.
+    pub running: RunningCalls,
     /// For experiments.
     pub lab: Lab,
 }
@@ -68,6 +71,7 @@ impl Default for EngineConfig {
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),
+            running: RunningCalls::default(),
             lab: Lab::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod changes;
+pub(crate) mod closing;
 pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;

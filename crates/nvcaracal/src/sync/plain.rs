@@ -10,6 +10,9 @@ use atomic::{AtomicU32, AtomicUsize, Ordering};
 use rustix::fs::Timespec;
 use rustix::thread::futex::{self, Flags};
 
+/// Time passes while a thread waits.
+pub(crate) const HAS_TIME: bool = true;
+
 /// Waits until it is told, or for some time.
 pub(crate) fn wait_timeout<'g, T>(
     told: &Condvar,

@@ -9,6 +9,7 @@ mod context;
 mod deaths;
 mod deploys;
 mod determinism;
+mod endless;
 mod extremes;
 mod failures;
 mod forks;
