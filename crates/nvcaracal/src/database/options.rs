@@ -439,7 +439,8 @@ impl Options {
 
     /// The database is only read: [`Database::get`], [`Database::snapshot`] and what tells how it
     /// is. No file is opened for writing; what the log holds beyond the checkpoint runs again in
-    /// memory, by this program's procedures, and is forgotten with the handle. Others may read it
+    /// memory, by this program's procedures, and is forgotten with the handle; a log of the program
+    /// before needs [what this one keeps of it](crate::Options::procedure_was). Others may read it
     /// at the same time, but none may write: a process that has it open keeps this out, and the
     /// other way round. Calls and checkpoints are refused ([`Error::is_mistake`]). For `file` only.
     ///

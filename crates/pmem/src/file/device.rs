@@ -216,7 +216,8 @@ impl Device for File {
         self.log.check_usable(offset, bytes.len() as u64);
         self.health.check()?;
         if self.detached {
-            // The log is read when a store is opened, and this one is not opened again.
+            // The log is read when a store is opened. Where one is opened twice, the first time has
+            // brought all of its log to a checkpoint.
             return Ok(());
         }
         self.health.note(self.files.log.write_all_at(offset, bytes))
