@@ -616,6 +616,23 @@ impl Inner {
         receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
     }
 
+    /// Has the sequencer do something between two epochs, at once if it is idle. Never waits; there
+    /// is an error instead of the driver if the database ends before.
+    pub(crate) fn request_later(
+        &self,
+        what: impl FnOnce(Result<&mut dyn Driver, &Error>) + Send + 'static,
+    ) -> Result<()> {
+        let Self { shared, seat, .. } = self;
+        shared.queue.check_here()?;
+        if let Some(mut seat) = shared.take_idle(seat)
+            && let Some(sequencer) = seat.as_mut()
+        {
+            sequencer.with_driver(|driver| what(Ok(driver)));
+            return Ok(());
+        }
+        shared.queue.request(Box::new(what))
+    }
+
     fn close(&self) -> Result<()> {
         self.shared.queue.close();
         let handle = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -6,6 +6,7 @@ pub(crate) mod closing;
 pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;
+mod pending;
 pub(crate) mod ranges;
 mod raw;
 pub(crate) mod snapshot;
