@@ -322,7 +322,13 @@ impl<D: Device> Epoch<'_, D> {
     /// What declarations read.
     #[inline]
     pub(crate) fn state_before(&self) -> StateBefore<'_> {
-        StateBefore { core: self.core, phase: ReadPhase::of(self), epoch: self.number }
+        let timestamp_ns = self.info.timestamp_ns;
+        StateBefore {
+            core: self.core,
+            phase: ReadPhase::of(self),
+            epoch: self.number,
+            timestamp_ns,
+        }
     }
 
     /// Readers from outside leave, before indexes and row entries change; the next barrier says so

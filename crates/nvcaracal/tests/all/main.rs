@@ -38,5 +38,6 @@ mod stack;
 mod submit;
 mod submitters;
 mod tasks;
+mod timestamps;
 mod turns;
 mod types;
