@@ -372,10 +372,10 @@ impl<D: Device> Epoch<'_, D> {
         &self,
         worker: WorkerId,
         position: Position,
+        procedure: u16,
         run: impl FnOnce() -> R,
     ) -> R {
         let running = &self.core.config.running;
-        let procedure = self.calls.get(position.index()).0;
         let before = running.enter(worker, self.sid_at(position), procedure);
         let died_before = self.deaths.map(|deaths| (deaths, deaths.enter(worker, position)));
         let result = run();

@@ -207,6 +207,7 @@ impl<D: Device> Engine<D> {
         past: Option<Past<'_>>,
     ) -> Result<EpochOutcome> {
         let number = self.epoch.next();
+        self.core.config.running.begin(number);
         let started = (self.core.config.clock)();
         self.reset_shared(calls.len(), workers);
         self.begin_before_images(workers);

@@ -177,7 +177,7 @@ fn declare_one<D: Device>(
         let declaration = Declaration::new(epoch.state_before(), lists, reads);
         let mut set = WriteSet { declaration, allocations };
         let declare = || caught(|| procedure.write_set(arguments, &mut set));
-        let result = epoch.noting(*worker, Position::from_index(position), declare);
+        let result = epoch.noting(*worker, Position::from_index(position), number, declare);
         let mut mistake = set.declaration.mistake.take();
         let is_unknown = set.declaration.is_unknown;
         if lists.pieces.len() > pieces_from && !procedure.steps.pieces {

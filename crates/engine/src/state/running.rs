@@ -4,21 +4,22 @@
 //! The words are no part of what the engine's own threads tell each other, so they are the standard
 //! library's, also where schedules are explored.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use storage::{EpochNumber, Position, SerialId};
 
 use crate::worker_id::{WORKERS_MAX, WorkerId};
 
-/// What a worker runs, in a line of its own.
+/// Bits of the number of a procedure, below those of a serial id, which loses as many: the first of
+/// its epoch.
+const PROCEDURE_BITS: u32 = u16::BITS;
+
+/// What a worker runs, in a line of its own: serial id and procedure, 0 for nothing. The first call
+/// of each 2^24th epoch may look like nothing.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Word {
-    /// The serial id of the call; 0 for none.
-    sid: AtomicU64,
-    procedure: AtomicU32,
-}
+struct Word(AtomicU64);
 
 /// The calls that the workers of an engine run.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct RunningCalls(Arc<Words>);
 #[derive(Debug)]
 struct Words {
     of_workers: [Word; WORKERS_MAX],
+    /// The epoch that runs, or ran last.
+    epoch: AtomicU64,
     /// Names of the procedures, by their numbers.
     names: Mutex<Vec<String>>,
 }
@@ -44,15 +47,13 @@ pub struct RunningCall {
 
 /// What a worker ran before it began with something else.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before {
-    sid: u64,
-    procedure: u32,
-}
+pub(crate) struct Before(u64);
 
 impl Default for RunningCalls {
     fn default() -> Self {
         let of_workers = std::array::from_fn(|_| Word::default());
-        Self(Arc::new(Words { of_workers, names: Mutex::default() }))
+        let (epoch, names) = (AtomicU64::new(0), Mutex::default());
+        Self(Arc::new(Words { of_workers, epoch, names }))
     }
 }
 
@@ -60,17 +61,15 @@ impl RunningCalls {
     /// The call with the smallest serial id: the one that waits for no other.
     #[must_use]
     pub fn first(&self) -> Option<RunningCall> {
-        let Words { of_workers, names } = &*self.0;
-        let running = of_workers.iter().filter_map(|word| {
-            let sid = word.sid.load(Ordering::Acquire);
-            (sid != 0).then(|| (sid, word.procedure.load(Ordering::Relaxed)))
-        });
-        let (sid, procedure) = running.min()?;
+        let Words { of_workers, epoch, names } = &*self.0;
+        let words = of_workers.iter().map(|word| word.0.load(Ordering::Acquire));
+        let word = words.filter(|word| *word != 0).min()?;
+        let position = SerialId(word >> PROCEDURE_BITS).position();
         let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = names.get(procedure as usize).map_or("?", String::as_str);
-        let sid = SerialId(sid);
-        let procedure = name.to_string();
-        Some(RunningCall { epoch: sid.epoch(), position: sid.position(), procedure })
+        let number = (word & ((1 << PROCEDURE_BITS) - 1)) as usize;
+        let procedure = names.get(number).map_or("?", String::as_str).to_string();
+        let epoch = EpochNumber(epoch.load(Ordering::Relaxed));
+        Some(RunningCall { epoch, position, procedure })
     }
 
     /// The procedures of the engine that runs calls from now on.
@@ -79,26 +78,25 @@ impl RunningCalls {
         *all = names.map(str::to_string).collect();
     }
 
+    /// An epoch begins.
+    pub(crate) fn begin(&self, epoch: EpochNumber) {
+        self.0.epoch.store(epoch.0, Ordering::Relaxed);
+    }
+
     /// A worker begins with a part of a call.
     #[inline]
     pub(crate) fn enter(&self, worker: WorkerId, sid: SerialId, procedure: u16) -> Before {
-        let word = &self.0.of_workers[worker.index()];
+        let word = &self.0.of_workers[worker.index()].0;
         // Only this worker writes it.
-        let before = Before {
-            sid: word.sid.load(Ordering::Relaxed),
-            procedure: word.procedure.load(Ordering::Relaxed),
-        };
-        word.procedure.store(u32::from(procedure), Ordering::Relaxed);
-        word.sid.store(sid.0, Ordering::Release);
+        let before = Before(word.load(Ordering::Relaxed));
+        word.store(sid.0 << PROCEDURE_BITS | u64::from(procedure), Ordering::Release);
         before
     }
 
     /// A worker goes on with what it did before.
     #[inline]
     pub(crate) fn leave(&self, worker: WorkerId, before: Before) {
-        let word = &self.0.of_workers[worker.index()];
-        word.procedure.store(before.procedure, Ordering::Relaxed);
-        word.sid.store(before.sid, Ordering::Release);
+        self.0.of_workers[worker.index()].0.store(before.0, Ordering::Release);
     }
 }
 
@@ -111,6 +109,7 @@ mod tests {
         let calls = RunningCalls::default();
         assert_eq!(calls.first(), None);
         calls.set_names(["a", "b"].into_iter());
+        calls.begin(EpochNumber(7));
         let sid = |position| SerialId::new(EpochNumber(7), Position(position));
         let [one, two] = [0, 1].map(WorkerId::from_index);
         let outer = calls.enter(one, sid(5), 1);
