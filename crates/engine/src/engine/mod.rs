@@ -207,7 +207,6 @@ impl<D: Device> Engine<D> {
         past: Option<Past<'_>>,
     ) -> Result<EpochOutcome> {
         let number = self.epoch.next();
-        self.core.config.running.begin(number);
         let started = (self.core.config.clock)();
         self.reset_shared(calls.len(), workers);
         self.begin_before_images(workers);
@@ -311,6 +310,7 @@ impl<D: Device> Engine<D> {
 
     /// Before an epoch of so many calls, which so many workers run.
     fn reset_shared(&mut self, calls: usize, workers: usize) {
+        self.core.config.running.begin(self.epoch.next());
         let shared = &mut self.shared;
         shared.claimed.reset(calls, workers);
         shared.progress.iter_mut().for_each(Progress::reset);

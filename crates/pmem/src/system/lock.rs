@@ -43,7 +43,6 @@ static OWN: Mutex<Vec<(FileId, Process)>> = Mutex::new(Vec::new());
 fn id_of(file: &File, path: &Path) -> Result<FileId, DeviceError> {
     let data = fstat(file).map_err(|e| DeviceError::io("look into", path, e))?;
     // Systems have numbers of different types for devices.
-    #[cfg_attr(target_os = "linux", expect(clippy::unnecessary_cast, reason = "not elsewhere"))]
     let device = data.st_dev as u64;
     Ok((device, data.st_ino))
 }
