@@ -60,6 +60,7 @@ pub use recovery::logged::{LoggedCall, logged_calls};
 pub use secondary::{IndexDefinition, IndexKeyFn};
 pub use state::config::EngineConfig;
 pub use state::core::Missing;
+pub use state::running::{RunningCall, RunningCalls};
 pub use state::watch::{Moment, Watch, Watcher};
 pub use stats::{
     EpochStats, HashCheck, KeptProcedure, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts,

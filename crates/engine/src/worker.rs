@@ -322,7 +322,13 @@ impl<D: Device> Epoch<'_, D> {
     /// What declarations read.
     #[inline]
     pub(crate) fn state_before(&self) -> StateBefore<'_> {
-        StateBefore { core: self.core, phase: ReadPhase::of(self), epoch: self.number }
+        let timestamp_ns = self.info.timestamp_ns;
+        StateBefore {
+            core: self.core,
+            phase: ReadPhase::of(self),
+            epoch: self.number,
+            timestamp_ns,
+        }
     }
 
     /// Readers from outside leave, before indexes and row entries change; the next barrier says so
@@ -359,18 +365,24 @@ impl<D: Device> Epoch<'_, D> {
         })
     }
 
-    /// Runs a part of a call. It is noted which, where the process might die in it again.
+    /// Runs a part of a call. It is noted which, for other threads, and where the process might die
+    /// in it again.
     #[inline]
     pub(crate) fn noting<R>(
         &self,
         worker: WorkerId,
         position: Position,
+        procedure: u16,
         run: impl FnOnce() -> R,
     ) -> R {
-        let Some(deaths) = self.deaths else { return run() };
-        let before = deaths.enter(worker, position);
+        let running = &self.core.config.running;
+        let before = running.enter(worker, self.sid_at(position), procedure);
+        let died_before = self.deaths.map(|deaths| (deaths, deaths.enter(worker, position)));
         let result = run();
-        deaths.leave(worker, before);
+        if let Some((deaths, before)) = died_before {
+            deaths.leave(worker, before);
+        }
+        running.leave(worker, before);
         result
     }
 

@@ -14,4 +14,7 @@ pages! {
     SchemaChanges "schema-changes.md"
     Deploying "deploying.md"
     Operating "operating.md"
+    AsyncServer "async-server.md"
+    Testing "testing.md"
+    Sizing "sizing.md"
 }

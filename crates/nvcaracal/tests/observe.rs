@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{fs, thread};
 
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName};
 use metrics::{Metadata, Recorder, SharedString, Unit};
@@ -24,6 +26,17 @@ fn count(tx: &mut Transaction, counter: u64) -> Result<u64, Stop> {
     assert!(counter < 10, "a mistake");
     tx.insert(COUNTERS, counter, &next)?;
     Ok(next)
+}
+
+/// Whether [`hold`] may end.
+static MAY_END: AtomicBool = AtomicBool::new(true);
+
+#[procedure]
+fn hold(tx: &mut Transaction, counter: u64) -> Result<(), Stop> {
+    while !MAY_END.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+    tx.insert(COUNTERS, counter, &7)
 }
 
 /// Lines: level, name or message, fields.
@@ -189,4 +202,38 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     assert_eq!(value("nvcaracal_epochs_total"), value("nvcaracal_epoch_seconds"));
     assert!(value("nvcaracal_answer_seconds") > 5 && value("nvcaracal_log_bytes_total") > 1000);
     of("nvcaracal_queued_calls");
+    drop(found);
+    slow_calls_are_told_while_they_run(&heard, &measured);
+}
+
+/// In a replay, too: an open that does not come back says which call it is in.
+fn slow_calls_are_told_while_they_run(heard: &Heard, measured: &Measured) {
+    let room = tempfile::tempdir().unwrap();
+    let (alive, killed) = (room.path().join("alive"), room.path().join("killed"));
+    let warning = Duration::from_millis(20);
+    let tuning = Tuning { procedure_time_warning: warning, ..Tuning::default() };
+    let options = Database::options().table(COUNTERS).procedure::<Count>().procedure::<Hold>();
+    let options = options.checkpoint_every(1000).workers(1);
+    let db = options.clone().open(&alive).unwrap();
+    db.call(Count { counter: 5 }).unwrap();
+    db.call(Hold { counter: 1 }).unwrap();
+    fs::create_dir(&killed).unwrap();
+    for file in fs::read_dir(&alive).unwrap().map(Result::unwrap) {
+        fs::copy(file.path(), killed.join(file.file_name())).unwrap();
+    }
+    MAY_END.store(false, Ordering::SeqCst);
+    let opening = thread::spawn(move || options.tuning(tuning).open(killed).unwrap());
+    let told = "WARN message=a call runs long procedure=\"hold\" epoch=2 position=0 us=..";
+    while !heard.0.lock().unwrap().iter().any(|line| line == told) {
+        assert!(!opening.is_finished(), "the open came back without a word");
+        thread::yield_now();
+    }
+    MAY_END.store(true, Ordering::SeqCst);
+    let opened = opening.join().unwrap();
+    let slow = opened.stats().procedures.iter().map(|of| (of.name, of.slow)).collect::<Vec<_>>();
+    assert_eq!(slow, [("count", 0), ("hold", 1)]);
+    assert_eq!(opened.get(COUNTERS, 1).unwrap(), Some(7));
+    let found = measured.0.lock().unwrap();
+    let counted = found["nvcaracal_slow_calls_total procedure=hold"].load(Ordering::Relaxed);
+    assert_eq!(counted, 1);
 }

@@ -24,7 +24,7 @@ use crate::device::{Description, Device, PortState};
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Mapping, PAGE_BYTES, Space, page_ceil};
 use crate::side_files::LoadMark;
-use crate::system::{Locked, open_regular};
+use crate::system::{Locked, advice, open_regular};
 use crate::units::{LINE_BYTES, Line};
 
 /// A mapped file and how much of it is usable.
@@ -83,7 +83,13 @@ impl Dax {
                  dax:{path} cannot be durable; use --device file:DIR"
             )));
         }
-        let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+        let Some(flags) = advice::durable_flags() else {
+            let path = path.display();
+            return Err(DeviceError::Refused(format!(
+                "this system has no mapping that is known to be durable, so dax:{path} cannot be; \
+                 use --device file:DIR"
+            )));
+        };
         Self::open_with(path, image_limit_bytes, log_limit_bytes, flags)
     }
 

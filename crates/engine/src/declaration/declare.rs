@@ -92,6 +92,8 @@ pub(crate) struct StateBefore<'p> {
     pub(crate) phase: ReadPhase<'p>,
     /// The epoch that declares.
     pub(crate) epoch: EpochNumber,
+    /// Its timestamp.
+    pub(crate) timestamp_ns: u64,
 }
 
 /// The value that a row had before an epoch, in which it is not written yet.
@@ -149,6 +151,7 @@ pub(crate) struct Declaration<'a> {
     pub(crate) reads: &'a Reads,
     pub(crate) phase: ReadPhase<'a>,
     pub(crate) epoch: EpochNumber,
+    timestamp_ns: u64,
     /// First declared key of this call.
     pub(crate) first: usize,
     /// What the serial part has written, if the call runs there.
@@ -186,7 +189,7 @@ impl<'a> Declaration<'a> {
         lists: &'a mut Declarations,
         reads: &'a Reads,
     ) -> Self {
-        let StateBefore { core, phase, epoch } = before;
+        let StateBefore { core, phase, epoch, timestamp_ns } = before;
         let (first, filter) = (lists.declared.len(), KeyFilter::default());
         Self {
             core,
@@ -194,6 +197,7 @@ impl<'a> Declaration<'a> {
             reads,
             phase,
             epoch,
+            timestamp_ns,
             first,
             overlay: None,
             filter,
@@ -419,6 +423,12 @@ impl WriteSet<'_> {
     #[cold]
     pub fn mistake(&mut self, what: String) {
         self.declaration.note(what);
+    }
+
+    /// The epoch's timestamp, as [`crate::Transaction::timestamp_ns`]: a call that is deferred
+    /// declares again, with that of the epoch in which it runs.
+    pub fn timestamp_ns(&self) -> u64 {
+        self.declaration.timestamp_ns
     }
 
     /// What the call will write is not known: it is deferred, to run in the serial part of the next

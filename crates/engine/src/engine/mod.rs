@@ -94,6 +94,7 @@ impl<D: Device> Engine<D> {
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
         core.gate.open(checkpoint.epoch);
+        core.config.running.set_names(agreed.procedures.named().map(|(name, ..)| name));
         let core = Arc::new(core);
         Self {
             _shuts_gate: ShutsGate(Arc::clone(&core)),
@@ -309,6 +310,7 @@ impl<D: Device> Engine<D> {
 
     /// Before an epoch of so many calls, which so many workers run.
     fn reset_shared(&mut self, calls: usize, workers: usize) {
+        self.core.config.running.begin(self.epoch.next());
         let shared = &mut self.shared;
         shared.claimed.reset(calls, workers);
         shared.progress.iter_mut().for_each(Progress::reset);

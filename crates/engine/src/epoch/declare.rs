@@ -18,7 +18,6 @@ use crate::declaration::{
 use crate::epoch::{handover, log_inputs, reserve, sequences};
 use crate::error::Words;
 use crate::memory::Local;
-use crate::reads::Reads;
 use crate::state::core::Core;
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -38,8 +37,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         }
         let allocating_call =
             allocation.next_if(|allocating_call| allocating_call.position.index() == position);
-        let Local { lists, reads, .. } = &mut worker.local;
-        declare_one(epoch, lists, reads, position, allocating_call);
+        declare_one(epoch, &mut worker.local, position, allocating_call);
+        let reads = &mut worker.local.reads;
         reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     drop(overlay);
@@ -159,11 +158,11 @@ fn decide(core: &Core, decided: &mut Decided, row: &OverlayRow) {
 
 fn declare_one<D: Device>(
     epoch: &Epoch<'_, D>,
-    lists: &mut Declarations,
-    reads: &Reads,
+    local: &mut Local,
     position: usize,
     step_one: Option<&mut AllocatingCall>,
 ) {
+    let Local { worker, lists, reads, .. } = local;
     let (declared_from, ranges_from) = (lists.declared.len(), lists.ranges.len());
     let (lookups_from, pieces_from) = (lists.lookups.len(), lists.pieces.len());
     let inserts_from = lists.inserts.len();
@@ -177,7 +176,8 @@ fn declare_one<D: Device>(
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.state_before(), lists, reads);
         let mut set = WriteSet { declaration, allocations };
-        let result = caught(|| procedure.write_set(arguments, &mut set));
+        let declare = || caught(|| procedure.write_set(arguments, &mut set));
+        let result = epoch.noting(*worker, Position::from_index(position), number, declare);
         let mut mistake = set.declaration.mistake.take();
         let is_unknown = set.declaration.is_unknown;
         if lists.pieces.len() > pieces_from && !procedure.steps.pieces {

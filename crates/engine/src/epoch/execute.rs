@@ -241,7 +241,7 @@ fn run_body<D: Device>(
     let worker = local.worker;
     let mut tx = begin(epoch, local, runner, call, &first_error);
     let body = || caught(|| procedure.run(arguments, &mut tx));
-    let result = epoch.noting(worker, call.position, body);
+    let result = epoch.noting(worker, call.position, number, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
     match result {

@@ -176,14 +176,14 @@ impl<D: Device> Runner<'_, '_, D> {
         number: usize,
     ) -> Result<(u64, PieceWrite), Stopped> {
         let epoch = self.epoch;
-        let (procedure, arguments) = epoch.calls.get(call.position.index());
-        let procedure = epoch.procedures.get(procedure).expect("checked before");
+        let (procedure_number, arguments) = epoch.calls.get(call.position.index());
+        let procedure = epoch.procedures.get(procedure_number).expect("checked before");
         let first_error = FirstError::default();
         let worker = local.worker;
         let tx = begin(epoch, local, self, call, &first_error);
         let mut piece = Piece { tx, number, write: PieceWrite::None };
         let body = || caught(|| procedure.piece(arguments, &mut piece));
-        let result = epoch.noting(worker, call.position, body);
+        let result = epoch.noting(worker, call.position, procedure_number, body);
         let (write, waits) = (piece.write, piece.tx.waiter.waits);
         local.work.waits += waits;
         let what = match first_error.take().map_or(result, |stop| Ok(Err(stop))) {
@@ -249,13 +249,13 @@ fn run_finish<D: Device>(
     call: &CallView<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Leave> {
-    let (procedure, arguments) = epoch.calls.get(call.position.index());
-    let procedure = epoch.procedures.get(procedure).expect("checked before");
+    let (number, arguments) = epoch.calls.get(call.position.index());
+    let procedure = epoch.procedures.get(number).expect("checked before");
     let results = &mut local.piece_results;
     results.clear();
     results.extend(call.pieces().iter().map(|piece| piece.result().expect("all have run")));
     let make = || caught(|| procedure.finish(arguments, results, bytes));
-    epoch.noting(local.worker, call.position, make).map_err(|panic| {
+    epoch.noting(local.worker, call.position, number, make).map_err(|panic| {
         let what = format!("commits, but not its answer: {}", panic_text(&panic));
         EngineError::Poisoned(epoch.poison(call.position, &what)).into()
     })

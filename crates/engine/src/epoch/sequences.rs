@@ -30,7 +30,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         if procedure.steps.sequences && !epoch.skips(position) {
             let allocate =
                 |sequences: &mut Sequences<'_>| procedure.sequences(arguments, sequences);
-            allocate_one(epoch, &mut worker.local, Position::from_index(position), allocate);
+            let position = Position::from_index(position);
+            allocate_one(epoch, &mut worker.local, position, number, allocate);
             worker.local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
         }
     }
@@ -51,12 +52,14 @@ fn allocate_one<D: Device>(
     epoch: &Epoch<'_, D>,
     local: &mut Local,
     position: Position,
+    procedure: u16,
     allocate: impl FnOnce(&mut Sequences<'_>) -> Result<(), Abort>,
 ) {
-    let Local { lists, reads, allocating_calls, .. } = local;
+    let Local { worker, lists, reads, allocating_calls, .. } = local;
     let (allocations_from, lookups_from) = (lists.allocations.len(), lists.lookups.len());
     let declaration = Declaration::new(epoch.state_before(), lists, reads);
-    let early = run_step(Sequences { declaration, position }, allocate);
+    let step = || run_step(Sequences { declaration, position }, allocate);
+    let early = epoch.noting(*worker, position, procedure, step);
     if early.is_some() {
         lists.allocations.truncate(allocations_from);
     }

@@ -92,6 +92,10 @@ struct Call<'c, 'e, D: Device> {
 }
 
 impl<D: Device> Call<'_, '_, D> {
+    fn number(&self) -> u16 {
+        self.epoch.calls.get(self.position.index()).0
+    }
+
     fn procedure(&self) -> (&Registered, &[u8]) {
         let (number, arguments) = self.epoch.calls.get(self.position.index());
         let procedure = self.epoch.procedures.get(number);
@@ -139,12 +143,12 @@ impl<D: Device> Call<'_, '_, D> {
         if !procedure.steps.sequences {
             return Ok(());
         }
-        let Local { reads, sequences, .. } = local;
+        let Local { worker, reads, sequences, .. } = local;
         let before = self.epoch.state_before();
         let declaration = Declaration::serial(before, lists, reads, overlay);
         let steps = Sequences { declaration, position: self.position };
-        let early =
-            sequences::run_step(steps, |sequences| procedure.sequences(arguments, sequences));
+        let step = || sequences::run_step(steps, |numbers| procedure.sequences(arguments, numbers));
+        let early = self.epoch.noting(*worker, self.position, self.number(), step);
         early.map_or(Ok(()), Err)?;
         sequences::rank_at_once(self.epoch, &mut lists.allocations, sequences, place_of);
         Ok(())
@@ -163,7 +167,8 @@ impl<D: Device> Call<'_, '_, D> {
         let before = self.epoch.state_before();
         let declaration = Declaration::serial(before, lists, &local.reads, &mut *overlay);
         let mut set = WriteSet { declaration, allocations };
-        let result = caught(|| procedure.write_set(arguments, &mut set));
+        let declare = || caught(|| procedure.write_set(arguments, &mut set));
+        let result = self.epoch.noting(local.worker, self.position, self.number(), declare);
         let mut mistake = set.declaration.mistake.take();
         if !set.declaration.is_unknown {
             overlay.predicted.insert(self.epoch.calls.get(self.position.index()).0);
@@ -197,7 +202,7 @@ impl<D: Device> Call<'_, '_, D> {
         let mut tx = begin(epoch, local, &mut publisher, call, first_error);
         tx.serial = Some(overlay);
         let run = || caught(|| part(tx));
-        let result = epoch.noting(worker, call.position, run);
+        let result = epoch.noting(worker, call.position, self.number(), run);
         let ended = first_error.take().map_or(result, |stop| Ok(Err(stop)));
         match ended {
             Ok(Ok(result)) => Ok(result),
@@ -237,7 +242,7 @@ impl<D: Device> Call<'_, '_, D> {
         let mut bytes = local.answers.put_out().to_vec();
         let finish = || procedure.finish(arguments, &results, &mut bytes);
         let make = || caught(finish);
-        let made = self.epoch.noting(local.worker, self.position, make);
+        let made = self.epoch.noting(local.worker, self.position, self.number(), make);
         made.map_err(|panic| Failure::Failed(panic_text(&panic)))?;
         local.answers.commit_instead(self.position, &bytes);
         Ok(())

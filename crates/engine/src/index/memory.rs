@@ -71,7 +71,7 @@ fn is_mapped(layout: &Layout) -> bool {
 
 /// Maps fresh pages at an address aligned to the layout, which needs cutting a larger mapping.
 fn map(layout: &Layout) -> Option<NonNull<u8>> {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let bytes = layout.size();
     let total = bytes.checked_add(layout.align())?;
     let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -91,12 +91,19 @@ fn map(layout: &Layout) -> Option<NonNull<u8>> {
     if after > 0 {
         unmap(end, after);
     }
-    // Both are hints: a kernel without them gives the same memory, only slower.
-    for advice in [Advice::LinuxHugepage, Advice::LinuxPopulateWrite] {
-        // SAFETY: the range is mapped and owned here; neither hint changes what it holds.
-        let _hint = unsafe { madvise(start.cast(), bytes, advice) };
-    }
+    advise(start, bytes);
     NonNull::new(start)
+}
+
+/// Hints: a kernel without them gives the same memory, only slower.
+fn advise(start: *mut u8, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    for advice in [rustix::mm::Advice::LinuxHugepage, rustix::mm::Advice::LinuxPopulateWrite] {
+        // SAFETY: the range is mapped and owned by the caller; neither hint changes what it holds.
+        let _hint = unsafe { rustix::mm::madvise(start.cast(), bytes, advice) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, bytes);
 }
 
 /// Gives mapped pages back.

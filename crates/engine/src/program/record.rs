@@ -165,8 +165,10 @@ impl Program {
         }
         Err(EngineError::OtherProgram(format!(
             "it was version {} of the rules by which the engine executes, this is version \
-             {SEMANTICS_VERSION}",
-            self.semantics
+             {SEMANTICS_VERSION}, of release {}: open and close it with the release that wrote the \
+             log",
+            self.semantics,
+            env!("CARGO_PKG_VERSION"),
         )))
     }
 

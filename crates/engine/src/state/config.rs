@@ -5,6 +5,7 @@ use storage::StoreOptions;
 
 use crate::design::variants::Lab;
 use crate::error::{EngineError, Result};
+use crate::state::running::RunningCalls;
 use crate::state::watch::Watch;
 use crate::worker_id::WORKERS_MAX;
 
@@ -51,6 +52,8 @@ pub struct EngineConfig {
     pub clock: fn() -> u64,
     /// What is told where an epoch is; nothing by default. For tests.
     pub watch: Watch,
+    /// Says to other threads which calls run, also while a store is opened.
+    pub running: RunningCalls,
     /// For experiments.
     pub lab: Lab,
 }
@@ -69,6 +72,7 @@ impl Default for EngineConfig {
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),
+            running: RunningCalls::default(),
             lab: Lab::default(),
         }
     }

@@ -3,4 +3,5 @@
 pub(crate) mod config;
 pub(crate) mod core;
 pub(crate) mod read_gate;
+pub(crate) mod running;
 pub(crate) mod watch;

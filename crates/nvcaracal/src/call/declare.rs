@@ -101,6 +101,14 @@ impl<'a> WriteSet<'a, '_> {
         self.schema.context().map_err(|what| self.inner.mistake(what)).ok()
     }
 
+    /// The timestamp that the body has, in nanoseconds since 1970
+    /// ([`Transaction::timestamp_ns`](crate::Transaction::timestamp_ns)): for keys that follow from
+    /// it.
+    #[must_use]
+    pub fn timestamp_ns(&self) -> u64 {
+        self.inner.timestamp_ns()
+    }
+
     /// What the transaction will write cannot be said: it is deferred, and runs alone.
     pub fn unknown(&mut self) {
         self.inner.is_unknown();

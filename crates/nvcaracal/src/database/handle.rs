@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
 
-use engine::{EngineError, MemoryUse, ReadOutcome, Reader, RecoveryReport, caught, text_of};
+use engine::{EngineError, MemoryUse, ReadOutcome, Reader, RecoveryReport, caught};
 use storage::TableId;
 
 use crate::body;
@@ -18,6 +18,7 @@ use crate::call::ticket::Ticket;
 use crate::data::readable::with_readable;
 use crate::data::stored;
 use crate::data::value::Data;
+use crate::database::closing::{CallTimes, Ended, SaysEnded};
 use crate::database::numbers::Numbers;
 use crate::database::way::{Way, submitter_after};
 use crate::error::{Error, Result};
@@ -71,9 +72,13 @@ use crate::table::schema::Schema;
 /// | event `contention` | debug | `epoch`, `rows`, `writers`, `waits`, `us` of the waits |
 /// | event `the log was full: taking a checkpoint` | info | |
 /// | event `checkpoint` | info | `epoch`, `us` |
+/// | event `a call runs long` | warn | `procedure`, `epoch`, `position`, `us` until now |
 /// | event `stopped` | error | `why` |
 /// | event `closed` | info | |
 ///
+/// Calls that run long are told if
+/// [`Tuning::procedure_time_warning`](crate::Tuning::procedure_time_warning) asks for it, also
+/// while a database is opened and its log runs again.
 /// Contention is told if [`Options::contention_epochs`](crate::Options::contention_epochs) asks for
 /// it, of epochs that have any.
 /// Times are in microseconds (`us`). The outcomes of calls are `committed`, `aborted`, `failed` and
@@ -84,6 +89,7 @@ use crate::table::schema::Schema;
 /// | metric | kind | what |
 /// |---|---|---|
 /// | `nvcaracal_calls_total` | counter | calls, with the labels `procedure` and `outcome` |
+/// | `nvcaracal_slow_calls_total` | counter | calls that run long, with the label `procedure` |
 /// | `nvcaracal_epochs_total` | counter | epochs |
 /// | `nvcaracal_log_bytes_total` | counter | bytes of the input log |
 /// | `nvcaracal_contended_writes_total` | counter | calls, for each row that others wrote, too |
@@ -135,6 +141,8 @@ pub(crate) struct Inner {
     /// Submitters that there were.
     submitters: AtomicU64,
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
+    ended: Arc<Ended>,
+    call_times: CallTimes,
 }
 
 /// What a database is made of once its engine is open.
@@ -150,6 +158,7 @@ pub(crate) struct Opened {
     pub(crate) contention: Window,
     /// Most bytes of the changes that are kept for feeds.
     pub(crate) change_bytes_max: u64,
+    pub(crate) call_times: CallTimes,
 }
 
 impl Database {
@@ -164,6 +173,7 @@ impl Database {
             names,
             contention,
             change_bytes_max,
+            call_times,
         } = opened;
         let numbers = Numbers::new(&registered)?;
         // Numbers are those of the log, without gaps.
@@ -188,8 +198,14 @@ impl Database {
         let seat = Arc::new(Mutex::new(Some(sequencer)));
         let thread = thread::Builder::new().name("nvcaracal".into());
         let of_thread = (Arc::clone(&shared), Arc::clone(&seat));
+        let ended = Arc::<Ended>::default();
+        let says_ended = SaysEnded(Arc::clone(&ended));
+        let work = move || {
+            let _says_ended = says_ended;
+            body::working(|| run::run(&of_thread.0, &of_thread.1, epochs.wait_max))
+        };
         let handle = thread
-            .spawn(move || body::working(|| run::run(&of_thread.0, &of_thread.1, epochs.wait_max)))
+            .spawn(work)
             .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
         let sequencer = Mutex::new(Some(handle));
         Ok(Self {
@@ -204,6 +220,8 @@ impl Database {
                 names,
                 submitters: AtomicU64::new(0),
                 sequencer,
+                ended,
+                call_times,
             }),
         })
     }
@@ -432,11 +450,16 @@ impl Database {
         }
         let waiting = shared.queue.waiting();
         let recorder = shared.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stats = recorder.snapshot();
+        drop(recorder);
+        for procedure in &mut stats.procedures {
+            procedure.slow = self.inner.call_times.slow.count(procedure.name);
+        }
         Stats {
             queued_calls: waiting.calls,
             queued_bytes: waiting.bytes,
             blocked_submitters: waiting.threads,
-            ..recorder.snapshot()
+            ..stats
         }
     }
 
@@ -499,9 +522,14 @@ impl Database {
     /// checkpoint, so that the next open replays nothing. Other handles of it get
     /// [`Error::is_stopped`] from then on.
     ///
+    /// A procedure that does not end is not waited for longer than
+    /// [`Tuning::close_wait_max`](crate::Tuning::close_wait_max): calls behind it are given up, its
+    /// thread and those that wait for answers of its epoch are left, and the database stays locked
+    /// until it ends or the process does. The same holds where the last handle is dropped.
+    ///
     /// # Errors
-    /// Why the last checkpoint failed, or why the database had stopped; what was answered is
-    /// durable all the same.
+    /// Why the last checkpoint failed, or why the database had stopped; that a call does not end,
+    /// with its name. What was answered is durable all the same.
     pub fn close(self) -> Result<()> {
         body::check_may_wait()?;
         self.queue().check_here()?;
@@ -588,6 +616,23 @@ impl Inner {
         receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
     }
 
+    /// Has the sequencer do something between two epochs, at once if it is idle. Never waits; there
+    /// is an error instead of the driver if the database ends before.
+    pub(crate) fn request_later(
+        &self,
+        what: impl FnOnce(Result<&mut dyn Driver, &Error>) + Send + 'static,
+    ) -> Result<()> {
+        let Self { shared, seat, .. } = self;
+        shared.queue.check_here()?;
+        if let Some(mut seat) = shared.take_idle(seat)
+            && let Some(sequencer) = seat.as_mut()
+        {
+            sequencer.with_driver(|driver| what(Ok(driver)));
+            return Ok(());
+        }
+        shared.queue.request(Box::new(what))
+    }
+
     fn close(&self) -> Result<()> {
         self.shared.queue.close();
         let handle = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -598,8 +643,7 @@ impl Inner {
                 if body::check_may_wait().is_ok()
                     && handle.thread().id() != thread::current().id() =>
             {
-                let joined = handle.join();
-                joined.unwrap_or_else(|panic| Err(Error::stopped(panicked(&text_of(panic)))))
+                self.call_times.join(handle, &self.ended, &self.shared)
             }
             _ => Ok(()),
         }

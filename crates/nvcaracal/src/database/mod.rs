@@ -2,9 +2,11 @@
 
 pub(crate) mod batch;
 pub(crate) mod changes;
+pub(crate) mod closing;
 pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;
+mod pending;
 pub(crate) mod ranges;
 mod raw;
 pub(crate) mod snapshot;

@@ -15,6 +15,7 @@ use storage::StoreOptions;
 use crate::call::procedure::{Procedure, Registration, keep, keep_before};
 use crate::call::raw;
 use crate::data::value::Data;
+use crate::database::closing::CallTimes;
 use crate::database::handle::{Database, Opened};
 use crate::database::tuning::Tuning;
 use crate::error::{Error, Result};
@@ -24,6 +25,7 @@ use crate::host::repeat::Copies;
 use crate::key::bytes::Key;
 use crate::observe::contention::{Names, Window};
 use crate::observe::events;
+use crate::observe::slow_calls::SlowCalls;
 use crate::sequencer::clock::{random, wall_clock_ns};
 use crate::sequencer::queue::Limits;
 use crate::sequencer::run::{Epochs, Tools};
@@ -437,7 +439,8 @@ impl Options {
 
     /// The database is only read: [`Database::get`], [`Database::snapshot`] and what tells how it
     /// is. No file is opened for writing; what the log holds beyond the checkpoint runs again in
-    /// memory, by this program's procedures, and is forgotten with the handle. Others may read it
+    /// memory, by this program's procedures, and is forgotten with the handle; a log of the program
+    /// before needs [what this one keeps of it](crate::Options::procedure_was). Others may read it
     /// at the same time, but none may write: a process that has it open keeps this out, and the
     /// other way round. Calls and checkpoints are refused ([`Error::is_mistake`]). For `file` only.
     ///
@@ -496,10 +499,15 @@ impl Options {
         let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
         let contention = Window::new(self.contention_epochs);
         let change_bytes_max = self.change_bytes_max;
+        let tuning = self.tuning;
         let plan = self.plan(device);
         plan.config.validate()?;
         let copies = checks.then(|| Copies::new(&plan));
         let (_span, started) = (events::opening(&name), Instant::now());
+        let running = plan.config.running.clone();
+        let slow = SlowCalls::watch(running.clone(), tuning.procedure_time_warning);
+        let (slow, close_wait_max) = (slow.map_err(no_thread)?, tuning.close_wait_max);
+        let call_times = CallTimes { running, slow, close_wait_max };
         // What the log holds runs again on the stack on which its calls ran, and will run.
         let mut stack = Stack::new(plan.config.procedure_stack_bytes).map_err(no_stack)?;
         let (driver, report) = stack.run(|| open::open(plan))?;
@@ -519,6 +527,7 @@ impl Options {
             names,
             contention,
             change_bytes_max,
+            call_times,
         })
     }
 
@@ -666,6 +675,10 @@ impl Options {
             context: self.context,
         }
     }
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    Error::stopped(format!("cannot start the thread that looks for slow calls: {error}"))
 }
 
 fn no_stack(error: std::io::Error) -> Error {

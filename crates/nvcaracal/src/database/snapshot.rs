@@ -36,7 +36,8 @@ const COUNTED_ROWS_MAX: usize = 1024;
 ///
 /// It is read on the threads of its readers, at most a thousand rows at a time, while epochs run:
 /// a reader waits for no call and no log, but for a moment where indexes change, and an epoch waits
-/// for such a part at most. Taking a snapshot waits for the epoch that runs;
+/// for such a part at most. Taking a snapshot waits for the epoch that runs
+/// ([`Database::snapshot_async`](crate::Database::snapshot_async) keeps no thread meanwhile);
 /// [`Database::get`](crate::Database::get) of the newest state does not.
 ///
 /// ```
@@ -110,11 +111,16 @@ impl Database {
     /// [`Error::is_stopped`].
     pub fn snapshot(&self) -> Result<Snapshot> {
         let epoch = self.inner.request(|driver| Ok(driver.snapshot()))?;
-        Ok(Snapshot { taken: Arc::new(Taken { database: Arc::clone(&self.inner), epoch }) })
+        Ok(Snapshot::of(&self.inner, epoch))
     }
 }
 
 impl Snapshot {
+    /// One that the engine has taken.
+    pub(super) fn of(database: &Arc<Inner>, epoch: EpochNumber) -> Self {
+        Self { taken: Arc::new(Taken { database: Arc::clone(database), epoch }) }
+    }
+
     /// The number of the epoch after which the state was this.
     #[must_use]
     pub fn epoch(&self) -> u64 {

@@ -18,6 +18,8 @@ use storage::StoreOptions;
 /// | [`queue_calls_max`](Self::queue_calls_max) | 100,000 | 1 | 16,777,215 |
 /// | [`queue_bytes_max`](Self::queue_bytes_max) | 256 MiB | 1 MiB | |
 /// | [`argument_bytes_max`](Self::argument_bytes_max) | 1 MiB | 1 | 64 MiB, `queue_bytes_max` |
+/// | [`procedure_time_warning`](Self::procedure_time_warning) | 0: never | 0 | |
+/// | [`close_wait_max`](Self::close_wait_max) | 30 s | 0 | |
 /// | [`procedure_stack_bytes`](Self::procedure_stack_bytes) | 8 MiB | 64 KiB | 1 GiB |
 /// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
 /// | [`log_segment_bytes`](Self::log_segment_bytes) | 64 KiB | 4 KiB | 16 MiB |
@@ -60,6 +62,13 @@ pub struct Tuning {
     /// overflow of any stack does; give more to procedures that recurse deeply, and never less than
     /// before while a log may hold such calls.
     pub procedure_stack_bytes: usize,
+    /// A call that runs for longer is told to `tracing` and `metrics`, and counted in
+    /// [`ProcedureStats::slow`](crate::ProcedureStats::slow), while it runs: one that does not end
+    /// is named, also while a database is opened and its log runs again. 0: none is.
+    pub procedure_time_warning: Duration,
+    /// How long [`Database::close`](crate::Database::close), or dropping the last handle, waits for
+    /// one call that runs; longer epochs of shorter calls are waited for.
+    pub close_wait_max: Duration,
     /// The unit in which tables get space, a power of two; also the longest row. Fixed when the
     /// database is created.
     pub segment_bytes: u64,
@@ -79,6 +88,8 @@ impl Default for Tuning {
             queue_calls_max: 100_000,
             queue_bytes_max: 256 << 20,
             argument_bytes_max: 1 << 20,
+            procedure_time_warning: Duration::ZERO,
+            close_wait_max: Duration::from_secs(30),
             procedure_stack_bytes: engine.procedure_stack_bytes,
             segment_bytes: store.segment_bytes,
             log_segment_bytes: store.log_segment_bytes,

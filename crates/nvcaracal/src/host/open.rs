@@ -95,7 +95,7 @@ fn check_parent(path: &Path) -> Result<()> {
 /// Opens the engine on a device.
 pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let device = Arc::new(device);
-    let Plan { config, read_only, info, shapes, renamed, dropped, indexes, .. } = plan;
+    let Plan { config, info, shapes, renamed, dropped, indexes, .. } = plan;
     let Plan { procedures, kept, context, .. } = plan;
     let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();
     let position = |index: &IndexRegistration| {
@@ -140,8 +140,7 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
         renamed: &renamed,
         dropped: &dropped,
         indexes: &of_engine,
-        // What is only read cannot be closed for the program of before.
-        earlier: (!read_only).then_some(earlier),
+        earlier: Some(earlier),
         ..Definitions::new(&tables, &mut register)
     };
     let opened = Engine::open_with(device, config, definitions);

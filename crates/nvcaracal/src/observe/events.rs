@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use engine::{EpochOutcome, RecoveryReport};
+use engine::{EpochOutcome, RecoveryReport, RunningCall};
 use storage::EpochNumber;
 
 use crate::error::Error;
@@ -161,6 +161,26 @@ pub(crate) fn checkpoint(epoch: EpochNumber, time: Duration) {
     callback(|| tracing::info!(target: "nvcaracal", epoch = epoch.0, us = us(time), "checkpoint"));
     #[cfg(feature = "metrics")]
     callback(|| metrics::histogram!("nvcaracal_checkpoint_seconds").record(time.as_secs_f64()));
+}
+
+/// A call has been running for longer than expected.
+pub(crate) fn slow_call(call: &RunningCall, time: Duration) {
+    #[cfg(feature = "tracing")]
+    callback(|| {
+        tracing::warn!(
+            target: "nvcaracal",
+            procedure = call.procedure,
+            epoch = call.epoch.0,
+            position = call.position.0,
+            us = us(time),
+            "a call runs long"
+        );
+    });
+    #[cfg(feature = "metrics")]
+    callback(|| {
+        let label = [("procedure", call.procedure.clone())];
+        metrics::counter!("nvcaracal_slow_calls_total", &label).increment(1);
+    });
 }
 
 pub(crate) fn full(what: &str) {

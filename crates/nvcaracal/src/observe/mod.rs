@@ -4,4 +4,5 @@ pub(crate) mod contention;
 pub(crate) mod events;
 mod histogram;
 pub(crate) mod procedures;
+pub(crate) mod slow_calls;
 pub(crate) mod stats;

@@ -21,6 +21,10 @@ pub struct ProcedureStats {
     pub failed: u64,
     /// How often a call was deferred.
     pub deferred: u64,
+    /// Calls that ran for longer than
+    /// [`Tuning::procedure_time_warning`](crate::Tuning::procedure_time_warning), those of a replay
+    /// included.
+    pub slow: u64,
     /// From the first submission for an epoch to its answers: half of the calls were answered by
     /// epochs that took at most this, within an eighth. A call that was deferred counts for the
     /// epoch that answered it.

@@ -16,6 +16,9 @@ pub(crate) mod thread {
     pub(crate) use shuttle::thread::{Builder, JoinHandle, current};
 }
 
+/// No time passes.
+pub(crate) const HAS_TIME: bool = false;
+
 /// Waits until others could run: the time is over then.
 pub(crate) fn wait_timeout<'g, T>(
     _: &Condvar,

@@ -5,6 +5,10 @@
 //! thread may run before each operation, and threads that wait for ever are found.
 
 pub(crate) mod event_count;
+#[cfg(all(not(feature = "shuttle"), not(target_os = "linux")))]
+mod futex_elsewhere;
+#[cfg(all(not(feature = "shuttle"), target_os = "linux"))]
+mod futex_linux;
 #[cfg(not(feature = "shuttle"))]
 mod plain;
 #[cfg(not(feature = "shuttle"))]

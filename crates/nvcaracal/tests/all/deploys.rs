@@ -321,14 +321,48 @@ fn o_107_what_a_log_needs_is_named_where_it_is_missing() {
         let text = error.to_string();
         assert!(error.is_schema() && text.contains(words) && text.contains("keep"), "{text}");
     }
-    // For reading only there is nothing that could be closed.
-    let before = bytes(&killed);
-    assert!(after::options().read_only(true).open(&killed).unwrap_err().is_schema());
-    assert!(bytes(&killed) == before);
     let db = credits().procedure_was::<before::Note>().open(&killed).unwrap();
     assert_eq!(db.recovery().kept_procedures.len(), 3);
     assert_eq!(db.get(after::LEDGER, 105).unwrap(), Some(10), "{:?}", db.recovery());
     assert!(db.call(before::Note { id: 1 }).unwrap_err().is_mistake(), "it is not called");
+}
+
+/// O-107: a program that only reads replays such a log in memory, as often as it is opened, and
+/// changes the schema there; no file changes.
+#[test]
+fn o_107_a_log_of_before_is_read_without_a_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let (alive, killed) = (dir.path().join("alive"), dir.path().join("killed"));
+    let db = before::options().open(&alive).unwrap();
+    for id in 0..10 {
+        db.call(before::Pay { id, from: id % 3, cents: 5 }).unwrap();
+    }
+    // Deferred calls are in the log, too.
+    let pays = (10..20).map(|id| db.submit(before::Pay { id, from: 1, cents: 5 }).unwrap());
+    let left = pays.collect::<Vec<_>>().into_iter().map(|pay| pay.wait().unwrap());
+    let left = left.min().unwrap();
+    copy(&alive, &killed);
+    let files = bytes(&killed);
+    let read = || after::options().read_only(true);
+    for workers in [1, 3] {
+        let reader = read().workers(workers).open(&killed).unwrap();
+        let account = reader.get(after::ACCOUNTS, 1).unwrap().unwrap();
+        assert_eq!(account, after::Account { cents: left, owner: None });
+        let now = reader.snapshot().unwrap();
+        assert_eq!(now.range_by(after::BY_CENTS, ..).count(), 3);
+        assert!((0..20).all(|id| now.get(after::LEDGER, id).unwrap().is_some()));
+        let needed: Vec<_> =
+            reader.recovery().kept_procedures.iter().map(|kept| kept.was_needed).collect();
+        assert_eq!(needed, [true, true]);
+        reader.check_indexes().unwrap();
+        drop(now);
+        reader.close().unwrap();
+        assert!(bytes(&killed) == files, "a file has changed");
+    }
+    let error = refusal(&killed, forgetful::options().read_only(true));
+    assert!(error.is_schema(), "{error}");
+    drop(after::options().open(&killed).unwrap());
+    assert!(read().open(&killed).unwrap().recovery().kept_procedures.iter().all(|k| !k.was_needed));
 }
 
 /// O-107: two bodies of one version are a mistake, and so is one of the version that is called.

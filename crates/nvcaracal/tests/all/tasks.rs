@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 
 use nvcaracal::Tuning;
 
-use crate::common::{Deposit, Hold, Transfer, dram, hold, options, sum};
+use crate::common::{ACCOUNTS, Deposit, Hold, Transfer, dram, hold, options, sum};
 
 /// Runs a future on this thread, without any runtime.
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -43,6 +43,32 @@ fn a_ticket_is_a_future_that_needs_no_runtime() {
     db.close().unwrap();
     let late = block_on(after.call_async(Deposit { account: 1, cents: 1 }));
     assert!(late.unwrap_err().is_stopped());
+}
+
+/// A snapshot is waited for without keeping a thread; one that no task wants any more is released.
+#[test]
+fn a_task_waits_for_a_snapshot_while_an_epoch_runs() {
+    let db = dram(options().procedure::<Hold>());
+    assert_eq!(db.call(Deposit { account: 1, cents: 5 }).unwrap(), 5);
+    let (end, holder) = hold(&db);
+    let mut context = Context::from_waker(Waker::noop());
+    let mut waits = Box::pin(db.snapshot_async());
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    let mut dropped = Box::pin(db.snapshot_async());
+    assert!(dropped.as_mut().poll(&mut context).is_pending());
+    drop(dropped);
+    end.send(()).unwrap();
+    holder.join().unwrap();
+    let snapshot = block_on(waits).unwrap();
+    db.call(Deposit { account: 1, cents: 5 }).unwrap();
+    assert_eq!(snapshot.get(ACCOUNTS, 1).unwrap(), Some(5));
+    let now = block_on(db.snapshot_async()).unwrap();
+    assert_eq!(now.get(ACCOUNTS, 1).unwrap(), Some(10));
+    drop((snapshot, now));
+    let after = db.clone();
+    db.close().unwrap();
+    assert!(block_on(after.snapshot_async()).unwrap_err().is_stopped());
 }
 
 /// Thousands of tasks on one thread, in a queue with room for few: all are answered, in the end.

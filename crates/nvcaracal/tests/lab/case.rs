@@ -61,6 +61,7 @@ impl Case {
             keys: random.pick(&[1, 3, 8, 8, 30]),
             filler: random.pick(&[0, 100, 8000]),
             batch: random.pick(&[3, 12, 12, 30]),
+            is_later: false,
         };
         let room = || {
             let memory = Path::new("/dev/shm");
@@ -106,7 +107,7 @@ impl Case {
             epoch_calls_max: random.pick(&[1, 5, 20_000, 20_000]),
             ..Tuning::default()
         };
-        program(Database::options())
+        program(Database::options(), self.habits.is_later)
             .tuning(tuning)
             .data_bytes_max(self.sizes.data_bytes)
             .log_bytes_max(self.sizes.log_bytes)
@@ -123,6 +124,8 @@ impl Case {
         (path, disk): (PathBuf, Option<Disk>),
         (known, mut history): (&Known, History),
     ) -> Result<Opened, String> {
+        // What the later program has opened the one of before opens no more.
+        self.habits.is_later |= self.random.percent(20);
         let options = self.options();
         let disk = disk.map(Arc::new);
         let db = match &disk {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nvcaracal::{
     Abort, Added, Batch, Data, Database, Error, Options, Procedure, Sequences, Stop, Submitter,
-    Table, Ticket, Transaction, WriteSet, plain,
+    Table, Ticket, Transaction, Was, WriteSet, plain,
 };
 
 use crate::items::{self, BY_OWNER, ITEMS, Item, Items, NUMBERS, Of, SEQUENCES};
@@ -130,7 +130,8 @@ trait Rows {
 impl Act {
     fn row(&self, cents: i64) -> Row {
         let chars = if self.id.is_multiple_of(5) { 300 } else { self.id as usize % 30 };
-        Row { cents, note: "n".repeat(chars) }
+        let letter = if self.procedure == LATER { "m" } else { "n" };
+        Row { cents, note: letter.repeat(chars) }
     }
 
     fn target(&self, row: Option<&Row>) -> u64 {
@@ -459,7 +460,8 @@ fn run(act: &Act, tx: &mut Transaction) -> Result<Done, Stop> {
 }
 
 macro_rules! procedures {
-    ($($number:literal $name:ident $text:literal $predicts:literal),*) => {
+    ($($number:literal $name:ident $text:literal $predicts:literal $version:literal $was:expr),*)
+    => {
         $(
             #[derive(Debug, Clone, PartialEq, Data)]
             struct $name {
@@ -468,6 +470,8 @@ macro_rules! procedures {
 
             impl Procedure for $name {
                 const NAME: &'static str = $text;
+                const VERSION: u32 = $version;
+                const WAS: Option<Was> = $was;
                 type Output = Done;
 
                 fn sequences(&self, sequences: &mut Sequences) -> Result<(), Abort> {
@@ -487,11 +491,6 @@ macro_rules! procedures {
             }
         )*
 
-        /// Adds the lab's tables and procedures.
-        pub(crate) fn program(options: Options) -> Options {
-            items::with_items(options.table(ROWS).table(LEDGER))$(.procedure::<$name>())*
-        }
-
         /// Does something with a call as its procedure.
         macro_rules! with_procedure {
             ($act:expr, $procedure:ident => $then:expr) => {{
@@ -507,11 +506,30 @@ macro_rules! procedures {
 
 /// Several of one kind: one that was deferred goes to the serial part for a while.
 pub(crate) const PROCEDURES: u64 = 8;
+/// The first procedure as the later program has it: it writes other notes.
+const LATER: u64 = PROCEDURES;
 
 procedures!(
-    0 Act0 "act 0" true, 1 Act1 "act 1" true, 2 Act2 "act 2" true, 3 Act3 "act 3" true,
-    4 Act4 "act 4" true, 5 Act5 "act 5" true, 6 Act6 "act 6" true, 7 Wild "wild" false
+    0 Act0 "act 0" true 1 None, 1 Act1 "act 1" true 1 None, 2 Act2 "act 2" true 1 None,
+    3 Act3 "act 3" true 1 None, 4 Act4 "act 4" true 1 None, 5 Act5 "act 5" true 1 None,
+    6 Act6 "act 6" true 1 None, 7 Wild "wild" false 1 None,
+    8 Later0 "act 0" true 2 Some(Was::new::<Act0>())
 );
+
+/// Adds the lab's tables and procedures. There are two programs: the later one opens the stores of
+/// the one before, whose logs have calls of the version before of a procedure (O-107).
+pub(crate) fn program(options: Options, is_later: bool) -> Options {
+    let options = items::with_items(options.table(ROWS).table(LEDGER));
+    let options = options.procedure::<Act1>().procedure::<Act2>().procedure::<Act3>();
+    let options = options.procedure::<Act4>().procedure::<Act5>().procedure::<Act6>();
+    let options = options.procedure::<Wild>();
+    if is_later { options.procedure::<Later0>() } else { options.procedure::<Act0>() }
+}
+
+/// The number of a procedure in one of the programs.
+pub(crate) fn of_program(procedure: u64, is_later: bool) -> u64 {
+    if is_later && procedure == 0 { LATER } else { procedure }
+}
 
 /// How a call is submitted.
 pub(crate) fn call(db: &Database, act: Act) -> nvcaracal::Result<Done> {

@@ -11,7 +11,7 @@ use sim::disk::Disk;
 use sim::history::Random;
 
 use crate::items::Image;
-use crate::program::{Act, LEDGER, PROCEDURES, WHATS};
+use crate::program::{Act, LEDGER, PROCEDURES, WHATS, of_program};
 use crate::records::{Content, Moment};
 
 /// Longer than any life takes: who is not done by then waits for ever.
@@ -51,6 +51,8 @@ pub(crate) struct Habits {
     pub(crate) filler: u64,
     /// Calls of a batch, at most.
     pub(crate) batch: u64,
+    /// The program is the later one of two (`program.rs`).
+    pub(crate) is_later: bool,
 }
 
 /// What callers share.
@@ -85,11 +87,11 @@ impl World {
 
     /// Any call.
     pub(crate) fn act(&self, random: &mut Random) -> Act {
-        let Habits { keys, filler, .. } = self.habits;
+        let Habits { keys, filler, is_later, .. } = self.habits;
         let bytes = if random.percent(30) { random.below(filler + 1) } else { 0 };
         Act {
             id: self.numbers.ids.fetch_add(1, Ordering::Relaxed),
-            procedure: random.below(PROCEDURES),
+            procedure: of_program(random.below(PROCEDURES), is_later),
             what: random.pick(&WHATS),
             a: random.below(keys),
             b: random.below(keys),

@@ -37,8 +37,8 @@ pub struct File {
     copied: Mutex<Vec<CopiedPages>>,
     /// What was opened, until it is accepted. Only one caller at a time extends files.
     opened: Mutex<Option<State>>,
-    /// The snapshot that was opened.
-    opened_epoch: Option<EpochNumber>,
+    /// The snapshot that was opened; where what is changed stays in memory, the newest there.
+    epoch_without_files: Mutex<Option<EpochNumber>>,
     instance: u64,
     marks: Mutex<Marks>,
     read_only: bool,
@@ -69,7 +69,7 @@ impl File {
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
             dirty: DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES),
             copied: Mutex::new(Vec::new()),
-            opened_epoch: state.newest.epoch,
+            epoch_without_files: Mutex::new(state.newest.epoch),
             instance: state.newest.instance,
             opened: Mutex::new(Some(state)),
             marks: Mutex::new(marks),
@@ -216,7 +216,8 @@ impl Device for File {
         self.log.check_usable(offset, bytes.len() as u64);
         self.health.check()?;
         if self.detached {
-            // The log is read when a store is opened, and this one is not opened again.
+            // The log is read when a store is opened. Where one is opened twice, the first time has
+            // brought all of its log to a checkpoint.
             return Ok(());
         }
         self.health.note(self.files.log.write_all_at(offset, bytes))
@@ -327,6 +328,7 @@ impl Device for File {
     fn snapshot_commit(&self, epoch: EpochNumber) -> Result<(), DeviceError> {
         self.health.check()?;
         if self.detached {
+            *lock(&self.epoch_without_files) = Some(epoch);
             return Ok(());
         }
         self.health.note(self.files.check_place())?;
@@ -338,7 +340,8 @@ impl Device for File {
     }
 
     fn snapshot_epoch(&self) -> Option<EpochNumber> {
-        self.background.get().map_or(self.opened_epoch, Background::snapshot_epoch)
+        let without_files = || *lock(&self.epoch_without_files);
+        self.background.get().map_or_else(without_files, Background::snapshot_epoch)
     }
 
     fn settle(&self) -> Result<(), DeviceError> {

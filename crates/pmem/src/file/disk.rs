@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -287,6 +287,7 @@ impl DiskHandle {
     pub(super) fn sync(&self) -> Result<(), DeviceError> {
         loop {
             let result = self.ask(DiskOperation::Sync).and_then(|_| match self.which {
+                // On macOS the standard library asks for F_FULLFSYNC, here and there.
                 DiskFile::Directory => self.file.sync_all(),
                 _ => self.file.sync_data(),
             });
@@ -381,7 +382,16 @@ fn ask(
 }
 
 /// Opens a file for direct I/O; `None` where the file system cannot.
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_: &Path) -> Option<File> {
+    None
+}
+
+/// Opens a file for direct I/O; `None` where the file system cannot.
+#[cfg(target_os = "linux")]
 fn open_direct(path: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
     OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
 }

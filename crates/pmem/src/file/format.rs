@@ -112,8 +112,10 @@ impl Header {
         }
         if version != VERSION {
             return Found::Foreign(format!(
-                "its files have format version {version}, this program reads version {VERSION}: \
-                 use the program that wrote it, or load the data anew"
+                "its files have format version {version}, this program is of release {} and reads \
+                 version {VERSION}: open it with {}, or load the data anew",
+                env!("CARGO_PKG_VERSION"),
+                if version > VERSION { "a later release" } else { "the release that wrote it" },
             ));
         }
         Found::Header(Self {
@@ -196,7 +198,8 @@ mod tests {
         let crc = crc32fast::hash(&bytes[..60]);
         bytes[60..64].copy_from_slice(&crc.to_le_bytes());
         let Found::Foreign(what) = Header::decode(&bytes, META_MAGIC) else { panic!("accepted") };
-        assert!(what.contains("version 1, this program reads version 2"), "{what}");
+        assert!(what.contains("format version 1, this program is of release"), "{what}");
+        assert!(what.contains("reads version 2: open it with the release that wrote it"), "{what}");
         bytes[20] = 1;
         assert!(matches!(Header::decode(&bytes, META_MAGIC), Found::Damaged(_)));
     }

@@ -46,7 +46,7 @@ unsafe impl Sync for Mapping {}
 /// hint: a system that does not know it does nothing.
 pub fn small_pages_only() {
     #[cfg(not(miri))]
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
+    crate::system::advice::small_pages_only();
 }
 
 /// Rounds up to whole pages; what is larger than any address space stays so.
@@ -208,10 +208,11 @@ mod system {
     use std::path::Path;
     use std::ptr::{NonNull, null_mut};
 
-    use rustix::mm::{self, Advice, MapFlags, ProtFlags};
+    use rustix::mm::{self, MapFlags, ProtFlags};
 
     use super::{ADDRESS_BYTES_MAX, HUGE_PAGE_BYTES, Mapping, Pages};
     use crate::failure::DeviceError;
+    use crate::system::advice;
 
     impl Mapping {
         pub(crate) fn anonymous(bytes: u64, pages: Pages) -> Result<Self, DeviceError> {
@@ -238,7 +239,7 @@ mod system {
                 let _ = mm::munmap(base.wrapping_add(len).cast(), HUGE_PAGE_BYTES - before);
                 if pages == Pages::Huge {
                     // Only advice: a system without huge pages is slower, not wrong.
-                    let _ = mm::madvise(base.cast(), len, Advice::LinuxHugepage);
+                    advice::huge_pages(base.cast(), len);
                 }
             }
             Ok(Self { base: NonNull::new(base).expect("the kernel never maps page zero"), len })
@@ -255,7 +256,7 @@ mod system {
             let (start, len) = (start.wrapping_sub(before), len as usize + before);
             // SAFETY: the range lies inside the mapping, whose start is aligned as `start` is; the
             // advice does not change what the pages hold.
-            let _ = unsafe { mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
+            unsafe { advice::populate(start.cast(), len) };
         }
 
         /// Maps the first `bytes` of a file with the given flags. Touching pages beyond the end of
@@ -275,7 +276,7 @@ mod system {
             // A child of `fork` would store to the file of its parent. A hint: where the system
             // does not know it, users of the mapping must not. SAFETY: mapped just now. In a
             // child there is nothing, which no access can miss.
-            let _ = unsafe { mm::madvise(base.cast(), len, Advice::LinuxDontFork) };
+            unsafe { advice::not_in_children(base.cast(), len) };
             Ok(Self {
                 base: NonNull::new(base.cast()).expect("the kernel never maps page zero"),
                 len,

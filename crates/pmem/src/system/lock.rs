@@ -42,7 +42,9 @@ static OWN: Mutex<Vec<(FileId, Process)>> = Mutex::new(Vec::new());
 
 fn id_of(file: &File, path: &Path) -> Result<FileId, DeviceError> {
     let data = fstat(file).map_err(|e| DeviceError::io("look into", path, e))?;
-    Ok((data.st_dev, data.st_ino))
+    // Systems have numbers of different types for devices.
+    let device = data.st_dev as u64;
+    Ok((device, data.st_ino))
 }
 
 impl Locked {

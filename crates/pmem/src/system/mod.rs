@@ -1,5 +1,7 @@
 //! What the operating system gives a process: its identity, locks on files, stacks.
 
+#[cfg_attr(miri, expect(dead_code, reason = "the interpreter has no such memory"))]
+pub(crate) mod advice;
 mod process;
 mod regular;
 

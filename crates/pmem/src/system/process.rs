@@ -71,7 +71,7 @@ fn map_cleared_word() -> Option<&'static AtomicU64> {
 
 #[cfg(not(miri))]
 fn map_cleared_word() -> Option<&'static AtomicU64> {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
     let len = crate::memory::PAGE_BYTES as usize;
     let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -79,7 +79,7 @@ fn map_cleared_word() -> Option<&'static AtomicU64> {
     let page = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
     let page = page.ok()?;
     // SAFETY: mapped just now, and known here only. Cleared memory is a valid word.
-    if unsafe { madvise(page, len, Advice::LinuxWipeOnFork) }.is_err() {
+    if !unsafe { super::advice::zeros_in_children(page, len) } {
         // SAFETY: mapped just now, and there is no reference into it.
         let _ = unsafe { munmap(page, len) };
         return None;

@@ -52,7 +52,7 @@ mod system {
     use std::io;
     use std::ptr::{NonNull, null_mut};
 
-    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+    use rustix::mm::{MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
     use crate::memory::PAGE_BYTES;
 
@@ -73,7 +73,7 @@ mod system {
     impl Memory {
         pub(super) fn new(len: usize) -> io::Result<Self> {
             let protection = ProtFlags::READ | ProtFlags::WRITE;
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::STACK;
+            let flags = crate::system::advice::stack_flags();
             // SAFETY: a new mapping at an address of the system's choice touches no other memory.
             let base = unsafe { mmap_anonymous(null_mut(), PAGE + len, protection, flags) }?;
             let base = NonNull::new(base.cast()).expect("the system never maps page zero");

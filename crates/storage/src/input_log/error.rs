@@ -61,7 +61,9 @@ pub enum LogError {
     /// A segment that is still needed was written in a way that this build does not know.
     #[error(
         "input log segment at offset {offset} (epoch {epoch}) has codec version {version} and kind \
-         {kind}; this build reads version {known} and kinds 1 to 5: use the build that wrote it"
+         {kind}; this program is of release {release} and reads version {known} and kinds 1 to 5: \
+         open it with the release that wrote it",
+        release = env!("CARGO_PKG_VERSION")
     )]
     Codec {
         /// Where the segment is in the log space.

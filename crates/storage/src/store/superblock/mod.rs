@@ -45,10 +45,7 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
         copies.iter().find(|s| s.magic == SUPERBLOCK_MAGIC && s.crc == superblock_crc(s))
     {
         if good.version != FORMAT_VERSION {
-            return Err(StorageError::Foreign(format!(
-                "it has format version {}, this program reads version {FORMAT_VERSION}",
-                good.version
-            )));
+            return Err(StorageError::Foreign(other_version(good.version)));
         }
         if good.features_required & !FEATURES_KNOWN != 0 {
             return Err(StorageError::Foreign(format!(
@@ -67,6 +64,16 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
         return Err(StorageError::Corrupt("both superblocks fail their checksum".into()));
     }
     Err(StorageError::Foreign(format!("it begins with the bytes {:02x?}", copies[0].magic)))
+}
+
+/// What a store of another format meets (docs/format.md, "What is promised").
+fn other_version(version: u32) -> String {
+    let release = env!("CARGO_PKG_VERSION");
+    let of = if version > FORMAT_VERSION { "a later release" } else { "the release that wrote it" };
+    format!(
+        "it has format version {version}, this program is of release {release} and reads version \
+         {FORMAT_VERSION}: open it with {of}"
+    )
 }
 
 /// Whether the words of a superblock are ours, as far as they reached the device.

@@ -76,6 +76,10 @@ fn o_53_only_a_torn_creation_counts_as_empty() {
         let error = read_copies([changed.as_bytes(), &zeros], false).unwrap_err();
         assert!(matches!(error, StorageError::Foreign(_)), "{error}");
     }
+    let later = super::other_version(FORMAT_VERSION + 1);
+    assert!(later.ends_with("reads version 9: open it with a later release"), "{later}");
+    let before = super::other_version(FORMAT_VERSION - 1);
+    assert!(before.ends_with("open it with the release that wrote it"), "{before}");
 }
 
 /// O-53: both copies are written, each where it is looked for.

@@ -1,0 +1,136 @@
+//! Snapshots for tasks: what the sequencer is asked for between two epochs, as a future.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use storage::EpochNumber;
+
+use crate::body;
+use crate::database::handle::{Database, Inner};
+use crate::database::snapshot::Snapshot;
+use crate::error::Result;
+use crate::host::driver::Driver;
+use crate::sync::{Mutex, MutexGuard};
+
+/// Where the number of a snapshot will be.
+#[derive(Default)]
+struct Slot(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Asked,
+    /// The task that waits.
+    Waits(Waker),
+    Taken(Result<EpochNumber>),
+    /// The task does not want it any more, or has it.
+    Done,
+}
+
+impl Slot {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves what was taken; gives it back if there is no task any more.
+    fn leave(&self, taken: Result<EpochNumber>) -> Option<EpochNumber> {
+        let mut state = self.state();
+        if matches!(*state, State::Done) {
+            return taken.ok();
+        }
+        let before = std::mem::replace(&mut *state, State::Taken(taken));
+        // A task may run at once on this thread.
+        drop(state);
+        if let State::Waits(waker) = before {
+            body::wake([waker]);
+        }
+        None
+    }
+}
+
+/// A snapshot that was asked for.
+struct Pending<'d> {
+    database: &'d Arc<Inner>,
+    slot: Arc<Slot>,
+}
+
+impl Database {
+    /// [`Database::snapshot`] for tasks: the epoch that runs is waited for without keeping the
+    /// thread of their runtime.
+    ///
+    /// ```
+    /// # use nvcaracal::{Database, DeviceSpec, Stop, Table, Transaction, procedure};
+    /// const PRICES: Table<u32, u64> = Table::ordered("prices");
+    /// #[procedure]
+    /// fn set(tx: &mut Transaction, item: u32, cents: u64) -> Result<(), Stop> {
+    ///     tx.insert(PRICES, item, &cents)
+    /// }
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # runtime.block_on(async {
+    /// # let options = Database::options().table(PRICES).procedure::<Set>();
+    /// # let db = options.open_device(DeviceSpec::Dram)?;
+    /// db.call_async(Set { item: 1, cents: 250 }).await?;
+    /// let now = db.snapshot_async().await?;
+    /// assert_eq!(now.count(PRICES, ..)?, 1);
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::snapshot`].
+    pub async fn snapshot_async(&self) -> Result<Snapshot> {
+        body::check_outside()?;
+        let slot = Arc::<Slot>::default();
+        let of_request = Arc::clone(&slot);
+        self.inner.request_later(move |driver| {
+            let taken = match driver {
+                Ok(driver) => {
+                    let taken = Ok(driver.snapshot());
+                    return give_back(driver, of_request.leave(taken));
+                }
+                Err(error) => Err(error.clone()),
+            };
+            of_request.leave(taken);
+        })?;
+        let pending = Pending { database: &self.inner, slot };
+        Ok(Snapshot::of(&self.inner, pending.await?))
+    }
+}
+
+/// Releases a snapshot for which no task waits.
+fn give_back(driver: &mut dyn Driver, left: Option<EpochNumber>) {
+    if let Some(epoch) = left {
+        driver.release_snapshot(epoch);
+    }
+}
+
+impl Future for Pending<'_> {
+    type Output = Result<EpochNumber>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Cloning and dropping wakers runs code of the task's runtime: no lock is held.
+        let waker = context.waker().clone();
+        let mut state = self.slot.state();
+        let before = match &*state {
+            State::Asked | State::Waits(_) => std::mem::replace(&mut *state, State::Waits(waker)),
+            State::Taken(_) | State::Done => std::mem::replace(&mut *state, State::Done),
+        };
+        drop(state);
+        match before {
+            State::Taken(taken) => Poll::Ready(taken),
+            State::Done => unreachable!("a future is not polled after its end"),
+            State::Asked | State::Waits(_) => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        let before = std::mem::replace(&mut *self.slot.state(), State::Done);
+        if let State::Taken(Ok(epoch)) = before {
+            drop(Snapshot::of(self.database, epoch));
+        }
+    }
+}
