@@ -33,8 +33,8 @@ impl Plan {
         }
     }
 
-    /// How often each sequence stands in its expressions: as many numbers are taken for each row that
-    /// they are computed for.
+    /// How often each sequence stands in its expressions: as many numbers are taken for each row
+    /// that they are computed for.
     pub fn numbers(&self) -> BTreeMap<ObjectId, u32> {
         let mut numbers = BTreeMap::new();
         self.each_expression(&mut |expression| {
@@ -52,7 +52,10 @@ impl Plan {
         match self {
             Plan::Select(plan) => plan.source.relation.is_some(),
             Plan::Insert(plan) => match &plan.rows {
-                InsertRows::Listed(_) => plan.conflict.is_some(),
+                InsertRows::Listed(_) => {
+                    let returned = plan.returning.iter().any(Expression::takes_number);
+                    plan.conflict.is_some() || returned
+                }
                 InsertRows::Queried(query, _) => query.source.relation.is_some(),
             },
             Plan::Update(_) | Plan::Delete(_) => true,

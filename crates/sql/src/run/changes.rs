@@ -4,10 +4,9 @@
 //! rows.
 
 use super::evaluate::{Evaluator, malformed};
-use super::predict::{Effect, Written};
 use super::rows::{Entry, Rows};
 use super::scan::{key_of, layout};
-use crate::ir::{Index, KeyColumn, ObjectId, Relation};
+use crate::ir::{Index, KeyColumn, ObjectId, Relation, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
 
@@ -15,6 +14,28 @@ use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
 pub(super) struct Change {
     pub(super) old: Option<Vec<Datum>>,
     pub(super) new: Option<Vec<Datum>>,
+}
+
+/// What happens with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It is made, or written over.
+    Insert,
+    /// It is written, if it exists.
+    Update,
+    /// It is deleted, if it exists.
+    Delete,
+}
+
+/// A row that may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where it is.
+    pub space: Space,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// What happens with it.
+    pub effect: Effect,
 }
 
 /// The key of a row.

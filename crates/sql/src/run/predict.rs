@@ -1,37 +1,15 @@
 //! Which rows a plan will write, said before it runs, where its parameters or one row decide that.
 
-use super::changes::{Change, fits, push_keys};
+use super::changes::{Change, Effect, Written, fits, push_keys};
 use super::context::Context;
 use super::evaluate::{Evaluator, malformed};
 use super::rows::Rows;
 use super::scan::{decode, layout, single_key};
 use super::write::assigned;
 use crate::ir::{
-    Action, Assignment, Conflict, Delete, Insert, InsertRows, Plan, Relation, Source, Space, Update,
+    Action, Assignment, Conflict, Delete, Insert, InsertRows, Plan, Relation, Source, Update,
 };
 use values::Result;
-
-/// What happens with a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// It is made, or written over.
-    Insert,
-    /// It is written, if it exists.
-    Update,
-    /// It is deleted, if it exists.
-    Delete,
-}
-
-/// A row that may be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// Where it is.
-    pub space: Space,
-    /// Its key.
-    pub key: Vec<u8>,
-    /// What happens with it.
-    pub effect: Effect,
-}
 
 /// Whether [`predict`] can say what the plan writes.
 pub fn is_predicted(plan: &Plan) -> bool {

@@ -242,8 +242,8 @@ fn range(
     Ok(Some((key::bound(from), to)))
 }
 
-/// The key of the one row that an access covers, if it states a whole primary key; `None` if a value
-/// is NULL.
+/// The key of the one row that an access covers, which states a whole primary key; `None` if a
+/// value is NULL.
 pub(super) fn single_key(
     relation: &Relation,
     access: &Access,
