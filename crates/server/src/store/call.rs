@@ -9,13 +9,21 @@ use values::{Datum, Error, Position, Result, SqlState, Timestamp, Zone};
 /// The version of these forms; the first byte of each call.
 const VERSION: u8 = 1;
 
+/// The code of an abort by an error of the statement, which is its payload.
+pub(super) const REFUSED: u32 = 1;
+/// The code of an abort of a call that got too few numbers of sequences: its payload says how many
+/// it takes.
+pub(super) const MORE_NUMBERS: u32 = 2;
+
 /// What a call does.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Call<'a> {
     /// Runs a plan.
-    Run(Run<'a>),
+    Run(#[serde(borrow)] Run<'a>),
     /// Writes rows of a definition: of the catalog, and entries of a new index.
     Define(Vec<DefinedRow>),
+    /// Deletes rows whose keys begin with this, at most so many.
+    Clear(Space, Vec<u8>, u32),
 }
 
 /// A row that a definition writes, or deletes if there is none.
@@ -37,7 +45,7 @@ pub(super) struct Run<'a> {
     pub(super) now: i64,
     /// The session's zone.
     #[serde(borrow)]
-    pub(super) zone: &'a str,
+    pub(super) zone: ZoneForm<'a>,
     pub(super) steps_max: u64,
     pub(super) memory_bytes_max: u64,
     pub(super) parameters: Vec<Value>,
@@ -67,7 +75,7 @@ impl Run<'_> {
         Ok(sql::run::Context {
             parameters: self.parameters.iter().map(|value| value.0.clone()).collect(),
             now: Timestamp::from_bits(self.now)?,
-            zone: zone(self.zone)?,
+            zone: self.zone.zone()?,
             limits: sql::run::Limits {
                 memory_bytes_max: usize::try_from(self.memory_bytes_max).unwrap_or(usize::MAX),
             },
@@ -75,9 +83,32 @@ impl Run<'_> {
     }
 }
 
-/// A zone by the name that it has.
-fn zone(name: &str) -> Result<Zone> {
-    if name == Zone::utc().name() { Ok(Zone::utc()) } else { Zone::named(name) }
+/// A zone as calls have it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum ZoneForm<'a> {
+    /// Always so many seconds from UTC.
+    Fixed(i32),
+    /// By its name.
+    Named(&'a str),
+}
+
+impl ZoneForm<'_> {
+    pub(super) fn of(zone: &Zone) -> ZoneForm<'_> {
+        match zone.fixed_seconds() {
+            Some(seconds) => ZoneForm::Fixed(seconds),
+            None => ZoneForm::Named(zone.name()),
+        }
+    }
+
+    fn zone(&self) -> Result<Zone> {
+        match *self {
+            ZoneForm::Fixed(0) => Ok(Zone::utc()),
+            ZoneForm::Fixed(seconds) => {
+                Zone::fixed(seconds).ok_or_else(|| Error::corrupted("zone of a call is damaged"))
+            }
+            ZoneForm::Named(name) => Zone::named(name),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -168,17 +199,18 @@ mod tests {
 
     #[test]
     fn calls_and_errors_read_back() {
+        let berlin = Zone::named("europe/berlin").unwrap();
         let run = Run {
             numbers: BTreeMap::from([(ObjectId::new(20_000), 3)]),
             is_predicted: true,
             now: -5,
-            zone: Zone::utc().name(),
+            zone: ZoneForm::of(&berlin),
             steps_max: 1,
             memory_bytes_max: 2,
             parameters: vec![Value(Datum::Null), Value(Datum::text("x"))],
             plan: b"plan",
         };
-        assert!(run.context().is_ok());
+        assert_eq!(run.context().unwrap().zone.name(), "Europe/Berlin");
         let call = Call::Run(run);
         let bytes = call.encode();
         assert_eq!(Call::decode(&bytes).unwrap(), call);
@@ -192,6 +224,14 @@ mod tests {
             .at(Position::new(7));
         let again = decode_error(&encode_error(&error));
         assert_eq!(format!("{:?}", encode_error(&again)), format!("{:?}", encode_error(&error)));
+    }
+
+    #[test]
+    fn zones_read_back() {
+        for zone in [Zone::utc(), Zone::fixed(-5400).unwrap(), Zone::named("gmt").unwrap()] {
+            let again = ZoneForm::of(&zone).zone().unwrap();
+            assert_eq!(again.offset_seconds(0), zone.offset_seconds(0));
+        }
     }
 
     #[test]

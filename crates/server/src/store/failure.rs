@@ -1,14 +1,13 @@
 //! Errors of the library as clients get them.
 
-use super::call::decode_error;
-use super::procedure;
+use super::call::{REFUSED, decode_error};
 use nvcaracal::ErrorKind;
 use values::{Error, SqlState};
 
 /// Of a call that did not commit.
 pub(super) fn of_call(error: &nvcaracal::Error) -> Error {
     match error.abort() {
-        Some(abort) if abort.code == procedure::REFUSED => decode_error(&abort.payload),
+        Some(abort) if abort.code == REFUSED => decode_error(&abort.payload),
         _ => other(error, SqlState::LIMIT_EXCEEDED),
     }
 }
@@ -39,5 +38,8 @@ fn other(error: &nvcaracal::Error, limit: SqlState) -> Error {
 
 /// Of a statement that the store's end or a failure has cut off before it became a call.
 pub(super) fn cut_off() -> Error {
-    Error::new(SqlState::ADMIN_SHUTDOWN, "the statement was not run: the store is closing or failed")
+    Error::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "the statement was not run: the store is closing or failed",
+    )
 }

@@ -1,14 +1,25 @@
 //! Statements on the library: plans and their parameters are calls, and queries read beside them.
 
+mod cache;
+mod call;
 mod connection;
+mod define;
+mod failure;
+mod gate;
 mod open;
 mod options;
 mod pending;
+mod pipeline;
 mod pool;
+mod procedure;
+mod rows;
+mod shared;
+mod snapshots;
+mod spaces;
 mod statement;
 
 pub use connection::Connection;
-pub use nvcaracal::DeviceSpec;
+pub use nvcaracal::{DeviceSpec, Tuning};
 pub use open::Store;
 pub use options::{OpenError, StoreOptions};
 pub use pending::{Answer, Pending};

@@ -39,16 +39,19 @@ struct Queue {
 /// A fixed number of threads.
 pub(super) struct Pool {
     queue: Arc<Queue>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Queue {
-    fn push(&self, task: Arc<Task>) {
+    /// Gives the task back at the end.
+    fn push(&self, task: Arc<Task>) -> Option<Arc<Task>> {
         let mut waiting = lock(&self.waiting);
-        if !waiting.has_ended {
-            waiting.tasks.push_back(task);
-            self.more.notify_one();
+        if waiting.has_ended {
+            return Some(task);
         }
+        waiting.tasks.push_back(task);
+        self.more.notify_one();
+        None
     }
 
     /// The next task; `None` at the end.
@@ -70,7 +73,7 @@ impl Wake for Task {
     fn wake(self: Arc<Self>) {
         if !self.is_queued.swap(true, Ordering::AcqRel) {
             let queue = Arc::clone(&self.queue);
-            queue.push(self);
+            drop(queue.push(self));
         }
     }
 }
@@ -95,8 +98,8 @@ impl Task {
 impl Pool {
     pub(super) fn new(threads: usize) -> std::io::Result<Pool> {
         let queue = Arc::new(Queue::default());
-        let mut pool = Pool { queue, threads: Vec::with_capacity(threads) };
-        for _ in 0..threads {
+        let pool = Pool { queue, threads: Mutex::default() };
+        for _ in 0..threads.max(1) {
             let queue = Arc::clone(&pool.queue);
             let thread = std::thread::Builder::new()
                 .name("nvcaracal-sql".to_owned())
@@ -106,19 +109,30 @@ impl Pool {
                         task.run();
                     }
                 })?;
-            pool.threads.push(thread);
+            lock(&pool.threads).push(thread);
         }
         Ok(pool)
     }
 
     /// Does the work sometime. After the end it is dropped undone.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.push(work));
+    }
+
+    /// Drops what may be too deep for this thread's stack.
+    pub(super) fn drop_deep(&self, deep: impl Send + 'static) {
+        if let Some(task) = self.push(async move { drop(deep) }) {
+            sql::parse::with_stack(move || drop(task));
+        }
+    }
+
+    fn push(&self, work: impl Future<Output = ()> + Send + 'static) -> Option<Arc<Task>> {
         let task = Task {
             work: Mutex::new(Some(Box::pin(work))),
             is_queued: AtomicBool::new(true),
             queue: Arc::clone(&self.queue),
         };
-        self.queue.push(Arc::new(task));
+        self.queue.push(Arc::new(task))
     }
 
     /// Does the work on a thread of the pool, and waits for it; `None` after a panic or the end.
@@ -138,19 +152,19 @@ impl Pool {
     pub(super) fn end(&self) {
         lock(&self.queue.waiting).has_ended = true;
         self.queue.more.notify_all();
+        let own = std::thread::current().id();
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            // The last handle of a pool may go on one of its threads.
+            if thread.thread().id() != own {
+                let _ = thread.join();
+            }
+        }
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         self.end();
-        let own = std::thread::current().id();
-        for thread in self.threads.drain(..) {
-            // The last handle may go on a thread of the pool.
-            if thread.thread().id() != own {
-                let _ = thread.join();
-            }
-        }
     }
 }
 

@@ -1,23 +1,19 @@
 //! The one procedure of which all statements are calls.
 
-use super::call::{Call, DefinedRow, Run, encode_answer, encode_error};
+use super::call::{Call, DefinedRow, MORE_NUMBERS, REFUSED, Run, encode_answer, encode_error};
 use super::pool::lock;
 use super::rows::{CallRows, DeclaredRows, Numbers, Steps, allocate};
 use super::spaces::Spaces;
 use nvcaracal::{Abort, Sequences, Stop, Transaction, WriteSet, raw};
-use sql::ir::Plan;
+use sql::ir::{Plan, Space};
+use sql::run::{Answer, Tag};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use values::{Error, Result, SqlState};
 
 /// Its name in the log.
 pub(super) const NAME: &str = "sql";
-/// The code of an abort by an error of the statement, which is its payload.
-pub(super) const REFUSED: u32 = 1;
-/// The code of an abort of a call that got too few numbers of sequences: its payload says how many
-/// it takes.
-pub(super) const MORE_NUMBERS: u32 = 2;
-
 /// What plans and calls mean. A change of the meaning of anything that a logged call can reach gets
 /// another number: a log of calls of other semantics is not replayed.
 const SEMANTICS: u32 = 1;
@@ -110,6 +106,39 @@ impl Statements {
         }
         Ok(())
     }
+
+    fn clear(
+        &self,
+        space: Space,
+        prefix: &[u8],
+        rows_max: usize,
+        tx: &mut Transaction<'_, '_>,
+    ) -> Result<u64, Stop> {
+        let (table, mut keys) = (self.spaces.table(space), Vec::new());
+        if rows_max == 0 {
+            return Ok(0);
+        }
+        tx.visit_bytes(table, prefix.., false, |key, _| {
+            let is_meant = key.starts_with(prefix);
+            if is_meant {
+                keys.push(key.to_vec());
+            }
+            if is_meant && keys.len() < rows_max {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        for key in &keys {
+            tx.delete(table, &key[..])?;
+        }
+        Ok(keys.len() as u64)
+    }
+}
+
+/// The answer of a call that is no statement.
+fn done(rows: u64) -> Vec<u8> {
+    encode_answer(Answer { tag: Tag::Delete(rows), rows: Vec::new() })
 }
 
 fn refused(error: &Error) -> Stop {
@@ -150,7 +179,10 @@ impl raw::Procedure for Statements {
     fn run(&self, arguments: &[u8], tx: &mut Transaction) -> Result<Vec<u8>, Stop> {
         match Call::decode(arguments).map_err(|error| refused(&error))? {
             Call::Run(run) => self.run_plan(&run, tx),
-            Call::Define(rows) => self.define(&rows, tx).map(|()| Vec::new()),
+            Call::Define(rows) => self.define(&rows, tx).map(|()| done(0)),
+            Call::Clear(space, prefix, rows_max) => {
+                self.clear(space, &prefix, rows_max as usize, tx).map(done)
+            }
         }
     }
 }

@@ -36,10 +36,6 @@ impl Spaces {
         self.0[space as usize]
     }
 
-    pub(super) fn all(&self) -> [Bytes; 5] {
-        self.0
-    }
-
     /// Adds the tables, and the sequences.
     pub(super) fn register(&self, options: Options) -> Options {
         self.0.iter().fold(options.sequence(NUMBERS), |options, table| options.table(*table))
