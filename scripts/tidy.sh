@@ -140,6 +140,7 @@ breach 'planted bugs' < <(scripts/plants.sh --check 2>&1 || true)
 edges='
 values:
 sql: values
+server: nvcaracal sql values
 pmem:
 storage: pmem
 engine: pmem storage

@@ -76,6 +76,24 @@ fn steps_and_memory_have_limits() {
 }
 
 #[test]
+fn the_rows_of_an_answer_count_as_memory() {
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (a int PRIMARY KEY)").unwrap();
+    let rows = (0..90).map(|number| format!("({number})")).collect::<Vec<_>>().join(",");
+    session.run(&format!("INSERT INTO t VALUES {rows}")).unwrap();
+    let before = session.state();
+    for text in [
+        "SELECT repeat('x', 1000000) FROM t",
+        "UPDATE t SET a = a + 1000 RETURNING repeat('x', 1000000)",
+    ] {
+        let error = session.run(text).unwrap_err();
+        assert_eq!(error.state().code(), "53200", "{text}");
+    }
+    assert_eq!(session.state(), before);
+    assert!(session.run("SELECT repeat('x', 1000000) FROM t WHERE a < 9").is_ok());
+}
+
+#[test]
 fn a_row_has_the_bytes_that_the_store_takes() {
     let insert = |characters: usize| {
         let mut session = Session::new();

@@ -129,6 +129,16 @@ states! {
     TOO_MANY_ARGUMENTS = b"54023";
     /// A state in which the command cannot be.
     WRONG_STATE = b"55000";
+    /// A conflict with other statements: run it again.
+    SERIALIZATION_FAILURE = b"40001";
+    /// The disk has no room.
+    DISK_FULL = b"53100";
+    /// The store is closing, or has stopped.
+    ADMIN_SHUTDOWN = b"57P01";
+    /// The operating system failed to read or write.
+    IO_ERROR = b"58030";
+    /// What a query reads is not kept any more.
+    SNAPSHOT_TOO_OLD = b"72000";
     /// A bug of this program.
     INTERNAL = b"XX000";
     /// Bytes of the store that are no row or key.

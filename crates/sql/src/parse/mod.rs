@@ -1,10 +1,12 @@
 //! From text to syntax trees, by `sqlparser` behind limits of our own: text that would exhaust the
 //! stack or take long is refused before it is parsed.
 
+mod control;
 mod limits;
 mod position;
 mod statement;
 
+pub use control::Control;
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
 pub(crate) use position::Lines;
 pub use statement::{STACK_BYTES, Statement, parse, with_stack};

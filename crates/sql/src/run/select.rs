@@ -40,8 +40,13 @@ pub(super) fn select(
     }
     if !query.distinct {
         let sorted = sort(input, &query.sort, &mut evaluator)?;
-        let wanted = window.cut(sorted.iter());
-        return wanted.map(|row| evaluator.values(&query.output, row)).collect();
+        let mut answer = Vec::new();
+        for row in window.cut(sorted.iter()) {
+            let output = evaluator.values(&query.output, row)?;
+            memory.add(&output)?;
+            answer.push(output);
+        }
+        return Ok(answer);
     }
     let rows = distinct(query, input, &mut evaluator, &mut memory)?;
     Ok(window.cut(rows.into_iter()).collect())

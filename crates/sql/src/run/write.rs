@@ -69,7 +69,7 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
         Some(conflict) => insert_or(relation, conflict, proposed, &mut evaluator)?,
     };
     let count = written.len() as u64;
-    let rows = returning(&plan.returning, &written, &mut evaluator)?;
+    let rows = returning(&plan.returning, &written, &mut evaluator, &mut memory)?;
     Ok(Answer { tag: Tag::Insert(count), rows })
 }
 
@@ -77,11 +77,18 @@ fn returning(
     columns: &[Expression],
     rows: &[Vec<Datum>],
     evaluator: &mut Evaluator<'_>,
+    memory: &mut Memory,
 ) -> Result<Vec<Vec<Datum>>> {
     if columns.is_empty() {
         return Ok(Vec::new());
     }
-    rows.iter().map(|row| evaluator.values(columns, row)).collect()
+    let mut answer = Vec::with_capacity(rows.len());
+    for row in rows {
+        let output = evaluator.values(columns, row)?;
+        memory.add(&output)?;
+        answer.push(output);
+    }
+    Ok(answer)
 }
 
 /// Row by row, as each may meet one that the statement has written before.
@@ -177,7 +184,7 @@ impl<'a> Arbiters<'a> {
 }
 
 /// The row after its assignments, which all see `input`.
-fn assigned(
+pub(super) fn assigned(
     assignments: &[Assignment],
     old: &[Datum],
     input: &[Datum],
@@ -204,7 +211,7 @@ fn update(plan: &Update, context: &Context, rows: &mut dyn Rows) -> Result<Answe
     }
     apply(relation, &changes, &mut evaluator)?;
     let written: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.new).collect();
-    let rows = returning(&plan.returning, &written, &mut evaluator)?;
+    let rows = returning(&plan.returning, &written, &mut evaluator, &mut memory)?;
     Ok(Answer { tag: Tag::Update(written.len() as u64), rows })
 }
 
@@ -217,6 +224,6 @@ fn delete(plan: &Delete, context: &Context, rows: &mut dyn Rows) -> Result<Answe
         found.into_iter().map(|found| Change { old: Some(found.row), new: None }).collect();
     apply(relation, &changes, &mut evaluator)?;
     let removed: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.old).collect();
-    let rows = returning(&plan.returning, &removed, &mut evaluator)?;
+    let rows = returning(&plan.returning, &removed, &mut evaluator, &mut memory)?;
     Ok(Answer { tag: Tag::Delete(removed.len() as u64), rows })
 }

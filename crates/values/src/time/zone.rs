@@ -60,6 +60,14 @@ impl Zone {
         Ok(Zone { name: shown, rules: Rules::Named(zone) })
     }
 
+    /// The seconds from UTC, of a zone that has always the same.
+    pub fn fixed_seconds(&self) -> Option<i32> {
+        match self.rules {
+            Rules::Fixed(seconds) => Some(seconds),
+            Rules::Named(_) => None,
+        }
+    }
+
     /// The name, as `SHOW timezone` prints it.
     pub fn name(&self) -> &str {
         &self.name

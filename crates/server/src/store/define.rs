@@ -1,0 +1,160 @@
+//! Definitions: alone between the calls before and after, so that each plan meets the catalog that
+//! it was made for.
+
+use super::call::{Call, DefinedRow, decode_answer};
+use super::failure;
+use super::pending::Answer;
+use super::rows::{SnapshotRows, Steps};
+use super::shared::Shared;
+use super::statement::Statement;
+use nvcaracal::{Part, Snapshot};
+use sql::Definition;
+use sql::catalog::Catalog;
+use sql::ir::{ObjectId, Space};
+use sql::run::{Context, Overlay, Rows};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use values::{Error, Result};
+
+/// Rows that one call deletes of what is dropped.
+const CLEARED_ROWS: u32 = 2_000;
+
+impl Shared {
+    /// Runs a definition: no statement of any connection is a call meanwhile.
+    pub(super) async fn define(
+        self: &Arc<Shared>,
+        statement: &Statement,
+        context: &Context,
+    ) -> Result<Answer> {
+        let closed = self.gate.close().await;
+        for slot in self.outstanding() {
+            slot.answered().await;
+        }
+        let taken = self.snapshots.newest().await.ok_or_else(failure::cut_off)?;
+        let snapshot = taken.map_err(failure::of_read)?;
+        let catalog = self.catalog();
+        let (definition, call) = self.defined(statement, context, &catalog, &snapshot)?;
+        let (tag, notice) = (definition.tag.to_owned(), definition.notice);
+        let answer = Answer { tag, rows: Vec::new(), notice };
+        if definition.delta.is_empty() {
+            return Ok(answer);
+        }
+        let next = Arc::new(catalog.with(&definition.delta)?);
+        self.call(&call).await?;
+        self.set_catalog(next);
+        drop(closed);
+        for (space, prefix) in definition.delta.cleared() {
+            self.clear(*space, prefix.clone());
+        }
+        Ok(answer)
+    }
+
+    /// What a definition comes to, and the call that writes its rows.
+    fn defined(
+        &self,
+        statement: &Statement,
+        context: &Context,
+        catalog: &Catalog,
+        snapshot: &Snapshot,
+    ) -> Result<(Definition, Vec<u8>)> {
+        // Bounded by the rows that an index is made of.
+        let steps = Steps::new(u64::MAX);
+        let mut rows = SnapshotRows { spaces: &self.spaces, snapshot, steps };
+        let mut overlay = Overlay::new(&mut rows);
+        let tree = statement.parsed.tree();
+        let definition = sql::define(catalog, tree, context, &mut overlay)?
+            .ok_or_else(|| Error::unsupported("this definition is not supported", ""))?;
+        for (key, row) in definition.delta.rows() {
+            match row {
+                Some(row) => overlay.put(Space::Catalog, key, row)?,
+                None => overlay.delete(Space::Catalog, key)?,
+            }
+        }
+        let written = overlay.writes().iter().map(|((space, key), row)| DefinedRow {
+            space: *space,
+            key: key.clone(),
+            row: row.clone(),
+        });
+        let call = Call::Define(written.collect()).encode();
+        Ok((definition, call))
+    }
+
+    /// A call that is no statement.
+    async fn call(&self, call: &[u8]) -> Result<sql::run::Answer> {
+        let submitter = self.database.in_part(Part::Serial);
+        let called = submitter.submit_raw_async(self.procedure, call).await;
+        let answer = match called {
+            Ok(ticket) => ticket.await,
+            Err(error) => Err(error),
+        };
+        decode_answer(&answer.map_err(|error| failure::of_call(&error))?)
+    }
+
+    /// Deletes in the background what nothing leads to. What is left at the end of the process goes
+    /// when the store is open again.
+    pub(super) fn clear(self: &Arc<Shared>, space: Space, prefix: Vec<u8>) {
+        let clearing = Clearing::new(self);
+        self.pool.spawn(async move {
+            let shared = &clearing.0;
+            let call = Call::Clear(space, prefix, CLEARED_ROWS).encode();
+            while !shared.is_closing.load(Ordering::Relaxed) {
+                match shared.call(&call).await {
+                    Ok(sql::run::Answer { tag: sql::run::Tag::Delete(1..), .. }) => {}
+                    // The next open tries again.
+                    Ok(_) | Err(_) => return,
+                }
+            }
+        });
+    }
+
+    /// What the last process had dropped and not deleted: keys that begin with no id of the
+    /// catalog.
+    pub(super) fn clear_left(self: &Arc<Shared>) -> nvcaracal::Result<()> {
+        let known = ids(&self.catalog());
+        let snapshot = self.database.snapshot()?;
+        for space in super::spaces::ALL {
+            if space == Space::Catalog {
+                continue;
+            }
+            let (table, mut from) = (self.spaces.table(space), Vec::new());
+            while let Some(row) = snapshot.range(table, &from[..]..).next() {
+                let (key, _) = row?;
+                let prefix = key[..key.len().min(ObjectId::BYTES)].to_vec();
+                if !known.contains(&prefix) {
+                    self.clear(space, prefix.clone());
+                }
+                match values::key::after_prefix(&prefix) {
+                    Some(next) => from = next,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts while keys are being cleared.
+struct Clearing(Arc<Shared>);
+
+impl Clearing {
+    fn new(shared: &Arc<Shared>) -> Clearing {
+        shared.clearing.fetch_add(1, Ordering::AcqRel);
+        Clearing(Arc::clone(shared))
+    }
+}
+
+impl Drop for Clearing {
+    fn drop(&mut self) {
+        self.0.clearing.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The beginnings of all keys that the catalog leads to.
+pub(super) fn ids(catalog: &Catalog) -> BTreeSet<Vec<u8>> {
+    let of_table = |table: &Arc<sql::catalog::Table>| {
+        let indexes = table.relation.indexes.iter().map(|index| index.id);
+        std::iter::once(table.relation.id).chain(indexes).collect::<Vec<_>>()
+    };
+    catalog.tables().flat_map(of_table).map(sql::catalog::prefix).collect()
+}

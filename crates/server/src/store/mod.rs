@@ -1,0 +1,28 @@
+//! Statements on the library: plans and their parameters are calls, and queries read beside them.
+
+mod cache;
+mod call;
+mod connection;
+mod define;
+mod failure;
+mod gate;
+mod open;
+mod options;
+mod pending;
+mod pipeline;
+mod pool;
+mod procedure;
+mod rows;
+mod shared;
+mod snapshots;
+mod spaces;
+mod statement;
+
+pub use connection::Connection;
+pub use nvcaracal::{DeviceSpec, Tuning};
+pub use open::Store;
+pub use options::{OpenError, StoreOptions};
+pub use pending::{Answer, Pending};
+pub use sql::bind::OutputColumn;
+pub use sql::parse::Control;
+pub use statement::{Parsed, Statement};

@@ -1,0 +1,123 @@
+//! Opening and closing.
+
+use super::cache::Cache;
+use super::connection::Connection;
+use super::define::ids;
+use super::gate::Gate;
+use super::options::{OpenError, StoreOptions};
+use super::pool::Pool;
+use super::procedure::{NAME, Statements};
+use super::shared::Shared;
+use super::snapshots::Snapshots;
+use super::spaces::{ALL, Spaces};
+use nvcaracal::{Database, Tuning};
+use sql::catalog::Catalog;
+use sql::ir::{ObjectId, Space};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A store of SQL tables, which all connections share. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// The longest call: a statement with its parameters, or an index that is filled.
+const CALL_BYTES_MAX: usize = 64 << 20;
+
+impl Store {
+    /// Opens a store, or makes it if there is none.
+    ///
+    /// # Errors
+    /// Why it is not open.
+    pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
+        let spaces = Spaces::new();
+        let tuning = Tuning { argument_bytes_max: CALL_BYTES_MAX, ..options.tuning };
+        let mut database = spaces
+            .register(Database::options())
+            .raw_procedure(Arc::new(Statements::new(spaces)))
+            .tuning(tuning);
+        if options.workers > 0 {
+            database = database.workers(options.workers);
+        }
+        let database = database.open_device(options.device.clone())?;
+        let pool = Arc::new(Pool::new(options.threads).map_err(OpenError::Threads)?);
+        let snapshots = Snapshots::new(database.clone()).map_err(OpenError::Threads)?;
+        let plans = Cache::new(options.plans_bytes_max / 2);
+        let shared = Arc::new(Shared {
+            pool,
+            spaces,
+            procedure: database.raw_procedure(NAME)?,
+            snapshots,
+            gate: Gate::default(),
+            catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
+            parsed: Mutex::new(Cache::new(options.plans_bytes_max / 2)),
+            statements: Mutex::new(plans),
+            last: Mutex::default(),
+            kept: Mutex::default(),
+            clearing: AtomicUsize::new(0),
+            is_closing: AtomicBool::new(false),
+            options,
+            database,
+        });
+        shared.clear_left()?;
+        Ok(Store { shared })
+    }
+
+    /// A new client.
+    #[must_use]
+    pub fn connect(&self) -> Connection {
+        Connection::new(Arc::clone(&self.shared))
+    }
+
+    /// The library's database, for its figures.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.shared.database
+    }
+
+    /// Whether rows of what was dropped are being deleted.
+    #[must_use]
+    pub fn is_clearing(&self) -> bool {
+        self.shared.clearing.load(Ordering::Acquire) > 0
+    }
+
+    /// All rows that the catalog leads to, and its own, as of now: space, key and row, for
+    /// comparisons.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn rows(&self) -> nvcaracal::Result<Vec<(Space, Vec<u8>, Vec<u8>)>> {
+        let known = ids(&self.shared.catalog());
+        let snapshot = self.shared.database.snapshot()?;
+        let mut rows = Vec::new();
+        for space in ALL {
+            for row in snapshot.range(self.shared.spaces.table(space), ..) {
+                let (key, row) = row?;
+                let id = &key[..key.len().min(ObjectId::BYTES)];
+                if space == Space::Catalog || known.contains(id) {
+                    rows.push((space, key, row));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Ends what runs, and closes the database. Statements of connections that are left are
+    /// answered with errors.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn close(self) -> Result<(), OpenError> {
+        self.shared.end();
+        self.shared.database.clone().close()?;
+        Ok(())
+    }
+}
+
+fn read_catalog(database: &Database, spaces: &Spaces) -> Result<Catalog, OpenError> {
+    let snapshot = database.snapshot()?;
+    let rows = snapshot.range(spaces.table(Space::Catalog), ..);
+    let rows = rows.collect::<nvcaracal::Result<Vec<_>>>()?;
+    Catalog::open(rows.iter().map(|(key, row)| (&key[..], &row[..]))).map_err(OpenError::Catalog)
+}

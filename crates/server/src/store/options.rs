@@ -1,0 +1,86 @@
+//! How a store is opened.
+
+use nvcaracal::{DeviceSpec, Tuning};
+use std::time::{SystemTime, UNIX_EPOCH};
+use values::Timestamp;
+
+/// Where a store is, and what it may take.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Where it is; it is made if there is none.
+    pub device: DeviceSpec,
+    /// Threads that run calls; 0 for what the library chooses.
+    pub workers: usize,
+    /// Threads that parse, plan and read.
+    pub threads: usize,
+    /// The work that one statement may do, in steps.
+    pub steps_max: u64,
+    /// Bytes that one statement may collect.
+    pub memory_bytes_max: usize,
+    /// Bytes of plans that are kept for statements to come.
+    pub plans_bytes_max: usize,
+    /// The library's own settings, of which the longest call is set here.
+    pub tuning: Tuning,
+    /// What `now()` is when a statement is submitted.
+    pub clock: fn() -> Timestamp,
+}
+
+impl StoreOptions {
+    /// A store on a device, with the usual limits.
+    #[must_use]
+    pub fn at(device: DeviceSpec) -> StoreOptions {
+        StoreOptions {
+            device,
+            workers: 0,
+            threads: 4,
+            steps_max: 1_000_000,
+            memory_bytes_max: 64 << 20,
+            plans_bytes_max: 64 << 20,
+            tuning: Tuning::default(),
+            clock: system_time,
+        }
+    }
+
+    /// A store in memory, which ends with the process.
+    #[must_use]
+    pub fn memory() -> StoreOptions {
+        StoreOptions::at(DeviceSpec::Dram)
+    }
+}
+
+/// Microseconds from 1970 to 2000, where timestamps begin.
+const EPOCH_MICROSECONDS: i128 = 946_684_800_000_000;
+
+fn system_time() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let microseconds = since.map_or(0, |since| since.as_micros() as i128);
+    let now = Timestamp::from_microseconds(microseconds - EPOCH_MICROSECONDS);
+    now.expect("the machine's time is one of SQL")
+}
+
+/// Why a store was not opened or closed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The library refused.
+    #[error(transparent)]
+    Database(#[from] nvcaracal::Error),
+    /// The catalog in the store cannot be read.
+    #[error("the catalog cannot be read: {0}")]
+    Catalog(values::Error),
+    /// No threads could be started.
+    #[error("cannot start threads: {0}")]
+    Threads(std::io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_tells_the_time_of_now() {
+        let shown = system_time().print();
+        assert!(("2024"..="2199").contains(&&shown[..4]), "{shown}");
+        let first = Timestamp::parse("1970-01-01 00:00:00").unwrap();
+        assert_eq!(i128::from(first.bits()), -EPOCH_MICROSECONDS);
+    }
+}

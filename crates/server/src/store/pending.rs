@@ -1,0 +1,211 @@
+//! Answers that are waited for.
+
+use super::call::decode_answer;
+use super::failure;
+use super::pool::lock;
+use nvcaracal::Ticket;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use values::{Datum, Result};
+
+/// The answer to a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The command tag.
+    pub tag: String,
+    /// The rows of a query or of RETURNING.
+    pub rows: Vec<Vec<Datum>>,
+    /// What the client is told although it is no error.
+    pub notice: Option<String>,
+}
+
+impl From<sql::run::Answer> for Answer {
+    fn from(answer: sql::run::Answer) -> Answer {
+        Answer { tag: answer.tag.to_string(), rows: answer.rows, notice: None }
+    }
+}
+
+/// How far a statement is.
+#[derive(Default)]
+enum State {
+    /// Not a call yet.
+    #[default]
+    Waiting,
+    /// A call, which will be answered.
+    Called(Ticket<Vec<u8>>),
+    Answered(Result<Answer>),
+    /// Its answer was taken.
+    Taken,
+}
+
+/// Where an answer comes. The client waits for it, and so may later statements.
+#[derive(Default)]
+pub(super) struct Slot {
+    state: Mutex<State>,
+    /// Never locked while the library is called: it wakes while it holds locks of its own.
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Wake for Slot {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
+    }
+}
+
+impl Slot {
+    fn wake_all(&self) {
+        let wakers = std::mem::take(&mut *lock(&self.wakers));
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the answer is there; if not, wakes the task when it may be.
+    fn poll_answered(self: &Arc<Slot>, context: &mut Context<'_>) -> Poll<()> {
+        {
+            let mut wakers = lock(&self.wakers);
+            if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+                wakers.push(context.waker().clone());
+            }
+        }
+        let mut state = lock(&self.state);
+        if let State::Called(ticket) = &mut *state {
+            let waker = Arc::clone(self).into();
+            match Pin::new(ticket).poll(&mut Context::from_waker(&waker)) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(answer) => *state = State::Answered(read(answer)),
+            }
+            drop(state);
+            self.wake_all();
+            return Poll::Ready(());
+        }
+        match *state {
+            State::Waiting => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Waits until the answer is there.
+    pub(super) async fn answered(self: &Arc<Slot>) {
+        poll_fn(|context| self.poll_answered(context)).await;
+    }
+
+    fn set(&self, next: State) {
+        {
+            let mut state = lock(&self.state);
+            assert!(matches!(*state, State::Waiting), "a statement has one answer");
+            *state = next;
+        }
+        self.wake_all();
+    }
+
+    pub(super) fn is_answered(self: &Arc<Slot>) -> bool {
+        self.poll_answered(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+}
+
+pub(super) fn read(answer: nvcaracal::Result<Vec<u8>>) -> Result<Answer> {
+    let bytes = answer.map_err(|error| failure::of_call(&error))?;
+    decode_answer(&bytes).map(Answer::from)
+}
+
+/// The last call of a connection: those before it are answered before it.
+#[derive(Default)]
+pub(super) struct Last(Mutex<Option<Arc<Slot>>>);
+
+impl Last {
+    pub(super) fn set(&self, slot: Arc<Slot>) {
+        *lock(&self.0) = Some(slot);
+    }
+
+    /// The call, if it is not answered.
+    pub(super) fn outstanding(&self) -> Option<Arc<Slot>> {
+        // Looked at without the lock: wakers of clients are called.
+        let last = lock(&self.0).clone();
+        last.filter(|slot| !slot.is_answered())
+    }
+}
+
+/// The duty to answer: a statement whose run is cut off is answered with an error.
+pub(super) struct Promise {
+    slot: Option<Arc<Slot>>,
+}
+
+impl Promise {
+    pub(super) fn new() -> (Promise, Pending) {
+        let slot = Arc::<Slot>::default();
+        (Promise { slot: Some(Arc::clone(&slot)) }, Pending { slot })
+    }
+
+    /// The call will be answered.
+    pub(super) fn call(mut self, ticket: Ticket<Vec<u8>>) -> Arc<Slot> {
+        let slot = self.slot.take().expect("it is there until the answer");
+        slot.set(State::Called(ticket));
+        slot
+    }
+
+    pub(super) fn answer(mut self, answer: Result<Answer>) {
+        let slot = self.slot.take().expect("it is there until the answer");
+        slot.set(State::Answered(answer));
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            slot.set(State::Answered(Err(failure::cut_off())));
+        }
+    }
+}
+
+/// An answer that is to come: a future for tasks of any runtime, and for threads, which wait.
+/// Whether it is waited for or dropped, the statement takes place.
+#[must_use = "the answer says whether the statement took place"]
+pub struct Pending {
+    slot: Arc<Slot>,
+}
+
+impl Future for Pending {
+    type Output = Result<Answer>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Answer>> {
+        if self.slot.poll_answered(context).is_pending() {
+            return Poll::Pending;
+        }
+        match std::mem::replace(&mut *lock(&self.slot.state), State::Taken) {
+            State::Answered(answer) => Poll::Ready(answer),
+            _ => panic!("an answer is taken once"),
+        }
+    }
+}
+
+impl Pending {
+    /// Waits on this thread.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub fn wait(self) -> Result<Answer> {
+        block_on(self)
+    }
+}
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for a future on this thread.
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}

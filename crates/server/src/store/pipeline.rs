@@ -1,0 +1,275 @@
+//! The way of one connection's statements, in their order: what can be a call at once is one, the
+//! rest waits in a queue that the pool's threads empty.
+
+use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
+use super::failure;
+use super::gate::Inside;
+use super::pending::{Answer, Last, Promise};
+use super::pool::lock;
+use super::rows::{SnapshotRows, Steps};
+use super::shared::Shared;
+use super::statement::{Planned, Statement, Way};
+use nvcaracal::{Part, Submitter, Ticket};
+use sql::ir::{ObjectId, Value};
+use sql::run::{Context, Limits};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
+
+/// A statement that was submitted.
+pub(super) struct Work {
+    pub(super) statement: Arc<Statement>,
+    pub(super) parameters: Vec<Datum>,
+    pub(super) now: Timestamp,
+    pub(super) zone: Zone,
+    pub(super) promise: Promise,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Work>,
+    /// Whether a task empties the queue.
+    is_running: bool,
+}
+
+/// One connection's statements.
+pub(super) struct Pipeline {
+    shared: Arc<Shared>,
+    serial: Submitter,
+    parallel: Submitter,
+    state: Mutex<State>,
+    last: Arc<Last>,
+}
+
+/// How often a statement is submitted again for more numbers.
+const TRIES_MAX: u32 = 16;
+
+impl Pipeline {
+    pub(super) fn new(shared: Arc<Shared>) -> Arc<Pipeline> {
+        let submitter = shared.database.submitter();
+        Arc::new(Pipeline {
+            serial: submitter.part(Part::Serial),
+            parallel: submitter.part(Part::Parallel),
+            state: Mutex::default(),
+            last: shared.new_last(),
+            shared,
+        })
+    }
+
+    pub(super) fn submit(self: &Arc<Pipeline>, work: Work) {
+        let mut state = lock(&self.state);
+        if state.is_running {
+            state.queue.push_back(work);
+            return;
+        }
+        let Some(work) = self.call_now(work) else { return };
+        state.queue.push_back(work);
+        state.is_running = true;
+        drop(state);
+        self.shared.pool.spawn(Runner { pipeline: Arc::clone(self), has_ended: false }.run());
+    }
+
+    /// Makes a call of the statement, or gives it back if something has to be waited for.
+    fn call_now(&self, work: Work) -> Option<Work> {
+        let shared = &self.shared;
+        let Some(planned) = &work.statement.planned else { return Some(work) };
+        let Way::Call { is_predicted, numbers } = &planned.way else { return Some(work) };
+        let Some(_inside) = shared.gate.try_enter() else { return Some(work) };
+        if work.statement.version != shared.catalog().version() {
+            return Some(work);
+        }
+        let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone());
+        match self.submitter(*is_predicted).try_submit_raw(shared.procedure, &bytes) {
+            Ok(ticket) => self.last.set(work.promise.call(ticket)),
+            Err(error) if error.is_queue_full() => return Some(work),
+            Err(error) => work.promise.answer(Err(failure::of_call(&error))),
+        }
+        None
+    }
+
+    fn submitter(&self, is_predicted: bool) -> &Submitter {
+        if is_predicted { &self.parallel } else { &self.serial }
+    }
+
+    fn bytes(
+        &self,
+        work: &Work,
+        planned: &Planned,
+        is_predicted: bool,
+        numbers: BTreeMap<ObjectId, u32>,
+    ) -> Vec<u8> {
+        let limits = &self.shared.options;
+        Call::Run(Run {
+            numbers,
+            is_predicted,
+            now: work.now.bits(),
+            zone: ZoneForm::of(&work.zone),
+            steps_max: limits.steps_max,
+            memory_bytes_max: limits.memory_bytes_max as u64,
+            parameters: work.parameters.iter().cloned().map(Value).collect(),
+            plan: &planned.bytes,
+        })
+        .encode()
+    }
+
+    /// Waits for all calls of this connection.
+    async fn all_answered(&self) {
+        if let Some(last) = self.last.outstanding() {
+            last.answered().await;
+        }
+    }
+
+    /// Does what a statement says, as the next of this connection.
+    async fn step(&self, work: Work) {
+        if work.statement.planned.is_none() {
+            let done = self.shared.define(&work.statement, &self.context(&work)).await;
+            return work.promise.answer(done);
+        }
+        let (inside, statement) = match self.enter(&work.statement).await {
+            Ok(entered) => entered,
+            Err(error) => return work.promise.answer(Err(error)),
+        };
+        let planned = statement.planned.as_ref().expect("it is no definition");
+        match &planned.way {
+            Way::Query => {
+                let answer = self.query(&work, planned, inside).await;
+                work.promise.answer(answer);
+            }
+            Way::Call { is_predicted, numbers } => {
+                let called = self.call(&work, planned, *is_predicted, numbers.clone()).await;
+                match called {
+                    Ok(ticket) => self.last.set(work.promise.call(ticket)),
+                    Err(error) => work.promise.answer(Err(failure::of_call(&error))),
+                }
+            }
+            Way::Counted => {
+                let answer = self.counted(&work, planned).await;
+                work.promise.answer(answer);
+            }
+        }
+    }
+
+    /// Goes through the gate with a plan for the catalog of now.
+    async fn enter(&self, statement: &Arc<Statement>) -> Result<(Inside, Arc<Statement>)> {
+        let inside = self.shared.gate.enter().await;
+        let catalog = self.shared.catalog();
+        if statement.version == catalog.version() {
+            return Ok((inside, Arc::clone(statement)));
+        }
+        let again = self.shared.cached(
+            &statement.parsed,
+            &statement.parameters.iter().map(|ty| Some(*ty)).collect::<Vec<_>>(),
+            &statement.zone,
+            || statement.plan_again(&catalog),
+        )?;
+        statement.check_same(&again)?;
+        Ok((inside, again))
+    }
+
+    /// Reads at a snapshot that has all earlier statements of this connection. None of the later
+    /// ones is a call yet.
+    async fn query(&self, work: &Work, planned: &Planned, inside: Inside) -> Result<Answer> {
+        let shared = &self.shared;
+        self.all_answered().await;
+        let taken = shared.snapshots.newest().await.ok_or_else(failure::cut_off)?;
+        drop(inside);
+        let snapshot = taken.map_err(failure::of_read)?;
+        let steps = Steps::new(shared.options.steps_max);
+        let mut rows = SnapshotRows { spaces: &shared.spaces, snapshot: &snapshot, steps };
+        let context = self.context(work);
+        sql::run::run(&planned.plan, &context, &mut rows).map(Answer::from)
+    }
+
+    /// What a statement runs in outside of a call.
+    fn context(&self, work: &Work) -> Context {
+        let memory_bytes_max = self.shared.options.memory_bytes_max;
+        Context {
+            parameters: work.parameters.clone(),
+            now: work.now,
+            zone: work.zone.clone(),
+            limits: Limits { memory_bytes_max },
+        }
+    }
+
+    async fn call(
+        &self,
+        work: &Work,
+        planned: &Planned,
+        is_predicted: bool,
+        numbers: BTreeMap<ObjectId, u32>,
+    ) -> nvcaracal::Result<Ticket<Vec<u8>>> {
+        let bytes = self.bytes(work, planned, is_predicted, numbers);
+        self.submitter(is_predicted).submit_raw_async(self.shared.procedure, &bytes).await
+    }
+
+    /// Asks with how many numbers it runs, and gives it so many.
+    async fn counted(&self, work: &Work, planned: &Planned) -> Result<Answer> {
+        let mut numbers = BTreeMap::new();
+        for tried in 0..TRIES_MAX {
+            let called = self.call(work, planned, false, numbers.clone()).await;
+            let answer = called.map_err(|error| failure::of_call(&error))?.await;
+            let wanted = match &answer {
+                Err(error) => error.abort().filter(|abort| abort.code == MORE_NUMBERS),
+                Ok(_) => None,
+            };
+            let Some(abort) = wanted else {
+                return super::pending::read(answer);
+            };
+            let wanted: BTreeMap<ObjectId, u32> = postcard::from_bytes(&abort.payload)
+                .map_err(|_| Error::corrupted("answer of a call is damaged"))?;
+            // Rows that come meanwhile want more: later tries have some to spare.
+            let with_more =
+                |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
+            numbers = wanted.into_iter().map(with_more).collect();
+        }
+        Err(Error::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not count the numbers that the statement takes, as its rows change",
+        ))
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        if let Some(slot) = self.last.outstanding() {
+            self.shared.keep_outstanding(slot);
+        }
+    }
+}
+
+/// Empties the queue of a pipeline.
+struct Runner {
+    pipeline: Arc<Pipeline>,
+    has_ended: bool,
+}
+
+impl Runner {
+    async fn run(mut self) {
+        while let Some(work) = self.next() {
+            self.pipeline.step(work).await;
+        }
+    }
+
+    fn next(&mut self) -> Option<Work> {
+        let mut state = lock(&self.pipeline.state);
+        let work = state.queue.pop_front();
+        if work.is_none() {
+            state.is_running = false;
+            self.has_ended = true;
+        }
+        work
+    }
+}
+
+impl Drop for Runner {
+    /// After a panic, or at the end of the pool: what waits is answered with an error.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let mut state = lock(&self.pipeline.state);
+            state.is_running = false;
+            let cut_off = std::mem::take(&mut state.queue);
+            drop(state);
+            drop(cut_off);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Threads of the store's own, with stack for any statement that the limits let through: they
+//! parse, plan, read, and send what had to wait.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::{Context, Poll, Wake};
+use std::thread::JoinHandle;
+
+/// Locks; a panic elsewhere leaves nothing half done under these locks.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Work that is done in parts, on any thread of the pool.
+struct Task {
+    work: Mutex<Option<Work>>,
+    is_queued: AtomicBool,
+    queue: Arc<Queue>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    tasks: VecDeque<Arc<Task>>,
+    has_ended: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    more: Condvar,
+}
+
+/// A fixed number of threads.
+pub(super) struct Pool {
+    queue: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Queue {
+    /// Gives the task back at the end.
+    fn push(&self, task: Arc<Task>) -> Option<Arc<Task>> {
+        let mut waiting = lock(&self.waiting);
+        if waiting.has_ended {
+            return Some(task);
+        }
+        waiting.tasks.push_back(task);
+        self.more.notify_one();
+        None
+    }
+
+    /// The next task; `None` at the end.
+    fn pop(&self) -> Option<Arc<Task>> {
+        let mut waiting = lock(&self.waiting);
+        loop {
+            if let Some(task) = waiting.tasks.pop_front() {
+                return Some(task);
+            }
+            if waiting.has_ended {
+                return None;
+            }
+            waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        if !self.is_queued.swap(true, Ordering::AcqRel) {
+            let queue = Arc::clone(&self.queue);
+            drop(queue.push(self));
+        }
+    }
+}
+
+impl Task {
+    fn run(self: &Arc<Task>) {
+        // From here on a wake queues it again: what it tells is seen by a later poll.
+        self.is_queued.store(false, Ordering::Release);
+        let waker = Arc::clone(self).into();
+        let mut slot = lock(&self.work);
+        let Some(work) = slot.as_mut() else { return };
+        let polled =
+            catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut Context::from_waker(&waker))));
+        match polled {
+            Ok(Poll::Pending) => {}
+            // What a panic leaves is dropped; those that wait for it are told so by the drop.
+            Ok(Poll::Ready(())) | Err(_) => *slot = None,
+        }
+    }
+}
+
+impl Pool {
+    pub(super) fn new(threads: usize) -> std::io::Result<Pool> {
+        let queue = Arc::new(Queue::default());
+        let pool = Pool { queue, threads: Mutex::default() };
+        for _ in 0..threads.max(1) {
+            let queue = Arc::clone(&pool.queue);
+            let thread = std::thread::Builder::new()
+                .name("nvcaracal-sql".to_owned())
+                .stack_size(sql::parse::STACK_BYTES)
+                .spawn(move || {
+                    while let Some(task) = queue.pop() {
+                        task.run();
+                    }
+                })?;
+            lock(&pool.threads).push(thread);
+        }
+        Ok(pool)
+    }
+
+    /// Does the work sometime. After the end it is dropped undone.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.push(work));
+    }
+
+    /// Drops what may be too deep for this thread's stack.
+    pub(super) fn drop_deep(&self, deep: impl Send + 'static) {
+        if let Some(task) = self.push(async move { drop(deep) }) {
+            sql::parse::with_stack(move || drop(task));
+        }
+    }
+
+    fn push(&self, work: impl Future<Output = ()> + Send + 'static) -> Option<Arc<Task>> {
+        let task = Task {
+            work: Mutex::new(Some(Box::pin(work))),
+            is_queued: AtomicBool::new(true),
+            queue: Arc::clone(&self.queue),
+        };
+        self.queue.push(Arc::new(task))
+    }
+
+    /// Does the work on a thread of the pool, and waits for it; `None` after a panic or the end.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.spawn(async move {
+            // Nothing waits for it any more if this fails.
+            let _ = sender.send(work());
+        });
+        receiver.recv().ok()
+    }
+
+    /// Does what is queued, and ends the threads.
+    pub(super) fn end(&self) {
+        lock(&self.queue.waiting).has_ended = true;
+        self.queue.more.notify_all();
+        let own = std::thread::current().id();
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            // The last handle of a pool may go on one of its threads.
+            if thread.thread().id() != own {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_and_a_panic_ends_only_its_own() {
+        let pool = Pool::new(2).unwrap();
+        assert_eq!(pool.run(|| 1 + 1), Some(2));
+        assert_eq!(pool.run(|| -> u8 { panic!("for the test") }), None);
+        assert_eq!(pool.run(|| 3), Some(3));
+        pool.end();
+        assert_eq!(pool.run(|| 4), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! The one procedure of which all statements are calls.
+
+use super::call::{Call, DefinedRow, MORE_NUMBERS, REFUSED, Run, encode_answer, encode_error};
+use super::pool::lock;
+use super::rows::{CallRows, DeclaredRows, Numbers, Steps, allocate};
+use super::spaces::Spaces;
+use nvcaracal::{Abort, Sequences, Stop, Transaction, WriteSet, raw};
+use sql::ir::{Plan, Space};
+use sql::run::{Answer, Tag};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use values::{Error, Result, SqlState};
+
+/// Its name in the log.
+pub(super) const NAME: &str = "sql";
+/// What plans and calls mean. A change of the meaning of anything that a logged call can reach gets
+/// another number: a log of calls of other semantics is not replayed.
+const SEMANTICS: u32 = 1;
+
+/// The most bytes of the answer to one call.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// The most bytes of plans that are kept decoded.
+const PLANS_BYTES_MAX: usize = 16 << 20;
+
+/// Plans by their bytes. What is kept changes nothing but the time that a call takes.
+#[derive(Default)]
+struct Plans {
+    by_bytes: HashMap<Box<[u8]>, Arc<Plan>>,
+    bytes: usize,
+}
+
+/// Runs calls.
+pub(super) struct Statements {
+    spaces: Spaces,
+    plans: Mutex<Plans>,
+}
+
+impl Statements {
+    pub(super) fn new(spaces: Spaces) -> Statements {
+        Statements { spaces, plans: Mutex::default() }
+    }
+
+    fn plan(&self, bytes: &[u8]) -> Result<Arc<Plan>> {
+        if let Some(plan) = lock(&self.plans).by_bytes.get(bytes) {
+            return Ok(Arc::clone(plan));
+        }
+        let plan = Arc::new(sql::ir::decode(bytes)?);
+        let mut plans = lock(&self.plans);
+        if plans.bytes + bytes.len() > PLANS_BYTES_MAX {
+            *plans = Plans::default();
+        }
+        plans.bytes += bytes.len();
+        plans.by_bytes.insert(bytes.into(), Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    /// Declares what a plan writes. An error comes again when it runs, and ends it there.
+    fn predict(&self, run: &Run<'_>, set: &mut WriteSet<'_, '_>) -> Result<()> {
+        let (plan, context) = (self.plan(run.plan)?, run.context()?);
+        if !sql::run::is_predicted(&plan) {
+            set.unknown();
+            return Ok(());
+        }
+        let (steps, numbers) = (Steps::new(run.steps_max), Numbers::new(&run.numbers));
+        let mut rows = DeclaredRows { spaces: &self.spaces, set, steps, numbers };
+        for written in sql::run::predict(&plan, &context, &mut rows)? {
+            rows.declare(written.space, &written.key, written.effect);
+        }
+        Ok(())
+    }
+
+    fn run_plan(&self, run: &Run<'_>, tx: &mut Transaction<'_, '_>) -> Result<Vec<u8>, Stop> {
+        let (steps, numbers) = (Steps::new(run.steps_max), Numbers::new(&run.numbers));
+        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, stopped: None };
+        let answer = self.plan(run.plan).and_then(|plan| {
+            let answer = sql::run::run(&plan, &run.context()?, &mut rows)?;
+            let answer = encode_answer(answer);
+            if answer.len() > ANSWER_BYTES_MAX {
+                let message = format!("answer has more than {ANSWER_BYTES_MAX} bytes");
+                let hint = "Change fewer rows at a time, or return fewer columns.";
+                return Err(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint(hint));
+            }
+            Ok(answer)
+        });
+        if let Some(stop) = rows.stopped {
+            return Err(stop);
+        }
+        // What came of numbers that there were not is nothing: neither an answer nor an error.
+        if let Some(wanted) = rows.numbers.missing() {
+            let payload = postcard::to_allocvec(&wanted).expect("a vector takes all");
+            return Err(Abort { payload, ..Abort::code(MORE_NUMBERS) }.into());
+        }
+        answer.map_err(|error| refused(&error))
+    }
+
+    fn define(&self, rows: &[DefinedRow], tx: &mut Transaction<'_, '_>) -> Result<(), Stop> {
+        for DefinedRow { space, key, row } in rows {
+            let table = self.spaces.table(*space);
+            match row {
+                Some(row) => tx.insert_bytes(table, &key[..], row)?,
+                None => {
+                    tx.delete(table, &key[..])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clear(
+        &self,
+        space: Space,
+        prefix: &[u8],
+        rows_max: usize,
+        tx: &mut Transaction<'_, '_>,
+    ) -> Result<u64, Stop> {
+        let (table, mut keys) = (self.spaces.table(space), Vec::new());
+        if rows_max == 0 {
+            return Ok(0);
+        }
+        tx.visit_bytes(table, prefix.., false, |key, _| {
+            let is_meant = key.starts_with(prefix);
+            if is_meant {
+                keys.push(key.to_vec());
+            }
+            if is_meant && keys.len() < rows_max {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        for key in &keys {
+            tx.delete(table, &key[..])?;
+        }
+        Ok(keys.len() as u64)
+    }
+}
+
+/// The answer of a call that is no statement.
+fn done(rows: u64) -> Vec<u8> {
+    encode_answer(Answer { tag: Tag::Delete(rows), rows: Vec::new() })
+}
+
+fn refused(error: &Error) -> Stop {
+    let (message, payload) = (error.to_string().into(), encode_error(error));
+    Abort { message, payload, ..Abort::code(REFUSED) }.into()
+}
+
+impl raw::Procedure for Statements {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn semantics(&self) -> String {
+        format!("sql {SEMANTICS}")
+    }
+
+    fn has_sequences(&self) -> bool {
+        true
+    }
+
+    fn sequences(&self, arguments: &[u8], sequences: &mut Sequences) -> Result<(), Abort> {
+        if let Ok(Call::Run(run)) = Call::decode(arguments) {
+            allocate(&run.numbers, sequences);
+        }
+        Ok(())
+    }
+
+    fn write_set(&self, arguments: &[u8], set: &mut WriteSet) {
+        match Call::decode(arguments) {
+            Ok(Call::Run(run)) if run.is_predicted => {
+                // The run comes to the same error.
+                let _ = self.predict(&run, set);
+            }
+            _ => set.unknown(),
+        }
+    }
+
+    fn run(&self, arguments: &[u8], tx: &mut Transaction) -> Result<Vec<u8>, Stop> {
+        match Call::decode(arguments).map_err(|error| refused(&error))? {
+            Call::Run(run) => self.run_plan(&run, tx),
+            Call::Define(rows) => self.define(&rows, tx).map(|()| done(0)),
+            Call::Clear(space, prefix, rows_max) => {
+                self.clear(space, &prefix, rows_max as usize, tx).map(done)
+            }
+        }
+    }
+}

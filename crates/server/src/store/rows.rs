@@ -1,0 +1,244 @@
+//! The library's rows as plans see them: in a call, and at a snapshot.
+
+use super::spaces::{Bytes, Spaces, sequence};
+use nvcaracal::{Snapshot, Stop, Transaction, WriteSet};
+use sql::ir::{ObjectId, Space};
+use sql::run::{Effect, Entry, Rows, Scan};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use values::{Error, Result, SqlState};
+
+/// Counts steps up to a limit.
+pub(super) struct Steps {
+    left: u64,
+    max: u64,
+}
+
+impl Steps {
+    pub(super) fn new(max: u64) -> Steps {
+        Steps { left: max, max }
+    }
+
+    fn count(&mut self, count: u64) -> Result<()> {
+        match self.left.checked_sub(count) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(Error::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                format!("statement does more than {} steps", self.max),
+            )
+            .with_hint("Change fewer rows at a time, or raise the limit of steps.")),
+        }
+    }
+}
+
+/// The numbers of sequences that a call got, by the places of its allocations.
+pub(super) struct Numbers {
+    /// Of each sequence: the first place, how many there are, and how many were asked for.
+    places: BTreeMap<ObjectId, (usize, u32, u32)>,
+}
+
+impl Numbers {
+    pub(super) fn new(numbers: &BTreeMap<ObjectId, u32>) -> Numbers {
+        let mut first = 0;
+        let place = |(id, count): (&ObjectId, &u32)| {
+            let at = first;
+            first += *count as usize;
+            (*id, (at, *count, 0))
+        };
+        Numbers { places: numbers.iter().map(place).collect() }
+    }
+
+    /// The place of the next number; `None` if there are no more.
+    fn next(&mut self, sequence: ObjectId) -> Option<usize> {
+        let (first, count, taken) = self.places.entry(sequence).or_default();
+        *taken += 1;
+        (*taken <= *count).then(|| *first + *taken as usize - 1)
+    }
+
+    /// How many the run would have taken, if there were too few for it.
+    pub(super) fn missing(&self) -> Option<BTreeMap<ObjectId, u32>> {
+        let is_short = self.places.values().any(|(_, count, taken)| taken > count);
+        is_short.then(|| {
+            let wanted = |(id, (_, _, taken)): (&ObjectId, &(usize, u32, u32))| (*id, *taken);
+            self.places.iter().map(wanted).collect()
+        })
+    }
+}
+
+fn bounds<'a>(scan: &Scan<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+    let to = match scan.to {
+        // The library's ranges do not end before they begin.
+        Some(to) => Bound::Excluded(to.max(scan.from)),
+        None => Bound::Unbounded,
+    };
+    (Bound::Included(scan.from), to)
+}
+
+/// The error of a run that the library ends; what it said is in [`CallRows::stopped`].
+fn ended() -> Error {
+    Error::new(SqlState::INTERNAL, "the call ends here")
+}
+
+/// The rows that a call sees and writes.
+pub(super) struct CallRows<'r, 'a, 'e> {
+    pub(super) spaces: &'r Spaces,
+    pub(super) tx: &'r mut Transaction<'a, 'e>,
+    pub(super) steps: Steps,
+    pub(super) numbers: Numbers,
+    /// Why the library ended the run: to be passed on.
+    pub(super) stopped: Option<Stop>,
+}
+
+impl CallRows<'_, '_, '_> {
+    fn pass<T>(&mut self, result: Result<T, Stop>) -> Result<T> {
+        result.map_err(|stop| {
+            self.stopped.get_or_insert(stop);
+            ended()
+        })
+    }
+}
+
+impl Rows for CallRows<'_, '_, '_> {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let found = self.tx.get_bytes(self.spaces.table(space), key);
+        let found = found.map(|row| row.map(<[u8]>::to_vec));
+        self.pass(found)
+    }
+
+    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        let end = found.len() + scan.rows_max;
+        if scan.rows_max == 0 {
+            return Ok(());
+        }
+        let table = self.spaces.table(scan.space);
+        let visited = self.tx.visit_bytes(table, bounds(&scan), false, |key, row| {
+            found.push((key.to_vec(), row.to_vec()));
+            if found.len() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        self.pass(visited)
+    }
+
+    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        let table = self.spaces.table(space);
+        // A row that may only be updated is declared as such.
+        let written = match self.tx.update_bytes(table, key, row) {
+            Ok(false) => self.tx.insert_bytes(table, key, row),
+            other => other.map(|_| ()),
+        };
+        self.pass(written)
+    }
+
+    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
+        let deleted = self.tx.delete(self.spaces.table(space), key).map(|_| ());
+        self.pass(deleted)
+    }
+
+    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
+        // A number that is missing stands for one of the next try.
+        Ok(self.numbers.next(sequence).map_or(0, |place| self.tx.sequence_number(place)))
+    }
+
+    fn steps(&mut self, count: u64) -> Result<()> {
+        self.steps.count(count)
+    }
+}
+
+/// What a call sees while it says what it will write.
+pub(super) struct DeclaredRows<'r, 'a, 'e> {
+    pub(super) spaces: &'r Spaces,
+    pub(super) set: &'r mut WriteSet<'a, 'e>,
+    pub(super) steps: Steps,
+    pub(super) numbers: Numbers,
+}
+
+impl DeclaredRows<'_, '_, '_> {
+    pub(super) fn declare(&mut self, space: Space, key: &[u8], effect: Effect) {
+        let table = self.spaces.table(space);
+        match effect {
+            Effect::Insert => self.set.insert(table, key),
+            Effect::Update => self.set.update(table, key),
+            Effect::Delete => self.set.delete(table, key),
+        }
+    }
+}
+
+impl Rows for DeclaredRows<'_, '_, '_> {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.set.get(self.spaces.table(space), key))
+    }
+
+    fn scan(&mut self, _: Scan<'_>, _: &mut Vec<Entry>) -> Result<()> {
+        Err(ended())
+    }
+
+    fn put(&mut self, _: Space, _: &[u8], _: &[u8]) -> Result<()> {
+        Err(ended())
+    }
+
+    fn delete(&mut self, _: Space, _: &[u8]) -> Result<()> {
+        Err(ended())
+    }
+
+    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
+        Ok(self.numbers.next(sequence).map_or(0, |place| self.set.sequence_number(place)))
+    }
+
+    fn steps(&mut self, count: u64) -> Result<()> {
+        self.steps.count(count)
+    }
+}
+
+/// The rows of a snapshot, for queries and definitions: what they write stays above it.
+pub(super) struct SnapshotRows<'r> {
+    pub(super) spaces: &'r Spaces,
+    pub(super) snapshot: &'r Snapshot,
+    pub(super) steps: Steps,
+}
+
+impl SnapshotRows<'_> {
+    fn table(&self, space: Space) -> Bytes {
+        self.spaces.table(space)
+    }
+}
+
+impl Rows for SnapshotRows<'_> {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.snapshot.get(self.table(space), key).map_err(super::failure::of_read)
+    }
+
+    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        let rows = self.snapshot.range(self.table(scan.space), bounds(&scan));
+        for row in rows.take(scan.rows_max) {
+            found.push(row.map_err(super::failure::of_read)?);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, _: Space, _: &[u8], _: &[u8]) -> Result<()> {
+        Err(Error::new(SqlState::INTERNAL, "a query writes"))
+    }
+
+    fn delete(&mut self, _: Space, _: &[u8]) -> Result<()> {
+        Err(Error::new(SqlState::INTERNAL, "a query deletes"))
+    }
+
+    fn next(&mut self, _: ObjectId) -> Result<u64> {
+        Err(Error::new(SqlState::INTERNAL, "a query takes a number"))
+    }
+
+    fn steps(&mut self, count: u64) -> Result<()> {
+        self.steps.count(count)
+    }
+}
+
+/// Allocates the numbers of a call, in the order that [`Numbers`] has.
+pub(super) fn allocate(numbers: &BTreeMap<ObjectId, u32>, sequences: &mut nvcaracal::Sequences) {
+    for (id, count) in numbers {
+        for _ in 0..*count {
+            sequences.allocate(sequence(*id));
+        }
+    }
+}

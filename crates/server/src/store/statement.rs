@@ -1,0 +1,178 @@
+//! Statements as clients have them: parsed, and planned.
+
+use super::pool::Pool;
+use sql::bind::{Options, OutputColumn};
+use sql::catalog::Catalog;
+use sql::ir::{ObjectId, Plan};
+use sql::parse::Control;
+use sql::run::is_predicted;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use values::{Error, Result, SqlState, Type, Zone};
+
+/// A tree that may be too deep to be dropped on any stack.
+struct Tree {
+    tree: Option<sql::parse::Statement>,
+    pool: Arc<Pool>,
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.pool.drop_deep(self.tree.take());
+    }
+}
+
+/// One statement of a text. Cheap to clone.
+#[derive(Clone)]
+pub struct Parsed {
+    tree: Arc<Tree>,
+    text: Arc<str>,
+    /// Which of the text's statements it is.
+    place: usize,
+}
+
+impl Parsed {
+    pub(super) fn new(
+        tree: sql::parse::Statement,
+        text: Arc<str>,
+        place: usize,
+        pool: Arc<Pool>,
+    ) -> Parsed {
+        Parsed { tree: Arc::new(Tree { tree: Some(tree), pool }), text, place }
+    }
+
+    pub(super) fn tree(&self) -> &sql::parse::Statement {
+        self.tree.tree.as_ref().expect("it is there until the drop")
+    }
+
+    /// The text that it is from, to which positions of errors belong.
+    #[must_use]
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// What it says about the session: such statements are not prepared here.
+    #[must_use]
+    pub fn control(&self) -> Option<Control> {
+        self.tree().control()
+    }
+
+    /// Whether it defines something.
+    #[must_use]
+    pub fn is_definition(&self) -> bool {
+        self.tree().is_definition()
+    }
+
+    pub(super) fn place(&self) -> usize {
+        self.place
+    }
+}
+
+/// A statement that can be submitted, any number of times.
+pub struct Statement {
+    /// The types of its parameters.
+    pub parameters: Vec<Type>,
+    /// The columns of its answer; none if there are no rows.
+    pub columns: Vec<OutputColumn>,
+    pub(super) parsed: Parsed,
+    pub(super) zone: Zone,
+    /// The version of the catalog that it was planned with.
+    pub(super) version: u64,
+    /// `None` of a definition.
+    pub(super) planned: Option<Planned>,
+}
+
+/// A plan, and how it runs.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    /// The form that is logged.
+    pub(super) bytes: Vec<u8>,
+    pub(super) way: Way,
+}
+
+/// How a plan runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Way {
+    /// At a snapshot.
+    Query,
+    /// As a call.
+    Call {
+        /// Whether its write set is said before, so that it runs in parallel with others.
+        is_predicted: bool,
+        /// The numbers of sequences that it takes.
+        numbers: BTreeMap<ObjectId, u32>,
+    },
+    /// As a call that takes as many numbers of sequences as there are rows: it tells how many, and
+    /// is submitted again.
+    Counted,
+}
+
+impl Planned {
+    pub(super) fn new(plan: Plan) -> Planned {
+        let (bytes, numbers) = (sql::ir::encode(&plan), plan.numbers());
+        let way = if numbers.is_empty() && matches!(plan, Plan::Select(_)) {
+            Way::Query
+        } else if numbers.is_empty() || !plan.is_by_rows() {
+            Way::Call { is_predicted: is_predicted(&plan), numbers }
+        } else {
+            Way::Counted
+        };
+        Planned { plan, bytes, way }
+    }
+}
+
+impl Statement {
+    /// Plans a statement. Needs the stack of a thread of the pool.
+    pub(super) fn plan(
+        parsed: &Parsed,
+        types: &[Option<Type>],
+        zone: &Zone,
+        catalog: &Catalog,
+    ) -> Result<Arc<Statement>> {
+        let (parsed, zone, version) = (parsed.clone(), zone.clone(), catalog.version());
+        let mut statement = Statement {
+            parameters: Vec::new(),
+            columns: Vec::new(),
+            parsed,
+            zone,
+            version,
+            planned: None,
+        };
+        if !statement.parsed.is_definition() {
+            let options = Options {
+                parameters: types.to_vec(),
+                zone: statement.zone.clone(),
+                ..Options::default()
+            };
+            let prepared = sql::prepare(catalog, statement.parsed.tree(), &options)?;
+            statement.parameters = prepared.parameters;
+            statement.columns = prepared.columns;
+            statement.planned = Some(Planned::new(prepared.plan));
+        }
+        Ok(Arc::new(statement))
+    }
+
+    /// The same statement with a later catalog.
+    pub(super) fn plan_again(&self, catalog: &Catalog) -> Result<Arc<Statement>> {
+        let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
+        Statement::plan(&self.parsed, &types, &self.zone, catalog)
+    }
+
+    /// Clients were told its columns and parameters.
+    pub(super) fn check_same(&self, again: &Statement) -> Result<()> {
+        if again.columns != self.columns || again.parameters != self.parameters {
+            return Err(Error::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            )
+            .with_hint("Prepare the statement again."));
+        }
+        Ok(())
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let planned = self.planned.as_ref().map_or(0, |planned| 8 * planned.bytes.len());
+        1024 + 8 * self.parsed.text.len() + planned
+    }
+}

@@ -1,0 +1,84 @@
+//! A client of a store, for tests.
+
+use crate::script::{Target, shown};
+use server::store::{Answer, Connection, Pending, Store, StoreOptions};
+use sql::ir::Space;
+use std::path::Path;
+use values::{Datum, Result, Timestamp};
+
+pub(crate) fn noon() -> Timestamp {
+    Timestamp::parse("2024-02-29 12:00:00").unwrap()
+}
+
+/// Options with a clock that stands still.
+pub(crate) fn options(options: StoreOptions) -> StoreOptions {
+    StoreOptions { clock: noon, ..options }
+}
+
+pub(crate) fn memory() -> Store {
+    Store::open(options(StoreOptions::memory())).unwrap()
+}
+
+pub(crate) fn on_disk(path: &Path) -> Store {
+    let device = server::store::DeviceSpec::File(path.to_owned());
+    Store::open(options(StoreOptions::at(device))).unwrap()
+}
+
+/// Copies a store as a crash leaves it now: once no call runs, as files are copied one by one.
+pub(crate) fn copy(store: &Store, from: &Path, to: &Path) {
+    while store.is_clearing() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+pub(crate) struct Client {
+    pub(crate) store: Store,
+    pub(crate) connection: Connection,
+}
+
+impl Client {
+    pub(crate) fn new(store: &Store) -> Client {
+        Client { store: store.clone(), connection: store.connect() }
+    }
+
+    pub(crate) fn submit(&mut self, text: &str, parameters: Vec<Datum>) -> Result<Pending> {
+        let parsed = self.connection.parse(text)?;
+        let [parsed] = &parsed[..] else { panic!("one statement at a time: {text}") };
+        let statement = self.connection.prepare(parsed, &[])?;
+        Ok(self.connection.submit(&statement, parameters))
+    }
+
+    /// Runs the one statement of a text.
+    pub(crate) fn run(&mut self, text: &str) -> Result<Answer> {
+        self.submit(text, Vec::new())?.wait()
+    }
+
+    /// The rows of a query, as text.
+    pub(crate) fn query(&mut self, text: &str) -> Vec<Vec<String>> {
+        let answer = self.run(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        answer.rows.iter().map(|row| shown(row)).collect()
+    }
+
+    /// The one value of a query, as text.
+    pub(crate) fn value(&mut self, text: &str) -> String {
+        let rows = self.query(text);
+        assert!(rows.len() == 1 && rows[0].len() == 1, "{text}: {rows:?}");
+        rows[0][0].clone()
+    }
+}
+
+impl Target for Client {
+    fn rows(&mut self, text: &str) -> Result<Vec<Vec<String>>> {
+        let answer = self.run(text)?;
+        Ok(answer.rows.iter().map(|row| shown(row)).collect())
+    }
+
+    fn state(&self) -> Vec<(Space, Vec<u8>, Vec<u8>)> {
+        self.store.rows().unwrap()
+    }
+}

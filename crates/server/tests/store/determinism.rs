@@ -1,0 +1,111 @@
+//! Answers and rows are those of the statements' order, whatever the workers and the epochs.
+
+use crate::client::{Client, noon};
+use crate::script::{Target, shown};
+use crate::session::Session;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use server::store::{Store, StoreOptions, Tuning};
+
+/// A statement of random rows; with numbers of sequences only such as are never deferred, as each
+/// of their numbers is given once.
+fn statement(random: &mut ChaCha8Rng, with_numbers: bool) -> String {
+    let (key, other) = (random.random_range(0..40), random.random_range(0..40));
+    if with_numbers {
+        return match random.random_range(0..4) {
+            0 => format!("INSERT INTO n (name) VALUES ('{key}') RETURNING id, name"),
+            1 => "INSERT INTO n (name) SELECT name FROM n WHERE id < 4 RETURNING id".to_owned(),
+            2 => format!("DELETE FROM n WHERE name = '{other}'"),
+            _ => "SELECT nextval('s')".to_owned(),
+        };
+    }
+    match random.random_range(0..12) {
+        0..4 => format!("INSERT INTO t VALUES ({key}, 'u{other}', {other}) RETURNING *"),
+        4 => format!("INSERT INTO t VALUES ({key}, 'u{key}', 1) ON CONFLICT DO NOTHING"),
+        5 => format!(
+            "INSERT INTO t VALUES ({key}, 'u{other}', 1) ON CONFLICT (a) DO UPDATE SET c = t.c + 1"
+        ),
+        6 => format!("UPDATE t SET c = c + {other} WHERE a = {key} RETURNING c"),
+        7 => format!("UPDATE t SET b = 'u{other}' WHERE a = {key} RETURNING a, b"),
+        8 => format!("UPDATE t SET a = a + 100 WHERE a = {key}"),
+        9 => format!("DELETE FROM t WHERE a = {key} RETURNING b"),
+        10 => format!("UPDATE t SET c = 100 / (c - 5) WHERE a BETWEEN {other} AND {key}"),
+        _ => format!("SELECT count(*), sum(c), max(b) FROM t WHERE c > {key}"),
+    }
+}
+
+const TABLES: [&str; 5] = [
+    "CREATE TABLE t (a int PRIMARY KEY, b text UNIQUE, c int CHECK (c < 1000))",
+    "CREATE INDEX ON t (c)",
+    "CREATE SEQUENCE s",
+    "CREATE TABLE n (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text)",
+    "CREATE INDEX ON n (name)",
+];
+
+/// What a statement came to: its rows, or its code.
+type Outcome = Result<Vec<Vec<String>>, String>;
+
+fn outcome(rows: values::Result<Vec<Vec<String>>>) -> Outcome {
+    rows.map_err(|error| error.state().code().to_owned())
+}
+
+fn in_memory(statements: &[String]) -> (Vec<Outcome>, Session) {
+    let mut session = Session::new();
+    for text in TABLES {
+        session.run(text).unwrap();
+    }
+    let run = |text: &String| outcome(session.run(text).map(|answer| answer.rows));
+    (statements.iter().map(run).collect(), session)
+}
+
+fn on_store(
+    statements: &[String],
+    workers: usize,
+    epoch_calls_max: usize,
+) -> (Vec<Outcome>, Client) {
+    // No epoch is serial as a whole.
+    let tuning = Tuning { serial_calls_max: 0, epoch_calls_max, ..Tuning::default() };
+    let options = StoreOptions { workers, tuning, clock: noon, ..StoreOptions::memory() };
+    let mut client = Client::new(&Store::open(options).unwrap());
+    for text in TABLES {
+        client.run(text).unwrap();
+    }
+    let pending: Vec<_> =
+        statements.iter().map(|text| client.submit(text, Vec::new()).unwrap()).collect();
+    let shown_rows = |rows: Vec<Vec<values::Datum>>| rows.iter().map(|row| shown(row)).collect();
+    let outcomes = pending
+        .into_iter()
+        .map(|pending| outcome(pending.wait().map(|answer| shown_rows(answer.rows))))
+        .collect();
+    (outcomes, client)
+}
+
+#[test]
+fn o_46_answers_rows_and_numbers_are_the_same_for_any_workers_and_epochs() {
+    for with_numbers in [false, true] {
+        let mut random = ChaCha8Rng::seed_from_u64(11);
+        let statements: Vec<String> =
+            (0..600).map(|_| statement(&mut random, with_numbers)).collect();
+        let (expected, session) = in_memory(&statements);
+        let failed = expected.iter().filter(|outcome| outcome.is_err()).count();
+        assert!(with_numbers || (50..400).contains(&failed), "{failed} statements fail");
+        for (workers, calls) in [(1, 20_000), (2, 20_000), (4, 20_000), (2, 1), (2, 7), (4, 50)] {
+            let (found, client) = on_store(&statements, workers, calls);
+            for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let place = format!("{workers} workers, {calls} calls, {at}: {}", statements[at]);
+                assert_eq!(found, expected, "{place}");
+            }
+            assert!(client.state() == Target::state(&session), "{workers} workers, {calls} calls");
+        }
+    }
+}
+
+impl Target for Session {
+    fn rows(&mut self, text: &str) -> values::Result<Vec<Vec<String>>> {
+        self.run(text).map(|answer| answer.rows)
+    }
+
+    fn state(&self) -> Vec<(sql::ir::Space, Vec<u8>, Vec<u8>)> {
+        Session::state(self)
+    }
+}

@@ -1,0 +1,70 @@
+//! What is too much is refused with its code, and changes nothing.
+
+use crate::client::{Client, memory, noon};
+use crate::script::Target;
+use server::store::{Store, StoreOptions};
+use values::Datum;
+
+fn refused(client: &mut Client, text: &str, code: &str) {
+    let before = client.state();
+    let error = client.run(text).unwrap_err();
+    assert_eq!(error.state().code(), code, "{text}: {error}");
+    assert!(client.state() == before, "{text}");
+}
+
+#[test]
+fn large_answers_long_runs_and_long_rows_are_refused() {
+    let options = StoreOptions { steps_max: 20_000, clock: noon, ..StoreOptions::memory() };
+    let mut client = Client::new(&Store::open(options).unwrap());
+    client.run("CREATE TABLE t (a int PRIMARY KEY, b text)").unwrap();
+    let rows: Vec<_> = (0..100).map(|n| format!("({n}, repeat('x', 200000))")).collect();
+    client.run(&format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    refused(&mut client, "UPDATE t SET a = a + 1000 RETURNING b", "54000");
+    refused(&mut client, "UPDATE t SET b = repeat('x', 262200) WHERE a = 1", "54000");
+    let many: Vec<_> = (0..9000).map(|n| format!("({}, '')", 1000 + n)).collect();
+    refused(&mut client, &format!("INSERT INTO t VALUES {}", many.join(",")), "54001");
+    refused(&mut client, "INSERT INTO t VALUES (1, 'again')", "23505");
+    assert_eq!(client.value("SELECT count(*) FROM t WHERE length(b) = 200000"), "100");
+}
+
+#[test]
+fn errors_keep_what_they_say() {
+    let mut client = Client::new(&memory());
+    client.run("CREATE TABLE t (a int PRIMARY KEY, b int CHECK (b > 0))").unwrap();
+    client.run("INSERT INTO t VALUES (1, 1)").unwrap();
+    let error = client.run("INSERT INTO t VALUES (1, 1)").unwrap_err();
+    assert_eq!(error.message(), "duplicate key value violates unique constraint \"t_pkey\"");
+    assert_eq!(error.detail(), Some("Key (a)=(1) already exists."));
+    assert_eq!(error.constraint(), Some("t_pkey"));
+    let error = client.run("UPDATE t SET b = nothing").unwrap_err();
+    assert_eq!(error.position().unwrap().number(), 18);
+    let wrong = client.submit("SELECT $1 + 1", vec![Datum::text("x")]).unwrap();
+    assert_eq!(wrong.wait().unwrap_err().state().code(), "42804");
+}
+
+#[test]
+fn deep_statements_are_refused_or_run_and_never_stop_the_store() {
+    let mut client = Client::new(&memory());
+    let chain = format!("SELECT 1{}", "+1".repeat(1900));
+    assert_eq!(client.value(&chain), "1901");
+    let nested = format!("SELECT {}1{}", "(".repeat(48), ")".repeat(48));
+    assert_eq!(client.value(&nested), "1");
+    let error = client.run(&format!("SELECT 1{}", " OR true".repeat(100_000))).unwrap_err();
+    assert_eq!(error.state().code(), "54001");
+}
+
+#[test]
+fn after_a_close_statements_are_answered_with_an_error() {
+    let store = memory();
+    let mut client = Client::new(&store);
+    client.run("CREATE TABLE t (a int PRIMARY KEY)").unwrap();
+    let parsed = client.connection.parse("INSERT INTO t VALUES (1)").unwrap();
+    let insert = client.connection.prepare(&parsed[0], &[]).unwrap();
+    let parsed = client.connection.parse("SELECT a FROM t").unwrap();
+    let select = client.connection.prepare(&parsed[0], &[]).unwrap();
+    store.close().unwrap();
+    for statement in [insert, select] {
+        let error = client.connection.submit(&statement, vec![]).wait().unwrap_err();
+        assert_eq!(error.state().code(), "57P01");
+    }
+}

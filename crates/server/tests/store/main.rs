@@ -1,0 +1,15 @@
+//! SQL on the library: the same answers and rows as in memory, whatever the workers and epochs;
+//! after a crash, beside definitions, and in the order of each connection.
+
+#[path = "../../../sql/tests/script/mod.rs"]
+mod script;
+#[path = "../../../sql/tests/session/mod.rs"]
+mod session;
+
+mod client;
+mod crashes;
+mod definitions;
+mod determinism;
+mod limits;
+mod order;
+mod scripts;

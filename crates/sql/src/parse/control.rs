@@ -1,0 +1,127 @@
+//! Statements about the session, which neither read rows nor change any.
+
+use super::statement::Statement;
+use crate::bind::name_of;
+use sqlparser::ast::{Expr, ObjectName, Reset, Set, Statement as Tree, Value};
+
+/// What a statement says about the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// BEGIN, START TRANSACTION
+    Begin,
+    /// COMMIT, END
+    Commit,
+    /// ROLLBACK
+    Rollback,
+    /// SAVEPOINT
+    Savepoint(String),
+    /// ROLLBACK TO
+    RollbackTo(String),
+    /// RELEASE
+    Release(String),
+    /// SET of a setting; the value as its text.
+    Set(String, String),
+    /// RESET of a setting, or of all.
+    Reset(Option<String>),
+    /// SHOW
+    Show(String),
+    /// DISCARD ALL and its sisters
+    Discard,
+}
+
+impl Statement {
+    /// What it says about the session; `None` of statements that [`crate::prepare`] or
+    /// [`crate::define`] take, and of those that nothing takes.
+    pub fn control(&self) -> Option<Control> {
+        Some(match &self.tree {
+            Tree::StartTransaction { .. } => Control::Begin,
+            Tree::Commit { .. } => Control::Commit,
+            Tree::Rollback { savepoint: None, .. } => Control::Rollback,
+            Tree::Rollback { savepoint: Some(name), .. } => Control::RollbackTo(name_of(name)),
+            Tree::Savepoint { name } => Control::Savepoint(name_of(name)),
+            Tree::ReleaseSavepoint { name } => Control::Release(name_of(name)),
+            Tree::Set(Set::SingleAssignment { variable, values, .. }) => {
+                let values: Vec<String> = values.iter().map(setting).collect();
+                Control::Set(setting_name(variable), values.join(", "))
+            }
+            Tree::Set(Set::SetTimeZone { value, .. }) => {
+                Control::Set("timezone".to_owned(), setting(value))
+            }
+            Tree::Reset(reset) => match &reset.reset {
+                Reset::ALL => Control::Reset(None),
+                Reset::ConfigurationParameter(name) => Control::Reset(Some(setting_name(name))),
+                Reset::SessionAuthorization => return None,
+            },
+            Tree::ShowVariable { variable } => {
+                let words: Vec<String> = variable.iter().map(name_of).collect();
+                Control::Show(match words.join(" ").as_str() {
+                    "time zone" => "timezone".to_owned(),
+                    "transaction isolation level" => "transaction_isolation".to_owned(),
+                    name => name.replace(' ', "."),
+                })
+            }
+            Tree::Discard { .. } => Control::Discard,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is one that [`crate::define`] takes.
+    pub fn is_definition(&self) -> bool {
+        matches!(
+            &self.tree,
+            Tree::CreateTable(_)
+                | Tree::CreateIndex(_)
+                | Tree::CreateSequence { .. }
+                | Tree::Drop { .. }
+                | Tree::Truncate(_)
+        )
+    }
+}
+
+fn setting_name(name: &ObjectName) -> String {
+    name.to_string().to_ascii_lowercase().replace('"', "")
+}
+
+/// The text of a setting's value: names and strings without their quotes.
+fn setting(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(name) => name.value.clone(),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text.clone(),
+            other => other.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn statements_about_the_session_are_told_apart() {
+        let check = |text: &str, expected: Option<Control>| {
+            assert_eq!(parse(text).unwrap()[0].control(), expected, "{text}");
+        };
+        check("BEGIN", Some(Control::Begin));
+        check("START TRANSACTION ISOLATION LEVEL SERIALIZABLE", Some(Control::Begin));
+        check("COMMIT", Some(Control::Commit));
+        check("END", Some(Control::Commit));
+        check("ROLLBACK", Some(Control::Rollback));
+        check("ROLLBACK TO SAVEPOINT A", Some(Control::RollbackTo("a".to_owned())));
+        check("SAVEPOINT a", Some(Control::Savepoint("a".to_owned())));
+        check("RELEASE SAVEPOINT a", Some(Control::Release("a".to_owned())));
+        let set = |name: &str, value: &str| Some(Control::Set(name.to_owned(), value.to_owned()));
+        check("SET DateStyle TO ISO, DMY", set("datestyle", "ISO, DMY"));
+        check("SET application_name = 'psql x'", set("application_name", "psql x"));
+        check("SET TIME ZONE 'UTC'", set("timezone", "UTC"));
+        check("RESET ALL", Some(Control::Reset(None)));
+        check("SHOW server_version", Some(Control::Show("server_version".to_owned())));
+        check("SHOW TIME ZONE", Some(Control::Show("timezone".to_owned())));
+        check("DISCARD ALL", Some(Control::Discard));
+        check("SELECT 1", None);
+        assert!(parse("TRUNCATE a").unwrap()[0].is_definition());
+        assert!(!parse("DELETE FROM a").unwrap()[0].is_definition());
+    }
+}
