@@ -17,7 +17,7 @@ const WIDTH: f64 = 420.0;
 /// Where names of bars end and bars begin: at least here, and no further than that.
 const BARS_LEFT: (f64, f64) = (134.0, 200.0);
 /// Room for a letter of a name.
-const LETTER: f64 = 6.2;
+const LETTER: f64 = 6.8;
 /// Room for the number after the longest bar.
 const BARS_RIGHT: f64 = 58.0;
 const BAR_HEIGHT: f64 = 14.0;
