@@ -7,7 +7,8 @@
 use std::error::Error;
 
 use testbed::{
-    Aria, BatchEngine, Bcdb, Bohm, Calvin, Granola, Orthrus, Pwv, Serial, Settings, run_batches,
+    Aria, BatchEngine, Bcdb, Bohm, Calvin, Caracal, Granola, Orthrus, Pwv, Serial, Settings,
+    run_batches,
 };
 use workloads::Workload;
 use workloads::smallbank::{SmallBank, SmallBankSettings};
@@ -57,6 +58,7 @@ fn all<W: Workload>(
     one::<Calvin, W>(name, workload, only, settings)?;
     one::<Orthrus, W>(name, workload, only, settings)?;
     one::<Bohm, W>(name, workload, only, settings)?;
+    one::<Caracal, W>(name, workload, only, settings)?;
     one::<Granola, W>(name, workload, only, settings)?;
     one::<Pwv, W>(name, workload, only, settings)?;
     one::<Aria, W>(name, workload, only, settings)?;

@@ -38,15 +38,26 @@ pub struct Settings {
     pub verify: bool,
     /// Whether to forget all but the device at the end, and to recover from that.
     pub recover: bool,
+    /// Nanoseconds that all threads of the process have run.
+    pub cpu_ns: fn() -> u64,
 }
 
 impl Settings {
-    /// One round of so many calls after one of the same size that is not measured.
+    /// One round of so many calls after one of the same size that is not measured, without a clock
+    /// of threads.
     #[must_use]
     pub fn new(workers: usize, calls_per_round: u64) -> Self {
         let options = Options::new(workers);
         let (rounds, warm_up_rounds) = (1, 1);
-        Self { options, rounds, warm_up_rounds, calls_per_round, verify: false, recover: false }
+        Self {
+            options,
+            rounds,
+            warm_up_rounds,
+            calls_per_round,
+            verify: false,
+            recover: false,
+            cpu_ns: || 0,
+        }
     }
 }
 
@@ -69,6 +80,8 @@ pub struct Report {
     pub retries: u64,
     /// Nanoseconds of all measured rounds.
     pub elapsed_ns: u64,
+    /// Nanoseconds that all threads ran in them.
+    pub cpu_ns: u64,
     /// Nanoseconds from the start of a call to its answer.
     pub latency_ns: Histogram<u64>,
     /// What went through the device in the measured rounds.
@@ -101,6 +114,7 @@ impl Report {
 
 /// What a worker did in a round.
 struct Share {
+    cpu_ns: u64,
     committed: u64,
     aborted: u64,
     retries: u64,
@@ -114,6 +128,7 @@ impl Share {
     fn new() -> Result<Self> {
         let failed = |error| Error::Broken(format!("no histogram: {error}"));
         Ok(Self {
+            cpu_ns: 0,
             committed: 0,
             aborted: 0,
             retries: 0,
@@ -125,6 +140,7 @@ impl Share {
     }
 
     fn add(&mut self, other: Self) {
+        self.cpu_ns += other.cpu_ns;
         self.committed += other.committed;
         self.aborted += other.aborted;
         self.retries += other.retries;
@@ -191,6 +207,7 @@ pub fn run<R: Rival, W: Workload>(
         aborted: measured.aborted,
         retries: measured.retries,
         elapsed_ns,
+        cpu_ns: measured.cpu_ns,
         latency_ns: measured.latency_ns,
         counters: measured.counters,
         counts: measured.counts,
@@ -209,12 +226,13 @@ fn run_round<R: Rival, W: Workload>(
     let mut procedures = Procedures::default();
     workload.register(&mut procedures);
     let dealer = calls.dealer();
-    let start = Instant::now();
+    let (start, started_cpu_ns) = (Instant::now(), (settings.cpu_ns)());
     let shares = on_workers(settings.options.workers, |worker| {
         run_worker(&mut rival.session(worker), &procedures, calls, &dealer, settings.verify)
     })?;
     let elapsed_ns = start.elapsed().as_nanos() as u64;
     let mut all = Share::new()?;
+    all.cpu_ns = (settings.cpu_ns)() - started_cpu_ns;
     shares.into_iter().for_each(|share| all.add(share));
     Ok((all, elapsed_ns))
 }

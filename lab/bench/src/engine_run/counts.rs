@@ -8,6 +8,15 @@ use hdrhistogram::Histogram;
 /// Longer latencies count as this: a day.
 const LATENCY_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
+/// How long an epoch took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Took {
+    /// By the clock.
+    pub(crate) ns: u64,
+    /// Time that all threads ran.
+    pub(crate) cpu_ns: u64,
+}
+
 /// Sums over the epochs of the stream; loading is not in them.
 pub(crate) struct RunCounts {
     /// Epochs run.
@@ -18,6 +27,8 @@ pub(crate) struct RunCounts {
     pub(crate) chain_calls: u64,
     /// Time in `run_epoch`.
     pub(crate) run_ns: u64,
+    /// Time that all threads ran in it.
+    pub(crate) cpu_ns: u64,
     /// Latency of each answered call: from the start of the epoch that it was first in, to the end
     /// of the one that answered it, without the time between epochs.
     pub(crate) latency: Histogram<u64>,
@@ -36,16 +47,19 @@ impl RunCounts {
             stats: EpochStats::default(),
             chain_calls: 0,
             run_ns: 0,
+            cpu_ns: 0,
             latency,
             first_failure: None,
             waited_ns: Vec::new(),
         })
     }
 
-    /// Adds an epoch that took `ns`.
-    pub(crate) fn add(&mut self, outcome: &EpochOutcome, ns: u64) {
+    /// Adds an epoch that took so long.
+    pub(crate) fn add(&mut self, outcome: &EpochOutcome, took: Took) {
+        let ns = took.ns;
         self.epochs += 1;
         self.run_ns += ns;
+        self.cpu_ns += took.cpu_ns;
         self.stats.add(&outcome.stats);
         let mut waited = Vec::new();
         let mut fresh = 0;

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use bench::clock::{now_ns, seconds};
+use bench::clock::{cpu_ns, now_ns, seconds};
 use bench::{
     AckLog, BenchError, DeviceVisitor, Limits, Maker, Place, Result, forgets, open_device,
 };
@@ -21,7 +21,7 @@ use storage::TableId;
 use workloads::{Observer, ProcedureId};
 
 use super::adapter::{EngineView, answer};
-use super::counts::RunCounts;
+use super::counts::{RunCounts, Took};
 use super::recover::{self, Recover};
 use super::verify::Verifier;
 use crate::report::{self, Report};
@@ -254,11 +254,11 @@ impl<'a, D: Device> Run<'a, D> {
             if self.stops() {
                 break;
             }
-            let (outcome, ns) = self.epoch(epoch)?;
-            self.counts.add(&outcome, ns);
+            let (outcome, took) = self.epoch(epoch)?;
+            self.counts.add(&outcome, took);
             self.counts.chain_calls += self.verifier.as_ref().map_or(0, Verifier::longest_chain);
             self.tell_observer(&outcome);
-            let rate = outcome.stats.work.committed as f64 * 1e6 / ns.max(1) as f64;
+            let rate = outcome.stats.work.committed as f64 * 1e6 / took.ns.max(1) as f64;
             bar.step(format!("{rate:.0} k txn/s"));
         }
         Ok(())
@@ -277,16 +277,16 @@ impl<'a, D: Device> Run<'a, D> {
     }
 
     /// One epoch: generate, run (the only timed part), acknowledge, verify.
-    fn epoch(&mut self, epoch: u64) -> Result<(EpochOutcome, u64)> {
+    fn epoch(&mut self, epoch: u64) -> Result<(EpochOutcome, Took)> {
         let generating = now_ns();
         self.job.fill(epoch, &mut self.calls)?;
         if self.calls.len() <= self.settings.serial_calls_max {
             self.calls = self.calls.first_serial(self.calls.len());
         }
-        let started = now_ns();
+        let (started, started_cpu) = (now_ns(), cpu_ns());
         self.generate_ns += started - generating;
         let outcome = self.engine.run_epoch(&self.calls, self.job.info(epoch))?;
-        let ns = now_ns() - started;
+        let took = Took { ns: now_ns() - started, cpu_ns: cpu_ns() - started_cpu };
         assert_eq!(outcome.epoch.0, epoch, "the engine counts epochs as the run does");
         if let Some(ack) = &mut self.ack {
             let hash = outcome.state_hash.expect("it was asked for before the run began");
@@ -295,7 +295,7 @@ impl<'a, D: Device> Run<'a, D> {
         if let Some(verifier) = &mut self.verifier {
             verifier.compare(&self.calls, &outcome)?;
         }
-        Ok((outcome, ns))
+        Ok((outcome, took))
     }
 
     /// Hands all answers of an epoch to the observer, and keeps what was deferred.

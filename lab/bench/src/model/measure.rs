@@ -17,10 +17,11 @@ const MOVE_NS: f64 = 0.5;
 /// How much of what an engine without phases of its own does before execution is the append.
 const APPENDING: f64 = 0.5;
 /// Hand-overs that are measured at once, and how often.
-const HAND_OVERS: u64 = 1_000;
+const HAND_OVERS: u64 = 200;
 const REPETITIONS: usize = 20;
-/// Looks of a thread that waits for its turn, after which it lets another one run.
-const SPINS_MAX: u32 = 1 << 12;
+/// Looks of a thread that waits for its turn, after which it lets another one run: far more than a
+/// hand-over takes where both have a core.
+const SPINS_MAX: u32 = 1 << 7;
 /// Bytes that are copied to measure the memory, far more than caches hold.
 const COPIED_BYTES: usize = 32 << 20;
 

@@ -23,5 +23,5 @@ mod versions;
 mod tests;
 
 pub use costs::Costs;
-pub use run::{ModelReport, run};
+pub use run::{Asked, ModelReport, run};
 pub(crate) use shape::{Recorder, Shape};

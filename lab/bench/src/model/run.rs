@@ -23,6 +23,10 @@ pub struct ModelReport {
     pub head: Head,
     /// Always true: no figure here but those of `checks` was measured.
     pub is_model: bool,
+    /// Whether each update of a row was taken to run apart from its call, as CA 5.4 cuts them.
+    pub is_cut: bool,
+    /// What the epoch's calls have to do with each other.
+    pub contention: Contention,
     /// The model's transactions per second on the most cores.
     pub throughput_txn_per_s: f64,
     /// Cores from which on more give less than a tenth more.
@@ -37,6 +41,42 @@ pub struct ModelReport {
     pub checks: Vec<Check>,
     /// How much more throughput the model has than the run with most workers, in per cent.
     pub error_percent: f64,
+}
+
+/// What the calls of an epoch have to do with each other, on any number of cores.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Contention {
+    /// Accesses on the longest path on which each begins when the one before has ended, if calls
+    /// run whole.
+    pub path_whole: usize,
+    /// The same if each update of a row runs apart from its call.
+    pub path_cut: usize,
+    /// Rows with at least as many versions as split-on-demand asks for; 0 without.
+    pub rows_contended: usize,
+    /// Versions of the row that has most.
+    pub versions_most: u32,
+}
+
+impl Contention {
+    fn of(shape: &Shape, split_threshold: u32) -> Self {
+        let versions = shape.versions();
+        let is_contended = |versions: &&u32| split_threshold > 0 && **versions >= split_threshold;
+        Self {
+            path_whole: shape.clone().whole().longest_path(),
+            path_cut: shape.clone().cut().longest_path(),
+            rows_contended: versions.iter().filter(is_contended).count(),
+            versions_most: versions.into_iter().max().unwrap_or(0),
+        }
+    }
+}
+
+/// What is modelled beside a job and its settings.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Numbers of cores, in order.
+    pub cores: Vec<usize>,
+    /// Whether each update of a row runs apart from its call.
+    pub cuts: bool,
 }
 
 /// The model for one number of cores.
@@ -76,21 +116,25 @@ pub struct Check {
 ///
 /// # Errors
 /// `Usage` for a design that has no model; whatever stops a run.
-pub fn run(job: &Job, place: &Place, settings: &Settings, cores: &[usize]) -> Result<ModelReport> {
+pub fn run(job: &Job, place: &Place, settings: &Settings, asked: &Asked) -> Result<ModelReport> {
     let engine = engine_of(settings)?;
-    let shape = job.shape(job.loading_epochs() + 1);
+    let whole = job.shape(job.loading_epochs() + 1);
+    let shape = if asked.cuts { whole.clone().cut() } else { whole.clone() };
     let mut checked = vec![1, settings.engine.workers];
     checked.dedup();
     let runs: Vec<(usize, Measured)> = checked
         .into_iter()
         .map(|workers| Ok((workers, measure::measured(job, place, settings, workers)?)))
         .collect::<Result<_>>()?;
-    let costs = measure::costs(job, place, settings, runs[0].1, &shape)?;
-    let point = |cores| point(engine, &shape, &costs, cores);
+    let costs = measure::costs(job, place, settings, runs[0].1, &whole)?;
+    let point_of = |shape, cores| point(engine, shape, &costs, cores);
+    let point = |cores| point_of(&shape, cores);
     let checks: Vec<Check> = runs
         .iter()
         .map(|(workers, run)| {
-            let (measured, model) = (1e9 / run.total_ns, point(*workers).throughput_txn_per_s);
+            // Runs do not cut calls.
+            let model = point_of(&whole, *workers).throughput_txn_per_s;
+            let measured = 1e9 / run.total_ns;
             Check {
                 workers: *workers,
                 measured_txn_per_s: measured,
@@ -99,7 +143,7 @@ pub fn run(job: &Job, place: &Place, settings: &Settings, cores: &[usize]) -> Re
             }
         })
         .collect();
-    let points: Vec<Point> = cores.iter().map(|cores| point(*cores)).collect();
+    let points: Vec<Point> = asked.cores.iter().map(|cores| point(*cores)).collect();
     let most = *points.last().ok_or_else(|| BenchError::Usage("a model needs cores".into()))?;
     let ran = Ran {
         workers: most.cores,
@@ -112,6 +156,8 @@ pub fn run(job: &Job, place: &Place, settings: &Settings, cores: &[usize]) -> Re
     Ok(ModelReport {
         head,
         is_model: true,
+        is_cut: asked.cuts,
+        contention: Contention::of(&shape, settings.engine.split_threshold),
         throughput_txn_per_s: most.throughput_txn_per_s,
         cores_that_pay: cores_that_pay(&points),
         costs,
@@ -191,6 +237,12 @@ impl ModelReport {
                 point.messages_per_txn,
             );
         }
+        let Contention { path_whole, path_cut, rows_contended, versions_most } = self.contention;
+        let _ = writeln!(
+            text,
+            "\nthe longest path: {path_whole} accesses of whole calls, {path_cut} if cut; \
+             {rows_contended} contended\nrows, {versions_most} versions of the row with most"
+        );
         let Costs { control_ns, append_ns, execute_ns, line_ns, .. } = self.costs;
         let _ = writeln!(
             text,

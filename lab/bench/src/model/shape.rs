@@ -51,6 +51,48 @@ impl Shape {
         self.calls.iter().map(Vec::len).sum()
     }
 
+    /// The same calls as CA 5.4 cuts them: each update of a row runs apart from its call.
+    pub(super) fn cut(mut self) -> Self {
+        for access in self.calls.iter_mut().flatten() {
+            if access.kind == Kind::Update {
+                access.kind = Kind::Piece;
+            }
+        }
+        self
+    }
+
+    /// The same calls with all updates in their bodies.
+    pub(super) fn whole(mut self) -> Self {
+        for access in self.calls.iter_mut().flatten() {
+            if access.kind == Kind::Piece {
+                access.kind = Kind::Update;
+            }
+        }
+        self
+    }
+
+    /// How many accesses the longest path has, on which each begins when the one before has ended:
+    /// those of a call one after the other, and behind what they need; a piece behind its call and
+    /// the version before.
+    pub(super) fn longest_path(&self) -> usize {
+        let mut of_rows = vec![0_usize; self.rows];
+        for accesses in &self.calls {
+            let is_piece = |access: &&Access| access.kind == Kind::Piece;
+            let (pieces, own): (Vec<&Access>, Vec<&Access>) = accesses.iter().partition(is_piece);
+            let needed = own.iter().filter(|access| access.kind != Kind::Insert);
+            let begin = needed.map(|access| of_rows[access.row as usize]).max().unwrap_or(0);
+            let end = begin + own.len();
+            for access in own.iter().filter(|access| access.writes()) {
+                of_rows[access.row as usize] = end;
+            }
+            for access in pieces {
+                let of_row = &mut of_rows[access.row as usize];
+                *of_row = end.max(*of_row) + 1;
+            }
+        }
+        of_rows.into_iter().max().unwrap_or(0)
+    }
+
     /// How often each row is written.
     pub(super) fn versions(&self) -> Vec<u32> {
         let mut versions = vec![0; self.rows];

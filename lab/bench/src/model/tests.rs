@@ -86,6 +86,26 @@ fn one_core_does_the_sum_of_all_steps() {
     close(calvin.execute_ns, 3.0 * 11.0 + 300.0);
 }
 
+#[test]
+fn the_longest_path_is_shorter_if_updates_run_apart() {
+    // All calls update row 0, read row 1, and insert three rows: a path through all of them.
+    let calls: Vec<Vec<(u32, Kind)>> = (0..5)
+        .map(|call| {
+            let own = (0..3).map(|i| (2 + call * 3 + i, Kind::Insert));
+            [(0, Kind::Update), (1, Kind::Read)].into_iter().chain(own).collect()
+        })
+        .collect();
+    let hot = shape(&calls.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    // Cut, the bodies run at the same time, and only the updates one after the other.
+    assert_eq!((hot.longest_path(), hot.clone().cut().longest_path()), (5 * 5, 4 + 5));
+    assert_eq!(hot.clone().cut().whole(), hot);
+    // Calls that hang together by one row each, which is another one for the next call.
+    let calls: Vec<[(u32, Kind); 2]> =
+        (0..5).map(|call| [(call, Kind::Update), (call + 1, Kind::Update)]).collect();
+    let ladder = shape(&calls.iter().map(<[_; 2]>::as_slice).collect::<Vec<_>>());
+    assert_eq!((ladder.longest_path(), ladder.cut().longest_path()), (10, 2));
+}
+
 /// Runs of four calls: the second run is another core's, and its first call waits for the first
 /// run's last version of row 0, which comes with its line.
 #[test]

@@ -52,6 +52,9 @@ pub struct Report {
     pub seconds: f64,
     /// Committed transactions per second of that time.
     pub throughput_txn_per_s: f64,
+    /// Nanoseconds that all threads ran in epochs, of a transaction. Time that an emulated device
+    /// takes is in it.
+    pub cpu_ns_per_txn: f64,
     /// Latency of answered transactions.
     pub latency_ns: Latency,
     /// Time of each phase over all epochs, in nanoseconds.
@@ -195,6 +198,10 @@ impl Report {
             waiting: 0,
             seconds: seconds(counts.run_ns),
             throughput_txn_per_s: counts.throughput(),
+            cpu_ns_per_txn: ratio(
+                counts.cpu_ns as f64,
+                (work.committed + work.aborted + work.failed) as f64,
+            ),
             latency_ns: Latency {
                 p50: counts.latency_ns(50.0),
                 p99: counts.latency_ns(99.0),

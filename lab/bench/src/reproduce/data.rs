@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::machine::Machine;
-use super::plan::{Run, Use};
+use super::plan::{Run, Source, Use};
 use super::scale::Scale;
 use super::scenario::Metric;
 
@@ -63,7 +63,10 @@ impl Recorded {
     #[must_use]
     pub fn new(session: &Session, run: &Run, outcome: Outcome) -> Self {
         let device_model = match &outcome {
-            Outcome::Report(report) => report["device_note"].as_str().map(str::to_string),
+            // What a model says of it is of the model.
+            Outcome::Report(report) if report["is_model"] != true => {
+                report["device_note"].as_str().map(str::to_string)
+            }
             _ => None,
         };
         Self {
@@ -175,19 +178,22 @@ impl Found {
         outcomes.filter(|outcome| matches!(outcome, Outcome::Report(_))).count()
     }
 
-    /// A metric of a command, by round.
-    pub(super) fn numbers(&self, command: &str, metric: &Metric) -> BTreeMap<u64, f64> {
-        let rounds = self.by_command.get(command).into_iter().flatten();
-        let number = |(round, outcome): (&u64, &Outcome)| match outcome {
-            Outcome::Report(report) => Some((*round, number(report, metric)?)),
+    /// A metric of a bar or point, by round.
+    pub(super) fn numbers(&self, source: &Source, metric: &Metric) -> BTreeMap<u64, f64> {
+        let rounds = self.by_command.get(&source.command).into_iter().flatten();
+        let number = |(round, outcome): (&u64, &Outcome)| match (outcome, source.cores) {
+            (Outcome::Report(report), None) => Some((*round, number(report, metric)?)),
+            (Outcome::Report(report), Some(cores)) => {
+                Some((*round, number(&model_of(report, cores)?, metric)?))
+            }
             _ => None,
         };
         rounds.filter_map(number).collect()
     }
 
     /// The same over all rounds.
-    pub(super) fn spread(&self, command: &str, metric: &Metric) -> Option<Spread> {
-        Spread::of(self.numbers(command, metric).into_values())
+    pub(super) fn spread(&self, source: &Source, metric: &Metric) -> Option<Spread> {
+        Spread::of(self.numbers(source, metric).into_values())
     }
 
     /// Why a command has no numbers.
@@ -221,6 +227,17 @@ impl Found {
         failures.sort();
         failures
     }
+}
+
+/// The report of a model as if so many cores were the most that it was asked for.
+fn model_of(report: &Value, cores: u64) -> Option<Value> {
+    let points = report.get("points")?.as_array()?;
+    let point = points.iter().find(|point| point["cores"].as_u64() == Some(cores))?;
+    let mut model = report.clone();
+    model["last"] = point.clone();
+    model["workers"] = point["cores"].clone();
+    model["throughput_txn_per_s"] = point["throughput_txn_per_s"].clone();
+    Some(model)
 }
 
 /// A metric of the JSON of a run; nothing if a part of it is not there or there is nothing to

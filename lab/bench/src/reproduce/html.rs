@@ -3,42 +3,13 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::data::Spread;
+use super::papers::{Paper, papers_of};
 use super::report::{FigureReport, Group, Panel, Point, Quantity, ReproduceReport};
 use super::scale::Scale;
 use super::svg;
 use super::verdict::{Judged, Verdict};
 
 const STYLE: &str = include_str!("report.css");
-
-/// Words that the report uses, and what they mean.
-const WORDS: [(&str, &str); 7] = [
-    ("Epoch", "transactions that are ordered together, and run and made durable together."),
-    ("Transient version", "a value that the same epoch overwrites again; kept in DRAM only."),
-    ("Persistent version", "the last value of a row in an epoch; written to persistent memory."),
-    ("Input log", "the calls of an epoch, from which a crashed epoch is run again."),
-    (
-        "Minor, major collection",
-        "freeing a row's old version when the row is written next, or at \
-      the beginning of the next epoch.",
-    ),
-    ("Cached version", "a copy of a row in DRAM that saves reads of persistent memory."),
-    ("Contention", "how much transactions update the same few rows (hot rows)."),
-];
-
-/// Engines that are compared.
-const DESIGNS: [(&str, &str); 7] = [
-    ("NVCaracal", "logs inputs; transient versions in DRAM, final ones in persistent memory."),
-    ("no-logging", "the same without the input log; cannot recover."),
-    ("all-DRAM", "the same wholly in DRAM; cannot recover."),
-    ("hybrid", "no log; every version in persistent memory, version arrays and a cache in DRAM."),
-    ("all-NVMM", "no log; versions and version arrays in persistent memory."),
-    (
-        "Zen",
-        "no epochs and no log; a transaction's rows are written to new places in persistent \
-      memory. With optimistic (OCC) or multi-version (MVCC) concurrency control.",
-    ),
-    ("write-behind log", "changes are written first, then a log of which transactions count."),
-];
 
 /// What the emulated device leaves out.
 const LIMITS: [&str; 5] = [
@@ -54,20 +25,21 @@ const LIMITS: [&str; 5] = [
 /// The page.
 #[must_use]
 pub fn render(report: &ReproduceReport) -> String {
+    let papers = papers_of(&report.figures);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "NVCaracal, reproduced" }
+                title { (heading_of(&papers)) }
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                (head(report))
-                (surroundings(report))
-                (settings(report))
+                (head(report, &papers))
+                (surroundings(report, &papers))
+                (settings(report, &papers))
                 @for figure in &report.figures { (section(report, figure)) }
                 (statements(report))
                 (repeat(report))
@@ -77,13 +49,22 @@ pub fn render(report: &ReproduceReport) -> String {
     page.into_string()
 }
 
-fn head(report: &ReproduceReport) -> Markup {
+fn heading_of(papers: &[&Paper]) -> String {
+    let systems: Vec<&str> = papers.iter().map(|paper| paper.system).collect();
+    format!("{}, reproduced", systems.join(" and "))
+}
+
+fn head(report: &ReproduceReport, papers: &[&Paper]) -> Markup {
     html! {
-        h1 { "NVCaracal, reproduced" }
+        h1 { (heading_of(papers)) }
         p {
-            "The experiments of " em { "Integrating Non-Volatile Main Memory in a Deterministic \
-            Database" } " (EuroSys '23), made again with this implementation: what the paper says, \
-            what came out here, and whether it holds."
+            "The experiments of "
+            @for (index, paper) in papers.iter().enumerate() {
+                @if index > 0 { " and of " }
+                em { (paper.title) } " (" (paper.published) ")"
+            }
+            ", made again with this implementation: what the paper says, what came out here, and \
+            whether it holds."
         }
         @if report.session.scale == Scale::Smoke {
             p.banner { "Scale smoke: sizes are tiny, to see that everything works. Times mean \
@@ -96,16 +77,31 @@ fn head(report: &ReproduceReport) -> Markup {
                 "."
             }
         }
-        p {
-            @for verdict in Verdict::ALL {
-                (badge(verdict)) " " (report.count(verdict)) " \u{a0} "
-            }
-        }
+        (verdicts(report))
+    }
+}
+
+/// How many statements have which verdict: all together, and of each figure, which it leads to.
+fn verdicts(report: &ReproduceReport) -> Markup {
+    let of = |figure: Option<&FigureReport>, verdict| {
+        let is_it = |judged: &&Judged| {
+            figure.is_none_or(|figure| judged.figure == figure.figure) && judged.verdict == verdict
+        };
+        report.statements.iter().filter(is_it).count()
+    };
+    let counts = |figure| {
+        let counts = Verdict::ALL.map(|verdict| (verdict, of(figure, verdict)));
+        html! { @for (verdict, count) in counts { @if count > 0 {
+            span class=(class(verdict)) { (verdict.words()) " " (count) } " "
+        } } }
+    };
+    html! {
         nav {
-            @for figure in &report.figures {
-                a href=(format!("#{}", figure.figure)) { (short(&figure.title)) }
-            }
-            a href="#statements" { "All statements" }
+            p { a href="#statements" { "All statements" } " " (counts(None)) }
+            @for figure in &report.figures { p {
+                a href=(format!("#{}", figure.figure)) { (short(&figure.title)) } " "
+                (counts(Some(figure)))
+            } }
         }
     }
 }
@@ -115,17 +111,22 @@ fn short(title: &str) -> &str {
     title.split(':').next().unwrap_or(title)
 }
 
-fn badge(verdict: Verdict) -> Markup {
-    let class = match verdict {
+fn class(verdict: Verdict) -> &'static str {
+    match verdict {
         Verdict::Holds => "verdict holds",
+        Verdict::HoldsByMore => "verdict holds_by_more",
+        Verdict::RoundsDiffer => "verdict rounds_differ",
         Verdict::HoldsMoreWeakly => "verdict holds_more_weakly",
         Verdict::DoesNotHold => "verdict does_not_hold",
         Verdict::CannotBeShown => "verdict cannot_be_shown",
-    };
-    html! { span class=(class) { (verdict.words()) } }
+    }
 }
 
-fn surroundings(report: &ReproduceReport) -> Markup {
+fn badge(verdict: Verdict) -> Markup {
+    html! { span class=(class(verdict)) { (verdict.words()) } }
+}
+
+fn surroundings(report: &ReproduceReport, papers: &[&Paper]) -> Markup {
     let machine = &report.session.machine;
     let commit = report.session.commit.as_deref().unwrap_or("unknown commit");
     html! {
@@ -139,19 +140,20 @@ fn surroundings(report: &ReproduceReport) -> Markup {
                 (report.rounds) " rounds of each, " (report.workers) " worker threads, every run \
                 in a process of its own, all series interleaved; medians, with ranges"
             }
-            dt { "Paper" } dd {
-                "8 cores of an Intel Xeon Silver 4215, 96 GB of DRAM, 256 GB of Intel Optane \
-                Persistent Memory"
-            }
+            @for paper in papers { dt { (paper.system) "'s paper" } dd { (paper.machine) } }
             @for (device, model) in &report.devices { dt { (device) } dd { (model) } }
         }
-        p { "There is no persistent memory in this machine. The devices are models of it; what \
-            they leave out:" }
-        ul { @for limit in LIMITS { li { (limit) } } }
-        h3 { "Words" }
-        dl { @for (word, means) in WORDS { dt { (word) } dd { (means) } } }
-        h3 { "Designs" }
-        dl { @for (design, is) in DESIGNS { dt { (design) } dd { (is) } } }
+        @if report.devices.keys().any(|device| device.starts_with("emulated")) {
+            p { "There is no persistent memory in this machine. The devices are models of it; \
+                what they leave out:" }
+            ul { @for limit in LIMITS { li { (limit) } } }
+        }
+        @for paper in papers {
+            h3 { "Words of " (paper.system) "'s paper" }
+            dl { @for (word, means) in paper.words { dt { (word) } dd { (means) } } }
+            h3 { "Designs in " (paper.system) "'s paper" }
+            dl { @for (design, is) in paper.designs { dt { (design) } dd { (is) } } }
+        }
     }
 }
 
@@ -159,15 +161,10 @@ fn number(value: f64, digits: usize) -> String {
     svg::number(value, digits)
 }
 
-fn settings(report: &ReproduceReport) -> Markup {
+fn settings(report: &ReproduceReport, papers: &[&Paper]) -> Markup {
     html! {
-        h2 id="settings" { "Settings (Tables 1 to 4)" }
-        p {
-            "Sizes are smaller than in the paper unless the scale is full; contention is that of \
-            the paper: as many updates of a row in an epoch where keys are uniform (6 in 100), and \
-            about as many of a hot row as make the same share of versions transient. The paper \
-            runs 49 epochs of 100,000 transactions."
-        }
+        h2 id="settings" { "Settings" }
+        @for paper in papers { p { strong { (paper.system) ": " } (paper.sizes) } }
         div.scroll { table {
             thead { tr {
                 th { "Workload" } th { "Paper" } th { "Here" } th.n { "Transactions of an epoch" }
@@ -195,7 +192,7 @@ fn section(report: &ReproduceReport, figure: &FigureReport) -> Markup {
                     (svg::plot(figure, panel))
                 }
             } }
-            (table(figure))
+            (tables(figure))
             div.said {
                 p { strong { "The paper: " } (figure.paper) }
                 p { strong { "What is different here: " } (figure.here) }
@@ -229,22 +226,64 @@ fn swatch(colour: &str) -> Markup {
     html! { span.swatch style=(format!("background:{colour}")) {} }
 }
 
-fn table(figure: &FigureReport) -> Markup {
-    let groups = figure
-        .panels
-        .iter()
+/// What is in a table of a figure: that of its runs, or that of its models.
+struct Shape<'a> {
+    figure: &'a FigureReport,
+    panels: Vec<&'a Panel>,
+    has_ranges: bool,
+    has_series: bool,
+    /// Which of the further columns have a number.
+    columns: Vec<bool>,
+}
+
+impl<'a> Shape<'a> {
+    fn new(figure: &'a FigureReport, is_model: bool) -> Self {
+        let panels: Vec<&Panel> =
+            figure.panels.iter().filter(|panel| panel.is_model == is_model).collect();
+        let groups = || panels.iter().flat_map(|panel| &panel.groups);
+        let points = || groups().flat_map(|group| &group.points);
+        let has_range = |point: &Point| point.value.is_some_and(|value| value.most > value.least);
+        let has = |column: usize| points().any(|point| point.columns[column].is_some());
+        Self {
+            has_ranges: points().any(has_range),
+            has_series: groups().any(|group| group.points.len() > 1),
+            columns: (0..figure.columns.len()).map(has).collect(),
+            figure,
+            panels,
+        }
+    }
+
+    /// The further columns that have a number.
+    fn shown<'s, T>(&'s self, columns: &'s [T]) -> impl Iterator<Item = &'s T> {
+        columns
+            .iter()
+            .zip(&self.columns)
+            .filter_map(|(column, is_shown)| is_shown.then_some(column))
+    }
+}
+
+fn tables(figure: &FigureReport) -> Markup {
+    let shapes = [false, true].map(|is_model| Shape::new(figure, is_model));
+    html! { @for shape in shapes.iter().filter(|shape| !shape.panels.is_empty()) {
+        (table(shape))
+    } }
+}
+
+fn table(shape: &Shape<'_>) -> Markup {
+    let figure = shape.figure;
+    let panels = shape.panels.iter();
+    let groups = panels
         .flat_map(|panel| panel.groups.iter().map(move |group| (panel.title.as_str(), group)));
-    let has_series = figure.panels.iter().any(|p| p.groups.iter().any(|g| g.points.len() > 1));
     html! {
         div.scroll { table {
             thead { tr {
                 th { "Workload" } th { "Series" }
-                (heading(&figure.quantity)) th.n { "Range" }
-                @if has_series { th.n { "Compared with the first" } }
+                (heading(&figure.quantity)) @if shape.has_ranges { th.n { "Range" } }
+                @if shape.has_series { th.n { "Compared with the first" } }
                 @for (part, _) in &figure.parts { th.n { (part) small { (figure.quantity.unit) } } }
-                @for column in &figure.columns { (heading(column)) }
+                @for column in shape.shown(&figure.columns) { (heading(column)) }
             } }
-            tbody { @for (panel, group) in groups { (rows(figure, panel, group, has_series)) } }
+            tbody { @for (panel, group) in groups { (rows(shape, panel, group)) } }
         } }
     }
 }
@@ -253,40 +292,46 @@ fn heading(quantity: &Quantity) -> Markup {
     html! { th.n { (quantity.title) small { (quantity.unit) } } }
 }
 
-fn rows(figure: &FigureReport, panel: &str, group: &Group, has_series: bool) -> Markup {
+fn rows(shape: &Shape<'_>, panel: &str, group: &Group) -> Markup {
     // Where panels are devices, the title of the workload does not say which.
     let on = panel.split_once(", ").map(|(_, device)| device);
     html! { @for (index, point) in group.points.iter().enumerate() {
         tr class=(if index == 0 { "first" } else { "" }) {
             td.k { @if index == 0 {
-                (group.title) @if let Some(device) = on { small { " on " (device) } }
+                (group.title) @if let Some(device) = on { small { " (" (device) ")" } }
             } }
             td.k { (point.series) }
-            (cells(figure, point, has_series))
+            (cells(shape, point))
         }
     } }
 }
 
-fn cells(figure: &FigureReport, point: &Point, has_series: bool) -> Markup {
-    let columns = figure.parts.len() + figure.columns.len() + 2 + usize::from(has_series);
+fn cells(shape: &Shape<'_>, point: &Point) -> Markup {
+    let figure = shape.figure;
+    let further = shape.shown(&figure.columns).count();
+    let columns = figure.parts.len()
+        + further
+        + 1
+        + usize::from(shape.has_ranges)
+        + usize::from(shape.has_series);
     let digits = figure.quantity.digits;
     let range = |spread: Spread| match spread.most > spread.least {
         true => format!("{} to {}", number(spread.least, digits), number(spread.most, digits)),
         false => String::new(),
     };
+    let values: Vec<(&Option<Spread>, &Quantity)> =
+        shape.shown(&point.columns).zip(shape.shown(&figure.columns)).collect();
     html! {
         @if let Some(why) = &point.why_none {
             td.soft colspan=(columns) { (why) }
         } @else {
             (cell(point.value, digits))
-            td.n { (point.value.map(range).unwrap_or_default()) }
-            @if has_series { td.n {
+            @if shape.has_ranges { td.n { (point.value.map(range).unwrap_or_default()) } }
+            @if shape.has_series { td.n {
                 (point.percent_more.map(|more| format!("{more:+.1} %")).unwrap_or_default())
             } }
             @for part in &point.parts { (cell(*part, digits)) }
-            @for (value, column) in point.columns.iter().zip(&figure.columns) {
-                (cell(*value, column.digits))
-            }
+            @for (value, column) in values { (cell(*value, column.digits)) }
         }
     }
 }

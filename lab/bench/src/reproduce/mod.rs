@@ -12,6 +12,7 @@
 mod data;
 mod html;
 mod machine;
+mod papers;
 mod plan;
 mod report;
 mod scale;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::scale::Scale;
-use super::scenario::{Scenario, Series, Suite, USUAL_DESIGN, Workload};
+use super::scenario::{MODEL_CORES, Scenario, Series, Suite, USUAL_DESIGN, Workload};
 
 /// What is reproduced, and how often everything runs.
 #[derive(Debug, Clone)]
@@ -54,6 +54,14 @@ impl Run {
     pub fn command(&self) -> String {
         self.words.join(" ")
     }
+}
+
+/// Where the numbers of a bar or point are.
+pub(super) struct Source {
+    /// The run.
+    pub(super) command: String,
+    /// The cores in it, if it is a model.
+    pub(super) cores: Option<u64>,
 }
 
 /// One bar or point of a figure.
@@ -109,9 +117,9 @@ impl Plan {
         Run { what, words, device, round, uses: vec![used(scenario, cell)] }
     }
 
-    /// The command line of a bar or point.
-    pub(super) fn command(&self, scenario: &Scenario, cell: &Cell<'_>) -> String {
-        self.words(scenario, cell).join(" ")
+    /// Where the numbers of a bar or point are.
+    pub(super) fn source(&self, scenario: &Scenario, cell: &Cell<'_>) -> Source {
+        Source { command: self.words(scenario, cell).join(" "), cores: cell.series.cores }
     }
 
     /// The words after `bench`. This is the only place that knows how they are put together; an
@@ -126,13 +134,22 @@ impl Plan {
         options.add(&format!("--epoch-size {epoch_size} --epochs {epochs}"));
         options.add(&scenario.options);
         options.add(&series.options);
+        if series.cores.is_some() {
+            let cores = MODEL_CORES.map(|cores| cores.to_string()).join(",");
+            options.add(&format!("--model {cores}"));
+        }
         // The design that every build has needs no name.
         if series.design != USUAL_DESIGN {
             options.add(&format!("--design {}", series.design));
         }
-        let (workers, seed, device) = (self.workers, self.seed, device_of(cell));
+        let workers = series.workers.unwrap_or(self.workers);
+        let (seed, device) = (self.seed, device_of(cell));
         options.add(&format!("--device {device} --workers {workers} --seed {seed}"));
         options.add("--no-check --no-progress --limits=never");
+        if series.cores.is_some() {
+            // The same model, whichever figure asks for it.
+            options.0[1..].sort_unstable();
+        }
         options.0.into_iter().flatten().collect()
     }
 }
@@ -214,6 +231,22 @@ mod tests {
         };
         assert_eq!((uses(0), uses(1)), (cells, cells));
         assert!(runs.len() / 2 < cells, "figures share runs");
+    }
+
+    #[test]
+    fn a_model_is_made_once_for_all_of_its_cores_and_figures() {
+        let runs = plan(&["caracal"], 1).runs();
+        let models: Vec<&Run> =
+            runs.iter().filter(|run| run.command().contains("--model")).collect();
+        let of = |run: &&&Run| {
+            let uses = |scenario: &str| run.uses.iter().any(|of| of.scenario == scenario);
+            uses("ca5") && uses("ca-cores")
+        };
+        let shared: Vec<_> = models.iter().filter(of).collect();
+        assert_eq!(shared.len(), 4, "Caracal, Bohm, Granola and PWV with uniform keys");
+        // One bar, and a point for each number of cores.
+        assert!(shared.iter().all(|run| run.uses.len() == 6), "{shared:#?}");
+        assert!(models.len() * 3 < models.iter().map(|run| run.uses.len()).sum());
     }
 
     #[test]

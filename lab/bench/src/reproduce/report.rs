@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::data::{Found, Session, Spread};
 use super::plan::{Cell, Plan};
 use super::scale::Scale;
-use super::scenario::{Metric, Part, Plot, Scenario, Workload};
+use super::scenario::{Metric, Part, Plot, Scenario, Series, Workload};
 use super::verdict::{Judged, Verdict, judge};
 
 /// The whole result. Names are a promise to scripts.
@@ -115,6 +115,8 @@ pub struct FigureReport {
 pub struct Panel {
     /// Title.
     pub title: String,
+    /// Whether its points are a model's.
+    pub is_model: bool,
     /// The workloads.
     pub groups: Vec<Group>,
 }
@@ -139,7 +141,7 @@ pub struct Point {
     pub runs: usize,
     /// What is plotted; absent if there is none.
     pub value: Option<Spread>,
-    /// By how many per cent it is more than that of the figure's first series; absent for that one.
+    /// By how many per cent it is more than that of the panel's first series; absent for that one.
     pub percent_more: Option<f64>,
     /// What it is plotted across.
     pub across: Option<Spread>,
@@ -221,7 +223,17 @@ fn settings(plan: &Plan) -> Vec<Setting> {
             epochs: size.epochs,
         }
     };
-    plan.suite.workloads_used().map(setting).collect()
+    let mut settings: Vec<Setting> = Vec::new();
+    for (workload, setting) in plan.suite.workloads_used().map(|of| (of, setting(of))) {
+        // Where lines are engines, a workload has a name for each.
+        let is_same = |known: &Setting| {
+            Setting { workload: setting.workload.clone(), ..known.clone() } == setting
+        };
+        if !workload.panel.ends_with("a model") || !settings.iter().any(is_same) {
+            settings.push(setting);
+        }
+    }
+    settings
 }
 
 fn figure(plan: &Plan, found: &Found, scenario: &Scenario) -> FigureReport {
@@ -247,16 +259,35 @@ fn figure(plan: &Plan, found: &Found, scenario: &Scenario) -> FigureReport {
     }
 }
 
-/// Groups that follow one another and share an axis are in one panel.
+/// Panels of runs, then those of models: they have nothing to do with each other.
 fn panels(plan: &Plan, found: &Found, scenario: &Scenario) -> Vec<Panel> {
+    let of = |is_model: bool| {
+        let series = scenario.series.iter().filter(move |series| series.is_model() == is_model);
+        (is_model, series.collect::<Vec<_>>())
+    };
+    let kinds = [of(false), of(true)];
+    let shown = kinds.iter().filter(|(_, series)| !series.is_empty());
+    shown
+        .flat_map(|(is_model, series)| panels_of(plan, found, scenario, *is_model, series))
+        .collect()
+}
+
+/// Groups that follow one another and share an axis are in one panel.
+fn panels_of(
+    plan: &Plan,
+    found: &Found,
+    scenario: &Scenario,
+    is_model: bool,
+    series: &[&Series],
+) -> Vec<Panel> {
     let mut panels: Vec<Panel> = Vec::new();
     for (workload, device) in plan.groups(scenario) {
-        let title = match scenario.devices.len() {
-            1 => workload.panel.clone(),
+        let title = match (scenario.devices.len(), is_model && scenario.plot == Plot::Bars) {
+            (1, false) => workload.panel.clone(),
+            (1, true) => format!("{}: a model", workload.panel),
             _ => format!("{}, {device}", workload.panel),
         };
-        let points = scenario
-            .series
+        let points = series
             .iter()
             .map(|series| point(plan, found, scenario, &Cell { workload, device, series }));
         let mut points: Vec<Point> = points.collect();
@@ -268,24 +299,24 @@ fn panels(plan: &Plan, found: &Found, scenario: &Scenario) -> Vec<Panel> {
         let group = Group { title: workload.title.clone(), points };
         match panels.last_mut().filter(|panel| panel.title == title) {
             Some(panel) => panel.groups.push(group),
-            None => panels.push(Panel { title, groups: vec![group] }),
+            None => panels.push(Panel { title, is_model, groups: vec![group] }),
         }
     }
     panels
 }
 
 fn point(plan: &Plan, found: &Found, scenario: &Scenario, cell: &Cell<'_>) -> Point {
-    let command = plan.command(scenario, cell);
-    let spread = |name: &String| found.spread(&command, plan.suite.metric(name));
+    let source = plan.source(scenario, cell);
+    let spread = |name: &String| found.spread(&source, plan.suite.metric(name));
     Point {
         series: cell.series.name.clone(),
-        runs: found.rounds(&command),
+        runs: found.rounds(&source.command),
         value: spread(&scenario.metric),
         percent_more: None,
         across: scenario.across.as_ref().and_then(spread),
         parts: scenario.parts.iter().map(|part| spread(&part.metric)).collect(),
         columns: scenario.columns.iter().map(spread).collect(),
-        why_none: found.why_none(&command),
-        command,
+        why_none: found.why_none(&source.command),
+        command: source.command,
     }
 }

@@ -185,7 +185,23 @@ pub(super) struct Series {
     /// Part of the workload's transactions of an epoch; there are as many more epochs.
     #[serde(default = "one")]
     pub(super) epoch_share: f64,
+    /// Shows a model of so many cores, one of [`MODEL_CORES`], instead of a run.
+    #[serde(default)]
+    pub(super) cores: Option<u64>,
+    /// Worker threads, if not those of the command: for counts, which need no cores.
+    #[serde(default)]
+    pub(super) workers: Option<usize>,
 }
+
+impl Series {
+    /// Whether its points are a model's.
+    pub(super) fn is_model(&self) -> bool {
+        self.cores.is_some()
+    }
+}
+
+/// The cores of a model. A command models all of them, so that its costs are measured once.
+pub(super) const MODEL_CORES: [u64; 6] = [1, 8, 16, 32, 64, 128];
 
 /// The design that every build has.
 pub(super) const USUAL_DESIGN: &str = "nvcaracal";

@@ -55,9 +55,9 @@ pub(super) struct Statement {
     /// The only scale at which it can be judged, if there is one.
     #[serde(default)]
     pub(super) only: Option<Scale>,
-    /// Why it is otherwise here, if it is.
+    /// Why our numbers are below what holds, if they are; or above it, if none can be below.
     pub(super) reason: String,
-    /// Why our numbers are above what holds, if they are and `reason` does not say so.
+    /// Why our numbers are above what holds, or more than the paper's where more holds, too.
     #[serde(default)]
     pub(super) above: Option<String>,
 }
@@ -83,6 +83,9 @@ pub(super) struct Rule {
     pub(super) form: As,
     #[serde(default)]
     pub(super) take: Take,
+    /// The paper's number, if `holds` is open beyond it.
+    #[serde(default)]
+    pub(super) number: Option<f64>,
     /// The statement holds from the first to the second.
     pub(super) holds: [f64; 2],
     /// It holds more weakly there.

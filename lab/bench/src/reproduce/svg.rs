@@ -14,8 +14,10 @@ const SHADES_DRAM: [&str; 3] = ["#0072B2", "#004B76", "#7FC4EA"];
 const SHADES_PERSISTENT: [&str; 3] = ["#E69F00", "#A66A00", "#F6D58E"];
 
 const WIDTH: f64 = 420.0;
-/// Where names of bars end and bars begin.
-const BARS_LEFT: f64 = 134.0;
+/// Where names of bars end and bars begin: at least here, and no further than that.
+const BARS_LEFT: (f64, f64) = (134.0, 200.0);
+/// Room for a letter of a name.
+const LETTER: f64 = 6.8;
 /// Room for the number after the longest bar.
 const BARS_RIGHT: f64 = 58.0;
 const BAR_HEIGHT: f64 = 14.0;
@@ -84,13 +86,15 @@ fn tick_text(tick: f64, step: f64) -> String {
 
 /// From a number to a place on the horizontal axis of bars.
 struct Scale {
+    /// Where bars begin.
+    left: f64,
     most: f64,
 }
 
 impl Scale {
     fn x(&self, value: f64) -> f64 {
-        let room = WIDTH - BARS_LEFT - BARS_RIGHT;
-        BARS_LEFT + room * (value / self.most).clamp(0.0, 1.0)
+        let room = WIDTH - self.left - BARS_RIGHT;
+        self.left + room * (value / self.most).clamp(0.0, 1.0)
     }
 }
 
@@ -111,8 +115,10 @@ fn bars(figure: &FigureReport, panel: &Panel) -> Markup {
         .filter_map(|point| point.value.map(|value| value.most))
         .fold(0.0, f64::max);
     let ticks = ticks(most);
-    let scale = Scale { most: ticks.last().copied().unwrap_or(1.0) };
     let Layout { bars, titles, bottom } = place(panel);
+    let longest = bars.iter().map(|bar| bar.name.len()).max().unwrap_or(0) as f64;
+    let left = (longest * LETTER + 12.0).clamp(BARS_LEFT.0, BARS_LEFT.1);
+    let scale = Scale { left, most: ticks.last().copied().unwrap_or(1.0) };
     let height = bottom + AXIS_HEIGHT;
     let label = format!("{}: {}, {}", figure.title, panel.title, figure.quantity.title);
     html! {
@@ -164,8 +170,8 @@ fn axis(ticks: &[f64], scale: &Scale, bottom: f64, quantity: &Quantity) -> Marku
                 (tick_text(*tick, step))
             }
         }
-        line class="axis" x1=(BARS_LEFT) x2=(BARS_LEFT) y1="2" y2=(at(bottom)) {}
-        text class="unit" x=(at(f64::midpoint(BARS_LEFT, WIDTH - BARS_RIGHT)))
+        line class="axis" x1=(at(scale.left)) x2=(at(scale.left)) y1="2" y2=(at(bottom)) {}
+        text class="unit" x=(at(f64::midpoint(scale.left, WIDTH - BARS_RIGHT)))
             y=(at(bottom + 30.0)) text-anchor="middle" { (axis_title(quantity)) }
     }
 }
@@ -178,10 +184,10 @@ fn draw_bar(figure: &FigureReport, scale: &Scale, bar: &Bar<'_>) -> Markup {
     let middle = bar.y + BAR_HEIGHT / 2.0;
     let Some(value) = bar.point.value else {
         return html! {
-            text class="name" x=(at(BARS_LEFT - 6.0)) y=(at(middle + 4.0)) text-anchor="end" {
+            text class="name" x=(at(scale.left - 6.0)) y=(at(middle + 4.0)) text-anchor="end" {
                 (bar.name)
             }
-            text class="none" x=(at(BARS_LEFT + 6.0)) y=(at(middle + 4.0)) { "no result" }
+            text class="none" x=(at(scale.left + 6.0)) y=(at(middle + 4.0)) { "no result" }
         };
     };
     let quantity = &figure.quantity;
@@ -191,12 +197,12 @@ fn draw_bar(figure: &FigureReport, scale: &Scale, bar: &Bar<'_>) -> Markup {
     html! {
         g class="datum" {
             title { (says) }
-            text class="name" x=(at(BARS_LEFT - 6.0)) y=(at(middle + 4.0)) text-anchor="end" {
+            text class="name" x=(at(scale.left - 6.0)) y=(at(middle + 4.0)) text-anchor="end" {
                 (bar.name)
             }
             @if figure.parts.is_empty() {
-                rect x=(at(BARS_LEFT)) y=(at(bar.y)) height=(at(BAR_HEIGHT))
-                    width=(at(scale.x(value.median) - BARS_LEFT)) fill=(bar.colour) {}
+                rect x=(at(scale.left)) y=(at(bar.y)) height=(at(BAR_HEIGHT))
+                    width=(at(scale.x(value.median) - scale.left)) fill=(bar.colour) {}
             } @else { (stack(figure, scale, bar)) }
             @if value.most > value.least { (whisker(scale, middle, value.least, value.most)) }
             text class="value" x=(at(end + 5.0)) y=(at(middle + 4.0)) { (shown) }
@@ -287,8 +293,9 @@ fn lines(figure: &FigureReport, panel: &Panel) -> Markup {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {LINES_HEIGHT}"))
             width=(WIDTH) height=(LINES_HEIGHT) role="img" aria-label=(label) {
             (field_axes(figure, &field, &ticks))
+            @let says_which = !share_places(panel);
             @for (index, group) in panel.groups.iter().enumerate() {
-                (line(figure, &field, group, index))
+                (line(figure, &field, group, index, says_which))
             }
         }
     }
@@ -332,7 +339,21 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     within.into_iter().filter(only_tens).collect()
 }
 
-fn line(figure: &FigureReport, field: &Field, group: &Group, nth: usize) -> Markup {
+/// Whether all lines have their points at the same places, which the axis names then.
+fn share_places(panel: &Panel) -> bool {
+    let places = |group: &Group| -> Vec<Option<f64>> {
+        group.points.iter().map(|point| Some(point.across?.median)).collect()
+    };
+    panel.groups.windows(2).all(|two| places(&two[0]) == places(&two[1]))
+}
+
+fn line(
+    figure: &FigureReport,
+    field: &Field,
+    group: &Group,
+    nth: usize,
+    says_which: bool,
+) -> Markup {
     let colour = COLOURS[nth % COLOURS.len()];
     // Words of neighbouring lines stay out of each other's way.
     let words_y = if nth.is_multiple_of(2) { -8.0 } else { 17.0 };
@@ -358,7 +379,7 @@ fn line(figure: &FigureReport, field: &Field, group: &Group, nth: usize) -> Mark
                 circle cx=(at(p.x)) cy=(at(p.y)) r="4" fill=(colour) {}
             }
             // Which point is which is said once for each line, at both of its ends.
-            @if index == 0 || index + 1 == placed.len() {
+            @if says_which && (index == 0 || index + 1 == placed.len()) {
                 text class="tick" x=(at(p.x)) y=(at(p.y + words_y)) text-anchor="middle" {
                     (p.point.series)
                 }

@@ -15,26 +15,38 @@ use super::statement::{As, Rule, Statement, Take};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// As in the paper, or more so; in no round another tendency.
+    /// As in the paper; in no round another tendency.
     Holds,
+    /// The same tendency, and further from its bound than the paper's number.
+    HoldsByMore,
     /// The same tendency, but less of it, not in all workloads, or not in all rounds.
     HoldsMoreWeakly,
     /// Otherwise.
     DoesNotHold,
+    /// A time whose rounds range over more than what decides.
+    RoundsDiffer,
     /// No run can tell.
     CannotBeShown,
 }
 
 impl Verdict {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::Holds, Self::HoldsMoreWeakly, Self::DoesNotHold, Self::CannotBeShown];
+    pub const ALL: [Self; 6] = [
+        Self::Holds,
+        Self::HoldsByMore,
+        Self::HoldsMoreWeakly,
+        Self::DoesNotHold,
+        Self::RoundsDiffer,
+        Self::CannotBeShown,
+    ];
 
     /// For people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Holds => "holds",
+            Self::HoldsByMore => "holds, by more",
+            Self::RoundsDiffer => "no verdict: rounds differ",
             Self::HoldsMoreWeakly => "holds more weakly",
             Self::DoesNotHold => "does not hold",
             Self::CannotBeShown => "cannot be shown here",
@@ -71,7 +83,7 @@ pub struct Judged {
     pub ours: Vec<Ours>,
     /// Whether it holds.
     pub verdict: Verdict,
-    /// Why not, where it does not.
+    /// Why not, where it does not; why by more, where it does so.
     pub reason: Option<String>,
 }
 
@@ -111,19 +123,26 @@ fn verdict(
 ) -> (Verdict, Option<String>) {
     let cannot = |why: String| (Verdict::CannotBeShown, Some(why));
     let timed = |name: &String| plan.suite.metric(name).timed;
+    let is_timed = timed(&rule.metric) || rule.over_metric.iter().any(timed);
     if let Some(why) = missing {
         return cannot(why);
     }
-    if plan.scale == Scale::Smoke && (timed(&rule.metric) || rule.over_metric.iter().any(timed)) {
+    if plan.scale == Scale::Smoke && is_timed {
         return cannot("At this scale runs are tiny, and their times mean nothing.".into());
     }
     if let Some(only) = statement.only.filter(|only| *only != plan.scale) {
         return cannot(format!("Only runs of scale {} can tell.", only.name()));
     }
+    if let Some(why) = rounds_differ(rule, ours).filter(|_| is_timed) {
+        return (Verdict::RoundsDiffer, Some(why));
+    }
     let all_in = |range: [f64; 2]| ours.iter().all(|number| is_in(number.spread.median, range));
     let some_in = |range: [f64; 2]| ours.iter().any(|number| is_in(number.spread.median, range));
     if all_in(rule.holds) {
         return match rounds_apart(rule, ours) {
+            None if by_more(rule).is_some_and(all_in) => {
+                (Verdict::HoldsByMore, statement.above.clone())
+            }
             None => (Verdict::Holds, None),
             why => (Verdict::HoldsMoreWeakly, why),
         };
@@ -137,14 +156,60 @@ fn verdict(
     }
 }
 
-/// The reason that fits what came out: one for numbers below what holds, one for those above.
+/// Where a number is further from the bound of an open range than the paper's by more than the
+/// paper's is from that bound.
+fn by_more(rule: &Rule) -> Option<[f64; 2]> {
+    let number = rule.number?;
+    match rule.holds {
+        [low, high] if high.is_infinite() => Some([2.0 * number - low, high]),
+        [low, high] if low.is_infinite() => Some([low, 2.0 * number - high]),
+        _ => None,
+    }
+}
+
+/// The reason that fits what came out: one for numbers below what holds, one for those above, or
+/// both.
 fn reason(statement: &Statement, rule: &Rule, ours: &[Ours]) -> String {
-    let mut apart = ours.iter().filter(|number| !is_in(number.spread.median, rule.holds));
-    let are_above = apart.all(|number| number.spread.median > rule.holds[1]);
-    match &statement.above {
-        Some(above) if are_above => above.clone(),
+    let [low, high] = rule.holds;
+    let some = |is_apart: &dyn Fn(f64) -> bool| ours.iter().any(|of| is_apart(of.spread.median));
+    let is_below = some(&|number| number < low);
+    let is_above = some(&|number| number > high);
+    // Where nothing can be below, there is only one way to be apart.
+    let above = match &statement.above {
+        Some(above) => above,
+        None if is_open_below(rule) => &statement.reason,
+        None => "It is more here than in the paper, for which there is no reason yet.",
+    };
+    match (is_below, is_above) {
+        (true, true) => format!("{} {above}", statement.reason),
+        (false, true) => above.to_string(),
         _ => statement.reason.clone(),
     }
+}
+
+/// Whether no number can be below what holds.
+pub(super) fn is_open_below(rule: &Rule) -> bool {
+    let is_positive = matches!(rule.form, As::Value | As::Times | As::TimesTheRatio);
+    rule.holds[0].is_infinite() || (is_positive && rule.holds[0] == 0.0)
+}
+
+/// Why there is no verdict on a time: the rounds range over more than the way from the median to
+/// the nearest bound.
+fn rounds_differ(rule: &Rule, ours: &[Ours]) -> Option<String> {
+    let bounds = rule.holds.into_iter().chain(rule.weaker.into_iter().flatten());
+    let decides = |bound: &f64| bound.is_finite() && !(is_open_below(rule) && *bound == 0.0);
+    let bounds: Vec<f64> = bounds.filter(decides).collect();
+    let differ = |number: &&Ours| {
+        let Spread { median, least, most } = number.spread;
+        let margin =
+            bounds.iter().map(|bound| (median - bound).abs()).fold(f64::INFINITY, f64::min);
+        most - least > margin
+    };
+    let differing: Vec<&str> = ours.iter().filter(differ).map(|of| of.of.as_str()).collect();
+    (!differing.is_empty()).then(|| {
+        let differing = differing.join("; ");
+        format!("The rounds range over more than the margin of the verdict: {differing}.")
+    })
 }
 
 /// Why medians that are as in the paper do not show it, if rounds are not as in the paper, not even
@@ -258,10 +323,10 @@ impl Judge<'_> {
         let found = self.scenario.series.iter().find(|known| known.name == series);
         let series = found.unwrap_or_else(|| panic!("no series {series}"));
         let cell = Cell { workload, device: &self.scenario.devices[0], series };
-        let command = self.plan.command(self.scenario, &cell);
-        let numbers = self.found.numbers(&command, metric);
+        let source = self.plan.source(self.scenario, &cell);
+        let numbers = self.found.numbers(&source, metric);
         let of = || format!("{}, {}", series.name, workload.title);
-        match (numbers.is_empty(), self.found.why_none(&command)) {
+        match (numbers.is_empty(), self.found.why_none(&source.command)) {
             (false, _) => Ok(numbers),
             (true, Some(why)) => Err(format!("{}: {why}", of())),
             (true, None) => Err(format!("{}: its report has no {}", of(), metric.title)),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use bench::clock::seconds;
+use bench::clock::{cpu_ns, seconds};
 use bench::report::{self, Latency, Named, Summary, ratio};
 use bench::{BenchError, Result};
 use pmem::DeviceSpec;
@@ -27,6 +27,8 @@ pub struct BatchRivalReport {
     pub seconds: f64,
     /// Committed transactions per second of that time.
     pub throughput_txn_per_s: f64,
+    /// Nanoseconds that all threads ran, of a transaction.
+    pub cpu_ns_per_txn: f64,
     /// How long the batch of a transaction took: all of it is answered at its end.
     pub latency_ns: Latency,
     /// What the engine counted: totals, then `..._per_txn` (of committed and aborted ones).
@@ -59,6 +61,7 @@ pub fn run_deterministic(
         calls_per_round: job.parameters().epoch_size,
         verify: settings.verify,
         recover: false,
+        cpu_ns,
     };
     let report = job.run_deterministic(engine, &of_rival)?;
     let ran = Ran {
@@ -82,6 +85,7 @@ impl BatchRivalReport {
             aborted: report.aborted,
             seconds,
             throughput_txn_per_s: ratio(report.committed as f64, seconds),
+            cpu_ns_per_txn: ratio(report.cpu_ns as f64, report.calls() as f64),
             latency_ns: Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999) },
             counters: counters(report),
             state_digest: format!("{:032x}", report.digest),

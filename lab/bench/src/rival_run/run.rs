@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use bench::clock::seconds;
+use bench::clock::{cpu_ns, seconds};
 use bench::report::{self, Latency, Named, Summary, add_counters, ratio};
 use bench::{BenchError, Result};
 use pmem::{Counters, Description, Device, DeviceSpec, Emulated};
@@ -38,6 +38,8 @@ pub struct RivalReport {
     pub seconds: f64,
     /// Committed transactions per second of that time.
     pub throughput_txn_per_s: f64,
+    /// Nanoseconds that all threads ran, of a transaction. Time that the device takes is in it.
+    pub cpu_ns_per_txn: f64,
     /// From the beginning of a transaction until it may be answered.
     pub latency_ns: Latency,
     /// What was counted in rounds: totals, then `..._per_txn` (of committed and aborted ones).
@@ -80,6 +82,7 @@ pub fn run_rival(
         calls_per_round: job.parameters().epoch_size,
         verify: settings.verify,
         recover: settings.recover,
+        cpu_ns,
     };
     let report = job.run_rival(rival, &device, &of_rival)?;
     Ok(RivalReport::new(job, rival, &device.description(), &report, &of_rival))
@@ -110,6 +113,7 @@ impl RivalReport {
             retries: report.retries,
             seconds,
             throughput_txn_per_s: ratio(report.committed as f64, seconds),
+            cpu_ns_per_txn: ratio(report.cpu_ns as f64, (report.committed + report.aborted) as f64),
             latency_ns: Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999) },
             counters: counters(report),
             state_digest: format!("{:032x}", report.digest),

@@ -78,6 +78,9 @@ pub(crate) struct LabRunArguments {
           value_parser = value_parser!(u64).range(1..=1024),
           conflicts_with_all = ["clients", "verify", "resume", "recover", "ack_log"])]
     pub(crate) model: Vec<u64>,
+    /// In the model each update of a row runs apart from its call, as the papers cut TPC-C (CA 5.4)
+    #[arg(long, requires = "model")]
+    pub(crate) model_cut: bool,
     /// Do not run the engine alone beside the clients
     #[arg(long, requires = "clients")]
     pub(crate) no_engine: bool,

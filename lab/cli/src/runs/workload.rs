@@ -53,7 +53,8 @@ fn show_model(job: &Job, place: Place, settings: &Settings, of_lab: &LabRunArgum
     let mut cores: Vec<usize> = of_lab.model.iter().map(|cores| *cores as usize).collect();
     cores.sort_unstable();
     cores.dedup();
-    let result = lab::model::run(job, &place, settings, &cores);
+    let asked = lab::model::Asked { cores, cuts: of_lab.model_cut };
+    let result = lab::model::run(job, &place, settings, &asked);
     let removed = place.remove();
     let report = result?;
     removed?;

@@ -40,6 +40,17 @@ fn a_model_tells_that_it_is_one_and_how_far_off() {
 }
 
 #[test]
+fn a_model_of_cut_calls_has_a_shorter_longest_path() {
+    let line = format!("{YCSB} --design all-dram --model 8 --model-cut --json -");
+    let report = run(&line).succeeded().json();
+    assert_eq!(report["is_cut"], true);
+    let of = |name: &str| report["contention"][name].as_u64().expect("a number");
+    assert!(of("path_cut") * 2 < of("path_whole"), "{}", report["contention"]);
+    assert!(of("versions_most") > 20);
+    run(&format!("{YCSB} --design all-dram --model-cut")).failed(2, &["--model"]);
+}
+
+#[test]
 fn designs_without_a_model_are_refused() {
     for design in ["aria", "bcdb", "orthrus"] {
         run(&format!("{YCSB} --design {design} --model 8")).failed(2, &["there is no model"]);

@@ -35,6 +35,8 @@ pub struct BatchReport {
     pub aborted: u64,
     /// Nanoseconds of all measured batches.
     pub elapsed_ns: u64,
+    /// Nanoseconds that all threads ran in them.
+    pub cpu_ns: u64,
     /// Nanoseconds of the batch, for each of its calls: all are answered at its end.
     pub latency_ns: Histogram<u64>,
     /// What the engine counted in the measured batches.
@@ -65,18 +67,21 @@ pub fn run_batches<E: BatchEngine, W: Workload>(
         committed: 0,
         aborted: 0,
         elapsed_ns: 0,
+        cpu_ns: 0,
         latency_ns: Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).map_err(no_histogram)?,
         counts: BatchCounts::default(),
         digest: 0,
     };
     for batch in 0..settings.warm_up_rounds + settings.rounds {
         let calls = Calls::of_epoch(workload, 1 + batch, settings.calls_per_round);
-        let start = Instant::now();
+        let (start, started_cpu_ns) = (Instant::now(), (settings.cpu_ns)());
         engine.run(workload, &calls)?;
         let elapsed_ns = start.elapsed().as_nanos() as u64;
+        let cpu_ns = (settings.cpu_ns)() - started_cpu_ns;
         let counts = engine.take_counts();
         if batch >= settings.warm_up_rounds {
             report.elapsed_ns += elapsed_ns;
+            report.cpu_ns += cpu_ns;
             report.counts.add(&counts);
             report.latency_ns.saturating_record_n(elapsed_ns, calls.len() as u64);
             report.count_answers(&engine);
