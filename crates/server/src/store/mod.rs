@@ -20,7 +20,7 @@ mod statement;
 
 pub use connection::Connection;
 pub use nvcaracal::{DeviceSpec, Tuning};
-pub use open::Store;
+pub use open::{Store, StoredRow};
 pub use options::{OpenError, StoreOptions};
 pub use pending::{Answer, Pending};
 pub use sql::bind::OutputColumn;

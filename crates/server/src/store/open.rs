@@ -22,6 +22,9 @@ pub struct Store {
     pub(super) shared: Arc<Shared>,
 }
 
+/// Space, key and row.
+pub type StoredRow = (Space, Vec<u8>, Vec<u8>);
+
 /// The longest call: a statement with its parameters, or an index that is filled.
 const CALL_BYTES_MAX: usize = 64 << 20;
 
@@ -82,12 +85,11 @@ impl Store {
         self.shared.clearing.load(Ordering::Acquire) > 0
     }
 
-    /// All rows that the catalog leads to, and its own, as of now: space, key and row, for
-    /// comparisons.
+    /// All rows that the catalog leads to, and its own, as of now, for comparisons.
     ///
     /// # Errors
     /// The database's.
-    pub fn rows(&self) -> nvcaracal::Result<Vec<(Space, Vec<u8>, Vec<u8>)>> {
+    pub fn rows(&self) -> nvcaracal::Result<Vec<StoredRow>> {
         let known = ids(&self.shared.catalog());
         let snapshot = self.shared.database.snapshot()?;
         let mut rows = Vec::new();
