@@ -60,6 +60,18 @@ impl Parsed {
         self.tree().is_definition()
     }
 
+    /// Whether it is a query, which may write only through functions.
+    #[must_use]
+    pub fn is_query(&self) -> bool {
+        self.tree().is_query()
+    }
+
+    /// The columns, if it is a query of functions of the session.
+    #[must_use]
+    pub fn session_columns(&self) -> Option<Vec<sql::parse::SessionColumn>> {
+        self.tree().session_columns()
+    }
+
     pub(super) fn place(&self) -> usize {
         self.place
     }
@@ -78,4 +90,12 @@ pub struct Statement {
     pub(super) version: u64,
     /// `None` of a definition.
     pub(super) plan: Option<sql::ir::Plan>,
+}
+
+impl Statement {
+    /// Whether it only reads.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        matches!(&self.plan, Some(sql::ir::Plan::Select(_)))
+    }
 }
