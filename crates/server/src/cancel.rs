@@ -66,7 +66,8 @@ mod tests {
         let sessions = Arc::new(Sessions::default());
         let (first, second) = (sessions.register(7), sessions.register(7));
         assert_ne!(first.process, second.process);
-        let waiting = first.cancelled.notified();
+        let cancelled = first.cancelled.clone();
+        let waiting = cancelled.notified();
         tokio::pin!(waiting);
         waiting.as_mut().enable();
         sessions.cancel(first.process, 8);

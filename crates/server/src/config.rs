@@ -53,6 +53,14 @@ impl ServerOptions {
         }
     }
 
+    /// Whether a server could be started with them, as far as that can be told beforehand.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), ServeError> {
+        self.addresses().map(|_| ())
+    }
+
     /// The addresses that names stand for, if all may be listened at.
     pub(crate) fn addresses(&self) -> Result<Vec<SocketAddr>, ServeError> {
         self.check_password()?;

@@ -1,0 +1,7 @@
+//! The server as clients see it, in memory: over TCP, with a driver and by single bytes.
+
+mod driver;
+mod hostile;
+mod passwords;
+mod protocol;
+mod support;
