@@ -36,14 +36,9 @@ impl Delta {
         self.rows.push((key(TABLE, table.relation.id), Some(to_bytes(table))));
     }
 
-    /// Removes a table; its rows and entries are cleared.
+    /// Removes a table; the keys of its rows and entries lead nowhere.
     pub fn drop_table(&mut self, table: &Table) {
         self.rows.push((key(TABLE, table.relation.id), None));
-        self.clear_table(table);
-    }
-
-    /// The keys of a table's rows and entries lead nowhere.
-    pub fn clear_table(&mut self, table: &Table) {
         self.clear(table.relation.space, table.relation.id);
         for index in &table.relation.indexes {
             self.clear(index.space, index.id);
@@ -69,11 +64,6 @@ impl Delta {
         self.counters.push(id);
     }
 
-    /// A sequence begins again.
-    pub fn restart_sequence(&mut self, id: ObjectId) {
-        self.counters.push(id);
-    }
-
     /// The next id that no object has had.
     pub(crate) fn set_next_id(&mut self, id: ObjectId) {
         self.rows.push((key(NEXT_ID, ObjectId::new(0)), Some(to_bytes(&id))));
@@ -84,13 +74,12 @@ impl Delta {
         &self.rows
     }
 
-    /// Keys to delete, at once or later, by their beginnings. Their ids are never used again unless
-    /// the delta is of TRUNCATE, after which they must be gone before the next statement.
+    /// Keys to delete, at once or later, by their beginnings. Their ids are never used again.
     pub fn cleared(&self) -> &[(Space, Vec<u8>)] {
         &self.cleared
     }
 
-    /// Sequences whose counting begins again.
+    /// Sequences that count no more. Their ids are never used again.
     pub fn counters(&self) -> &[ObjectId] {
         &self.counters
     }

@@ -3,14 +3,14 @@
 use super::definition::Definition;
 use super::draft::{Draft, entry_space};
 use crate::bind::{table_name, unsupported};
-use crate::catalog::{Catalog, Delta, Table};
-use crate::ir::{Relation, Space};
+use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
+use crate::ir::{ObjectId, Op, Relation, Space};
 use crate::parse::Lines;
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
     CreateTable, CreateTableOptions, ObjectName, Truncate, TruncateIdentityOption,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use values::row::COLUMNS_MAX;
 use values::{Error, Result, SqlState, Type};
 
@@ -119,19 +119,77 @@ pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> 
     Ok(definition)
 }
 
+/// The table goes on without rows under ids that no row has: the old rows lead nowhere at once,
+/// however many there are.
 pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition> {
+    let mut changed: BTreeMap<ObjectId, Table> = BTreeMap::new();
     let mut definition = Definition::new("TRUNCATE TABLE", Delta::default());
+    let mut next_id = catalog.next_id();
     for target in &tree.table_names {
         let own = table_name(&target.name)?;
         let table = catalog.table(&own).ok_or_else(|| {
             Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
         })?;
-        definition.delta.clear_table(table);
+        let old = table.relation.id;
+        let next = changed.entry(old).or_insert_with(|| Table::clone(table));
+        if next.relation.id != old {
+            continue; // named twice
+        }
+        next.relation.id = take_id(&mut next_id);
+        next.relation.indexes.iter_mut().for_each(|index| index.id = take_id(&mut next_id));
         if let Some(TruncateIdentityOption::Restart) = tree.identity {
-            for sequence in table.columns.iter().filter_map(|column| column.sequence) {
-                definition.delta.restart_sequence(sequence);
+            let sequences = table.columns.iter().filter_map(|column| column.sequence);
+            for sequence in sequences.filter_map(|id| catalog.sequence_by_id(id)) {
+                let id = take_id(&mut next_id);
+                restart(catalog, sequence, id, &mut changed);
+                definition.delta.drop_sequence(sequence.id);
+                definition.delta.put_sequence(&Sequence { id, ..Sequence::clone(sequence) });
             }
         }
     }
+    for (old, table) in &changed {
+        if table.relation.id != *old {
+            let before = catalog.tables().find(|table| table.relation.id == *old);
+            definition.delta.drop_table(before.expect("it was found by its name"));
+        }
+        definition.delta.put_table(table);
+    }
+    definition.delta.set_next_id(next_id);
     Ok(definition)
+}
+
+fn take_id(next: &mut ObjectId) -> ObjectId {
+    let id = *next;
+    *next = id.next();
+    id
+}
+
+/// The sequence gets a new id, from which it counts anew, in all that takes its numbers.
+fn restart(
+    catalog: &Catalog,
+    sequence: &Sequence,
+    id: ObjectId,
+    changed: &mut BTreeMap<ObjectId, Table>,
+) {
+    for table in catalog.tables() {
+        let takes = |column: &ColumnInfo| {
+            let default = column.default.as_ref();
+            column.sequence == Some(sequence.id)
+                || default.is_some_and(|code| code.code.contains(&Op::Next(sequence.id)))
+        };
+        if !table.columns.iter().any(takes) {
+            continue;
+        }
+        let table = changed.entry(table.relation.id).or_insert_with(|| Table::clone(table));
+        for column in &mut table.columns {
+            if column.sequence == Some(sequence.id) {
+                column.sequence = Some(id);
+            }
+            for op in column.default.iter_mut().flat_map(|default| &mut default.code) {
+                if *op == Op::Next(sequence.id) {
+                    *op = Op::Next(id);
+                }
+            }
+        }
+    }
 }

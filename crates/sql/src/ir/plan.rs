@@ -1,10 +1,12 @@
 //! Plans of statements.
 
-use super::change::{Delete, Insert, InsertRows, Update};
-use super::expression::Expression;
+use super::change::{Action, Delete, Insert, InsertRows, Update};
+use super::expression::{Expression, Op};
+use super::number::ObjectId;
 use super::query::{Select, Source};
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use values::Result;
 
 /// What a statement does.
@@ -28,6 +30,63 @@ impl Plan {
             Plan::Insert(plan) => &plan.returning,
             Plan::Update(plan) => &plan.returning,
             Plan::Delete(plan) => &plan.returning,
+        }
+    }
+
+    /// How often each sequence stands in its expressions: as many numbers are taken for each row that
+    /// they are computed for.
+    pub fn numbers(&self) -> BTreeMap<ObjectId, u32> {
+        let mut numbers = BTreeMap::new();
+        self.each_expression(&mut |expression| {
+            for op in &expression.code {
+                if let Op::Next(sequence) = op {
+                    *numbers.entry(*sequence).or_default() += 1;
+                }
+            }
+        });
+        numbers
+    }
+
+    /// Whether rows of a table decide how often its expressions are computed.
+    pub fn is_by_rows(&self) -> bool {
+        match self {
+            Plan::Select(plan) => plan.source.relation.is_some(),
+            Plan::Insert(plan) => match &plan.rows {
+                InsertRows::Listed(_) => plan.conflict.is_some(),
+                InsertRows::Queried(query, _) => query.source.relation.is_some(),
+            },
+            Plan::Update(_) | Plan::Delete(_) => true,
+        }
+    }
+
+    fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        match self {
+            Plan::Select(plan) => plan.each_expression(each),
+            Plan::Insert(plan) => {
+                match &plan.rows {
+                    InsertRows::Listed(rows) => rows.iter().flatten().for_each(&mut *each),
+                    InsertRows::Queried(query, columns) => {
+                        query.each_expression(each);
+                        columns.iter().for_each(&mut *each);
+                    }
+                }
+                if let Some(conflict) = &plan.conflict
+                    && let Action::Update { assignments, filter } = &conflict.action
+                {
+                    assignments.iter().for_each(|assignment| each(&assignment.value));
+                    filter.iter().for_each(&mut *each);
+                }
+                plan.returning.iter().for_each(each);
+            }
+            Plan::Update(plan) => {
+                plan.source.each_expression(each);
+                plan.assignments.iter().for_each(|assignment| each(&assignment.value));
+                plan.returning.iter().for_each(each);
+            }
+            Plan::Delete(plan) => {
+                plan.source.each_expression(each);
+                plan.returning.iter().for_each(each);
+            }
         }
     }
 

@@ -107,3 +107,28 @@ pub struct SortKey {
     /// NULLs before values.
     pub nulls_first: bool,
 }
+
+impl Source {
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.access.equal.iter().for_each(&mut *each);
+        for bound in [&self.access.lower, &self.access.upper].into_iter().flatten() {
+            each(&bound.value);
+        }
+        self.filter.iter().for_each(each);
+    }
+}
+
+impl Select {
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.source.each_expression(each);
+        if let Some(group) = &self.group {
+            group.keys.iter().for_each(&mut *each);
+            for aggregate in &group.aggregates {
+                aggregate.arguments.iter().chain(&aggregate.filter).for_each(&mut *each);
+            }
+        }
+        let rest = self.having.iter().chain(&self.output).chain(&self.limit).chain(&self.offset);
+        rest.for_each(&mut *each);
+        self.sort.iter().for_each(|key| each(&key.value));
+    }
+}

@@ -4,6 +4,7 @@
 //! rows.
 
 use super::evaluate::{Evaluator, malformed};
+use super::predict::{Effect, Written};
 use super::rows::{Entry, Rows};
 use super::scan::{key_of, layout};
 use crate::ir::{Index, KeyColumn, ObjectId, Relation};
@@ -83,6 +84,41 @@ impl ChangedKeys {
             _ => false,
         }
     }
+}
+
+/// Appends the keys that a change writes, if it is not refused.
+pub(super) fn push_keys(relation: &Relation, change: &Change, written: &mut Vec<Written>) {
+    let keys = ChangedKeys::of(relation, change);
+    let push = |written: &mut Vec<Written>, space, key: &[u8], effect| {
+        written.push(Written { space, key: key.to_vec(), effect });
+    };
+    if let Some(old) = &keys.old {
+        if !keys.stays() {
+            push(written, relation.space, &old.primary, Effect::Delete);
+        }
+        for (at, index) in relation.indexes.iter().enumerate() {
+            if !keys.entry_stays(at) {
+                push(written, index.space, &old.entries[at].0, Effect::Delete);
+            }
+        }
+    }
+    if let Some(new) = &keys.new {
+        let effect = if keys.stays() { Effect::Update } else { Effect::Insert };
+        push(written, relation.space, &new.primary, effect);
+        for (at, index) in relation.indexes.iter().enumerate() {
+            if !keys.entry_stays(at) {
+                push(written, index.space, &new.entries[at].0, Effect::Insert);
+            }
+        }
+    }
+}
+
+/// Whether these are values of the relation's columns: keys are made of no others.
+pub(super) fn fits(relation: &Relation, row: &[Datum]) -> bool {
+    row.len() == relation.columns.len()
+        && row.iter().zip(&relation.columns).all(|(value, column)| {
+            value.fits(column.kind.ty) && (column.nullable || !value.is_null())
+        })
 }
 
 /// Writes all changes, or says what they break; then some of them may be written already.

@@ -242,6 +242,24 @@ fn range(
     Ok(Some((key::bound(from), to)))
 }
 
+/// The key of the one row that an access covers, if it states a whole primary key; `None` if a value
+/// is NULL.
+pub(super) fn single_key(
+    relation: &Relation,
+    access: &Access,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let mut bytes = relation.id.to_bytes().to_vec();
+    for (expression, column) in access.equal.iter().zip(&relation.primary) {
+        let value = evaluator.value(expression, &[])?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        push_typed(&mut bytes, &value, relation, column)?;
+    }
+    Ok(Some(key::shorten(bytes)))
+}
+
 /// The most bytes of a key with columns of these types, if there is a most.
 fn key_bytes_max(types: &[Type]) -> Option<usize> {
     let columns: Option<usize> =

@@ -177,7 +177,7 @@ impl<'a> Arbiters<'a> {
 }
 
 /// The row after its assignments, which all see `input`.
-fn assigned(
+pub(super) fn assigned(
     assignments: &[Assignment],
     old: &[Datum],
     input: &[Datum],

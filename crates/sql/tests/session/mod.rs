@@ -5,7 +5,7 @@
 use sql::bind::{Choice, Options};
 use sql::catalog::Catalog;
 use sql::ir::{self, Plan, Space};
-use sql::run::{Context, Memory, Overlay, Rows, run};
+use sql::run::{Context, Memory, Overlay, Rows, Written, is_predicted, predict, run};
 use sql::{define, parse, prepare};
 use values::{Datum, Result, Timestamp, Type, Zone, text};
 
@@ -76,7 +76,7 @@ impl Session {
         // What is logged is what runs.
         let plan: Plan = ir::decode(&ir::encode(&prepared.plan))?;
         assert_eq!(plan, prepared.plan);
-        let answer = run(&plan, &context, &mut self.memory)?;
+        let answer = self.run_plan(&plan, &context)?;
         let rows = answer.rows.iter().map(|row| {
             assert_eq!(row.len(), prepared.columns.len(), "{text}");
             let pairs = row.iter().zip(&prepared.columns);
@@ -95,6 +95,25 @@ impl Session {
             types: prepared.columns.iter().map(|column| column.kind.ty).collect(),
             rows: rows.collect(),
         })
+    }
+
+    /// Runs a plan. If its writes can be said before, there are no others.
+    fn run_plan(&mut self, plan: &Plan, context: &Context) -> Result<sql::run::Answer> {
+        let predicted = is_predicted(plan).then(|| {
+            // Of a copy, so that sequences give the same numbers again.
+            predict(plan, context, &mut self.memory.clone())
+        });
+        let mut overlay = Overlay::new(&mut self.memory);
+        let answer = run(plan, context, &mut overlay)?;
+        if let Some(predicted) = predicted {
+            let predicted = predicted.expect("what is refused before does not run");
+            for (space, key) in overlay.writes().keys() {
+                let is_same = |of: &Written| of.space == *space && of.key == *key;
+                assert!(predicted.iter().any(is_same), "{plan:?} writes {key:?} of {space:?}");
+            }
+        }
+        overlay.apply()?;
+        Ok(answer)
     }
 
     /// All rows of the store.

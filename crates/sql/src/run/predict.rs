@@ -1,0 +1,138 @@
+//! Which rows a plan will write, said before it runs, where its parameters or one row decide that.
+
+use super::changes::{Change, fits, push_keys};
+use super::context::Context;
+use super::evaluate::{Evaluator, malformed};
+use super::rows::Rows;
+use super::scan::{decode, layout, single_key};
+use super::write::assigned;
+use crate::ir::{
+    Action, Assignment, Conflict, Delete, Insert, InsertRows, Plan, Relation, Source, Space, Update,
+};
+use values::Result;
+
+/// What happens with a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It is made, or written over.
+    Insert,
+    /// It is written, if it exists.
+    Update,
+    /// It is deleted, if it exists.
+    Delete,
+}
+
+/// A row that may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where it is.
+    pub space: Space,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// What happens with it.
+    pub effect: Effect,
+}
+
+/// Whether [`predict`] can say what the plan writes.
+pub fn is_predicted(plan: &Plan) -> bool {
+    match plan {
+        Plan::Select(_) => false,
+        Plan::Insert(Insert { rows: InsertRows::Queried(..), .. }) => false,
+        Plan::Insert(plan) => match &plan.conflict {
+            None => true,
+            Some(conflict) => writes_only_proposed(&plan.relation, conflict),
+        },
+        Plan::Update(plan) => is_single(&plan.source) && !takes_numbers(&plan.assignments),
+        Plan::Delete(plan) => is_single(&plan.source),
+    }
+}
+
+/// Whether ON CONFLICT changes no row but those with the primary keys of the new ones, and none of
+/// their index entries.
+fn writes_only_proposed(relation: &Relation, conflict: &Conflict) -> bool {
+    match &conflict.action {
+        Action::Nothing => true,
+        Action::Update { assignments, .. } => {
+            conflict.arbiters == [None] && !changes_keys(relation, assignments)
+        }
+    }
+}
+
+fn takes_numbers(assignments: &[Assignment]) -> bool {
+    assignments.iter().any(|assignment| assignment.value.takes_number())
+}
+
+/// Whether a column of a key is assigned to.
+fn changes_keys(relation: &Relation, assignments: &[Assignment]) -> bool {
+    let indexed = relation.indexes.iter().flat_map(|index| &index.columns);
+    relation
+        .primary
+        .iter()
+        .chain(indexed)
+        .any(|key| assignments.iter().any(|assignment| assignment.column == key.column))
+}
+
+/// Whether the source is the row of a whole primary key.
+fn is_single(source: &Source) -> bool {
+    source.relation.as_ref().is_some_and(|relation| {
+        source.access.index.is_none() && source.access.equal.len() == relation.primary.len()
+    })
+}
+
+/// The rows that a plan may write of which [`is_predicted`] is true. `rows` gives numbers of
+/// sequences, and where a row that is there decides, looks it up. An error or a row that is refused
+/// here ends the run, too.
+pub fn predict(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Vec<Written>> {
+    assert!(is_predicted(plan), "the plan's writes can be said before");
+    let mut evaluator = Evaluator::new(context, rows);
+    let mut written = Vec::new();
+    match plan {
+        Plan::Insert(plan) => insert(plan, &mut evaluator, &mut written)?,
+        Plan::Update(plan) => update(plan, &mut evaluator, &mut written)?,
+        Plan::Delete(plan) => delete(plan, &mut evaluator, &mut written)?,
+        Plan::Select(_) => return Err(malformed()),
+    }
+    Ok(written)
+}
+
+fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
+    let InsertRows::Listed(list) = &plan.rows else { return Err(malformed()) };
+    for row in list {
+        let row = evaluator.values(row, &[])?;
+        if !fits(&plan.relation, &row) {
+            return Err(malformed());
+        }
+        push_keys(&plan.relation, &Change { old: None, new: Some(row) }, written);
+    }
+    Ok(())
+}
+
+fn update(plan: &Update, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
+    let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
+    let Some(key) = single_key(relation, &plan.source.access, evaluator)? else { return Ok(()) };
+    if !changes_keys(relation, &plan.assignments) {
+        written.push(Written { space: relation.space, key, effect: Effect::Update });
+        return Ok(());
+    }
+    let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(()) };
+    let old = decode(relation, &layout(relation), &bytes)?;
+    let new = assigned(&plan.assignments, &old, &old, evaluator)?;
+    if !fits(relation, &new) {
+        return Err(malformed());
+    }
+    push_keys(relation, &Change { old: Some(old), new: Some(new) }, written);
+    Ok(())
+}
+
+fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
+    let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
+    let Some(key) = single_key(relation, &plan.source.access, evaluator)? else { return Ok(()) };
+    if relation.indexes.is_empty() {
+        written.push(Written { space: relation.space, key, effect: Effect::Delete });
+        return Ok(());
+    }
+    let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(()) };
+    let old = decode(relation, &layout(relation), &bytes)?;
+    push_keys(relation, &Change { old: Some(old), new: None }, written);
+    Ok(())
+}
