@@ -156,7 +156,8 @@ async fn load(client: Client, writer: i32, begin: i64) -> (Journal, i64) {
     let Ok(insert) = client.prepare("INSERT INTO entry VALUES ($1, $2, $3)").await else {
         return (journal, attempted);
     };
-    let Ok(add) = client.prepare("UPDATE total SET n = n + 1 WHERE id = 1 RETURNING n").await else {
+    let Ok(add) = client.prepare("UPDATE total SET n = n + 1 WHERE id = 1 RETURNING n").await
+    else {
         return (journal, attempted);
     };
     loop {

@@ -68,6 +68,21 @@ impl Conversation {
                 self.changed(changed, None);
                 "DISCARD ALL"
             }
+            Control::Deallocate(Some(name)) => {
+                self.statements.get(name)?;
+                self.statements.remove(name);
+                "DEALLOCATE"
+            }
+            Control::Deallocate(None) => {
+                self.statements.clear();
+                "DEALLOCATE ALL"
+            }
+            Control::Characteristics(level) => {
+                if let Some(level) = level {
+                    self.settings.set("default_transaction_isolation", level)?;
+                }
+                "SET"
+            }
             Control::Show(name) => {
                 let rows: Vec<Vec<Datum>> = match name.as_str() {
                     "all" => self

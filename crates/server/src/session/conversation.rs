@@ -9,6 +9,7 @@ use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::SENT_BYTES;
 use crate::listen::Shared;
 use crate::store::{Answer, Connection, Parsed, Statement};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::io::AsyncRead;
@@ -106,10 +107,11 @@ impl Conversation {
             return;
         }
         let shared = Arc::clone(&self.shared);
+        let mut stopped = pin!(shared.stopped());
         let last = loop {
             let frame = tokio::select! {
                 biased;
-                () = shared.stopped() => {
+                () = &mut stopped => {
                     let message = "terminating connection due to administrator command";
                     break Some(Error::new(SqlState::ADMIN_SHUTDOWN, message));
                 }
@@ -162,7 +164,7 @@ impl Conversation {
 
     /// The segment failed: a write that is held does not take place, and only what was said before
     /// it is sent.
-    fn drop_held(&mut self) {
+    pub(super) fn drop_held(&mut self) {
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, _)) => self.out = execution.before,

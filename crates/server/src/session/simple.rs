@@ -1,6 +1,6 @@
 //! The simple protocol: a text with any number of statements, answered as text.
 
-use super::conversation::{Conversation, Stop, Submission};
+use super::conversation::{Conversation, Held, Stop, Submission};
 use super::extended::behind_a_write;
 use super::planned::{Prepared, Work};
 use super::queue::{Gone, Shape};
@@ -22,9 +22,14 @@ impl Conversation {
     }
 
     async fn statements_of(&mut self, text: &str) -> Result<(), Stop> {
-        if self.held.take().is_some() {
-            let message = "a simple query cannot follow a statement without a Sync between them";
-            return Err(Error::unsupported(message, "Send Sync before the query.").into());
+        match self.held.take() {
+            None => {}
+            Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
+            Some(held) => {
+                self.held = Some(held);
+                self.drop_held();
+                return Err(behind_a_write().into());
+            }
         }
         let mut all = self.parse(text)?;
         let Some(last) = all.pop() else {

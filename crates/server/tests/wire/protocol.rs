@@ -51,6 +51,9 @@ fn a_write_is_the_last_of_its_segment() {
     let flushed = client.segment(&[insert.clone(), message(b'H', b"")]);
     assert_eq!(flushed, ["parsed", "bound", "error 0A000", "ready"]);
     assert_eq!(client.query("SELECT count(*) FROM a"), ["row 0", "SELECT 1", "ready"]);
+    client.send(&[insert.clone(), query("SELECT 1"), sync()].concat());
+    assert_eq!(client.answers(), ["parsed", "bound", "error 0A000", "ready"]);
+    assert_eq!(client.answers(), ["ready"]);
     // Reads may come before it, and what runs nothing behind it.
     let close = message(b'C', b"P\0");
     assert_eq!(
@@ -202,6 +205,9 @@ fn settings_are_set_shown_and_told() {
     assert!(version[0].starts_with("row PostgreSQL 15.0 (NVCaracal "), "{version:?}");
     assert_eq!(client.query("SELECT current_schema()"), ["row public", "SELECT 1", "ready"]);
     assert_eq!(client.query("SELECT current_user"), ["row nvcaracal", "SELECT 1", "ready"]);
+    client.segment(&[parse("s", "SELECT 1")]);
+    assert_eq!(client.query("DEALLOCATE s"), ["DEALLOCATE", "ready"]);
+    assert_eq!(client.query("DEALLOCATE s"), ["error 26000", "ready"]);
     assert_eq!(client.query("DISCARD ALL"), ["DISCARD ALL", "ready"]);
     assert_eq!(client.query("SHOW timezone"), ["row UTC", "SHOW", "ready"]);
 }
