@@ -18,6 +18,7 @@ mod config;
 mod limits;
 mod listen;
 mod session;
+mod shared;
 pub mod store;
 
 pub use config::{ServeError, ServerOptions};

@@ -1,10 +1,10 @@
 //! Sockets, and the connections that come through them.
 
-use crate::auth::{Failures, Verifier};
-use crate::cancel::Sessions;
+use crate::auth::Verifier;
 use crate::config::{ServeError, ServerOptions};
 use crate::limits::REFUSED_MAX;
 use crate::session;
+use crate::shared::{Peer, Shared};
 use crate::store::Store;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -28,32 +28,6 @@ pub struct Listening {
     pub addresses: Vec<SocketAddr>,
     /// Its Unix socket.
     pub socket: Option<PathBuf>,
-}
-
-/// What all connections have in common.
-pub(crate) struct Shared {
-    pub(crate) store: Store,
-    pub(crate) sessions: Arc<Sessions>,
-    /// That of the password, if there is one.
-    pub(crate) verifier: Option<Verifier>,
-    pub(crate) failures: Failures,
-    stop: watch::Receiver<bool>,
-}
-
-impl Shared {
-    /// Waits until the server stops.
-    pub(crate) async fn stopped(&self) {
-        // An error says that the server is gone, which is the same.
-        let _ = self.stop.clone().wait_for(|stops| *stops).await;
-    }
-}
-
-/// What is known of a client from its connection.
-pub(crate) struct Peer {
-    /// `None` of a Unix socket.
-    pub(crate) address: Option<IpAddr>,
-    /// Whether there are fewer connections than may be.
-    pub(crate) has_room: bool,
 }
 
 /// Serves clients until `stop` says so; then answers what was submitted, and closes the store.
@@ -100,8 +74,7 @@ async fn run(
     stop: impl Fn() -> bool,
 ) -> Result<(), ServeError> {
     let (stopping, stopped) = watch::channel(false);
-    let (sessions, failures) = Default::default();
-    let shared = Arc::new(Shared { store, sessions, verifier, failures, stop: stopped });
+    let shared = Arc::new(Shared::new(store, verifier, stopped));
     let doors = Arc::new(Doors {
         connections: Arc::new(Semaphore::new(options.connections_max)),
         refused: Arc::new(Semaphore::new(REFUSED_MAX)),

@@ -206,7 +206,8 @@ async fn what_was_answered_before_a_kill_is_there_once() {
     let mut server = Server::start(&store);
     let client = server.connect().await.expect("a server");
     let tables = [
-        "CREATE TABLE entry (writer int, at bigint, number bigint NOT NULL, PRIMARY KEY (writer, at))",
+        "CREATE TABLE entry (writer int, at bigint, number bigint NOT NULL,
+                             PRIMARY KEY (writer, at))",
         "CREATE TABLE total (id int PRIMARY KEY, n bigint NOT NULL)",
         "INSERT INTO total VALUES (1, 0)",
     ];

@@ -7,7 +7,7 @@ use super::settings::Settings;
 use crate::cancel::Registered;
 use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::SENT_BYTES;
-use crate::listen::Shared;
+use crate::shared::Shared;
 use crate::store::{Answer, Connection, Parsed, Statement};
 use std::pin::pin;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Conversation {
         if self.skips && !matches!(frame.kind, b'S' | b'X') {
             return Ok(true);
         }
-        let bytes = frame.body.len();
+        let (kind, bytes) = (frame.kind, frame.body.len());
         let message = Message::decode(&frame);
         drop(frame);
         let done = match message {
@@ -148,6 +148,13 @@ impl Conversation {
             Ok(Message::Sync) => return self.sync().await.map(|()| true),
             Ok(Message::StrayCopy) => Ok(()),
             Ok(message) => self.extended(message, bytes).await,
+            Err(error) if kind == b'Q' => {
+                // A simple query ends where it ends: there is no Sync behind it.
+                self.drop_held();
+                self.report(&error).await?;
+                self.out.ready();
+                return self.flush().await.map(|()| true);
+            }
             Err(error) => Err(Stop::Wrong(error)),
         };
         match done {

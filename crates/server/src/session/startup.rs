@@ -8,7 +8,7 @@ use crate::auth::{Exchange, MECHANISM};
 use crate::codec::{Ended, Frames, Messages, Opening, Severity, Startup};
 use crate::config::NAME;
 use crate::limits::STATEMENT_BYTES_MAX;
-use crate::listen::{Peer, Shared};
+use crate::shared::{Peer, Shared};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};

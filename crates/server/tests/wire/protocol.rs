@@ -181,7 +181,6 @@ fn errors_say_where() {
     client.send(&query("SELECT\n\u{20ac} nothing"));
     let said = client.until_ready();
     assert_eq!(said[0].kind, b'E', "{said:?}");
-    assert_eq!(client.query("SELECT $1"), ["error 42P18", "ready"]);
     assert_eq!(client.query("SELECT $1::int"), ["error 42P02", "ready"]);
 }
 
