@@ -25,7 +25,7 @@ struct Ready {
 ///
 /// # Errors
 /// Why it does not serve, or how the store was not closed.
-pub fn run(arguments: &ServeArguments) -> Done {
+pub(crate) fn run(arguments: &ServeArguments) -> Done {
     let options = ServerOptions {
         listen: arguments.listen.clone(),
         socket_directory: arguments.socket_dir.clone(),

@@ -1,10 +1,9 @@
-//! `serve`, as a user and as clients see it: options, psql, signals, SIGKILL under load. Whatever
+//! `serve`, as a user and as clients see it: options, signals, SIGKILL under load. Whatever
 //! was answered before a kill is there once afterwards (O-60).
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +11,7 @@ use serde_json::Value;
 use sim::history::{Random, effort};
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::support::{PATIENCE, PAUSE, Room, command, repository, run};
+use crate::support::{PATIENCE, PAUSE, Room, command, run};
 
 /// A server that is killed when it is dropped.
 struct Server {
@@ -99,50 +98,6 @@ async fn sigterm_answers_what_was_submitted_and_closes_the_store() {
     let client = server.connect().await.expect("a server");
     let row = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), 2);
-}
-
-/// Runs a script through psql in the script's folder, as scripts/golden_sql.sh does.
-fn psql(server: &Server, script: &Path) -> Option<String> {
-    let mut psql = Command::new("psql");
-    psql.args(["-X", "-h", "127.0.0.1", "-U", "nvcaracal", "-f"])
-        .arg(script.file_name().expect("a file"))
-        .args(["-p", &server.port.to_string()])
-        .current_dir(script.parent().expect("a folder"))
-        .env("PGTZ", "UTC")
-        .stdin(Stdio::null());
-    let (mut reader, writer) = std::io::pipe().expect("a pipe");
-    let both = writer.try_clone().expect("a pipe");
-    let mut child = psql.stdout(writer).stderr(both).spawn().ok()?;
-    // The command keeps its end of the pipe open until it is dropped.
-    drop(psql);
-    let mut said = String::new();
-    reader.read_to_string(&mut said).expect("text");
-    assert!(child.wait().expect("psql").success(), "{said}");
-    Some(said)
-}
-
-#[test]
-fn psql_prints_what_it_prints_on_postgresql() {
-    let folder = repository().join("crates/server/tests/sql");
-    let mut scripts: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|file| file.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sql"))
-        .collect();
-    scripts.sort();
-    assert!(!scripts.is_empty());
-    for script in scripts {
-        let server = Server::start("dram");
-        let Some(found) = psql(&server, &script) else {
-            eprintln!("SKIPPED: psql is not installed, so {} was not run", script.display());
-            return;
-        };
-        let golden = std::fs::read_to_string(script.with_extension("out")).unwrap();
-        let mut lines = found.lines().zip(golden.lines()).enumerate();
-        let differs = lines.find(|(_, (found, golden))| found != golden);
-        assert_eq!(differs, None, "{}", script.display());
-        assert_eq!(found.lines().count(), golden.lines().count(), "{found}");
-    }
 }
 
 /// What a client was answered: the numbers that its rows got.

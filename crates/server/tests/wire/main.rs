@@ -4,4 +4,5 @@ mod driver;
 mod hostile;
 mod passwords;
 mod protocol;
+mod psql;
 mod support;
