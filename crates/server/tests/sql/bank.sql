@@ -66,7 +66,6 @@ SELECT nothing(1);
 \set VERBOSITY terse
 SELEC 1;
 SELECT 1 +;
-SELECT (1;
 \set VERBOSITY default
 SELECT 1; SELECT 2;
 COMMIT;
