@@ -59,6 +59,8 @@ part 'schedules: library' env NVCARACAL_EXPLORED=5000 \
     cargo test --locked -p nvcaracal --features shuttle --test shuttle
 part 'thread sanitizer' scripts/races.sh
 part 'rivals: power cuts' env NVCARACAL_RIVAL_CUTS=every cargo test --locked -p nvcaracal-testbed
+part 'server: kills' env NVCARACAL_SERVER_KILLS=200 \
+    cargo test --locked -p nvcaracal-cli --test all what_was_answered_before_a_kill -- --nocapture
 while [ "$SECONDS" -lt "$end" ]; do
     printf '\n=== a round from seed %d\n' "$seed"
     part 'crash lab' "$lab" sim --seconds 300 --seed "$seed" --no-progress

@@ -148,7 +148,7 @@ nvcaracal: pmem storage engine derive
 derive:
 workloads:
 bench: pmem storage engine workloads nvcaracal
-cli: pmem storage engine nvcaracal bench
+cli: pmem storage engine nvcaracal bench server
 sim: pmem storage engine
 testbed: pmem workloads
 arulraj: pmem workloads testbed

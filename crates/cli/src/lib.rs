@@ -1,5 +1,5 @@
-//! The binary `nvcaracal`: `nvcaracal bench | check | inspect | dump | load | recover`; and what
-//! the laboratory's binary, `nvcaracal-lab`, has of it: the options of workloads, the commands
+//! The binary `nvcaracal`: `nvcaracal serve | bench | check | inspect | dump | load | recover`; and
+//! what the laboratory's binary, `nvcaracal-lab`, has of it: the options of workloads, the commands
 //! about stores, where results go and how a command ends.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
@@ -14,6 +14,7 @@ pub mod args;
 pub mod output;
 mod rows;
 pub mod runs;
+mod serve;
 pub mod signals;
 pub mod stores;
 
@@ -29,6 +30,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     run_to_exit(|| match arguments.command {
         Command::Bench(command) => runs::bench(&command),
+        Command::Serve(command) => serve::run(&command),
         Command::Store(command) => stores::run(&command),
     })
 }

@@ -1,11 +1,25 @@
-//! SQL on the library: statements of clients become calls, and reads beside them.
+//! SQL on the library: statements of clients become calls, and reads beside them; and PostgreSQL's
+//! protocol, in which clients say them.
 //!
 //! ```text
-//! text -> Connection::prepare -> Statement -> Connection::submit -> Pending -> Answer
+//! listen -> session (codec, auth) -> text -> Connection::prepare -> Statement
+//!                                         -> Connection::submit -> Pending -> Answer -> codec
 //! ```
 //!
-//! Module [`store`] joins crate `sql` with the library. It knows no sockets and no protocol.
+//! Module [`store`] joins crate `sql` with the library. It knows no sockets and no protocol; the
+//! others know nothing of rows.
 
 #![forbid(unsafe_code)]
 
+mod auth;
+mod cancel;
+mod codec;
+mod config;
+mod limits;
+mod listen;
+mod session;
+mod shared;
 pub mod store;
+
+pub use config::{ServeError, ServerOptions};
+pub use listen::{Listening, serve};

@@ -21,6 +21,10 @@ macro_rules! states {
 }
 
 states! {
+    /// No error: the code of a notice.
+    SUCCESSFUL_COMPLETION = b"00000";
+    /// A message that the protocol does not have, or not there.
+    PROTOCOL_VIOLATION = b"08P01";
     /// What the server does not support.
     FEATURE_NOT_SUPPORTED = b"0A000";
     /// Text is longer than its type allows.
@@ -77,6 +81,22 @@ states! {
     CARDINALITY_VIOLATION = b"21000";
     /// A value for a column that is always generated.
     GENERATED_ALWAYS = b"428C9";
+    /// COMMIT or ROLLBACK without a block.
+    NO_ACTIVE_TRANSACTION = b"25P01";
+    /// A prepared statement that does not exist.
+    UNDEFINED_STATEMENT = b"26000";
+    /// A user that does not exist.
+    INVALID_AUTHORIZATION = b"28000";
+    /// A wrong password.
+    INVALID_PASSWORD = b"28P01";
+    /// A portal that does not exist.
+    UNDEFINED_CURSOR = b"34000";
+    /// A database that does not exist.
+    UNDEFINED_DATABASE = b"3D000";
+    /// A portal that exists already.
+    DUPLICATE_CURSOR = b"42P03";
+    /// A prepared statement that exists already.
+    DUPLICATE_STATEMENT = b"42P05";
     /// Text that is no statement.
     SYNTAX_ERROR = b"42601";
     /// A name that is too long.
@@ -119,6 +139,8 @@ states! {
     DEPENDENT_OBJECTS = b"2BP01";
     /// The memory that a query may take.
     OUT_OF_MEMORY = b"53200";
+    /// Too many clients.
+    TOO_MANY_CONNECTIONS = b"53300";
     /// A limit of the program.
     LIMIT_EXCEEDED = b"54000";
     /// A statement that is too deep, too long, or does too much.
@@ -133,12 +155,14 @@ states! {
     SERIALIZATION_FAILURE = b"40001";
     /// The disk has no room.
     DISK_FULL = b"53100";
-    /// The store is closing, or has stopped.
-    ADMIN_SHUTDOWN = b"57P01";
     /// The operating system failed to read or write.
     IO_ERROR = b"58030";
     /// What a query reads is not kept any more.
     SNAPSHOT_TOO_OLD = b"72000";
+    /// A client that asked for the end of its statement.
+    QUERY_CANCELED = b"57014";
+    /// The store or the server is closing, or has stopped.
+    ADMIN_SHUTDOWN = b"57P01";
     /// A bug of this program.
     INTERNAL = b"XX000";
     /// Bytes of the store that are no row or key.

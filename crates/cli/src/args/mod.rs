@@ -3,6 +3,7 @@
 mod contention;
 mod rows;
 mod run;
+mod serve;
 mod stores;
 mod workloads;
 
@@ -11,10 +12,12 @@ use clap::{Parser, Subcommand};
 pub use contention::ContentionArguments;
 pub use rows::{DumpArguments, Format, LoadArguments, StorePath};
 pub use run::{ClientArguments, RunArguments};
+pub use serve::ServeArguments;
 pub use stores::{InspectArguments, Page, RecoverArguments, StoreArguments};
 pub use workloads::{Contention, Mix, SmallBankArguments, TpccArguments, YcsbArguments};
 
-/// A deterministic, epoch-based database: benchmarks of the library, and tools for stores.
+/// A deterministic, epoch-based database: a server for PostgreSQL's clients, benchmarks of the
+/// library, and tools for stores.
 ///
 /// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 3 a
 /// salvage that lost rows or calls, 130 or 143 a run that SIGINT or SIGTERM interrupted.
@@ -43,6 +46,16 @@ pub(crate) enum Command {
     /// temporary store is removed. A second signal ends the process at once, without any of this.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Serve a store to psql and to drivers of PostgreSQL
+    ///
+    /// Says one line on standard output when it listens. User and database are called nvcaracal.
+    /// Without a password only clients of this machine can connect, and all of them may do
+    /// everything. There is no TLS.
+    ///
+    /// SIGINT (Ctrl-C) or SIGTERM ends it in good order: what was submitted is answered, and the
+    /// store is closed with a checkpoint; the exit code is 0. A second signal ends the process at
+    /// once; nothing that was answered is lost by that.
+    Serve(ServeArguments),
     /// What is done with a store.
     #[command(flatten)]
     Store(StoreCommand),

@@ -14,6 +14,7 @@ mod load;
 mod repair;
 mod resume;
 mod salvage;
+mod serve;
 mod store;
 mod stream;
 mod support;

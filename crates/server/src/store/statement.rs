@@ -63,6 +63,18 @@ impl Parsed {
         self.tree().is_definition()
     }
 
+    /// Whether it is a query, which may write only through functions.
+    #[must_use]
+    pub fn is_query(&self) -> bool {
+        self.tree().is_query()
+    }
+
+    /// The columns, if it is a query of functions of the session.
+    #[must_use]
+    pub fn session_columns(&self) -> Option<Vec<sql::parse::SessionColumn>> {
+        self.tree().session_columns()
+    }
+
     pub(super) fn place(&self) -> usize {
         self.place
     }
@@ -174,5 +186,13 @@ impl Statement {
     pub(super) fn bytes(&self) -> usize {
         let planned = self.planned.as_ref().map_or(0, |planned| 8 * planned.bytes.len());
         1024 + 8 * self.parsed.text.len() + planned
+    }
+}
+
+impl Statement {
+    /// Whether it only reads.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.way == Way::Query)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::statement::Statement;
 use crate::bind::name_of;
-use sqlparser::ast::{Expr, ObjectName, Reset, Set, Statement as Tree, Value};
+use sqlparser::ast::{Expr, ObjectName, Reset, Set, Statement as Tree, TransactionMode, Value};
 
 /// What a statement says about the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub enum Control {
     Show(String),
     /// DISCARD ALL and its sisters
     Discard,
+    /// DEALLOCATE of a prepared statement, or of all
+    Deallocate(Option<String>),
+    /// SET SESSION CHARACTERISTICS: the isolation level, if it says one.
+    Characteristics(Option<String>),
 }
 
 impl Statement {
@@ -61,6 +65,16 @@ impl Statement {
                 })
             }
             Tree::Discard { .. } => Control::Discard,
+            Tree::Deallocate { name, .. } => match name_of(name).as_str() {
+                "all" if name.quote_style.is_none() => Control::Deallocate(None),
+                name => Control::Deallocate(Some(name.to_owned())),
+            },
+            Tree::Set(Set::SetNames { charset_name, collation_name: None }) => {
+                Control::Set("client_encoding".to_owned(), charset_name.value.clone())
+            }
+            Tree::Set(Set::SetTransaction { modes, session: true, .. }) => {
+                Control::Characteristics(modes.iter().find_map(level))
+            }
             _ => return None,
         })
     }
@@ -75,6 +89,13 @@ impl Statement {
                 | Tree::Drop { .. }
                 | Tree::Truncate(_)
         )
+    }
+}
+
+fn level(mode: &TransactionMode) -> Option<String> {
+    match mode {
+        TransactionMode::IsolationLevel(level) => Some(level.to_string().to_ascii_lowercase()),
+        TransactionMode::AccessMode(_) => None,
     }
 }
 
@@ -120,6 +141,14 @@ mod tests {
         check("SHOW server_version", Some(Control::Show("server_version".to_owned())));
         check("SHOW TIME ZONE", Some(Control::Show("timezone".to_owned())));
         check("DISCARD ALL", Some(Control::Discard));
+        check("SET NAMES 'utf8'", set("client_encoding", "utf8"));
+        check("DEALLOCATE a", Some(Control::Deallocate(Some("a".to_owned()))));
+        check("DEALLOCATE PREPARE ALL", Some(Control::Deallocate(None)));
+        let serializable = Some("serializable".to_owned());
+        check(
+            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            Some(Control::Characteristics(serializable)),
+        );
         check("SELECT 1", None);
         assert!(parse("TRUNCATE a").unwrap()[0].is_definition());
         assert!(!parse("DELETE FROM a").unwrap()[0].is_definition());

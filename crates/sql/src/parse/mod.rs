@@ -4,9 +4,11 @@
 mod control;
 mod limits;
 mod position;
+mod session;
 mod statement;
 
 pub use control::Control;
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
 pub(crate) use position::Lines;
+pub use session::{SessionColumn, SessionFunction};
 pub use statement::{STACK_BYTES, Statement, parse, with_stack};

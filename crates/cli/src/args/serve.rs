@@ -1,0 +1,34 @@
+//! The options of `serve`.
+
+use std::path::PathBuf;
+
+use clap::{Args, value_parser};
+
+use super::rows::StorePath;
+
+/// What is served, where, and to which clients.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// A directory, which is made if there is none, or a device: file:DIR, dax:PATH, dram
+    pub path: StorePath,
+    /// Where to listen; port 0 lets the system choose one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
+    pub listen: Vec<String>,
+    /// Listen at a Unix socket in this directory, too: for psql's --host=DIR
+    #[arg(long, value_name = "DIR")]
+    pub socket_dir: Option<PathBuf>,
+    /// A file whose first line is the password of user nvcaracal; needed to listen at an address
+    /// that other machines reach. Without it every client of this machine is let in
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Clients at a time, 1 to 10000
+    #[arg(long, value_name = "N", default_value_t = 200,
+          value_parser = value_parser!(u64).range(1..=10_000))]
+    pub connections: u64,
+    /// Worker threads, 1 to 64 [default: all cores]
+    #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
+    pub workers: Option<u64>,
+    /// Say where it listens as one JSON object on one line
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,99 @@
+//! `serve`: a store for PostgreSQL's clients.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use server::store::{DeviceSpec, OpenError, Store, StoreOptions};
+use server::{Listening, ServeError, ServerOptions};
+
+use crate::args::ServeArguments;
+use crate::output::{Done, Failure};
+use crate::signals::Signals;
+
+/// What is said as JSON when the server is ready.
+#[derive(Serialize)]
+struct Ready {
+    addresses: Vec<String>,
+    socket: Option<String>,
+    store: String,
+    user: &'static str,
+    database: &'static str,
+}
+
+/// Serves until SIGINT or SIGTERM comes.
+///
+/// # Errors
+/// Why it does not serve, or how the store was not closed.
+pub(crate) fn run(arguments: &ServeArguments) -> Done {
+    let options = ServerOptions {
+        listen: arguments.listen.clone(),
+        socket_directory: arguments.socket_dir.clone(),
+        password: arguments.password_file.as_deref().map(password).transpose()?,
+        connections_max: usize::try_from(arguments.connections).expect("at most 10,000"),
+    };
+    options.check().map_err(failure)?;
+    let signals = Signals::listen()?;
+    let device = device(arguments.path.as_ref())?;
+    let mut of_store = StoreOptions::at(device.clone());
+    if let Some(workers) = arguments.workers {
+        of_store.workers = usize::try_from(workers).expect("at most 64");
+    }
+    let store = Store::open(of_store).map_err(|error| cannot_open(&device, &error))?;
+    let stop = signals.stop();
+    let say = |listening: &Listening| {
+        let mut text = if arguments.json { json(&device, listening) } else { plain(listening) };
+        text.push('\n');
+        let mut output = std::io::stdout();
+        // The server serves, whether or not its words are read.
+        let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    };
+    server::serve(&options, store, say, || stop.asked()).map_err(failure)
+}
+
+/// Where a store is that need not be there yet.
+fn device(path: &Path) -> Result<DeviceSpec, Failure> {
+    let named = path.to_str().and_then(|text| text.parse().ok());
+    match named {
+        Some(DeviceSpec::Crash) => Err(Failure::usage("device crash is for tests alone")),
+        Some(spec) => Ok(spec),
+        None if path.is_file() => Ok(DeviceSpec::Dax(path.to_owned())),
+        None => Ok(DeviceSpec::File(path.to_owned())),
+    }
+}
+
+fn password(file: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(format!("cannot read the password in {}: {error}", file.display()))
+    })?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn failure(error: ServeError) -> Failure {
+    match error {
+        ServeError::Options(message) => Failure::usage(message),
+        other => Failure::new(other.to_string()),
+    }
+}
+
+fn cannot_open(device: &DeviceSpec, error: &OpenError) -> Failure {
+    Failure::new(format!("cannot open {device}: {error}"))
+}
+
+fn plain(listening: &Listening) -> String {
+    let all = listening.addresses.iter().map(ToString::to_string);
+    let all = all.chain(listening.socket.iter().map(|path| path.display().to_string()));
+    let all: Vec<String> = all.collect();
+    format!("listening at {}; user and database nvcaracal", all.join(" and "))
+}
+
+fn json(device: &DeviceSpec, listening: &Listening) -> String {
+    let ready = Ready {
+        addresses: listening.addresses.iter().map(ToString::to_string).collect(),
+        socket: listening.socket.as_ref().map(|path| path.display().to_string()),
+        store: device.to_string(),
+        user: "nvcaracal",
+        database: "nvcaracal",
+    };
+    serde_json::to_string(&ready).expect("texts are JSON")
+}

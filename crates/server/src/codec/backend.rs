@@ -1,0 +1,259 @@
+//! What is said to clients.
+
+use super::frontend::Format;
+use sql::OutputColumn;
+use std::fmt::Display;
+use values::{Datum, Error, Type, Zone, binary, text};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// The connection ends.
+    Fatal,
+    /// The statement failed.
+    Error,
+    Warning,
+    Notice,
+}
+
+/// Messages, one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Messages(Vec<u8>);
+
+impl Messages {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn append(&mut self, mut other: Messages) {
+        self.0.append(&mut other.0);
+    }
+
+    /// A message whose body `fill` makes.
+    fn message(&mut self, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+        self.0.push(kind);
+        let at = self.0.len();
+        self.0.extend_from_slice(&[0; 4]);
+        fill(&mut self.0);
+        let length = u32::try_from(self.0.len() - at).expect("answers are limited");
+        self.0[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Who the client is is known.
+    pub(crate) fn authenticated(&mut self) {
+        self.message(b'R', |body| push_i32(body, 0));
+    }
+
+    /// The client must prove that it knows the password.
+    pub(crate) fn sasl(&mut self, mechanism: &str) {
+        self.message(b'R', |body| {
+            push_i32(body, 10);
+            push_text(body, mechanism);
+            body.push(0);
+        });
+    }
+
+    pub(crate) fn sasl_continue(&mut self, data: &str) {
+        self.message(b'R', |body| {
+            push_i32(body, 11);
+            body.extend_from_slice(data.as_bytes());
+        });
+    }
+
+    pub(crate) fn sasl_final(&mut self, data: &str) {
+        self.message(b'R', |body| {
+            push_i32(body, 12);
+            body.extend_from_slice(data.as_bytes());
+        });
+    }
+
+    /// The newest version is 3.0, and these parameters of the protocol are not known.
+    pub(crate) fn negotiate_version(&mut self, unknown: &[&str]) {
+        self.message(b'v', |body| {
+            push_i32(body, 3 << 16);
+            push_i32(body, unknown.len() as i32);
+            for name in unknown {
+                push_text(body, name);
+            }
+        });
+    }
+
+    pub(crate) fn parameter_status(&mut self, name: &str, value: &str) {
+        self.message(b'S', |body| {
+            push_text(body, name);
+            push_text(body, value);
+        });
+    }
+
+    pub(crate) fn key_data(&mut self, process: i32, secret: i32) {
+        self.message(b'K', |body| {
+            push_i32(body, process);
+            push_i32(body, secret);
+        });
+    }
+
+    /// The server waits for the next statement, outside of a block.
+    pub(crate) fn ready(&mut self) {
+        self.message(b'Z', |body| body.push(b'I'));
+    }
+
+    pub(crate) fn parse_complete(&mut self) {
+        self.message(b'1', |_| ());
+    }
+
+    pub(crate) fn bind_complete(&mut self) {
+        self.message(b'2', |_| ());
+    }
+
+    pub(crate) fn close_complete(&mut self) {
+        self.message(b'3', |_| ());
+    }
+
+    pub(crate) fn no_data(&mut self) {
+        self.message(b'n', |_| ());
+    }
+
+    pub(crate) fn portal_suspended(&mut self) {
+        self.message(b's', |_| ());
+    }
+
+    pub(crate) fn empty_query(&mut self) {
+        self.message(b'I', |_| ());
+    }
+
+    pub(crate) fn command_complete(&mut self, tag: &dyn Display) {
+        self.message(b'C', |body| push_text(body, &tag.to_string()));
+    }
+
+    pub(crate) fn report(&mut self, severity: Severity, error: &Error) {
+        let (kind, name) = match severity {
+            Severity::Fatal => (b'E', "FATAL"),
+            Severity::Error => (b'E', "ERROR"),
+            Severity::Warning => (b'N', "WARNING"),
+            Severity::Notice => (b'N', "NOTICE"),
+        };
+        self.message(kind, |body| {
+            let mut field = |letter: u8, text: &str| {
+                body.push(letter);
+                push_text(body, text);
+            };
+            field(b'S', name);
+            field(b'V', name);
+            field(b'C', error.state().code());
+            field(b'M', error.message());
+            error.detail().into_iter().for_each(|text| field(b'D', text));
+            error.hint().into_iter().for_each(|text| field(b'H', text));
+            if let Some(position) = error.position() {
+                field(b'P', &position.number().to_string());
+            }
+            error.constraint().into_iter().for_each(|text| field(b'n', text));
+            body.push(0);
+        });
+    }
+
+    pub(crate) fn parameter_description(&mut self, types: &[Type]) {
+        self.message(b't', |body| {
+            push_u16(body, types.len());
+            for ty in types {
+                push_i32(body, ty.oid().number() as i32);
+            }
+        });
+    }
+
+    /// The columns of an answer; `format` says the form of each by its place.
+    pub(crate) fn row_description(
+        &mut self,
+        columns: &[OutputColumn],
+        format: impl Fn(usize) -> Format,
+    ) {
+        self.message(b'T', |body| {
+            push_u16(body, columns.len());
+            for (at, column) in columns.iter().enumerate() {
+                push_text(body, &column.name);
+                push_i32(body, 0); // no table
+                push_u16(body, 0); // and no column of one
+                push_i32(body, column.kind.ty.oid().number() as i32);
+                body.extend_from_slice(&column.kind.ty.wire_bytes().to_be_bytes());
+                push_i32(body, column.kind.modifier.number());
+                push_u16(body, usize::from(format(at) == Format::Binary));
+            }
+        });
+    }
+
+    pub(crate) fn data_row(
+        &mut self,
+        row: &[Datum],
+        format: impl Fn(usize) -> Format,
+        zone: &Zone,
+    ) {
+        self.message(b'D', |body| {
+            push_u16(body, row.len());
+            for (at, value) in row.iter().enumerate() {
+                let place = body.len();
+                push_i32(body, -1);
+                match (value, format(at)) {
+                    (Datum::Null, _) => continue,
+                    // Text is the same in both forms.
+                    (Datum::Text(text), _) => body.extend_from_slice(text.as_bytes()),
+                    (value, Format::Text) => {
+                        body.extend_from_slice(text::print(value, zone).as_bytes());
+                    }
+                    (value, Format::Binary) => binary::encode(value, body),
+                }
+                let length = ((body.len() - place - 4) as u32).to_be_bytes();
+                body[place..place + 4].copy_from_slice(&length);
+            }
+        });
+    }
+}
+
+fn push_i32(bytes: &mut Vec<u8>, number: i32) {
+    bytes.extend_from_slice(&number.to_be_bytes());
+}
+
+fn push_u16(bytes: &mut Vec<u8>, number: usize) {
+    let number = u16::try_from(number).expect("columns and parameters are limited");
+    bytes.extend_from_slice(&number.to_be_bytes());
+}
+
+/// Text and a zero byte; a zero byte within would end it, so there is none.
+fn push_text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend(text.bytes().filter(|byte| *byte != 0));
+    bytes.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use values::SqlState;
+
+    #[test]
+    fn lengths_are_those_of_the_bodies() {
+        let mut messages = Messages::default();
+        messages.ready();
+        messages
+            .report(Severity::Error, &Error::new(SqlState::SYNTAX_ERROR, "a\0b").with_hint("c"));
+        messages.data_row(&[Datum::Null, Datum::Int4(7)], |_| Format::Binary, &Zone::utc());
+        let mut rest = messages.bytes();
+        let mut kinds = Vec::new();
+        while let [kind, after @ ..] = rest {
+            let length = u32::from_be_bytes(after[..4].try_into().unwrap()) as usize;
+            kinds.push(*kind);
+            rest = &after[length..];
+        }
+        assert_eq!(kinds, b"ZED");
+        assert!(messages.bytes().ends_with(b"\0\x02\xff\xff\xff\xff\0\0\0\x04\0\0\0\x07"));
+    }
+}

@@ -1,0 +1,136 @@
+//! Messages as they come from a socket: the type and length first, then as many bytes as arrive.
+
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
+use values::{Error, SqlState};
+
+/// What is read from a socket at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// The longest body of messages that have neither statements nor values, as in PostgreSQL.
+pub(super) const SMALL_BYTES_MAX: usize = 10_000;
+/// What a length counts of itself.
+const LENGTH_BYTES: usize = 4;
+
+/// A message: its type and its body.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The type's letter; 0 of the first message, which has none.
+    pub(crate) kind: u8,
+    /// What follows the length.
+    pub(crate) body: Vec<u8>,
+}
+
+/// Why there is no further message.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The client has gone, in the middle of a message or between two.
+    Gone,
+    /// What it sent cannot be followed any more: say why, then close.
+    Refused(Error),
+}
+
+impl From<io::Error> for Ended {
+    fn from(_: io::Error) -> Ended {
+        Ended::Gone
+    }
+}
+
+/// The messages of one client.
+pub(crate) struct Frames<R> {
+    socket: BufReader<R>,
+    statement_bytes_max: usize,
+}
+
+impl<R: AsyncRead + Unpin> Frames<R> {
+    pub(crate) fn new(socket: R, statement_bytes_max: usize) -> Frames<R> {
+        Frames { socket: BufReader::with_capacity(16 << 10, socket), statement_bytes_max }
+    }
+
+    /// The first message, which has a length and no type.
+    pub(crate) async fn opening(&mut self) -> Result<Frame, Ended> {
+        let body = self.body(0, SMALL_BYTES_MAX).await?;
+        Ok(Frame { kind: 0, body })
+    }
+
+    /// A message before the client is known.
+    pub(crate) async fn small(&mut self, kind: u8) -> Result<Frame, Ended> {
+        let found = self.socket.read_u8().await?;
+        if found != kind {
+            let message = format!("expected a message of type {}, got {found}", char::from(kind));
+            return Err(Ended::Refused(Error::new(SqlState::PROTOCOL_VIOLATION, message)));
+        }
+        let body = self.body(kind, SMALL_BYTES_MAX).await?;
+        Ok(Frame { kind, body })
+    }
+
+    /// The next message.
+    pub(crate) async fn next(&mut self) -> Result<Frame, Ended> {
+        let kind = self.socket.read_u8().await?;
+        let limit = match kind {
+            b'Q' | b'P' | b'B' | b'd' => self.statement_bytes_max,
+            b'C' | b'D' | b'E' | b'H' | b'S' | b'X' | b'F' | b'c' | b'f' | b'p' => SMALL_BYTES_MAX,
+            _ => {
+                let message = format!("invalid frontend message type {kind}");
+                return Err(Ended::Refused(Error::new(SqlState::PROTOCOL_VIOLATION, message)));
+            }
+        };
+        let body = self.body(kind, limit).await?;
+        Ok(Frame { kind, body })
+    }
+
+    /// Room for a body grows with what arrives, not with what its length promises.
+    async fn body(&mut self, kind: u8, limit: usize) -> Result<Vec<u8>, Ended> {
+        let length = self.socket.read_u32().await? as usize;
+        let Some(bytes) = length.checked_sub(LENGTH_BYTES).filter(|bytes| *bytes <= limit) else {
+            return Err(Ended::Refused(too_long(kind, length, limit)));
+        };
+        let mut body = Vec::with_capacity(bytes.min(CHUNK_BYTES));
+        while body.len() < bytes {
+            let wanted = (bytes - body.len()).min(CHUNK_BYTES) as u64;
+            let mut part = (&mut self.socket).take(wanted);
+            if part.read_to_end(&mut body).await? as u64 != wanted {
+                return Err(Ended::Gone);
+            }
+        }
+        Ok(body)
+    }
+}
+
+fn too_long(kind: u8, length: usize, limit: usize) -> Error {
+    let what = match kind {
+        0 => "startup message".to_owned(),
+        kind => format!("message of type {}", char::from(kind)),
+    };
+    let message = format!("{what} has length {length}, at most {} is accepted", limit + 4);
+    let error = Error::new(SqlState::PROTOCOL_VIOLATION, message);
+    match kind {
+        b'Q' | b'P' | b'B' => error.with_hint("Send the rows in several statements."),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn first(bytes: &[u8]) -> Result<Frame, Ended> {
+        Frames::new(bytes, 1 << 20).next().await
+    }
+
+    #[tokio::test]
+    async fn lengths_are_looked_at_before_anything_is_kept() {
+        for bytes in [&b"Q\x40\0\0\0"[..], b"Q\0\0\0\x03", b"Q\xff\xff\xff\xff", b"S\0\0\x40\0"] {
+            assert!(matches!(first(bytes).await, Err(Ended::Refused(_))), "{bytes:?}");
+        }
+        assert!(matches!(first(b"?\0\0\0\x04").await, Err(Ended::Refused(_))));
+    }
+
+    #[tokio::test]
+    async fn half_a_message_is_an_end() {
+        for bytes in [&b""[..], b"Q", b"Q\0\0", b"Q\0\0\0\x08abc"] {
+            assert!(matches!(first(bytes).await, Err(Ended::Gone)), "{bytes:?}");
+        }
+        let frame = first(b"Q\0\0\0\x06a\0").await.unwrap();
+        assert_eq!((frame.kind, &frame.body[..]), (b'Q', &b"a\0"[..]));
+    }
+}

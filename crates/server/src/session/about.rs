@@ -1,0 +1,161 @@
+//! Statements about the session: SET, SHOW, and the functions that drivers ask for at first.
+
+use super::conversation::Conversation;
+use super::queue::Shape;
+use super::settings::{Changed, SERVER_VERSION};
+use crate::codec::Severity;
+use crate::config::NAME;
+use crate::store::{Control, OutputColumn};
+use sql::ir::Kind;
+use sql::parse::{SessionColumn, SessionFunction};
+use std::sync::Arc;
+use values::{Datum, Error, Result, SqlState, Type};
+
+/// The columns of a query about the session.
+pub(super) fn columns(asked: &[SessionColumn]) -> Arc<[OutputColumn]> {
+    let column = |asked: &SessionColumn| {
+        let ty = match asked.function {
+            SessionFunction::ProcessId => Type::Int4,
+            SessionFunction::IsInRecovery => Type::Bool,
+            _ => Type::Text,
+        };
+        OutputColumn { name: asked.name.clone(), kind: Kind::plain(ty) }
+    };
+    asked.iter().map(column).collect()
+}
+
+fn text_column(name: &str) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), kind: Kind::plain(Type::Text) }
+}
+
+fn no_blocks(what: &str) -> Error {
+    let instead = "Each statement is a transaction: turn on autocommit.";
+    Error::unsupported(format!("{what} is not supported yet: there are no blocks"), instead)
+}
+
+impl Conversation {
+    /// The columns of the answer to a statement about the session.
+    pub(super) fn columns_of(&self, control: &Control) -> Result<Arc<[OutputColumn]>> {
+        Ok(match control {
+            Control::Show(name) if name == "all" => ["name", "setting"].map(text_column).into(),
+            Control::Show(name) => Arc::new([text_column(self.settings.show(name)?.0)]),
+            _ => Arc::new([]),
+        })
+    }
+
+    /// Does what a statement says about the session.
+    pub(super) fn control(&mut self, control: &Control, shape: &Shape) -> Result<()> {
+        let tag = match control {
+            Control::Begin => return Err(no_blocks("BEGIN")),
+            Control::Savepoint(_) => return Err(no_blocks("SAVEPOINT")),
+            Control::RollbackTo(_) => return Err(no_blocks("ROLLBACK TO SAVEPOINT")),
+            Control::Release(_) => return Err(no_blocks("RELEASE SAVEPOINT")),
+            Control::Commit => self.no_block("COMMIT"),
+            Control::Rollback => self.no_block("ROLLBACK"),
+            Control::Set(name, value) => {
+                let changed = self.settings.set(name, value)?;
+                self.changed(changed, Some(name));
+                "SET"
+            }
+            Control::Reset(name) => {
+                let changed = self.settings.reset_named(name.as_deref())?;
+                self.changed(changed, name.as_deref());
+                "RESET"
+            }
+            Control::Discard => {
+                self.statements.clear();
+                let changed = self.settings.reset_named(None)?;
+                self.changed(changed, None);
+                "DISCARD ALL"
+            }
+            Control::Deallocate(Some(name)) => {
+                self.statements.get(name)?;
+                self.statements.remove(name);
+                "DEALLOCATE"
+            }
+            Control::Deallocate(None) => {
+                self.statements.clear();
+                "DEALLOCATE ALL"
+            }
+            Control::Characteristics(level) => {
+                if let Some(level) = level {
+                    self.settings.set("default_transaction_isolation", level)?;
+                }
+                "SET"
+            }
+            Control::Show(name) => {
+                let rows: Vec<Vec<Datum>> = match name.as_str() {
+                    "all" => self
+                        .settings
+                        .all()
+                        .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
+                        .collect(),
+                    name => vec![vec![Datum::text(self.settings.show(name)?.1)]],
+                };
+                self.local_rows(&rows, shape);
+                "SHOW"
+            }
+        };
+        self.out.command_complete(&tag);
+        Ok(())
+    }
+
+    fn no_block(&mut self, tag: &'static str) -> &'static str {
+        let message = "there is no transaction in progress";
+        let warning = Error::new(SqlState::NO_ACTIVE_TRANSACTION, message);
+        self.out.report(Severity::Warning, &warning);
+        tag
+    }
+
+    /// Follows a change of a setting, or of all.
+    fn changed(&mut self, changed: Changed, name: Option<&str>) {
+        if changed.zone {
+            self.connection.set_zone((**self.settings.zone()).clone());
+        }
+        if let Some(notice) = changed.notice.filter(|_| self.settings.wants_notices()) {
+            let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
+            self.out.report(Severity::Notice, &notice);
+        }
+        match name {
+            Some(name) => self.settings.report(name, &mut self.out),
+            None => self.settings.report_all(&mut self.out),
+        }
+    }
+
+    /// Answers a query about the session.
+    pub(super) fn about(&mut self, asked: &[SessionColumn], shape: &Shape) -> Result<()> {
+        let row = asked.iter().map(|column| self.value(&column.function));
+        let row = row.collect::<Result<Vec<_>>>()?;
+        self.local_rows(&[row], shape);
+        self.out.command_complete(&"SELECT 1");
+        Ok(())
+    }
+
+    fn value(&mut self, function: &SessionFunction) -> Result<Datum> {
+        Ok(match function {
+            SessionFunction::Version => {
+                let own = env!("CARGO_PKG_VERSION");
+                Datum::text(format!("PostgreSQL {SERVER_VERSION} (NVCaracal {own})"))
+            }
+            SessionFunction::Schema => Datum::text("public"),
+            SessionFunction::Database | SessionFunction::User => Datum::text(NAME),
+            SessionFunction::ProcessId => Datum::Int4(self.registered.process),
+            SessionFunction::IsInRecovery => Datum::Bool(false),
+            SessionFunction::Setting(name) => Datum::text(self.settings.show(name)?.1),
+            SessionFunction::Set(name, value) => {
+                let changed = self.settings.set(name, value)?;
+                self.changed(changed, Some(name));
+                Datum::text(self.settings.show(name)?.1)
+            }
+        })
+    }
+
+    fn local_rows(&mut self, rows: &[Vec<Datum>], shape: &Shape) {
+        if shape.is_described {
+            self.out.row_description(&shape.columns, |at| shape.format(at));
+        }
+        for row in rows {
+            self.out.data_row(row, |at| shape.format(at), &shape.zone);
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The first task of a connection: it takes messages and says what follows from them.
+
+use super::planned::{Named, Portal, Prepared, Work};
+use super::queue::{Entry, Execution, Gone, Outcome, Queue, Room, Shape};
+use super::sending::outcome;
+use super::settings::Settings;
+use crate::cancel::Registered;
+use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
+use crate::limits::SENT_BYTES;
+use crate::shared::Shared;
+use crate::store::{Answer, Connection, Parsed, Statement};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::io::AsyncRead;
+use values::{Datum, Error, Result, SqlState, Type};
+
+/// The least that an execution takes of the queue.
+const EXECUTION_BYTES: usize = 1 << 10;
+
+/// Why a step was not done.
+pub(super) enum Stop {
+    /// The statement is wrong; the client is told.
+    Wrong(Error),
+    /// The client has gone.
+    Gone,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Wrong(error)
+    }
+}
+
+impl From<Gone> for Stop {
+    fn from(_: Gone) -> Stop {
+        Stop::Gone
+    }
+}
+
+/// A statement of the segment whose answer was not yet given to the queue.
+pub(super) enum Held {
+    /// It is submitted when the segment ends, as nothing can fail behind it then.
+    Write(Submission),
+    /// It was submitted.
+    Read(Execution, Room),
+}
+
+/// A statement with its values.
+pub(super) struct Submission {
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) statement: Arc<Statement>,
+    pub(super) values: Vec<Datum>,
+    pub(super) bytes: usize,
+    pub(super) shape: Shape,
+    /// The most rows that are sent; 0 for all.
+    pub(super) rows_max: usize,
+    /// What is sent before its answer.
+    pub(super) before: Messages,
+}
+
+/// A session, and what its client was told but not yet sent.
+pub(super) struct Conversation {
+    pub(super) connection: Connection,
+    pub(super) settings: Settings,
+    pub(super) statements: Named<Arc<Prepared>>,
+    pub(super) portals: Named<Portal>,
+    pub(super) out: Messages,
+    pub(super) held: Option<Held>,
+    /// Whether messages are passed over until the next Sync.
+    skips: bool,
+    queue: Queue,
+    pub(super) registered: Registered,
+    shared: Arc<Shared>,
+}
+
+impl Conversation {
+    pub(super) fn new(
+        queue: Queue,
+        settings: Settings,
+        registered: Registered,
+        shared: Arc<Shared>,
+    ) -> Conversation {
+        let mut connection = shared.store.connect();
+        connection.set_zone((**settings.zone()).clone());
+        let mut out = Messages::default();
+        settings.report_all(&mut out);
+        out.key_data(registered.process, registered.secret);
+        out.ready();
+        Conversation {
+            connection,
+            settings,
+            statements: Named::new(),
+            portals: Named::new(),
+            out,
+            held: None,
+            skips: false,
+            queue,
+            registered,
+            shared,
+        }
+    }
+
+    /// Goes on until the client or the server ends it.
+    pub(super) async fn run<R: AsyncRead + Unpin>(mut self, mut frames: Frames<R>) {
+        if self.flush().await.is_err() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut stopped = pin!(shared.stopped());
+        let last = loop {
+            let frame = tokio::select! {
+                biased;
+                () = &mut stopped => {
+                    let message = "terminating connection due to administrator command";
+                    break Some(Error::new(SqlState::ADMIN_SHUTDOWN, message));
+                }
+                frame = frames.next() => frame,
+            };
+            match frame {
+                Ok(frame) => match self.message(frame).await {
+                    Ok(true) => {}
+                    Ok(false) | Err(Gone) => break None,
+                },
+                Err(Ended::Gone) => break None,
+                Err(Ended::Refused(error)) => break Some(error),
+            }
+        };
+        // Without a Sync behind it a write that is held never takes place.
+        if let Some(error) = last {
+            self.out.report(Severity::Fatal, &error);
+            // Whether it arrives does not matter any more.
+            let _ = self.flush().await;
+        }
+    }
+
+    /// Takes a message; `false` of the last one.
+    async fn message(&mut self, frame: Frame) -> Result<bool, Gone> {
+        if self.skips && !matches!(frame.kind, b'S' | b'X') {
+            return Ok(true);
+        }
+        let (kind, bytes) = (frame.kind, frame.body.len());
+        let message = Message::decode(&frame);
+        drop(frame);
+        let done = match message {
+            Ok(Message::Terminate) => return Ok(false),
+            Ok(Message::Query(text)) => return self.query(&text).await.map(|()| true),
+            Ok(Message::Sync) => return self.sync().await.map(|()| true),
+            Ok(Message::StrayCopy) => Ok(()),
+            Ok(message) => self.extended(message, bytes).await,
+            Err(error) if kind == b'Q' => {
+                // A simple query ends where it ends: there is no Sync behind it.
+                self.drop_held();
+                self.report(&error).await?;
+                self.out.ready();
+                return self.flush().await.map(|()| true);
+            }
+            Err(error) => Err(Stop::Wrong(error)),
+        };
+        match done {
+            Ok(()) => Ok(true),
+            Err(Stop::Gone) => Err(Gone),
+            Err(Stop::Wrong(error)) => {
+                self.drop_held();
+                self.skips = true;
+                self.report(&error).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// The segment failed: a write that is held does not take place, and only what was said before
+    /// it is sent.
+    pub(super) fn drop_held(&mut self) {
+        match self.held.take() {
+            None => {}
+            Some(Held::Read(execution, _)) => self.out = execution.before,
+            Some(Held::Write(submission)) => self.out = submission.before,
+        }
+    }
+
+    /// The end of a segment: its write takes place.
+    async fn sync(&mut self) -> Result<(), Gone> {
+        self.portals.clear();
+        self.skips = false;
+        match self.held.take() {
+            None => {
+                self.out.ready();
+                self.flush().await
+            }
+            Some(held) => self.release(held).await,
+        }
+    }
+
+    /// Gives the segment's last statement to the queue, with all that is said until its end.
+    async fn release(&mut self, held: Held) -> Result<(), Gone> {
+        let then = std::mem::take(&mut self.out);
+        let (mut execution, room) = match held {
+            Held::Read(execution, room) => (execution, room),
+            Held::Write(submission) => {
+                let rows_max = submission.rows_max;
+                let (execution, room) = self.submit(submission, false).await?;
+                if rows_max == 0 {
+                    (execution, room)
+                } else {
+                    (self.first_rows(execution, rows_max).await, room)
+                }
+            }
+        };
+        execution.then.append(then);
+        execution.after.ready();
+        self.push(execution, room).await
+    }
+
+    /// Waits for an answer and leaves out what goes beyond the first rows.
+    async fn first_rows(&self, execution: Execution, rows_max: usize) -> Execution {
+        let mut execution = self.awaited(execution).await;
+        if let Outcome::Ready(Ok(answer)) = &mut execution.outcome {
+            execution.is_suspended = answer.rows.len() > rows_max;
+            answer.rows.truncate(rows_max);
+        }
+        execution
+    }
+
+    /// Gives an execution to the queue, behind what was said.
+    pub(super) async fn push(&mut self, execution: Execution, room: Room) -> Result<(), Gone> {
+        self.flush().await?;
+        self.queue.push(Entry::Execution(Box::new(execution)), room).await
+    }
+
+    /// Submits a statement as soon as the queue has room for it.
+    pub(super) async fn submit(
+        &mut self,
+        submission: Submission,
+        is_read: bool,
+    ) -> Result<(Execution, Room), Gone> {
+        let cost = Arc::clone(&submission.prepared.cost);
+        let guessed = if is_read { cost.load(Ordering::Relaxed) } else { 0 };
+        let room = self.queue.room(EXECUTION_BYTES + submission.bytes + guessed).await?;
+        let pending = self.connection.submit(&submission.statement, submission.values);
+        let outcome = Outcome::Pending(pending);
+        let execution = Execution::new(outcome, submission.shape, is_read, cost);
+        Ok((Execution { before: submission.before, ..execution }, room))
+    }
+
+    /// The same with its answer.
+    pub(super) async fn awaited(&self, execution: Execution) -> Execution {
+        let cancelled = &self.registered.cancelled;
+        let answer = outcome(execution.outcome, execution.is_read, cancelled).await;
+        Execution { outcome: Outcome::Ready(answer), ..execution }
+    }
+
+    /// Waits for a read and has its answer sent; its error is the segment's.
+    pub(super) async fn settle(&mut self, execution: Execution, room: Room) -> Result<(), Stop> {
+        let execution = self.awaited(execution).await;
+        if let Outcome::Ready(Err(error)) = &execution.outcome {
+            let error = error.clone();
+            self.out.append(execution.before);
+            return Err(Stop::Wrong(error));
+        }
+        Ok(self.push(execution, room).await?)
+    }
+
+    /// Waits for a read, of which the caller sends what it wants.
+    pub(super) async fn read(&mut self, submission: Submission) -> Result<Answer, Stop> {
+        let (execution, _room) = self.submit(submission, true).await?;
+        match self.awaited(execution).await.outcome {
+            Outcome::Ready(answer) => Ok(answer?),
+            Outcome::Pending(_) => unreachable!("it was waited for"),
+        }
+    }
+
+    /// Sends rows that are here.
+    pub(super) async fn rows(
+        &mut self,
+        answer: Answer,
+        shape: Shape,
+        is_suspended: bool,
+    ) -> Result<(), Gone> {
+        let room = self.queue.room(EXECUTION_BYTES).await?;
+        let execution = Execution::new(Outcome::Ready(Ok(answer)), shape, true, Arc::default());
+        self.push(Execution { is_suspended, ..execution }, room).await
+    }
+
+    pub(super) async fn report(&mut self, error: &Error) -> Result<(), Gone> {
+        self.out.report(Severity::Error, error);
+        self.flush_long().await
+    }
+
+    /// Gives what was said to the queue.
+    pub(super) async fn flush(&mut self) -> Result<(), Gone> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let out = std::mem::take(&mut self.out);
+        self.queue.say(out).await
+    }
+
+    /// The same, if it has become much.
+    pub(super) async fn flush_long(&mut self) -> Result<(), Gone> {
+        if self.out.len() < SENT_BYTES || self.held.is_some() {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// The statements of a text.
+    pub(super) fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
+        tokio::task::block_in_place(|| self.connection.parse(text))
+    }
+
+    /// What one of them is for this session.
+    pub(super) fn plan(
+        &self,
+        parsed: &Parsed,
+        types: &[Option<Type>],
+        bytes: usize,
+    ) -> Result<Prepared> {
+        if let Some(control) = parsed.control() {
+            let columns = self.columns_of(&control)?;
+            return Ok(Prepared::new(Work::Control(control), columns, bytes));
+        }
+        if let Some(asked) = parsed.session_columns() {
+            let columns = super::about::columns(&asked);
+            return Ok(Prepared::new(Work::Session(asked), columns, bytes));
+        }
+        let statement = tokio::task::block_in_place(|| self.connection.prepare(parsed, types))?;
+        let columns = statement.columns.clone().into();
+        Ok(Prepared::new(Work::Store(statement), columns, bytes))
+    }
+}

@@ -1,0 +1,238 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Close, Flush.
+
+use super::conversation::{Conversation, Held, Stop, Submission};
+use super::planned::{Portal, Prepared, Progress, Work};
+use super::queue::Shape;
+use crate::codec::{Bind, Format, Message, Target};
+use crate::store::Answer;
+use std::sync::Arc;
+use values::{Datum, Error, Oid, Result, SqlState, Type, Zone, binary, text};
+
+/// The object id of literals whose type is not known; drivers send it for "tell me".
+const UNKNOWN: Oid = Oid::new(705);
+
+/// What may not follow a write before the next Sync.
+pub(super) fn behind_a_write() -> Error {
+    let message = "nothing can run behind a statement that writes, before the next Sync";
+    Error::unsupported(message, "Send Sync behind each statement that writes.")
+}
+
+impl Conversation {
+    /// Takes a message of a segment; `bytes` are those of its body.
+    pub(super) async fn extended(&mut self, message: Message, bytes: usize) -> Result<(), Stop> {
+        let follows = matches!(message, Message::Close(..) | Message::Describe(..));
+        match self.held.take() {
+            Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
+            Some(held @ Held::Write(_)) => {
+                self.held = Some(held);
+                if !follows {
+                    return Err(behind_a_write().into());
+                }
+            }
+            None => {}
+        }
+        match message {
+            Message::Parse { name, text, types } => self.parse_named(name, &text, &types, bytes)?,
+            Message::Bind(bind) => self.bind(bind, bytes)?,
+            Message::Describe(Target::Statement, name) => self.describe_statement(&name)?,
+            Message::Describe(Target::Portal, name) => self.describe_portal(&name)?,
+            Message::Close(Target::Statement, name) => {
+                self.statements.remove(&name);
+                self.out.close_complete();
+            }
+            Message::Close(Target::Portal, name) => {
+                self.portals.remove(&name);
+                self.out.close_complete();
+            }
+            Message::Execute { portal, rows_max } => self.execute(&portal, rows_max).await?,
+            Message::Flush => self.flush().await?,
+            Message::Query(_) | Message::Sync | Message::Terminate | Message::StrayCopy => {
+                unreachable!("they are no part of a segment")
+            }
+        }
+        Ok(self.flush_long().await?)
+    }
+
+    fn parse_named(&mut self, name: String, text: &str, types: &[Oid], bytes: usize) -> Result<()> {
+        self.statements.check(&name, bytes)?;
+        let types = types.iter().map(|oid| type_of(*oid)).collect::<Result<Vec<_>>>()?;
+        let parsed = self.parse(text)?;
+        let prepared = match &parsed[..] {
+            [] => Prepared::new(Work::Nothing, Arc::new([]), bytes),
+            [one] => self.plan(one, &types, bytes)?,
+            _ => {
+                let message = "cannot insert multiple commands into a prepared statement";
+                return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+            }
+        };
+        self.statements.insert(name, Arc::new(prepared));
+        self.out.parse_complete();
+        Ok(())
+    }
+
+    fn bind(&mut self, bind: Bind, bytes: usize) -> Result<()> {
+        let prepared = Arc::clone(self.statements.get(&bind.statement)?);
+        self.portals.check(&bind.portal, bytes)?;
+        let types = prepared.parameters();
+        if bind.values.len() != types.len() {
+            let (given, wanted) = (bind.values.len(), types.len());
+            return Err(violation(format!(
+                "bind message supplies {given} parameters, but prepared statement \"{}\" requires \
+                 {wanted}",
+                bind.statement
+            )));
+        }
+        check_count("parameter", bind.formats.len(), types.len())?;
+        check_count("result", bind.result_formats.len(), prepared.columns.len())?;
+        let format = |at: usize| match &bind.formats[..] {
+            [] => Format::Text,
+            [format] => *format,
+            formats => formats[at],
+        };
+        let zone = self.settings.zone();
+        let pairs = types.iter().zip(&bind.values).enumerate();
+        let values = pairs
+            .map(|(at, (ty, value))| match value {
+                None => Ok(Datum::Null),
+                Some(bytes) => value_of(*ty, bytes, format(at), zone),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let formats = bind.result_formats.into();
+        let portal = Portal { prepared, values, formats, bytes, progress: Progress::New };
+        self.portals.insert(bind.portal, portal);
+        self.out.bind_complete();
+        Ok(())
+    }
+
+    fn describe_statement(&mut self, name: &str) -> Result<()> {
+        let prepared = self.statements.get(name)?;
+        self.out.parameter_description(prepared.parameters());
+        match &prepared.columns[..] {
+            [] => self.out.no_data(),
+            columns => self.out.row_description(columns, |_| Format::Text),
+        }
+        Ok(())
+    }
+
+    fn describe_portal(&mut self, name: &str) -> Result<()> {
+        let portal = self.portals.get(name)?;
+        let shape = Shape::of(&portal.prepared, &portal.formats, self.settings.zone());
+        match &shape.columns[..] {
+            [] => self.out.no_data(),
+            columns => self.out.row_description(columns, |at| shape.format(at)),
+        }
+        Ok(())
+    }
+
+    async fn execute(&mut self, name: &str, rows_max: usize) -> Result<(), Stop> {
+        let portal = self.portals.get(name)?;
+        let prepared = Arc::clone(&portal.prepared);
+        let mut shape = Shape::of(&prepared, &portal.formats, self.settings.zone());
+        shape.wants_notices = self.settings.wants_notices();
+        let progress = std::mem::replace(&mut portal.progress, Progress::Done);
+        let (values, bytes) = (std::mem::take(&mut portal.values), portal.bytes);
+        match progress {
+            Progress::New => {}
+            Progress::Left(answer) => return self.next_rows(name, answer, shape, rows_max).await,
+            Progress::Done => {
+                let message = format!("portal \"{name}\" cannot be run");
+                return Err(Error::new(SqlState::WRONG_STATE, message).into());
+            }
+        }
+        let statement = match &prepared.work {
+            Work::Nothing => {
+                self.out.empty_query();
+                return Ok(());
+            }
+            Work::Control(control) => return Ok(self.control(&control.clone(), &shape)?),
+            Work::Session(asked) => return Ok(self.about(&asked.clone(), &shape)?),
+            Work::Store(statement) => Arc::clone(statement),
+        };
+        let is_read = statement.is_read();
+        let mut submission = Submission {
+            prepared,
+            statement,
+            values,
+            bytes,
+            shape,
+            rows_max,
+            before: Default::default(),
+        };
+        if is_read && rows_max > 0 {
+            let shape = submission.shape.clone();
+            let answer = self.read(submission).await?;
+            return self.next_rows(name, answer, shape, rows_max).await;
+        }
+        if is_read {
+            submission.before = std::mem::take(&mut self.out);
+            let (execution, room) = self.submit(submission, true).await?;
+            self.held = Some(Held::Read(execution, room));
+        } else {
+            submission.before = std::mem::take(&mut self.out);
+            self.held = Some(Held::Write(submission));
+        }
+        Ok(())
+    }
+
+    /// Sends the next rows of a query's answer, and keeps the others in the portal.
+    async fn next_rows(
+        &mut self,
+        name: &str,
+        mut answer: Answer,
+        shape: Shape,
+        rows_max: usize,
+    ) -> Result<(), Stop> {
+        let count = if rows_max == 0 { answer.rows.len() } else { rows_max };
+        let is_suspended = answer.rows.len() > count;
+        let left = answer.rows.split_off(count.min(answer.rows.len()));
+        answer.tag = format!("SELECT {}", answer.rows.len());
+        if is_suspended {
+            let rest = Answer { tag: String::new(), rows: left, notice: None };
+            self.portals.get(name)?.progress = Progress::Left(rest);
+        }
+        Ok(self.rows(answer, shape, is_suspended).await?)
+    }
+}
+
+impl Shape {
+    pub(super) fn of(prepared: &Prepared, formats: &Arc<[Format]>, zone: &Arc<Zone>) -> Shape {
+        Shape {
+            columns: Arc::clone(&prepared.columns),
+            formats: Arc::clone(formats),
+            zone: Arc::clone(zone),
+            is_described: false,
+            wants_notices: true,
+        }
+    }
+}
+
+fn violation(message: String) -> Error {
+    Error::new(SqlState::PROTOCOL_VIOLATION, message)
+}
+
+/// Formats are none, one for all, or one for each.
+fn check_count(what: &str, formats: usize, things: usize) -> Result<()> {
+    if formats <= 1 || formats == things {
+        return Ok(());
+    }
+    Err(violation(format!("bind message has {formats} {what} formats but {things} {what}s")))
+}
+
+/// The type that a client states; `None` leaves it to the statement.
+fn type_of(oid: Oid) -> Result<Option<Type>> {
+    if oid.number() == 0 || oid == UNKNOWN {
+        return Ok(None);
+    }
+    let ty = Type::from_oid(oid).ok_or_else(|| {
+        let message = format!("type with OID {} is not supported", oid.number());
+        Error::unsupported(message, "Leave the type of the parameter open, or give another one.")
+    })?;
+    Ok(Some(ty))
+}
+
+fn value_of(ty: Type, bytes: &[u8], format: Format, zone: &Zone) -> Result<Datum> {
+    match format {
+        Format::Binary => binary::decode(ty, bytes),
+        Format::Text => text::parse(ty, crate::codec::utf8(bytes)?, zone),
+    }
+}

@@ -1,0 +1,170 @@
+//! Statements that were prepared, and portals: statements with their values.
+
+use crate::codec::Format;
+use crate::limits::{ANSWER_BYTES_GUESSED, PREPARED_BYTES_MAX, PREPARED_MAX};
+use crate::store::{Answer, Control, OutputColumn, Statement};
+use sql::parse::SessionColumn;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use values::{Datum, Error, Result, SqlState, Type};
+
+/// What a statement is for a session.
+#[derive(Clone)]
+pub(super) enum Work {
+    /// No statement at all.
+    Nothing,
+    /// About the session.
+    Control(Control),
+    /// A query about the session.
+    Session(Vec<SessionColumn>),
+    /// For the store.
+    Store(Arc<Statement>),
+}
+
+/// A statement that can be bound and run.
+pub(super) struct Prepared {
+    pub(super) work: Work,
+    pub(super) columns: Arc<[OutputColumn]>,
+    /// The bytes of its text.
+    pub(super) bytes: usize,
+    /// What an answer takes, as far as is known.
+    pub(super) cost: Arc<AtomicUsize>,
+}
+
+impl Prepared {
+    pub(super) fn new(work: Work, columns: Arc<[OutputColumn]>, bytes: usize) -> Prepared {
+        let cost = Arc::new(AtomicUsize::new(ANSWER_BYTES_GUESSED));
+        Prepared { work, columns, bytes, cost }
+    }
+
+    pub(super) fn parameters(&self) -> &[Type] {
+        match &self.work {
+            Work::Store(statement) => &statement.parameters,
+            _ => &[],
+        }
+    }
+}
+
+/// Where a portal is.
+pub(super) enum Progress {
+    /// It has not run.
+    New,
+    /// These rows are left.
+    Left(Answer),
+    /// It has run to its end.
+    Done,
+}
+
+/// A statement with its values.
+pub(super) struct Portal {
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) values: Vec<Datum>,
+    pub(super) formats: Arc<[Format]>,
+    /// The bytes of its values.
+    pub(super) bytes: usize,
+    pub(super) progress: Progress,
+}
+
+/// Things by their names, of which there may be so many.
+pub(super) struct Named<T> {
+    all: HashMap<String, T>,
+    bytes: usize,
+}
+
+/// What is counted of a thing.
+pub(super) trait Counted {
+    const NAME: &'static str;
+    /// The bytes that the client gave for it.
+    fn bytes(&self) -> usize;
+    /// The code of a name that exists, and of one that does not.
+    const CODES: (SqlState, SqlState);
+}
+
+impl Counted for Arc<Prepared> {
+    const NAME: &'static str = "prepared statement";
+    const CODES: (SqlState, SqlState) =
+        (SqlState::DUPLICATE_STATEMENT, SqlState::UNDEFINED_STATEMENT);
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Counted for Portal {
+    const NAME: &'static str = "portal";
+    const CODES: (SqlState, SqlState) = (SqlState::DUPLICATE_CURSOR, SqlState::UNDEFINED_CURSOR);
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl<T: Counted> Named<T> {
+    pub(super) fn new() -> Named<T> {
+        Named { all: HashMap::new(), bytes: 0 }
+    }
+
+    /// Whether something of this name can come; the one without a name is replaced.
+    pub(super) fn check(&self, name: &str, bytes: usize) -> Result<()> {
+        let kind = T::NAME;
+        if !name.is_empty() && self.all.contains_key(name) {
+            return Err(Error::new(T::CODES.0, format!("{kind} \"{name}\" already exists")));
+        }
+        let message = if self.all.len() >= PREPARED_MAX {
+            format!("there are {PREPARED_MAX} {kind}s in this session")
+        } else if self.bytes + bytes > PREPARED_BYTES_MAX {
+            format!("the {kind}s of this session take more than {PREPARED_BYTES_MAX} bytes")
+        } else {
+            return Ok(());
+        };
+        let hint = format!("Close a {kind} that is not needed any more.");
+        Err(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint(hint))
+    }
+
+    pub(super) fn insert(&mut self, name: String, thing: T) {
+        self.remove(&name);
+        self.bytes += thing.bytes();
+        self.all.insert(name, thing);
+    }
+
+    pub(super) fn get(&mut self, name: &str) -> Result<&mut T> {
+        self.all
+            .get_mut(name)
+            .ok_or_else(|| Error::new(T::CODES.1, format!("{} \"{name}\" does not exist", T::NAME)))
+    }
+
+    /// Removes it, if it is there.
+    pub(super) fn remove(&mut self, name: &str) -> Option<T> {
+        let thing = self.all.remove(name)?;
+        self.bytes -= thing.bytes();
+        Some(thing)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted() {
+        let prepared = |bytes| Arc::new(Prepared::new(Work::Nothing, Arc::new([]), bytes));
+        let mut named = Named::new();
+        for at in 0..PREPARED_MAX {
+            named.check(&at.to_string(), 1).unwrap();
+            named.insert(at.to_string(), prepared(1));
+        }
+        let code = |result: Result<()>| result.unwrap_err().state().code().to_owned();
+        assert_eq!(code(named.check("x", 1)), "54000");
+        assert_eq!(code(named.check("7", 1)), "42P05");
+        assert!(named.remove("7").is_some());
+        named.check("x", 1).unwrap();
+        assert_eq!(code(named.check("x", PREPARED_BYTES_MAX)), "54000");
+        assert_eq!(named.get("7").err().unwrap().state().code(), "26000");
+        named.clear();
+        named.check("x", PREPARED_BYTES_MAX).unwrap();
+    }
+}

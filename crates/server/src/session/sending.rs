@@ -1,0 +1,133 @@
+//! The second task of a connection: it waits for answers in order and sends them.
+
+use super::queue::{Entry, Execution, Outcome, Queued, Shape};
+use crate::codec::{Messages, Severity};
+use crate::limits::SENT_BYTES;
+use crate::store::Answer;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::Receiver;
+use values::{Error, Result, SqlState};
+
+/// Waits for an answer; a read may be cancelled meanwhile.
+pub(super) async fn outcome(outcome: Outcome, is_read: bool, cancelled: &Notify) -> Result<Answer> {
+    match outcome {
+        Outcome::Ready(answer) => answer,
+        Outcome::Pending(pending) if !is_read => pending.await,
+        Outcome::Pending(pending) => tokio::select! {
+            biased;
+            answer = pending => answer,
+            () = cancelled.notified() => {
+                let message = "canceling statement due to user request";
+                Err(Error::new(SqlState::QUERY_CANCELED, message))
+            }
+        },
+    }
+}
+
+/// Sends until the queue ends or the client has gone.
+pub(super) struct Sending<W> {
+    socket: W,
+    out: Messages,
+    cancelled: Arc<Notify>,
+}
+
+impl<W: AsyncWrite + Unpin> Sending<W> {
+    pub(super) fn new(socket: W, cancelled: Arc<Notify>) -> Sending<W> {
+        Sending { socket, out: Messages::default(), cancelled }
+    }
+
+    pub(super) async fn run(mut self, mut queue: Receiver<Queued>) -> io::Result<()> {
+        loop {
+            let queued = match queue.try_recv() {
+                Ok(queued) => queued,
+                Err(_) => {
+                    self.flush().await?;
+                    let Some(queued) = queue.recv().await else { break };
+                    queued
+                }
+            };
+            match queued.entry {
+                Entry::Said(messages) => self.out.append(messages),
+                Entry::Execution(execution) => self.execution(*execution).await?,
+            }
+            if self.out.len() >= SENT_BYTES {
+                self.flush().await?;
+            }
+        }
+        self.socket.shutdown().await
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if !self.out.is_empty() {
+            self.socket.write_all(self.out.bytes()).await?;
+            self.socket.flush().await?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    async fn execution(&mut self, execution: Execution) -> io::Result<()> {
+        self.out.append(execution.before);
+        let cancelled = Arc::clone(&self.cancelled);
+        let mut waiting = pin!(outcome(execution.outcome, execution.is_read, &cancelled));
+        let ready = poll_fn(|context| match waiting.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => Poll::Ready(None),
+        });
+        let answer = match ready.await {
+            Some(answer) => answer,
+            None => {
+                // What is complete does not wait for what is not.
+                self.flush().await?;
+                waiting.await
+            }
+        };
+        match answer {
+            Ok(answer) => {
+                let bytes = self.answer(answer, &execution.shape, execution.is_suspended).await?;
+                Execution::learn(&execution.cost, bytes);
+                self.out.append(execution.then);
+            }
+            Err(error) => self.out.report(Severity::Error, &error),
+        }
+        self.out.append(execution.after);
+        Ok(())
+    }
+
+    /// Sends an answer, part by part; says how many bytes it had.
+    async fn answer(
+        &mut self,
+        answer: Answer,
+        shape: &Shape,
+        is_suspended: bool,
+    ) -> io::Result<usize> {
+        if let Some(notice) = answer.notice.filter(|_| shape.wants_notices) {
+            let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
+            self.out.report(Severity::Notice, &notice);
+        }
+        if shape.is_described && !shape.columns.is_empty() {
+            self.out.row_description(&shape.columns, |at| shape.format(at));
+        }
+        let mut bytes = 0;
+        for row in answer.rows {
+            let before = self.out.len();
+            self.out.data_row(&row, |at| shape.format(at), &shape.zone);
+            bytes += self.out.len() - before;
+            if self.out.len() >= SENT_BYTES {
+                self.flush().await?;
+            }
+        }
+        if is_suspended {
+            self.out.portal_suspended();
+        } else {
+            self.out.command_complete(&answer.tag);
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,348 @@
+//! The settings of a session: those that clients look at or set.
+
+use crate::codec::Messages;
+use crate::config::NAME;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use values::{Error, Result, SqlState, Zone};
+
+/// The version that clients are told: what they do depends on it.
+pub(crate) const SERVER_VERSION: &str = "15.0";
+
+/// What may be set.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// Only what it is already.
+    Fixed,
+    /// Any text.
+    Free,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// One of these words, of which all but the first change nothing.
+    NoEffect(&'static [&'static str]),
+    /// A zone.
+    Zone,
+    /// A spelling of UTF8.
+    Encoding,
+    /// `ISO` with an order of year, month and day that changes nothing.
+    DateStyle,
+    /// Names of schemas.
+    SearchPath,
+}
+
+struct Known {
+    name: &'static str,
+    value: &'static str,
+    rule: Rule,
+    /// Whether clients are told its value at the beginning and whenever it changes.
+    is_reported: bool,
+}
+
+const fn told(name: &'static str, value: &'static str, rule: Rule) -> Known {
+    Known { name, value, rule, is_reported: true }
+}
+
+const fn quiet(name: &'static str, value: &'static str, rule: Rule) -> Known {
+    Known { name, value, rule, is_reported: false }
+}
+
+const LEVELS: &[&str] = &["read committed", "read uncommitted", "repeatable read", "serializable"];
+const MESSAGE_LEVELS: &[&str] =
+    &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+
+/// By their names in lower case.
+const KNOWN: &[Known] = &[
+    told("application_name", "", Rule::Free),
+    quiet("bytea_output", "hex", Rule::Fixed),
+    told("client_encoding", "UTF8", Rule::Encoding),
+    quiet("client_min_messages", "notice", Rule::OneOf(MESSAGE_LEVELS)),
+    told("DateStyle", "ISO, MDY", Rule::DateStyle),
+    quiet("default_transaction_deferrable", "off", Rule::Fixed),
+    quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
+    told("default_transaction_read_only", "off", Rule::Fixed),
+    quiet("extra_float_digits", "1", Rule::OneOf(&["1", "2", "3"])),
+    quiet("idle_in_transaction_session_timeout", "0", Rule::Fixed),
+    quiet("idle_session_timeout", "0", Rule::Fixed),
+    told("in_hot_standby", "off", Rule::Fixed),
+    told("integer_datetimes", "on", Rule::Fixed),
+    told("IntervalStyle", "postgres", Rule::Fixed),
+    told("is_superuser", "on", Rule::Fixed),
+    quiet("jit", "off", Rule::NoEffect(&["off", "on"])),
+    quiet("lc_collate", "C", Rule::Fixed),
+    quiet("lc_ctype", "C", Rule::Fixed),
+    quiet("lc_messages", "C", Rule::Fixed),
+    quiet("lc_monetary", "C", Rule::Fixed),
+    quiet("lc_numeric", "C", Rule::Fixed),
+    quiet("lc_time", "C", Rule::Fixed),
+    quiet("lock_timeout", "0", Rule::Fixed),
+    quiet("max_identifier_length", "63", Rule::Fixed),
+    quiet("row_security", "on", Rule::NoEffect(&["on", "off"])),
+    quiet("search_path", "\"$user\", public", Rule::SearchPath),
+    told("server_encoding", "UTF8", Rule::Fixed),
+    told("server_version", SERVER_VERSION, Rule::Fixed),
+    quiet("server_version_num", "150000", Rule::Fixed),
+    told("session_authorization", NAME, Rule::Fixed),
+    told("standard_conforming_strings", "on", Rule::Fixed),
+    quiet("statement_timeout", "0", Rule::Fixed),
+    quiet(
+        "synchronous_commit",
+        "on",
+        Rule::NoEffect(&["on", "off", "local", "remote_write", "remote_apply"]),
+    ),
+    told("TimeZone", "UTC", Rule::Zone),
+    quiet("transaction_deferrable", "off", Rule::Fixed),
+    quiet("transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
+    quiet("transaction_read_only", "off", Rule::Fixed),
+];
+
+fn known(name: &str) -> Result<&'static Known> {
+    let found = KNOWN.iter().find(|known| known.name.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        let message = format!("unrecognized configuration parameter \"{name}\"");
+        Error::new(SqlState::UNDEFINED_OBJECT, message)
+    })
+}
+
+/// The settings of one session.
+pub(super) struct Settings {
+    /// Values that are not the defaults.
+    values: BTreeMap<&'static str, String>,
+    /// Those that the client began with, which RESET comes back to.
+    initial: BTreeMap<&'static str, String>,
+    zone: Arc<Zone>,
+}
+
+/// What came of a change.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changed {
+    /// Whether the zone is another one.
+    pub(super) zone: bool,
+    /// What the client is told, though it is no error.
+    pub(super) notice: Option<String>,
+}
+
+impl Settings {
+    /// The settings that a client asks for at the beginning.
+    pub(super) fn new<'a>(asked: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Settings> {
+        let zone = Arc::new(Zone::utc());
+        let (values, initial) = (BTreeMap::new(), BTreeMap::new());
+        let mut settings = Settings { values, initial, zone };
+        for (name, value) in asked {
+            settings.set(name, value)?;
+        }
+        settings.initial = settings.values.clone();
+        Ok(settings)
+    }
+
+    pub(super) fn zone(&self) -> &Arc<Zone> {
+        &self.zone
+    }
+
+    /// The name of a setting as it is shown, and its value.
+    pub(super) fn show(&self, name: &str) -> Result<(&'static str, String)> {
+        let known = known(name)?;
+        Ok((known.name, self.value(known).to_owned()))
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        KNOWN.iter().map(|known| (known.name, self.value(known)))
+    }
+
+    fn value(&self, known: &'static Known) -> &str {
+        self.values.get(known.name).map_or(known.value, String::as_str)
+    }
+
+    /// Whether the client wants to see notices.
+    pub(super) fn wants_notices(&self) -> bool {
+        !self
+            .values
+            .get("client_min_messages")
+            .is_some_and(|level| level == "warning" || level == "error")
+    }
+
+    /// Tells the client what it is told without asking.
+    pub(super) fn report_all(&self, out: &mut Messages) {
+        for known in KNOWN.iter().filter(|known| known.is_reported) {
+            out.parameter_status(known.name, self.value(known));
+        }
+    }
+
+    /// Tells the client a value, if it is told it without asking.
+    pub(super) fn report(&self, name: &str, out: &mut Messages) {
+        if let Ok(known) = known(name)
+            && known.is_reported
+        {
+            out.parameter_status(known.name, self.value(known));
+        }
+    }
+
+    /// Sets a value; `DEFAULT` is that of the beginning.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<Changed> {
+        let known = known(name)?;
+        if value.eq_ignore_ascii_case("default") {
+            return Ok(self.reset(known));
+        }
+        let value = accepted(known, value)?;
+        let mut changed = Changed { zone: false, notice: None };
+        match known.rule {
+            Rule::Zone => {
+                let zone = zone(&value)?;
+                self.values.insert(known.name, zone.name().to_owned());
+                self.zone = Arc::new(zone);
+                changed.zone = true;
+                return Ok(changed);
+            }
+            Rule::NoEffect(words) if value != words[0] => {
+                changed.notice = Some(format!("{} has no effect here", known.name));
+            }
+            _ => {}
+        }
+        self.values.insert(known.name, value);
+        Ok(changed)
+    }
+
+    fn reset(&mut self, known: &'static Known) -> Changed {
+        match self.initial.get(known.name) {
+            Some(value) => self.values.insert(known.name, value.clone()),
+            None => self.values.remove(known.name),
+        };
+        let is_zone = matches!(known.rule, Rule::Zone);
+        if is_zone {
+            let name = self.value(known);
+            self.zone = Arc::new(zone(name).expect("it was a zone when it was set"));
+        }
+        Changed { zone: is_zone, notice: None }
+    }
+
+    /// Sets one value, or all, to what the client began with.
+    pub(super) fn reset_named(&mut self, name: Option<&str>) -> Result<Changed> {
+        if let Some(name) = name {
+            return Ok(self.reset(known(name)?));
+        }
+        KNOWN.iter().for_each(|known| drop(self.reset(known)));
+        Ok(Changed { zone: true, notice: None })
+    }
+}
+
+/// A name, or hours from UTC.
+fn zone(text: &str) -> Result<Zone> {
+    let hours = text.parse::<i32>().ok().and_then(|hours| hours.checked_mul(3600));
+    match hours.and_then(Zone::fixed) {
+        Some(zone) => Ok(zone),
+        None => fixed_by_name(text).map_or_else(|| Zone::named(text), Ok),
+    }
+}
+
+/// A zone that is named as [`Zone::fixed`] names it.
+fn fixed_by_name(text: &str) -> Option<Zone> {
+    let inner = text.strip_prefix('<')?.strip_suffix('>')?;
+    let (hours, minutes) = inner.get(1..)?.split_once(':')?;
+    let seconds = hours.parse::<i32>().ok()? * 3600 + minutes.parse::<i32>().ok()? * 60;
+    Zone::fixed(if inner.starts_with('-') { -seconds } else { seconds })
+}
+
+/// The value as it is kept, if it may be set.
+fn accepted(known: &Known, value: &str) -> Result<String> {
+    let lower = value.to_ascii_lowercase();
+    let word = |words: &[&str]| words.iter().find(|word| **word == lower).map(|w| (*w).to_owned());
+    let found = match known.rule {
+        Rule::Fixed if value.eq_ignore_ascii_case(known.value) => Some(known.value.to_owned()),
+        Rule::Fixed => {
+            let message = format!("{} is {} and cannot be changed", known.name, known.value);
+            return Err(Error::unsupported(message, ""));
+        }
+        Rule::Free => Some(value.chars().take(63).collect()),
+        Rule::OneOf(words) => word(words),
+        Rule::NoEffect(words) => match (&lower[..], words.contains(&"on")) {
+            ("true" | "yes" | "1", true) => Some("on".to_owned()),
+            ("false" | "no" | "0", true) => Some("off".to_owned()),
+            _ => word(words),
+        },
+        Rule::Zone if value.len() <= 100 => Some(value.to_owned()),
+        Rule::Zone => None,
+        Rule::Encoding => {
+            ["utf8", "utf-8", "unicode"].contains(&&lower[..]).then(|| known.value.to_owned())
+        }
+        Rule::DateStyle => {
+            let mut parts = lower.split(',').map(str::trim);
+            let all_fit = parts.all(|part| matches!(part, "iso" | "mdy" | "ymd"));
+            all_fit.then(|| known.value.to_owned())
+        }
+        Rule::SearchPath => {
+            let mut names = lower.split(',').map(|name| name.trim().trim_matches(['"', '\'']));
+            let all_fit = names.all(|name| matches!(name, "" | "public" | "$user" | "pg_catalog"));
+            if !all_fit {
+                let hint = "All tables are in schema public.";
+                return Err(Error::unsupported("other schemas are not supported", hint));
+            }
+            Some(value.to_owned())
+        }
+    };
+    found.ok_or_else(|| {
+        let shown: String = value.chars().take(100).collect();
+        let message = format!("invalid value for parameter \"{}\": \"{shown}\"", known.name);
+        let error = Error::new(SqlState::INVALID_PARAMETER, message);
+        match known.rule {
+            Rule::OneOf(words) | Rule::NoEffect(words) => {
+                error.with_hint(format!("Available values: {}.", words.join(", ")))
+            }
+            Rule::Encoding => error.with_hint("The only encoding is UTF8."),
+            Rule::DateStyle => error.with_hint("Dates are shown as ISO and read as ISO, MDY."),
+            _ => error,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(asked: &[(&str, &str)]) -> Settings {
+        Settings::new(asked.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn reset_comes_back_to_what_the_client_began_with() {
+        let mut settings = settings(&[("TimeZone", "Europe/Berlin"), ("application_name", "a")]);
+        settings.set("timezone", "utc").unwrap();
+        assert_eq!(settings.show("TIMEZONE").unwrap(), ("TimeZone", "UTC".to_owned()));
+        settings.set("application_name", "b").unwrap();
+        settings.reset_named(None).unwrap();
+        assert_eq!(settings.zone().name(), "Europe/Berlin");
+        assert_eq!(settings.show("application_name").unwrap().1, "a");
+    }
+
+    #[test]
+    fn what_would_be_something_else_is_refused() {
+        let mut settings = settings(&[]);
+        let mut check = |name: &str, value: &str, code: &str| {
+            let found = settings.set(name, value);
+            let found = found.map_or_else(|error| error.state().code().to_owned(), |_| "ok".into());
+            assert_eq!(found, code, "{name} = {value}");
+        };
+        check("client_encoding", "utf-8", "ok");
+        check("client_encoding", "latin1", "22023");
+        check("datestyle", "ISO, MDY", "ok");
+        check("datestyle", "ISO, DMY", "22023");
+        check("standard_conforming_strings", "on", "ok");
+        check("standard_conforming_strings", "off", "0A000");
+        check("search_path", "public", "ok");
+        check("search_path", "app", "0A000");
+        check("statement_timeout", "0", "ok");
+        check("statement_timeout", "100", "0A000");
+        check("timezone", "+02", "ok");
+        check("timezone", "nowhere", "22023");
+        check("no_such", "1", "42704");
+    }
+
+    #[test]
+    fn what_has_no_effect_is_said() {
+        let mut settings = settings(&[]);
+        assert!(settings.set("synchronous_commit", "off").unwrap().notice.is_some());
+        assert_eq!(settings.set("synchronous_commit", "on").unwrap().notice, None);
+        assert!(settings.wants_notices());
+        settings.set("client_min_messages", "warning").unwrap();
+        assert!(!settings.wants_notices());
+    }
+}

@@ -1,0 +1,262 @@
+//! The beginning of a connection: what the client wants, who it is, what it is told first.
+
+use super::conversation::Conversation;
+use super::queue::queue;
+use super::sending::Sending;
+use super::settings::Settings;
+use crate::auth::{Exchange, MECHANISM};
+use crate::codec::{Ended, Frames, Messages, Opening, Severity, Startup};
+use crate::config::NAME;
+use crate::limits::STATEMENT_BYTES_MAX;
+use crate::shared::{Peer, Shared};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use values::{Error, Result, SqlState};
+
+/// How long a client may take to say who it is.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Requests for encryption of one connection: for TLS, and for GSSAPI.
+const REQUESTS_MAX: usize = 2;
+
+/// A client before it is known.
+struct Arriving<R, W> {
+    frames: Frames<R>,
+    socket: W,
+}
+
+/// Why a client does not come in.
+enum Refused {
+    Error(Error),
+    /// It has gone, or had only to say something.
+    Quiet,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Error(error)
+    }
+}
+
+impl From<Ended> for Refused {
+    fn from(ended: Ended) -> Refused {
+        match ended {
+            Ended::Gone => Refused::Quiet,
+            Ended::Refused(error) => Refused::Error(error),
+        }
+    }
+}
+
+impl From<std::io::Error> for Refused {
+    fn from(_: std::io::Error) -> Refused {
+        Refused::Quiet
+    }
+}
+
+/// Serves a client until it goes or the server stops. One for whom there is no room is told so.
+pub(crate) async fn serve<R, W>(reader: R, writer: W, peer: Peer, shared: Arc<Shared>)
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let frames = Frames::new(reader, STATEMENT_BYTES_MAX);
+    let mut arriving = Arriving { frames, socket: writer };
+    let started = tokio::select! {
+        started = tokio::time::timeout(PATIENCE, arriving.start(&peer, &shared)) => started,
+        () = shared.stopped() => return,
+    };
+    let settings = match started {
+        Ok(Ok(settings)) => settings,
+        Ok(Err(Refused::Error(error))) => {
+            let mut out = Messages::default();
+            out.report(Severity::Fatal, &error);
+            // The client may have gone without waiting for it.
+            let _ = arriving.socket.write_all(out.bytes()).await;
+            let _ = arriving.socket.shutdown().await;
+            return;
+        }
+        Ok(Err(Refused::Quiet)) | Err(_) => return,
+    };
+    let Ok(secret) = getrandom::u32() else { return };
+    let registered = shared.sessions.register(secret.cast_signed());
+    let (queue, receiver) = queue();
+    let sending = Sending::new(arriving.socket, registered.cancelled.clone());
+    let sender = tokio::spawn(sending.run(receiver));
+    let conversation = Conversation::new(queue, settings, registered, shared);
+    conversation.run(arriving.frames).await;
+    // Whatever was submitted is answered. A client that has gone ends this early.
+    let _ = sender.await;
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Arriving<R, W> {
+    async fn start(&mut self, peer: &Peer, shared: &Shared) -> Result<Settings, Refused> {
+        let startup = self.opening(shared).await?;
+        if !peer.has_room {
+            let message = "sorry, too many clients already";
+            let error = Error::new(SqlState::TOO_MANY_CONNECTIONS, message);
+            return Err(error.with_hint("Start the server with more --connections.").into());
+        }
+        let user = startup.get("user").ok_or_else(|| {
+            let message = "no PostgreSQL user name specified in startup packet";
+            Error::new(SqlState::INVALID_AUTHORIZATION, message)
+        })?;
+        self.authenticate(user, peer, shared).await?;
+        let database = startup.get("database").filter(|name| !name.is_empty()).unwrap_or(user);
+        if database != NAME {
+            let message = format!("database \"{database}\" does not exist");
+            let error = Error::new(SqlState::UNDEFINED_DATABASE, message);
+            return Err(error.with_hint(format!("The database is called {NAME}.")).into());
+        }
+        let settings = settings(&startup)?;
+        let mut out = Messages::default();
+        if startup.newer || !startup.of_protocol().is_empty() {
+            out.negotiate_version(&startup.of_protocol());
+        }
+        out.authenticated();
+        self.socket.write_all(out.bytes()).await?;
+        Ok(settings)
+    }
+
+    /// The startup message, behind requests for encryption, which is not there.
+    async fn opening(&mut self, shared: &Shared) -> Result<Startup, Refused> {
+        for _ in 0..=REQUESTS_MAX {
+            let frame = self.frames.opening().await?;
+            match Opening::decode(&frame.body)? {
+                Opening::Encryption => self.socket.write_all(b"N").await?,
+                Opening::Cancel { process, secret } => {
+                    shared.sessions.cancel(process, secret);
+                    return Err(Refused::Quiet);
+                }
+                Opening::Startup(startup) => return Ok(startup),
+            }
+        }
+        let message = "too many requests for encryption";
+        Err(Error::new(SqlState::PROTOCOL_VIOLATION, message).into())
+    }
+
+    /// Lets the client prove its password, if there is one.
+    async fn authenticate(
+        &mut self,
+        user: &str,
+        peer: &Peer,
+        shared: &Shared,
+    ) -> Result<(), Refused> {
+        let is_known = user == NAME;
+        let Some(verifier) = &shared.verifier else {
+            let message = format!("role \"{user}\" does not exist");
+            let error = Error::new(SqlState::INVALID_AUTHORIZATION, message);
+            let error = error.with_hint(format!("The user is called {NAME}."));
+            return if is_known { Ok(()) } else { Err(error.into()) };
+        };
+        if let Some(address) = peer.address {
+            tokio::time::sleep(shared.failures.delay(address, Instant::now())).await;
+        }
+        let mut out = Messages::default();
+        out.sasl(MECHANISM);
+        self.socket.write_all(out.bytes()).await?;
+        let first = self.frames.small(b'p').await?;
+        let mut nonce = [0; 18];
+        getrandom::fill(&mut nonce).map_err(|_| Refused::Quiet)?;
+        // An unknown user costs the same work as a wrong password.
+        let (exchange, answer) =
+            Exchange::begin(verifier.clone(), initial(&first.body)?, &crate::auth::text(&nonce))?;
+        out.clear();
+        out.sasl_continue(&answer);
+        self.socket.write_all(out.bytes()).await?;
+        let last = self.frames.small(b'p').await?;
+        let last = std::str::from_utf8(&last.body).unwrap_or_default();
+        let Some(proof) = exchange.end(last)?.filter(|_| is_known) else {
+            if let Some(address) = peer.address {
+                shared.failures.failed(address, Instant::now());
+            }
+            let message = format!("password authentication failed for user \"{user}\"");
+            return Err(Error::new(SqlState::INVALID_PASSWORD, message).into());
+        };
+        peer.address.into_iter().for_each(|address| shared.failures.succeeded(address));
+        out.clear();
+        out.sasl_final(&proof);
+        self.socket.write_all(out.bytes()).await?;
+        Ok(())
+    }
+}
+
+/// The client's first message of SCRAM, in the first message of any mechanism.
+fn initial(body: &[u8]) -> Result<&str> {
+    let refused = || {
+        let message = format!("the only way to authenticate is {MECHANISM}");
+        Error::new(SqlState::PROTOCOL_VIOLATION, message)
+    };
+    let rest = body.strip_prefix(MECHANISM.as_bytes()).and_then(|rest| rest.strip_prefix(b"\0"));
+    let (length, data) = rest.and_then(<[u8]>::split_first_chunk).ok_or_else(refused)?;
+    if u32::from_be_bytes(*length) as usize != data.len() {
+        return Err(refused());
+    }
+    std::str::from_utf8(data).map_err(|_| refused())
+}
+
+/// The settings of a startup message: those with a name of their own, and those of `options`.
+fn settings(startup: &Startup) -> Result<Settings> {
+    let of_options = options(startup.get("options").unwrap_or_default())?;
+    if startup.get("replication").is_some_and(|value| value != "false" && value != "off") {
+        return Err(Error::unsupported("replication connections are not supported", ""));
+    }
+    let named = startup.parameters.iter().filter(|(name, _)| {
+        !["user", "database", "options", "replication"].contains(&name.as_str())
+            && !name.starts_with("_pq_.")
+    });
+    let all = of_options.iter().chain(named);
+    Settings::new(all.map(|(name, value)| (name.as_str(), value.as_str())))
+}
+
+/// `-c name=value` and `--name=value`, between blanks; a backslash takes a blank as it is.
+fn options(text: &str) -> Result<Vec<(String, String)>> {
+    let mut words = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => words.last_mut().expect("one word at least").extend(chars.next()),
+            char if char.is_whitespace() => words.push(String::new()),
+            char => words.last_mut().expect("one word at least").push(char),
+        }
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    let mut all = Vec::new();
+    while let Some(word) = words.next() {
+        let setting = match word.as_str() {
+            "-c" => words.next(),
+            other => other.strip_prefix("--").or(other.strip_prefix("-c")).map(str::to_owned),
+        };
+        let setting = setting.as_deref().and_then(|setting| setting.split_once('='));
+        let (name, value) = setting.ok_or_else(|| {
+            let message = format!("invalid command-line argument for server process: {word}");
+            Error::new(SqlState::SYNTAX_ERROR, message)
+        })?;
+        all.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_settings() {
+        let all = options(r"-c a=1 --b-c=x\ y -cd=2").unwrap();
+        let shown: Vec<String> =
+            all.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+        assert_eq!(shown, ["a:1", "b_c:x y", "d:2"]);
+        assert!(options("-c").is_err());
+        assert!(options("-z").is_err());
+    }
+
+    #[test]
+    fn the_first_message_is_of_the_mechanism() {
+        assert_eq!(initial(b"SCRAM-SHA-256\0\0\0\0\x03n,,").unwrap(), "n,,");
+        for body in
+            [&b"PLAIN\0\0\0\0\x01a"[..], b"SCRAM-SHA-256\0\0\0\0\x04n,,", b"", b"SCRAM-SHA-256"]
+        {
+            assert!(initial(body).is_err(), "{body:?}");
+        }
+    }
+}

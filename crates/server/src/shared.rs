@@ -1,0 +1,43 @@
+//! What connections have in common, and what is known of each from its socket.
+
+use crate::auth::{Failures, Verifier};
+use crate::cancel::Sessions;
+use crate::store::Store;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What all connections have in common.
+pub(crate) struct Shared {
+    pub(crate) store: Store,
+    pub(crate) sessions: Arc<Sessions>,
+    /// That of the password, if there is one.
+    pub(crate) verifier: Option<Verifier>,
+    pub(crate) failures: Failures,
+    stop: watch::Receiver<bool>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        store: Store,
+        verifier: Option<Verifier>,
+        stop: watch::Receiver<bool>,
+    ) -> Shared {
+        let (sessions, failures) = Default::default();
+        Shared { store, sessions, verifier, failures, stop }
+    }
+
+    /// Waits until the server stops.
+    pub(crate) async fn stopped(&self) {
+        // An error says that the server is gone, which is the same.
+        let _ = self.stop.clone().wait_for(|stops| *stops).await;
+    }
+}
+
+/// What is known of a client from its connection.
+pub(crate) struct Peer {
+    /// `None` of a Unix socket.
+    pub(crate) address: Option<IpAddr>,
+    /// Whether there are fewer connections than may be.
+    pub(crate) has_room: bool,
+}

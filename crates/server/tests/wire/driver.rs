@@ -1,0 +1,151 @@
+//! A driver of PostgreSQL, tokio-postgres, which sends and wants values in binary.
+
+use crate::support::{PATIENCE, Server};
+use std::time::SystemTime;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{Json, ToSql, Type};
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+
+async fn connect(server: &Server) -> Client {
+    let mut config = Config::new();
+    config
+        .host("127.0.0.1")
+        .port(server.address.port())
+        .user("nvcaracal")
+        .connect_timeout(PATIENCE);
+    config.application_name("test");
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+async fn text(client: &Client, query: &str) -> Vec<Option<String>> {
+    let messages = client.simple_query(query).await.unwrap();
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    rows.flat_map(|row| (0..row.len()).map(|at| row.get(at).map(str::to_owned))).collect()
+}
+
+#[tokio::test]
+async fn values_come_back_as_they_went() {
+    let server = Server::start();
+    let client = connect(&server).await;
+    let columns = "id int PRIMARY KEY, b boolean, i2 smallint, i8 bigint, f4 real, \
+                   f8 double precision, t text, v varchar(20), y bytea, at timestamptz, j jsonb";
+    client.batch_execute(&format!("CREATE TABLE v ({columns})")).await.unwrap();
+    let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(1_700_000_000_123_456);
+    let values: Vec<Box<dyn ToSql + Sync>> = vec![
+        Box::new(1_i32),
+        Box::new(true),
+        Box::new(-2_i16),
+        Box::new(i64::MAX),
+        Box::new(1.5_f32),
+        Box::new(-0.1_f64),
+        Box::new("it's \u{20ac}"),
+        Box::new("short"),
+        Box::new(vec![0_u8, 255, 7]),
+        Box::new(now),
+        Box::new(Json(serde_json::json!({"a": [1, null]}))),
+    ];
+    let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value).collect();
+    let insert = "INSERT INTO v VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    assert_eq!(client.execute(insert, &values).await.unwrap(), 1);
+    let row = client.query_one("SELECT * FROM v WHERE id = $1", &[&1_i32]).await.unwrap();
+    assert_eq!(row.get::<_, bool>("b"), true);
+    assert_eq!(row.get::<_, i16>("i2"), -2);
+    assert_eq!(row.get::<_, i64>("i8"), i64::MAX);
+    assert_eq!(row.get::<_, f32>("f4"), 1.5);
+    assert_eq!(row.get::<_, f64>("f8"), -0.1);
+    assert_eq!(row.get::<_, &str>("t"), "it's \u{20ac}");
+    assert_eq!(row.get::<_, &str>("v"), "short");
+    assert_eq!(row.get::<_, &[u8]>("y"), [0, 255, 7]);
+    assert_eq!(row.get::<_, SystemTime>("at"), now);
+    assert_eq!(row.get::<_, Json<serde_json::Value>>("j").0, serde_json::json!({"a": [1, null]}));
+    let shown = text(&client, "SELECT b, i2, i8, f4, f8, t, v, y, at, j FROM v").await;
+    let shown: Vec<&str> = shown.iter().map(|value| value.as_deref().unwrap()).collect();
+    assert_eq!(
+        shown,
+        [
+            "t",
+            "-2",
+            "9223372036854775807",
+            "1.5",
+            "-0.1",
+            "it's \u{20ac}",
+            "short",
+            "\\x00ff07",
+            "2023-11-14 22:13:20.123456+00",
+            "{\"a\": [1, null]}"
+        ]
+    );
+    let nulls = client.query_one("SELECT NULL::int, NULL::text, $1::bigint", &[&None::<i64>]).await;
+    let nulls = nulls.unwrap();
+    assert_eq!(nulls.get::<_, Option<i32>>(0), None);
+    assert_eq!(nulls.get::<_, Option<String>>(1), None);
+    assert_eq!(nulls.get::<_, Option<i64>>(2), None);
+}
+
+#[tokio::test]
+async fn statements_have_types_and_errors_have_codes() {
+    let server = Server::start();
+    let client = connect(&server).await;
+    client
+        .batch_execute("CREATE TABLE a (id int PRIMARY KEY, n numeric CHECK (n >= 0))")
+        .await
+        .unwrap();
+    let insert = client.prepare("INSERT INTO a (id, n) VALUES ($1, 1) RETURNING id").await.unwrap();
+    assert_eq!(insert.params(), [Type::INT4]);
+    assert_eq!(insert.columns()[0].type_(), &Type::INT4);
+    assert_eq!(client.query_one(&insert, &[&7]).await.unwrap().get::<_, i32>(0), 7);
+    let twice = client.query_one(&insert, &[&7]).await.unwrap_err();
+    let error = twice.as_db_error().unwrap();
+    assert_eq!(error.code(), &SqlState::UNIQUE_VIOLATION);
+    assert_eq!(error.constraint(), Some("a_pkey"));
+    let wrong = client.prepare("SELECT id, nothing FROM a").await.unwrap_err();
+    let error = wrong.as_db_error().unwrap();
+    assert_eq!(error.code(), &SqlState::UNDEFINED_COLUMN);
+    let position = tokio_postgres::error::ErrorPosition::Original(12);
+    assert_eq!(error.position(), Some(&position));
+    let check = client.execute("UPDATE a SET n = -1", &[]).await.unwrap_err();
+    assert_eq!(check.code(), Some(&SqlState::CHECK_VIOLATION));
+}
+
+#[tokio::test]
+async fn a_pipeline_keeps_its_order() {
+    let server = Server::start();
+    let client = std::sync::Arc::new(connect(&server).await);
+    client.batch_execute("CREATE TABLE c (id int PRIMARY KEY, n bigint NOT NULL)").await.unwrap();
+    client.batch_execute("INSERT INTO c VALUES (1, 0)").await.unwrap();
+    let add = client.prepare("UPDATE c SET n = n + 1 WHERE id = 1 RETURNING n").await.unwrap();
+    let read = client.prepare("SELECT n FROM c WHERE id = 1").await.unwrap();
+    let mut writes = Vec::new();
+    let mut reads = Vec::new();
+    for _ in 0..500 {
+        // The requests are written when they are first polled, in this order.
+        let (own, statement) = (client.clone(), add.clone());
+        writes.push(tokio::spawn(async move { own.query_one(&statement, &[]).await }));
+        let (own, statement) = (client.clone(), read.clone());
+        reads.push(tokio::spawn(async move { own.query_one(&statement, &[]).await }));
+    }
+    let mut last = 0;
+    for (write, read) in writes.into_iter().zip(reads) {
+        let written: i64 = write.await.unwrap().unwrap().get(0);
+        let seen: i64 = read.await.unwrap().unwrap().get(0);
+        assert!(written > last, "{written} after {last}");
+        assert!(seen >= written, "{seen} read behind {written}");
+        last = written;
+    }
+    assert_eq!(last, 500);
+}
+
+#[tokio::test]
+async fn blocks_are_refused_with_the_way_around() {
+    let server = Server::start();
+    let mut client = connect(&server).await;
+    let refused = client.transaction().await.err().unwrap();
+    let error = refused.as_db_error().unwrap();
+    assert_eq!(error.code(), &SqlState::FEATURE_NOT_SUPPORTED);
+    assert!(error.hint().unwrap().contains("autocommit"), "{error:?}");
+}

@@ -1,0 +1,151 @@
+//! Queries about the session, which drivers ask at first and which no table answers.
+
+use super::statement::Statement;
+use crate::bind::name_of;
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, SelectItem, SetExpr,
+    Statement as Tree, Value,
+};
+
+/// A column of a query about the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionColumn {
+    /// Its name.
+    pub name: String,
+    /// What it shows.
+    pub function: SessionFunction,
+}
+
+/// A function of the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionFunction {
+    /// `version()`
+    Version,
+    /// `current_schema()`
+    Schema,
+    /// `current_database()`, `current_catalog`
+    Database,
+    /// `current_user`, `session_user`, `user`, `current_role`
+    User,
+    /// `pg_backend_pid()`
+    ProcessId,
+    /// `pg_is_in_recovery()`
+    IsInRecovery,
+    /// `current_setting(name)`
+    Setting(String),
+    /// `set_config(name, value, false)`
+    Set(String, String),
+}
+
+impl Statement {
+    /// The columns, if it is a query of functions of the session and of nothing else.
+    pub fn session_columns(&self) -> Option<Vec<SessionColumn>> {
+        let Tree::Query(query) = &self.tree else { return None };
+        let SetExpr::Select(select) = &*query.body else { return None };
+        let is_plain = select.from.is_empty()
+            && select.selection.is_none()
+            && select.having.is_none()
+            && select.distinct.is_none()
+            && query.with.is_none()
+            && query.order_by.is_none()
+            && query.limit_clause.is_none();
+        if !is_plain || select.projection.is_empty() {
+            return None;
+        }
+        select.projection.iter().map(column).collect()
+    }
+
+    /// Whether it is a query, which may write only through functions.
+    pub fn is_query(&self) -> bool {
+        matches!(&self.tree, Tree::Query(_))
+    }
+}
+
+fn column(item: &SelectItem) -> Option<SessionColumn> {
+    let (expr, alias) = match item {
+        SelectItem::UnnamedExpr(expr) => (expr, None),
+        SelectItem::ExprWithAlias { expr, alias } => (expr, Some(name_of(alias))),
+        _ => return None,
+    };
+    let (name, function) = function(expr)?;
+    Some(SessionColumn { name: alias.unwrap_or(name), function })
+}
+
+fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
+    let Expr::Function(call) = expr else { return None };
+    let parts = call.name.0.iter().map(|part| match part {
+        ObjectNamePart::Identifier(name) => Some(name_of(name)),
+        ObjectNamePart::Function(_) => None,
+    });
+    let parts = parts.collect::<Option<Vec<_>>>()?;
+    let name = match &parts[..] {
+        [schema, name] if schema == "pg_catalog" => name.clone(),
+        [name] => name.clone(),
+        _ => return None,
+    };
+    let arguments = arguments(&call.args)?;
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let function = match (name.as_str(), &arguments[..]) {
+        ("version", []) => SessionFunction::Version,
+        ("current_schema", []) => SessionFunction::Schema,
+        ("current_database" | "current_catalog", []) => SessionFunction::Database,
+        ("current_user" | "session_user" | "user" | "current_role", []) => SessionFunction::User,
+        ("pg_backend_pid", []) => SessionFunction::ProcessId,
+        ("pg_is_in_recovery", []) => SessionFunction::IsInRecovery,
+        ("current_setting", [name]) => SessionFunction::Setting((*name).to_owned()),
+        ("set_config", [name, value, "false"]) => {
+            SessionFunction::Set((*name).to_owned(), (*value).to_owned())
+        }
+        _ => return None,
+    };
+    Some((name, function))
+}
+
+/// The constants that a function is called with.
+fn arguments(written: &FunctionArguments) -> Option<Vec<String>> {
+    let list = match written {
+        FunctionArguments::None => return Some(Vec::new()),
+        FunctionArguments::List(list) => list,
+        FunctionArguments::Subquery(_) => return None,
+    };
+    let constant = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text.clone()),
+            Value::Boolean(value) => Some(value.to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    list.args.iter().map(constant).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    fn asked(text: &str) -> Option<Vec<(String, SessionFunction)>> {
+        let columns = parse(text).unwrap()[0].session_columns()?;
+        Some(columns.into_iter().map(|column| (column.name, column.function)).collect())
+    }
+
+    #[test]
+    fn queries_about_the_session_are_told_apart() {
+        let one = |name: &str, function| Some(vec![(name.to_owned(), function)]);
+        assert_eq!(asked("SELECT version()"), one("version", SessionFunction::Version));
+        assert_eq!(asked("select pg_catalog.version()"), one("version", SessionFunction::Version));
+        assert_eq!(asked("SELECT current_user AS me"), one("me", SessionFunction::User));
+        assert_eq!(
+            asked("SELECT current_setting('x')"),
+            one("current_setting", SessionFunction::Setting("x".to_owned()))
+        );
+        let both = asked("SELECT current_schema(), current_database()").unwrap();
+        assert_eq!(both.len(), 2);
+        for other in ["SELECT 1", "SELECT version(), 1", "SELECT version() FROM t", "SELECT now()"]
+        {
+            assert_eq!(asked(other), None, "{other}");
+        }
+        assert!(parse("SELECT 1").unwrap()[0].is_query());
+        assert!(!parse("DELETE FROM a").unwrap()[0].is_query());
+    }
+}
