@@ -79,7 +79,9 @@ impl<'s> Waiter<'s> {
                 long_since.get_or_insert_with(lost::now);
             }
         };
-        long_since.map(lost::add_since);
+        if let Some(began) = long_since {
+            lost::add_since(began);
+        }
         Ok(found)
     }
 }

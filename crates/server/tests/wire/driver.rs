@@ -53,7 +53,7 @@ async fn values_come_back_as_they_went() {
     let insert = "INSERT INTO v VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     assert_eq!(client.execute(insert, &values).await.unwrap(), 1);
     let row = client.query_one("SELECT * FROM v WHERE id = $1", &[&1_i32]).await.unwrap();
-    assert_eq!(row.get::<_, bool>("b"), true);
+    assert!(row.get::<_, bool>("b"));
     assert_eq!(row.get::<_, i16>("i2"), -2);
     assert_eq!(row.get::<_, i64>("i8"), i64::MAX);
     assert_eq!(row.get::<_, f32>("f4"), 1.5);

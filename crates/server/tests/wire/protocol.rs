@@ -169,10 +169,13 @@ fn a_statement_follows_its_table() {
     let insert = [bind("", "i", &[]), execute("", 0)].concat();
     let select = [bind("", "s", &[]), execute("", 0)].concat();
     client.query("DROP TABLE a");
-    assert_eq!(client.segment(&[insert.clone()]), ["bound", "error 42P01", "ready"]);
+    assert_eq!(client.segment(std::slice::from_ref(&insert)), ["bound", "error 42P01", "ready"]);
     client.query("CREATE TABLE a (id int PRIMARY KEY)");
-    assert_eq!(client.segment(&[insert.clone()]), ["bound", "INSERT 0 1", "ready"]);
-    assert_eq!(client.segment(&[select.clone()]), ["bound", "row 1", "SELECT 1", "ready"]);
+    assert_eq!(client.segment(std::slice::from_ref(&insert)), ["bound", "INSERT 0 1", "ready"]);
+    assert_eq!(
+        client.segment(std::slice::from_ref(&select)),
+        ["bound", "row 1", "SELECT 1", "ready"]
+    );
     client.query("DROP TABLE a");
     client.query("CREATE TABLE a (id int PRIMARY KEY, t text)");
     // The client was told other columns.
