@@ -4,7 +4,7 @@
 use super::call::{Call, DefinedRow, decode_answer};
 use super::failure;
 use super::pending::Answer;
-use super::rows::{SnapshotRows, Steps};
+use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::Statement;
 use nvcaracal::{Part, Snapshot};
@@ -60,7 +60,8 @@ impl Shared {
     ) -> Result<(Definition, Vec<u8>)> {
         // Bounded by the rows that an index is made of.
         let steps = Steps::new(u64::MAX);
-        let mut rows = SnapshotRows { spaces: &self.spaces, snapshot, steps };
+        let reads = Reads::Snapshot(snapshot);
+        let mut rows = ReadRows { spaces: &self.spaces, reads, steps };
         let mut overlay = Overlay::new(&mut rows);
         let tree = statement.parsed.tree();
         let definition = sql::define(catalog, tree, context, &mut overlay)?

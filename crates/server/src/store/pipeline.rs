@@ -6,7 +6,7 @@ use super::failure;
 use super::gate::Inside;
 use super::pending::{Answer, Last, Promise};
 use super::pool::lock;
-use super::rows::{SnapshotRows, Steps};
+use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::{Planned, Statement, Way};
 use nvcaracal::{Part, Submitter, Ticket};
@@ -69,15 +69,26 @@ impl Pipeline {
         self.shared.pool.spawn(Runner { pipeline: Arc::clone(self), has_ended: false }.run());
     }
 
-    /// Makes a call of the statement, or gives it back if something has to be waited for.
+    /// Makes a call of the statement, or looks its row up, or gives it back if something has to be
+    /// waited for.
     fn call_now(&self, work: Work) -> Option<Work> {
         let shared = &self.shared;
         let Some(planned) = &work.statement.planned else { return Some(work) };
-        let Way::Call { is_predicted, numbers } = &planned.way else { return Some(work) };
+        if matches!(planned.way, Way::Query | Way::Counted) {
+            return Some(work);
+        }
         let Some(_inside) = shared.gate.try_enter() else { return Some(work) };
         if work.statement.version != shared.catalog().version() {
             return Some(work);
         }
+        let Way::Call { is_predicted, numbers } = &planned.way else {
+            if self.last.outstanding().is_some() {
+                return Some(work);
+            }
+            let Some(answer) = self.look_up(&work, planned, false) else { return Some(work) };
+            work.promise.answer(answer);
+            return None;
+        };
         let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone());
         match self.submitter(*is_predicted).try_submit_raw(shared.procedure, &bytes) {
             Ok(ticket) => self.last.set(work.promise.call(ticket)),
@@ -135,6 +146,12 @@ impl Pipeline {
                 let answer = self.query(&work, planned, inside).await;
                 work.promise.answer(answer);
             }
+            Way::Lookup => {
+                self.all_answered().await;
+                let answer = self.look_up(&work, planned, true);
+                drop(inside);
+                work.promise.answer(answer.expect("a look-up that may wait has an answer"));
+            }
             Way::Call { is_predicted, numbers } => {
                 let called = self.call(&work, planned, *is_predicted, numbers.clone()).await;
                 match called {
@@ -175,9 +192,24 @@ impl Pipeline {
         drop(inside);
         let snapshot = taken.map_err(failure::of_read)?;
         let steps = Steps::new(shared.options.steps_max);
-        let mut rows = SnapshotRows { spaces: &shared.spaces, snapshot: &snapshot, steps };
+        let reads = Reads::Snapshot(&snapshot);
+        let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
         let context = self.context(work);
         sql::run::run(&planned.plan, &context, &mut rows).map(Answer::from)
+    }
+
+    /// Reads one row of the newest state, which has all calls that were answered, of any
+    /// connection. `None` if it would have to wait and may not.
+    fn look_up(&self, work: &Work, planned: &Planned, waits: bool) -> Option<Result<Answer>> {
+        let shared = &self.shared;
+        let reads = Reads::Newest { database: &shared.database, waits, is_later: false };
+        let steps = Steps::new(shared.options.steps_max);
+        let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
+        let answer = sql::run::run(&planned.plan, &self.context(work), &mut rows);
+        match rows.reads {
+            Reads::Newest { is_later: true, .. } => None,
+            _ => Some(answer.map(Answer::from)),
+        }
     }
 
     /// What a statement runs in outside of a call.

@@ -1,11 +1,14 @@
 //! The library's rows as plans see them: in a call, and at a snapshot.
 
-use super::spaces::{Bytes, Spaces, sequence};
-use nvcaracal::{Snapshot, Stop, Transaction, WriteSet};
+use super::spaces::{Spaces, sequence};
+use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
 use sql::ir::{ObjectId, Space};
 use sql::run::{Effect, Entry, Rows, Scan};
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::ops::{Bound, ControlFlow};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use values::{Error, Result, SqlState};
 
 /// Counts steps up to a limit.
@@ -191,26 +194,50 @@ impl Rows for DeclaredRows<'_, '_, '_> {
     }
 }
 
-/// The rows of a snapshot, for queries and definitions: what they write stays above it.
-pub(super) struct SnapshotRows<'r> {
+/// What queries and definitions read.
+pub(super) enum Reads<'r> {
+    Snapshot(&'r Snapshot),
+    /// The newest state, of which one row is read.
+    Newest {
+        database: &'r Database,
+        /// Whether a read may wait where indexes change. One that may not is to be repeated.
+        waits: bool,
+        is_later: bool,
+    },
+}
+
+/// The rows of queries and definitions: what they write stays above them.
+pub(super) struct ReadRows<'r> {
     pub(super) spaces: &'r Spaces,
-    pub(super) snapshot: &'r Snapshot,
+    pub(super) reads: Reads<'r>,
     pub(super) steps: Steps,
 }
 
-impl SnapshotRows<'_> {
-    fn table(&self, space: Space) -> Bytes {
-        self.spaces.table(space)
-    }
-}
-
-impl Rows for SnapshotRows<'_> {
+impl Rows for ReadRows<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.snapshot.get(self.table(space), key).map_err(super::failure::of_read)
+        let table = self.spaces.table(space);
+        let found = match &mut self.reads {
+            Reads::Snapshot(snapshot) => snapshot.get(table, key),
+            Reads::Newest { database, waits: true, .. } => database.get(table, key),
+            Reads::Newest { database, is_later, .. } => {
+                let mut read = pin!(database.get_async(table, key));
+                match read.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(found) => found,
+                    Poll::Pending => {
+                        *is_later = true;
+                        return Err(ended());
+                    }
+                }
+            }
+        };
+        found.map_err(super::failure::of_read)
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
-        let rows = self.snapshot.range(self.table(scan.space), bounds(&scan));
+        let Reads::Snapshot(snapshot) = self.reads else {
+            return Err(Error::new(SqlState::INTERNAL, "a look-up of one row reads several"));
+        };
+        let rows = snapshot.range(self.spaces.table(scan.space), bounds(&scan));
         for row in rows.take(scan.rows_max) {
             found.push(row.map_err(super::failure::of_read)?);
         }

@@ -5,7 +5,7 @@ use sql::bind::{Options, OutputColumn};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Plan};
 use sql::parse::Control;
-use sql::run::is_predicted;
+use sql::run::{is_lookup, is_predicted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Type, Zone};
@@ -107,6 +107,8 @@ pub(super) struct Planned {
 pub(super) enum Way {
     /// At a snapshot.
     Query,
+    /// At the newest state: it reads one row at most, once.
+    Lookup,
     /// As a call.
     Call {
         /// Whether its write set is said before, so that it runs in parallel with others.
@@ -122,7 +124,9 @@ pub(super) enum Way {
 impl Planned {
     pub(super) fn new(plan: Plan) -> Planned {
         let (bytes, numbers) = (sql::ir::encode(&plan), plan.numbers());
-        let way = if numbers.is_empty() && matches!(plan, Plan::Select(_)) {
+        let way = if numbers.is_empty() && is_lookup(&plan) {
+            Way::Lookup
+        } else if numbers.is_empty() && matches!(plan, Plan::Select(_)) {
             Way::Query
         } else if numbers.is_empty() || !plan.is_by_rows() {
             Way::Call { is_predicted: is_predicted(&plan), numbers }
@@ -193,6 +197,7 @@ impl Statement {
     /// Whether it only reads.
     #[must_use]
     pub fn is_read(&self) -> bool {
-        self.planned.as_ref().is_some_and(|planned| planned.way == Way::Query)
+        let planned = self.planned.as_ref();
+        planned.is_some_and(|planned| matches!(planned.way, Way::Query | Way::Lookup))
     }
 }

@@ -3,6 +3,7 @@
 use crate::client::{Client, memory};
 use crate::script::shown;
 use server::store::{Store, StoreOptions, Tuning};
+use std::sync::atomic::{AtomicI64, Ordering};
 use values::Datum;
 
 #[test]
@@ -93,4 +94,43 @@ fn o_84_queries_beside_writers_see_whole_statements_and_all_that_was_answered() 
             });
         }
     });
+}
+
+/// A query of one row by its key takes no snapshot; definitions go on beside it.
+#[test]
+fn o_84_a_row_that_is_looked_up_has_all_that_was_answered() {
+    let store = memory();
+    let mut client = Client::new(&store);
+    client.run("CREATE TABLE t (a int PRIMARY KEY, b int)").unwrap();
+    client.run("INSERT INTO t VALUES (1, 0)").unwrap();
+    let answered = AtomicI64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = Client::new(&store);
+            for count in 1..=300 {
+                client.run("UPDATE t SET b = b + 1 WHERE a = 1").unwrap();
+                answered.store(count, Ordering::SeqCst);
+            }
+        });
+        scope.spawn(|| {
+            let mut client = Client::new(&store);
+            for _ in 0..20 {
+                client.run("CREATE TABLE u (a int PRIMARY KEY)").unwrap();
+                client.run("INSERT INTO u VALUES (1)").unwrap();
+                assert_eq!(client.value("SELECT a FROM u WHERE a = 1"), "1");
+                client.run("DROP TABLE u").unwrap();
+            }
+        });
+        let (mut client, mut seen) = (Client::new(&store), 0);
+        while seen < 300 {
+            let before = answered.load(Ordering::SeqCst);
+            let now = client.value("SELECT b FROM t WHERE a = 1").parse().unwrap();
+            assert!(before.max(seen) <= now, "{before} were answered, {seen} seen, now {now}");
+            seen = now;
+        }
+    });
+    assert!(client.query("SELECT b FROM t WHERE a = 2").is_empty());
+    assert!(client.query("SELECT b FROM t WHERE a = NULL").is_empty());
+    assert!(client.query("SELECT b FROM t WHERE a = 1 AND b = 7").is_empty());
+    assert_eq!(client.value("SELECT count(*) FROM t WHERE a = 2"), "0");
 }

@@ -4,11 +4,9 @@ use super::changes::{Change, Effect, Written, fits, push_keys};
 use super::context::Context;
 use super::evaluate::{Evaluator, malformed};
 use super::rows::Rows;
-use super::scan::{decode, layout, single_key};
+use super::scan::{decode, is_single, layout, single_key};
 use super::write::assigned;
-use crate::ir::{
-    Action, Assignment, Conflict, Delete, Insert, InsertRows, Plan, Relation, Source, Update,
-};
+use crate::ir::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Plan, Relation, Update};
 use values::Result;
 
 /// Whether [`predict`] can say what the plan writes.
@@ -50,11 +48,9 @@ fn changes_keys(relation: &Relation, assignments: &[Assignment]) -> bool {
         .any(|key| assignments.iter().any(|assignment| assignment.column == key.column))
 }
 
-/// Whether the source is the row of a whole primary key.
-fn is_single(source: &Source) -> bool {
-    source.relation.as_ref().is_some_and(|relation| {
-        source.access.index.is_none() && source.access.equal.len() == relation.primary.len()
-    })
+/// Whether a plan is a query that reads at most one row, once, by its key.
+pub fn is_lookup(plan: &Plan) -> bool {
+    matches!(plan, Plan::Select(select) if is_single(&select.source))
 }
 
 /// The rows that a plan may write of which [`is_predicted`] is true. `rows` gives numbers of

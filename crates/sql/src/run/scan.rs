@@ -111,6 +111,9 @@ pub(super) fn find(
             Vec::new()
         });
     };
+    if is_single(source) {
+        return find_single(relation, source, evaluator, memory);
+    }
     let index = match source.access.index {
         Some(at) => Some(relation.indexes.get(usize::from(at)).ok_or_else(|| {
             Error::new(SqlState::DATA_CORRUPTED, "plan names an index that its table does not have")
@@ -152,6 +155,33 @@ pub(super) fn find(
         found.sort_by(|left, right| left.key.cmp(&right.key));
     }
     Ok(found)
+}
+
+/// Whether the source is the row of a whole primary key.
+pub(super) fn is_single(source: &Source) -> bool {
+    source.relation.as_ref().is_some_and(|relation| {
+        source.access.index.is_none() && source.access.equal.len() == relation.primary.len()
+    })
+}
+
+/// The row of a whole primary key, if it is there and counts.
+fn find_single(
+    relation: &Relation,
+    source: &Source,
+    evaluator: &mut Evaluator<'_>,
+    memory: &mut Memory,
+) -> Result<Vec<Found>> {
+    let Some(key) = single_key(relation, &source.access, evaluator)? else {
+        return Ok(Vec::new());
+    };
+    let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(Vec::new()) };
+    evaluator.rows.steps(1)?;
+    let row = decode(relation, &layout(relation), &bytes)?;
+    if !evaluator.holds(&source.filter, &row)? {
+        return Ok(Vec::new());
+    }
+    memory.add(&row)?;
+    Ok(vec![Found { key, row }])
 }
 
 /// What the search takes for granted of a page: it goes on behind the last row, and ends it by the
