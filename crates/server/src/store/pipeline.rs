@@ -177,8 +177,10 @@ impl Pipeline {
             &statement.parsed,
             &statement.parameters.iter().map(|ty| Some(*ty)).collect::<Vec<_>>(),
             &statement.zone,
+            catalog.version(),
             || statement.plan_again(&catalog),
         )?;
+        assert!(again.version == catalog.version(), "no plan meets a catalog of another version");
         statement.check_same(&again)?;
         Ok((inside, again))
     }

@@ -73,29 +73,31 @@ impl Shared {
         zone: &Zone,
     ) -> Result<Arc<Statement>> {
         let catalog = self.catalog();
-        self.cached(parsed, types, zone, || {
+        self.cached(parsed, types, zone, catalog.version(), || {
             let (parsed, types, zone) = (parsed.clone(), types.to_vec(), zone.clone());
             let work = move || Statement::plan(&parsed, &types, &zone, &catalog);
             self.pool.run(work).unwrap_or_else(|| Err(failure::cut_off()))
         })
     }
 
-    /// The statement that is kept, or the one that `plan` makes.
+    /// The statement of a version of the catalog that is kept, or the one that `plan` makes. One of
+    /// a catalog of before may be put in after the definition that made it old.
     pub(super) fn cached(
         &self,
         parsed: &Parsed,
         types: &[Option<Type>],
         zone: &Zone,
+        version: u64,
         plan: impl FnOnce() -> Result<Arc<Statement>>,
     ) -> Result<Arc<Statement>> {
         let name = zone.name().to_owned();
         let key = (Arc::clone(parsed.text()), parsed.place(), types.to_vec(), name);
-        if let Some(statement) = lock(&self.statements).get(&key) {
+        let kept = lock(&self.statements).get(&key);
+        if let Some(statement) = kept.filter(|statement| statement.version == version) {
             return Ok(statement);
         }
         let statement = plan()?;
         let bytes = statement.bytes();
-        // One that a definition has made old meanwhile is found out when it is submitted.
         lock(&self.statements).put(key, Arc::clone(&statement), bytes);
         Ok(statement)
     }
