@@ -114,7 +114,8 @@ fn a_detached_device_takes_changes_and_keeps_none() {
         device.snapshot_part(0, 1).unwrap();
         device.snapshot_commit(EpochNumber(1_000)).unwrap();
         device.settle().unwrap();
-        // The image in memory is that of this epoch. The files keep theirs, as the next round finds.
+        // The image in memory is that of this epoch. That the files keep theirs, the next round
+        // finds.
         assert_eq!(device.snapshot_epoch(), Some(EpochNumber(1_000)));
         let mut beyond = [1; 64];
         device.log_read(log_bytes, &mut beyond).unwrap();
