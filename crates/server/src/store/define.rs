@@ -27,12 +27,11 @@ impl Shared {
         statement: &Statement,
         context: &Context,
     ) -> Result<Answer> {
-        let closed = self.gate.close().await;
+        let alone = self.gate.write().await;
         for slot in self.outstanding() {
             slot.answered().await;
         }
-        let taken = self.snapshots.newest().await.ok_or_else(failure::cut_off)?;
-        let snapshot = taken.map_err(failure::of_read)?;
+        let snapshot = self.database.snapshot_async().await.map_err(failure::of_read)?;
         let catalog = self.catalog();
         let (definition, call) = self.defined(statement, context, &catalog, &snapshot)?;
         let (tag, notice) = (definition.tag.to_owned(), definition.notice);
@@ -43,7 +42,7 @@ impl Shared {
         let next = Arc::new(catalog.with(&definition.delta)?);
         self.call(&call).await?;
         self.set_catalog(next);
-        drop(closed);
+        drop(alone);
         for (space, prefix) in definition.delta.cleared() {
             self.clear(*space, prefix.clone());
         }

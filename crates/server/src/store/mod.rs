@@ -5,7 +5,6 @@ mod call;
 mod connection;
 mod define;
 mod failure;
-mod gate;
 mod open;
 mod options;
 mod pending;
@@ -14,7 +13,6 @@ mod pool;
 mod procedure;
 mod rows;
 mod shared;
-mod snapshots;
 mod spaces;
 mod statement;
 

@@ -3,18 +3,17 @@
 use super::cache::Cache;
 use super::connection::Connection;
 use super::define::ids;
-use super::gate::Gate;
 use super::options::{OpenError, StoreOptions};
 use super::pool::Pool;
 use super::procedure::{NAME, Statements};
 use super::shared::Shared;
-use super::snapshots::Snapshots;
 use super::spaces::{ALL, Spaces};
 use nvcaracal::{Database, Tuning};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio::sync::RwLock;
 
 /// A store of SQL tables, which all connections share. Cheap to clone.
 #[derive(Clone)]
@@ -45,14 +44,12 @@ impl Store {
         }
         let database = database.open_device(options.device.clone())?;
         let pool = Arc::new(Pool::new(options.threads).map_err(OpenError::Threads)?);
-        let snapshots = Snapshots::new(database.clone()).map_err(OpenError::Threads)?;
         let plans = Cache::new(options.plans_bytes_max / 2);
         let shared = Arc::new(Shared {
             pool,
             spaces,
             procedure: database.raw_procedure(NAME)?,
-            snapshots,
-            gate: Gate::default(),
+            gate: RwLock::default(),
             catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
             parsed: Mutex::new(Cache::new(options.plans_bytes_max / 2)),
             statements: Mutex::new(plans),

@@ -3,7 +3,6 @@
 
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
 use super::failure;
-use super::gate::Inside;
 use super::pending::{Answer, Last, Promise};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
@@ -14,7 +13,11 @@ use sql::ir::{ObjectId, Value};
 use sql::run::{Context, Limits};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use tokio::sync::RwLockReadGuard;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
+
+/// The gate, while a statement is inside.
+type Inside<'g> = RwLockReadGuard<'g, ()>;
 
 /// A statement that was submitted.
 pub(super) struct Work {
@@ -77,7 +80,7 @@ impl Pipeline {
         if matches!(planned.way, Way::Query | Way::Counted) {
             return Some(work);
         }
-        let Some(_inside) = shared.gate.try_enter() else { return Some(work) };
+        let Ok(_inside) = shared.gate.try_read() else { return Some(work) };
         if work.statement.version != shared.catalog().version() {
             return Some(work);
         }
@@ -167,8 +170,8 @@ impl Pipeline {
     }
 
     /// Goes through the gate with a plan for the catalog of now.
-    async fn enter(&self, statement: &Arc<Statement>) -> Result<(Inside, Arc<Statement>)> {
-        let inside = self.shared.gate.enter().await;
+    async fn enter(&self, statement: &Arc<Statement>) -> Result<(Inside<'_>, Arc<Statement>)> {
+        let inside = self.shared.gate.read().await;
         let catalog = self.shared.catalog();
         if statement.version == catalog.version() {
             return Ok((inside, Arc::clone(statement)));
@@ -187,12 +190,11 @@ impl Pipeline {
 
     /// Reads at a snapshot that has all earlier statements of this connection. None of the later
     /// ones is a call yet.
-    async fn query(&self, work: &Work, planned: &Planned, inside: Inside) -> Result<Answer> {
+    async fn query(&self, work: &Work, planned: &Planned, inside: Inside<'_>) -> Result<Answer> {
         let shared = &self.shared;
         self.all_answered().await;
-        let taken = shared.snapshots.newest().await.ok_or_else(failure::cut_off)?;
+        let snapshot = shared.database.snapshot_async().await.map_err(failure::of_read)?;
         drop(inside);
-        let snapshot = taken.map_err(failure::of_read)?;
         let steps = Steps::new(shared.options.steps_max);
         let reads = Reads::Snapshot(&snapshot);
         let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };

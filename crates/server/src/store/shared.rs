@@ -2,11 +2,9 @@
 
 use super::cache::Cache;
 use super::failure;
-use super::gate::Gate;
 use super::options::StoreOptions;
 use super::pending::{Last, Slot};
 use super::pool::{Pool, lock};
-use super::snapshots::Snapshots;
 use super::spaces::Spaces;
 use super::statement::{Parsed, Statement};
 use nvcaracal::Database;
@@ -14,6 +12,7 @@ use nvcaracal::raw::ProcedureNumber;
 use sql::catalog::Catalog;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use tokio::sync::RwLock;
 use values::{Result, Type, Zone};
 
 /// What a plan is kept by: text, place in it, types of parameters, zone.
@@ -25,8 +24,10 @@ pub(super) struct Shared {
     pub(super) database: Database,
     pub(super) spaces: Spaces,
     pub(super) procedure: ProcedureNumber,
-    pub(super) snapshots: Snapshots,
-    pub(super) gate: Gate,
+    /// Held by each statement that is no definition, from the look at the catalog until it is
+    /// queued or has its snapshot; alone by a definition. So no plan meets a catalog that it was
+    /// not made for.
+    pub(super) gate: RwLock<()>,
     pub(super) catalog: Mutex<Arc<Catalog>>,
     pub(super) parsed: Mutex<Cache<Arc<str>, Vec<Parsed>>>,
     pub(super) statements: Mutex<Cache<StatementKey, Arc<Statement>>>,
@@ -130,12 +131,37 @@ impl Shared {
     pub(super) fn end(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
         self.pool.end();
-        self.snapshots.end();
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Store, StoreOptions};
+    use super::*;
+
+    /// A plan that was made while a definition went on comes into the cache after it.
+    #[test]
+    fn a_plan_of_a_catalog_of_before_is_not_taken_from_the_cache() {
+        let store = Store::open(StoreOptions::memory()).unwrap();
+        let (mut client, shared) = (store.connect(), Arc::clone(&store.shared));
+        let prepare = |text: &str| {
+            let parsed = shared.parse(text).unwrap();
+            shared.prepare(&parsed[0], &[], &Zone::utc()).unwrap()
+        };
+        let mut run = |statement| client.submit(&statement, Vec::new()).wait().unwrap().rows;
+        run(prepare("CREATE TABLE t (a int PRIMARY KEY, b int)"));
+        let old = prepare("INSERT INTO t VALUES (1, 7)");
+        run(prepare("CREATE INDEX ON t (b)"));
+        let (version, types) = (old.version, Vec::<Option<Type>>::new());
+        let late = shared.cached(&old.parsed, &types, &old.zone, version, || Ok(Arc::clone(&old)));
+        assert!(Arc::ptr_eq(&late.unwrap(), &old));
+        run(old);
+        assert_eq!(run(prepare("SELECT a FROM t WHERE b = 7")).len(), 1, "the index has the row");
     }
 }

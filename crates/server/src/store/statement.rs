@@ -186,18 +186,16 @@ impl Statement {
         Ok(())
     }
 
-    /// About how much memory it takes.
-    pub(super) fn bytes(&self) -> usize {
-        let planned = self.planned.as_ref().map_or(0, |planned| 8 * planned.bytes.len());
-        1024 + 8 * self.parsed.text.len() + planned
-    }
-}
-
-impl Statement {
     /// Whether it only reads.
     #[must_use]
     pub fn is_read(&self) -> bool {
         let planned = self.planned.as_ref();
         planned.is_some_and(|planned| matches!(planned.way, Way::Query | Way::Lookup))
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let planned = self.planned.as_ref().map_or(0, |planned| 8 * planned.bytes.len());
+        1024 + 8 * self.parsed.text.len() + planned
     }
 }
