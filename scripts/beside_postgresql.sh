@@ -5,40 +5,34 @@
 #
 # For each load: statements a second of PostgreSQL and of the server, medians of the rounds; the median
 # of the rounds' ratios; microseconds of processor time that each takes for a statement, without
-# pgbench's own. Needs PostgreSQL 15 with pgbench (Debian: postgresql-15), and the program built for
-# release (NVCARACAL names another one). As root PostgreSQL runs as user nobody.
+# pgbench's own. Needs PostgreSQL 15 with pgbench (postgresql.sh), and the program built for release
+# (NVCARACAL names another one).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export LC_ALL=C PGUSER=nvcaracal PGDATABASE=nvcaracal PGOPTIONS='' ROWS=20000
+export LC_ALL=C PGUSER=nvcaracal PGDATABASE=nvcaracal
+ROWS=20000
 
 rounds=${1:-3} seconds=${2:-5}
 program=${NVCARACAL:-${CARGO_TARGET_DIR:-target}/release/nvcaracal}
-for bin in /usr/lib/postgresql/15/bin "$(pg_config --bindir 2>/dev/null || true)"; do
-    if [ -x "$bin/initdb" ]; then break; fi
-done
-if [ ! -x "$bin/initdb" ] || ! command -v pgbench >/dev/null || [ ! -x "$program" ]; then
-    echo "needs PostgreSQL 15 with pgbench, and $program (cargo build --release)" >&2
+. scripts/postgresql.sh
+if ! command -v pgbench >/dev/null || [ ! -x "$program" ]; then
+    echo "needs pgbench, and $program (cargo build --release)" >&2
     exit 1
 fi
 
 room=$(mktemp -d)
-as=()
-if [ "$(id -u)" -eq 0 ]; then
-    chown nobody "$room"
-    as=(setpriv --reuid=nobody --clear-groups)
-fi
-control() { (cd "$room" && "${as[@]}" "$bin/pg_ctl" -D "$room/data" -s -w "$@"); }
 server=''
-trap 'control stop -m immediate 2>/dev/null || true
+trap 'postgresql_stop "$room"
     if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" || true; fi
     rm -rf "$room"' EXIT
-(cd "$room" && "${as[@]}" "$bin/initdb" -D "$room/data" -U nvcaracal -E UTF8 --locale=C >/dev/null 2>&1)
-settings="-k $room -c listen_addresses='' -c shared_buffers=1GB -c max_connections=200"
-control start -l "$room/log" -o "$settings -c synchronous_commit=on"
-"$bin/createdb" -h "$room" nvcaracal
+postgresql_start "$room" '-c shared_buffers=1GB -c max_connections=200 -c synchronous_commit=on'
+"$postgresql_bin/createdb" -h "$room" nvcaracal
 "$program" serve "$room/store" --listen 127.0.0.1:0 --json >"$room/said" 2>&1 &
 server=$!
-until grep -q '}' "$room/said"; do sleep 0.1; done
+until grep -q '}' "$room/said"; do
+    if ! kill -0 "$server" 2>/dev/null; then cat "$room/said" >&2; exit 1; fi
+    sleep 0.1
+done
 port=$(grep -oE '127.0.0.1:[0-9]+' "$room/said" | sed 1q | cut -d: -f2)
 postgres=$(sed 1q "$room/data/postmaster.pid")
 

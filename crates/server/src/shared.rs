@@ -29,7 +29,7 @@ impl Shared {
 
     /// Waits until the server stops.
     pub(crate) async fn stopped(&self) {
-        // An error says that the server is gone, which is the same.
+        // An error says that the server has ended, which is the same.
         let _ = self.stop.clone().wait_for(|stops| *stops).await;
     }
 }

@@ -74,7 +74,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 /// queue.
 fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Result<(), Leave> {
     let (epoch, lists) = (runner.epoch, runner.lists);
-    lost::begin(epoch.core.config.clock);
+    if epoch.workers > 1 {
+        lost::begin(epoch.core.config.clock);
+    }
     let mut queue = PrefetchQueue::new(epoch, lists, local);
     while queue.begin_next(&mut local.fetching) {
         if let Some(first) = queue.next_position() {

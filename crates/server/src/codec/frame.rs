@@ -23,15 +23,15 @@ pub(crate) struct Frame {
 /// Why there is no further message.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The client has gone, in the middle of a message or between two.
-    Gone,
+    /// The client has disconnected, in the middle of a message or between two.
+    Disconnected,
     /// What it sent cannot be followed any more: say why, then close.
     Refused(Error),
 }
 
 impl From<io::Error> for Ended {
     fn from(_: io::Error) -> Ended {
-        Ended::Gone
+        Ended::Disconnected
     }
 }
 
@@ -89,7 +89,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             let wanted = (bytes - body.len()).min(CHUNK_BYTES) as u64;
             let mut part = (&mut self.socket).take(wanted);
             if part.read_to_end(&mut body).await? as u64 != wanted {
-                return Err(Ended::Gone);
+                return Err(Ended::Disconnected);
             }
         }
         Ok(body)
@@ -128,7 +128,7 @@ mod tests {
     #[tokio::test]
     async fn half_a_message_is_an_end() {
         for bytes in [&b""[..], b"Q", b"Q\0\0", b"Q\0\0\0\x08abc"] {
-            assert!(matches!(first(bytes).await, Err(Ended::Gone)), "{bytes:?}");
+            assert!(matches!(first(bytes).await, Err(Ended::Disconnected)), "{bytes:?}");
         }
         let frame = first(b"Q\0\0\0\x06a\0").await.unwrap();
         assert_eq!((frame.kind, &frame.body[..]), (b'Q', &b"a\0"[..]));

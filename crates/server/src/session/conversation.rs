@@ -1,7 +1,7 @@
 //! The first task of a connection: it takes messages and says what follows from them.
 
 use super::planned::{Named, Portal, Prepared, Work};
-use super::queue::{Entry, Execution, Gone, Outcome, Queue, Room, Shape};
+use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::outcome;
 use super::settings::Settings;
 use crate::cancel::Registered;
@@ -22,8 +22,8 @@ const EXECUTION_BYTES: usize = 1 << 10;
 pub(super) enum Stop {
     /// The statement is wrong; the client is told.
     Wrong(Error),
-    /// The client has gone.
-    Gone,
+    /// The client has disconnected.
+    Disconnected,
 }
 
 impl From<Error> for Stop {
@@ -32,9 +32,9 @@ impl From<Error> for Stop {
     }
 }
 
-impl From<Gone> for Stop {
-    fn from(_: Gone) -> Stop {
-        Stop::Gone
+impl From<Disconnected> for Stop {
+    fn from(_: Disconnected) -> Stop {
+        Stop::Disconnected
     }
 }
 
@@ -120,9 +120,9 @@ impl Conversation {
             match frame {
                 Ok(frame) => match self.message(frame).await {
                     Ok(true) => {}
-                    Ok(false) | Err(Gone) => break None,
+                    Ok(false) | Err(Disconnected) => break None,
                 },
-                Err(Ended::Gone) => break None,
+                Err(Ended::Disconnected) => break None,
                 Err(Ended::Refused(error)) => break Some(error),
             }
         };
@@ -135,7 +135,7 @@ impl Conversation {
     }
 
     /// Takes a message; `false` of the last one.
-    async fn message(&mut self, frame: Frame) -> Result<bool, Gone> {
+    async fn message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
         if self.skips && !matches!(frame.kind, b'S' | b'X') {
             return Ok(true);
         }
@@ -159,7 +159,7 @@ impl Conversation {
         };
         match done {
             Ok(()) => Ok(true),
-            Err(Stop::Gone) => Err(Gone),
+            Err(Stop::Disconnected) => Err(Disconnected),
             Err(Stop::Wrong(error)) => {
                 self.drop_held();
                 self.skips = true;
@@ -180,7 +180,7 @@ impl Conversation {
     }
 
     /// The end of a segment: its write takes place.
-    async fn sync(&mut self) -> Result<(), Gone> {
+    async fn sync(&mut self) -> Result<(), Disconnected> {
         self.portals.clear();
         self.skips = false;
         match self.held.take() {
@@ -193,7 +193,7 @@ impl Conversation {
     }
 
     /// Gives the segment's last statement to the queue, with all that is said until its end.
-    async fn release(&mut self, held: Held) -> Result<(), Gone> {
+    async fn release(&mut self, held: Held) -> Result<(), Disconnected> {
         let then = std::mem::take(&mut self.out);
         let (mut execution, room) = match held {
             Held::Read(execution, room) => (execution, room),
@@ -223,7 +223,11 @@ impl Conversation {
     }
 
     /// Gives an execution to the queue, behind what was said.
-    pub(super) async fn push(&mut self, execution: Execution, room: Room) -> Result<(), Gone> {
+    pub(super) async fn push(
+        &mut self,
+        execution: Execution,
+        room: Room,
+    ) -> Result<(), Disconnected> {
         self.flush().await?;
         self.queue.push(Entry::Execution(Box::new(execution)), room).await
     }
@@ -233,7 +237,7 @@ impl Conversation {
         &mut self,
         submission: Submission,
         is_read: bool,
-    ) -> Result<(Execution, Room), Gone> {
+    ) -> Result<(Execution, Room), Disconnected> {
         let cost = Arc::clone(&submission.prepared.cost);
         let guessed = if is_read { cost.load(Ordering::Relaxed) } else { 0 };
         let room = self.queue.room(EXECUTION_BYTES + submission.bytes + guessed).await?;
@@ -276,19 +280,19 @@ impl Conversation {
         answer: Answer,
         shape: Shape,
         is_suspended: bool,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         let room = self.queue.room(EXECUTION_BYTES).await?;
         let execution = Execution::new(Outcome::Ready(Ok(answer)), shape, true, Arc::default());
         self.push(Execution { is_suspended, ..execution }, room).await
     }
 
-    pub(super) async fn report(&mut self, error: &Error) -> Result<(), Gone> {
+    pub(super) async fn report(&mut self, error: &Error) -> Result<(), Disconnected> {
         self.out.report(Severity::Error, error);
         self.flush_long().await
     }
 
     /// Gives what was said to the queue.
-    pub(super) async fn flush(&mut self) -> Result<(), Gone> {
+    pub(super) async fn flush(&mut self) -> Result<(), Disconnected> {
         if self.out.is_empty() {
             return Ok(());
         }
@@ -297,7 +301,7 @@ impl Conversation {
     }
 
     /// The same, if it has become much.
-    pub(super) async fn flush_long(&mut self) -> Result<(), Gone> {
+    pub(super) async fn flush_long(&mut self) -> Result<(), Disconnected> {
         if self.out.len() < SENT_BYTES || self.held.is_some() {
             return Ok(());
         }

@@ -10,9 +10,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use values::{Result, Zone};
 
-/// The client has gone: nothing more can be sent.
+/// The client has disconnected: nothing more can be sent.
 #[derive(Debug)]
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 /// An answer, or the place where it comes.
 pub(super) enum Outcome {
@@ -110,21 +110,21 @@ pub(super) fn queue() -> (Queue, Receiver<Queued>) {
 
 impl Queue {
     /// Waits until there is room for so many bytes; for more than all, until nothing else is there.
-    pub(super) async fn room(&self, bytes: usize) -> Result<Room, Gone> {
+    pub(super) async fn room(&self, bytes: usize) -> Result<Room, Disconnected> {
         let bytes = u32::try_from(bytes.min(UNSENT_BYTES_MAX)).expect("the limit is small");
         // Without this a wait would not end when the client goes.
         tokio::select! {
-            room = Arc::clone(&self.bytes).acquire_many_owned(bytes) => room.map_err(|_| Gone),
-            () = self.entries.closed() => Err(Gone),
+            room = Arc::clone(&self.bytes).acquire_many_owned(bytes) => room.map_err(|_| Disconnected),
+            () = self.entries.closed() => Err(Disconnected),
         }
     }
 
-    pub(super) async fn push(&self, entry: Entry, room: Room) -> Result<(), Gone> {
-        self.entries.send(Queued { entry, _room: room }).await.map_err(|_| Gone)
+    pub(super) async fn push(&self, entry: Entry, room: Room) -> Result<(), Disconnected> {
+        self.entries.send(Queued { entry, _room: room }).await.map_err(|_| Disconnected)
     }
 
     /// Messages that are complete.
-    pub(super) async fn say(&self, messages: Messages) -> Result<(), Gone> {
+    pub(super) async fn say(&self, messages: Messages) -> Result<(), Disconnected> {
         let room = self.room(messages.len()).await?;
         self.push(Entry::Said(messages), room).await
     }

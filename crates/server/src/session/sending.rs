@@ -30,7 +30,7 @@ pub(super) async fn outcome(outcome: Outcome, is_read: bool, cancelled: &Notify)
     }
 }
 
-/// Sends until the queue ends or the client has gone.
+/// Sends until the queue ends or the client has disconnected.
 pub(super) struct Sending<W> {
     socket: W,
     out: Messages,

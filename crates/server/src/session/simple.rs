@@ -3,7 +3,7 @@
 use super::conversation::{Conversation, Held, Stop, Submission};
 use super::extended::behind_a_write;
 use super::planned::{Prepared, Work};
-use super::queue::{Gone, Shape};
+use super::queue::{Disconnected, Shape};
 use crate::codec::Format;
 use crate::store::Parsed;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use values::{Error, Result, SqlState};
 
 impl Conversation {
     /// Runs the statements of a text up to the first error, and says that it is ready.
-    pub(super) async fn query(&mut self, text: &str) -> Result<(), Gone> {
+    pub(super) async fn query(&mut self, text: &str) -> Result<(), Disconnected> {
         match self.statements_of(text).await {
             Ok(()) => {}
-            Err(Stop::Gone) => return Err(Gone),
+            Err(Stop::Disconnected) => return Err(Disconnected),
             Err(Stop::Wrong(error)) => self.report(&error).await?,
         }
         self.out.ready();

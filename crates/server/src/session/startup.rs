@@ -28,7 +28,7 @@ struct Arriving<R, W> {
 /// Why a client does not come in.
 enum Refused {
     Error(Error),
-    /// It has gone, or had only to say something.
+    /// It has disconnected, or had only to say something.
     Quiet,
 }
 
@@ -41,7 +41,7 @@ impl From<Error> for Refused {
 impl From<Ended> for Refused {
     fn from(ended: Ended) -> Refused {
         match ended {
-            Ended::Gone => Refused::Quiet,
+            Ended::Disconnected => Refused::Quiet,
             Ended::Refused(error) => Refused::Error(error),
         }
     }
@@ -70,7 +70,7 @@ where
         Ok(Err(Refused::Error(error))) => {
             let mut out = Messages::default();
             out.report(Severity::Fatal, &error);
-            // The client may have gone without waiting for it.
+            // The client may have disconnected without waiting for it.
             let _ = arriving.socket.write_all(out.bytes()).await;
             let _ = arriving.socket.shutdown().await;
             return;
@@ -84,7 +84,7 @@ where
     let sender = tokio::spawn(sending.run(receiver));
     let conversation = Conversation::new(queue, settings, registered, shared);
     conversation.run(arriving.frames).await;
-    // Whatever was submitted is answered. A client that has gone ends this early.
+    // Whatever was submitted is answered. A client that has disconnected ends this early.
     let _ = sender.await;
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Shared {
     pub(super) statements: Mutex<Cache<StatementKey, Arc<Statement>>>,
     /// The last calls of all connections.
     pub(super) last: Mutex<Vec<Weak<Last>>>,
-    /// Those of connections that have gone.
+    /// Those of connections that have ended.
     pub(super) kept: Mutex<Vec<Arc<Slot>>>,
     /// How many beginnings of keys are being cleared.
     pub(super) clearing: AtomicUsize,
@@ -114,7 +114,7 @@ impl Shared {
         last
     }
 
-    /// The connection has gone, and its last call is under way.
+    /// The connection has ended, and its last call is under way.
     pub(super) fn keep_outstanding(&self, slot: Arc<Slot>) {
         let mut kept = lock(&self.kept);
         kept.retain(|slot| !slot.is_answered());
