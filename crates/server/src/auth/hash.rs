@@ -1,39 +1,23 @@
-//! HMAC (RFC 2104) and PBKDF2 (RFC 8018) with SHA-256.
+//! SHA-256, and HMAC and PBKDF2 with it, as SCRAM takes them.
 
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 /// A hash.
 pub(super) type Hash = [u8; 32];
-
-const BLOCK_BYTES: usize = 64;
 
 pub(super) fn sha256(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }
 
 pub(super) fn hmac(key: &[u8], message: &[u8]) -> Hash {
-    let mut block = [0; BLOCK_BYTES];
-    if key.len() > BLOCK_BYTES {
-        block[..32].copy_from_slice(&sha256(key));
-    } else {
-        block[..key.len()].copy_from_slice(key);
-    }
-    let padded = |pad: u8| block.map(|byte| byte ^ pad);
-    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(message).finalize();
-    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
+    let keyed = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
+    keyed.chain_update(message).finalize().into_bytes().into()
 }
 
-/// The first block of PBKDF2: as long as the hash, which is all that SCRAM wants.
+/// One block, as long as the hash, which is all that SCRAM wants.
 pub(super) fn pbkdf2(password: &[u8], salt: &[u8], iterations: u32) -> Hash {
-    let mut first = salt.to_vec();
-    first.extend_from_slice(&1_u32.to_be_bytes());
-    let mut last = hmac(password, &first);
-    let mut sum = last;
-    for _ in 1..iterations {
-        last = hmac(password, &last);
-        sum = xor(sum, last);
-    }
-    sum
+    pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password, salt, iterations)
 }
 
 pub(super) fn xor(left: Hash, right: Hash) -> Hash {

@@ -114,7 +114,9 @@ impl Queue {
         let bytes = u32::try_from(bytes.min(UNSENT_BYTES_MAX)).expect("the limit is small");
         // Without this a wait would not end when the client goes.
         tokio::select! {
-            room = Arc::clone(&self.bytes).acquire_many_owned(bytes) => room.map_err(|_| Disconnected),
+            room = Arc::clone(&self.bytes).acquire_many_owned(bytes) => {
+                room.map_err(|_| Disconnected)
+            }
             () = self.entries.closed() => Err(Disconnected),
         }
     }
