@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sim::history::{Random, effort};
+use tokio::sync::Semaphore;
 use tokio_postgres::{Client, Config, NoTls};
 
 use crate::support::{PATIENCE, PAUSE, Room, command, run};
@@ -104,8 +106,8 @@ async fn sigterm_answers_what_was_submitted_and_closes_the_store() {
 type Journal = BTreeMap<i64, i64>;
 
 /// Inserts rows of its own, one after the other, and adds to a row that all share, until the
-/// server is gone.
-async fn load(client: Client, writer: i32, begin: i64) -> (Journal, i64) {
+/// server is killed. Each row that is answered adds to `answers`.
+async fn load(client: Client, writer: i32, begin: i64, answers: Arc<Semaphore>) -> (Journal, i64) {
     let mut journal = Journal::new();
     let mut attempted = begin;
     let Ok(insert) = client.prepare("INSERT INTO entry VALUES ($1, $2, $3)").await else {
@@ -123,6 +125,7 @@ async fn load(client: Client, writer: i32, begin: i64) -> (Journal, i64) {
             break;
         }
         journal.insert(attempted, number);
+        answers.add_permits(1);
     }
     (journal, attempted)
 }
@@ -171,13 +174,14 @@ async fn what_was_answered_before_a_kill_is_there_once() {
     }
     let mut journals: Vec<(Journal, i64)> = vec![(Journal::new(), 0); writers];
     for round in 0..rounds {
-        let mut running = Vec::new();
+        let (mut running, answers) = (Vec::new(), Arc::new(Semaphore::new(0)));
         for (writer, (_, attempted)) in journals.iter().enumerate() {
             let client = server.connect().await.expect("a server");
             let writer = i32::try_from(writer).unwrap();
-            running.push(tokio::spawn(load(client, writer, *attempted)));
+            running.push(tokio::spawn(load(client, writer, *attempted, Arc::clone(&answers))));
         }
-        tokio::time::sleep(Duration::from_millis(50 + random.below(500))).await;
+        let before_kill = u32::try_from(random.below(500)).unwrap();
+        drop(answers.acquire_many(before_kill).await.expect("it is not closed"));
         server.signal(Signal::KILL);
         for (task, (journal, attempted)) in running.into_iter().zip(&mut journals) {
             let (more, last) = task.await.unwrap();
