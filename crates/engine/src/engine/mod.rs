@@ -631,6 +631,8 @@ impl<D: Device> Engine<D> {
             return Err(EngineError::Poisoned(reason));
         }
         let takes_snapshots = self.store.device().takes_snapshots();
+        // A snapshot of this epoch that is still being written has its deferred calls already.
+        self.store.device().settle()?;
         if self.checkpoint_epoch() < self.epoch && !self.deferred_calls.is_empty() {
             let bytes = epoch::encode_deferred_calls(&self.deferred_calls);
             let port = &mut self.workers[0].row_store.port;

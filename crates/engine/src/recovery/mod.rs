@@ -123,9 +123,9 @@ fn close_past<D: Device>(
 ) -> Result<()> {
     info.timestamp_ns = info.timestamp_ns.max(timestamp_ns);
     while engine.deferred() > 0 {
-        engine.run_deferred(info)?;
-        // What is freed can be used again.
+        // The log of what was replayed, or run here, makes room for the next epoch.
         engine.checkpoint()?;
+        engine.run_deferred(info)?;
         info.seed = info.seed.wrapping_add(1);
     }
     engine.close()

@@ -6,10 +6,19 @@
 //! lab found it.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
-use pmem::Dram;
+use engine::{
+    Body, Calls, Definitions, Earlier, Engine, EngineConfig, EpochInfo, LoggedSchema,
+    ProcedureDefinition, ProcedureTable, Transaction, WriteSet,
+};
+use pmem::{DiskCall, DiskFile, DiskHook, Dram, File, FileOptions, Outcome};
 use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step, for_serial_part};
 use storage::input_log::RESERVE_SEGMENTS;
+use storage::{StoreOptions, TableId};
+
+use crate::support::rows;
 
 /// The record of the program has a segment; each epoch has two, of its stream and its commit
 /// record. With one more the calls that are deferred would find room.
@@ -85,4 +94,98 @@ fn o_78_room_is_kept_for_calls_that_may_be_deferred() {
     assert!(deferred > 5, "{deferred}");
     let more = least(&parallel) - least(&serial);
     assert!((deferred..=deferred + 2).contains(&more), "{more} segments more for {deferred}");
+}
+
+/// Calls that are deferred in each epoch: enough for all workers.
+const DEFERRED: u64 = 200;
+
+/// Inserts the row of the argument. All looks at the first of its 256 keys before, so that they are
+/// deferred if that one is inserted in the same epoch.
+fn insert_behind(version: u32) -> Body {
+    let write_set = |args: &[u8], set: &mut WriteSet<'_>| {
+        let key = u64::from_be_bytes(args.try_into().expect("a key"));
+        let first = key & !0xff;
+        if key != first {
+            set.lookup(TableId(0), &first.to_be_bytes());
+        }
+        set.insert(TableId(0), &args);
+        Ok(())
+    };
+    let body = |args: &[u8], tx: &mut Transaction<'_>| tx.insert(TableId(0), &args, &[1]).map(drop);
+    let name = "insert behind";
+    let procedure = ProcedureDefinition { name, sequences: None, write_set, body, pieces: None };
+    let (procedure, types) = (Arc::new(procedure), String::new());
+    Body { procedure, types, version, is_kept: version == 1 }
+}
+
+/// A disk on which a snapshot takes a while.
+#[derive(Debug)]
+struct SlowJournal;
+
+impl DiskHook for SlowJournal {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        if call.file == DiskFile::Journal {
+            thread::sleep(Duration::from_millis(10));
+        }
+        Outcome::Proceed
+    }
+}
+
+/// A program whose body has this version; the second one keeps that of the first for logs, and has
+/// more workers, each of which needs a segment.
+fn open_version(device: &Arc<File>, version: u32) -> engine::Result<Engine<File>> {
+    let mut procedures = |_: &[TableId]| {
+        let Body { procedure, types, version, .. } = insert_behind(version);
+        let mut table = ProcedureTable::new();
+        table.add_version(procedure, types, version);
+        Ok(table)
+    };
+    let mut bodies = |_: &LoggedSchema| Ok((1..=version).rev().map(insert_behind).collect());
+    let earlier = Earlier {
+        indexes: &[],
+        bodies: &mut bodies,
+        missing: Arc::new(|| None),
+        info: EpochInfo::default(),
+    };
+    let config = EngineConfig {
+        workers: if version == 1 { 1 } else { 4 },
+        checkpoint_every: 1000,
+        store: StoreOptions { segment_bytes: 4096, log_segment_bytes: 4096, ..Default::default() },
+        ..EngineConfig::default()
+    };
+    let tables = [rows(8).into()];
+    let earlier = (version > 1).then_some(earlier);
+    let definitions = Definitions { earlier, ..Definitions::new(&tables, &mut procedures) };
+    Ok(Engine::open_with(Arc::clone(device), config, definitions)?.0)
+}
+
+/// O-43, O-107: calls that the program before has deferred find room for their epoch, however full
+/// the log is that was replayed: a checkpoint frees it.
+#[test]
+fn o_43_a_full_log_of_the_program_before_is_closed() {
+    for segments in SEGMENTS..SEGMENTS + 4 {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |version| {
+            let mut options = FileOptions::new(16 << 20, segments * 4096);
+            options.hook = Some(Arc::new(SlowJournal));
+            open_version(&Arc::new(File::open(dir.path(), &options).unwrap()), version)
+        };
+        let mut engine = open(1).unwrap();
+        let mut run = |key: u64| {
+            let mut calls = Calls::new();
+            (key..key + DEFERRED + 1).for_each(|key| calls.push(0, &key.to_be_bytes()).unwrap());
+            engine.run_epoch(&calls, EpochInfo::default())
+        };
+        let refused =
+            (0..).step_by(256).take(100).find_map(|key| run(key).err().map(|error| (key, error)));
+        let (key, refused) = refused.expect("the log is full");
+        assert!(refused.to_string().contains("input log is full"), "{refused}");
+        assert_eq!(engine.deferred() as u64, DEFERRED, "of the last epoch that ran");
+        drop(engine);
+        let mut engine = open(2).unwrap_or_else(|error| panic!("{segments} segments: {error}"));
+        assert_eq!((engine.rows(), engine.deferred()), (key / 256 * (DEFERRED + 1), 0));
+        let mut calls = Calls::new();
+        calls.push(0, &u64::MAX.to_be_bytes()).unwrap();
+        engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+    }
 }
