@@ -108,10 +108,10 @@ fn insert_behind(version: u32) -> Body {
         if key != first {
             set.lookup(TableId(0), &first.to_be_bytes());
         }
-        set.insert(TableId(0), &args);
+        set.insert(TableId(0), args);
         Ok(())
     };
-    let body = |args: &[u8], tx: &mut Transaction<'_>| tx.insert(TableId(0), &args, &[1]).map(drop);
+    let body = |args: &[u8], tx: &mut Transaction<'_>| tx.insert(TableId(0), args, &[1]).map(drop);
     let name = "insert behind";
     let procedure = ProcedureDefinition { name, sequences: None, write_set, body, pieces: None };
     let (procedure, types) = (Arc::new(procedure), String::new());
