@@ -60,16 +60,18 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
 
 /// What a worker has of a pool.
 fn stock_of(sub_pools: &[SubPool]) -> Stock {
-    let sum = |of: fn(&SubPool) -> u64| sub_pools.iter().map(of).sum();
-    Stock {
-        free: sum(SubPool::available),
-        fresh: sum(SubPool::room),
+    let mut stock = Stock {
         entries: sub_pools.first().map_or(0, SubPool::free_list_room),
-        needed: 0,
-        all: sum(SubPool::slots),
-        left: sum(SubPool::slots_left),
         lists: sub_pools.first().map_or(0, SubPool::free_list_segments),
+        ..Stock::default()
+    };
+    for sub_pool in sub_pools {
+        stock.free += sub_pool.available();
+        stock.fresh += sub_pool.room();
+        stock.all += sub_pool.slots();
+        stock.left += sub_pool.slots_left();
     }
+    stock
 }
 
 /// Makes sure that the epoch cannot run out of space once it is logged.
@@ -98,15 +100,18 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Re
 /// Makes sure that there are as many segments as the epoch may take at most, when free slots have
 /// moved to where they are short, and those that are kept for others.
 fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Result<()> {
-    let tables = epoch.core.tables.iter().map(|table| {
-        let bytes_max = table.layout.value_bytes_max;
-        let external_bytes_max = table.layout.may_be_external().then_some(bytes_max);
-        let (rows, row_bytes) = (table.hash.len() as u64, table.layout.row_bytes);
-        TableSpace { rows, row_bytes, external_bytes_max }
-    });
     let (segments, device) = (epoch.store.segments(), epoch.store.device().as_ref());
     let segment_bytes = segments.segment_bytes();
     let mut demand = epoch.shared.demand.lock().expect("no panic while locked");
+    let tables = epoch.core.tables.iter().zip(&demand.covered).map(|(table, &covered)| {
+        let bytes_max = table.layout.value_bytes_max;
+        let external_bytes_max = table.layout.may_be_external().then_some(bytes_max);
+        // Only ranges reach rows that no call names, and counting them takes a look at each shard.
+        let rows = if covered { table.hash.len() as u64 } else { 0 };
+        TableSpace { rows, row_bytes: table.layout.row_bytes, external_bytes_max }
+    });
+    let tables: Vec<_> = tables.collect();
+    let tables = tables.iter().copied();
     handover::plan(epoch, &mut demand, tables.clone());
     let of_all = |pool| stock_of_all(epoch, worker, &demand, pool);
     let used = |pool| of_all(pool).used();

@@ -87,7 +87,7 @@ impl Stock {
 /// What the bound has to know of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableSpace {
-    /// Rows that it has.
+    /// Rows that it has, if ranges may cover them.
     pub(crate) rows: u64,
     /// Bytes of a row.
     pub(crate) row_bytes: u64,
