@@ -35,7 +35,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     options.check().map_err(failure)?;
     let signals = Signals::listen()?;
     let device = device(arguments.path.as_ref())?;
-    let mut of_store = StoreOptions::at(device.clone());
+    let mut of_store = StoreOptions {
+        data_bytes_max: arguments.image_limit_bytes,
+        log_bytes_max: arguments.log_limit_bytes,
+        ..StoreOptions::at(device.clone())
+    };
     if let Some(workers) = arguments.workers {
         of_store.workers = usize::try_from(workers).expect("at most 64");
     }

@@ -38,7 +38,9 @@ impl Store {
         let mut database = spaces
             .register(Database::options())
             .raw_procedure(Arc::new(Statements::new(spaces)))
-            .tuning(tuning);
+            .tuning(tuning)
+            .data_bytes_max(options.data_bytes_max)
+            .log_bytes_max(options.log_bytes_max);
         if options.workers > 0 {
             database = database.workers(options.workers);
         }

@@ -9,6 +9,10 @@ use values::Timestamp;
 pub struct StoreOptions {
     /// Where it is; it is made if there is none.
     pub device: DeviceSpec,
+    /// Most bytes of rows and values: address space.
+    pub data_bytes_max: u64,
+    /// Most bytes of the input log: address space.
+    pub log_bytes_max: u64,
     /// Threads that run calls; 0 for what the library chooses.
     pub workers: usize,
     /// Threads that parse, plan and read.
@@ -31,6 +35,8 @@ impl StoreOptions {
     pub fn at(device: DeviceSpec) -> StoreOptions {
         StoreOptions {
             device,
+            data_bytes_max: 64 << 30,
+            log_bytes_max: 64 << 30,
             workers: 0,
             threads: 4,
             steps_max: 1_000_000,
