@@ -20,6 +20,7 @@ mod listen;
 mod session;
 mod shared;
 pub mod store;
+mod threads;
 
 pub use config::{ServeError, ServerOptions};
 pub use listen::{Listening, serve};

@@ -6,12 +6,15 @@ use crate::limits::REFUSED_MAX;
 use crate::session;
 use crate::shared::{Peer, Shared};
 use crate::store::Store;
+use crate::threads::Threads;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How often the server looks whether it shall stop.
@@ -51,15 +54,23 @@ pub fn serve(
         }
         None => None,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("nvcaracal-net")
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .build()
         .map_err(ServeError::System)?;
-    let served = runtime.block_on(run(options, &addresses, verifier, store.clone(), ready, stop));
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = Arc::new(Threads::new(cores).map_err(ServeError::System)?);
+    let (stopping, stopped) = watch::channel(false);
+    let doors = Arc::new(Doors {
+        connections: Arc::new(Semaphore::new(options.connections_max)),
+        refused: Arc::new(Semaphore::new(REFUSED_MAX)),
+        shared: Arc::new(Shared::new(store.clone(), verifier, stopped)),
+        threads: Arc::clone(&threads),
+    });
+    let served = runtime.block_on(run(options, &addresses, &doors, &stopping, ready, stop));
+    drop((runtime, doors));
+    Arc::into_inner(threads).expect("the doors are closed").end();
     let closed = store.close();
     served?;
     Ok(closed?)
@@ -68,31 +79,24 @@ pub fn serve(
 async fn run(
     options: &ServerOptions,
     addresses: &[SocketAddr],
-    verifier: Option<Verifier>,
-    store: Store,
+    doors: &Arc<Doors>,
+    stopping: &watch::Sender<bool>,
     ready: impl FnOnce(&Listening),
     stop: impl Fn() -> bool,
 ) -> Result<(), ServeError> {
-    let (stopping, stopped) = watch::channel(false);
-    let shared = Arc::new(Shared::new(store, verifier, stopped));
-    let doors = Arc::new(Doors {
-        connections: Arc::new(Semaphore::new(options.connections_max)),
-        refused: Arc::new(Semaphore::new(REFUSED_MAX)),
-        shared,
-    });
     let mut listening = Listening { addresses: Vec::new(), socket: None };
     let mut tasks = Vec::new();
     for address in addresses {
         let failed = |error| ServeError::Listen { address: address.to_string(), error };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         listening.addresses.push(listener.local_addr().map_err(failed)?);
-        tasks.push(tokio::spawn(Arc::clone(&doors).tcp(listener)));
+        tasks.push(tokio::spawn(Arc::clone(doors).tcp(listener)));
     }
     if let Some(directory) = &options.socket_directory {
         let port = listening.addresses.first().map_or(0, SocketAddr::port);
         let path = directory.join(format!(".s.PGSQL.{port}"));
         let listener = unix_listener(&path)?;
-        tasks.push(tokio::spawn(Arc::clone(&doors).unix(listener)));
+        tasks.push(tokio::spawn(Arc::clone(doors).unix(listener)));
         listening.socket = Some(path);
     }
     ready(&listening);
@@ -131,18 +135,20 @@ struct Doors {
     /// Those above the limit that are told so.
     refused: Arc<Semaphore>,
     shared: Arc<Shared>,
+    threads: Arc<Threads>,
 }
 
 impl Doors {
     async fn tcp(self: Arc<Doors>, listener: TcpListener) {
         loop {
-            match listener.accept().await {
-                Ok((socket, address)) => {
-                    // Answers are sent whole; without this they would wait for more.
-                    let _ = socket.set_nodelay(true);
-                    let (reader, writer) = socket.into_split();
-                    self.admit(reader, writer, Some(address.ip()));
-                }
+            match listener.accept().await.and_then(|(socket, address)| {
+                // Answers are sent whole; without this they would wait for more.
+                let _ = socket.set_nodelay(true);
+                Ok((socket.into_std()?, address))
+            }) {
+                Ok((socket, address)) => self.admit(Some(address.ip()), move || {
+                    Ok(TcpStream::from_std(socket)?.into_split())
+                }),
                 Err(_) => tokio::time::sleep(BREATHER).await,
             }
         }
@@ -150,26 +156,32 @@ impl Doors {
 
     async fn unix(self: Arc<Doors>, listener: UnixListener) {
         loop {
-            match listener.accept().await {
-                Ok((socket, _)) => {
-                    let (reader, writer) = socket.into_split();
-                    self.admit(reader, writer, None);
+            match listener.accept().await.and_then(|(socket, _)| socket.into_std()) {
+                Ok(socket) => {
+                    self.admit(None, move || Ok(UnixStream::from_std(socket)?.into_split()));
                 }
                 Err(_) => tokio::time::sleep(BREATHER).await,
             }
         }
     }
 
-    /// Serves a connection on a task of its own, if there is room for it or for saying no.
-    fn admit<R, W>(&self, reader: R, writer: W, address: Option<IpAddr>)
-    where
+    /// Serves a connection on a task of its own, if there is room for it or for saying no. Its
+    /// socket is opened on the thread of the task.
+    fn admit<R, W>(
+        &self,
+        address: Option<IpAddr>,
+        socket: impl FnOnce() -> io::Result<(R, W)> + Send + 'static,
+    ) where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let Some((permit, has_room)) = self.room() else { return };
         let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move {
-            session::serve(reader, writer, Peer { address, has_room }, shared).await;
+        self.threads.spawn(async move {
+            // A client whose socket cannot be opened sees its end.
+            if let Ok((reader, writer)) = socket() {
+                session::serve(reader, writer, Peer { address, has_room }, shared).await;
+            }
             drop(permit);
         });
     }

@@ -309,12 +309,12 @@ impl Conversation {
     }
 
     /// The statements of a text.
-    pub(super) fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
-        tokio::task::block_in_place(|| self.connection.parse(text))
+    pub(super) async fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
+        self.connection.parse(text).await
     }
 
     /// What one of them is for this session.
-    pub(super) fn plan(
+    pub(super) async fn plan(
         &self,
         parsed: &Parsed,
         types: &[Option<Type>],
@@ -328,7 +328,7 @@ impl Conversation {
             let columns = super::about::columns(&asked);
             return Ok(Prepared::new(Work::Session(asked), columns, bytes));
         }
-        let statement = tokio::task::block_in_place(|| self.connection.prepare(parsed, types))?;
+        let statement = self.connection.prepare(parsed, types).await?;
         let columns = statement.columns.clone().into();
         Ok(Prepared::new(Work::Store(statement), columns, bytes))
     }

@@ -32,7 +32,9 @@ impl Conversation {
             None => {}
         }
         match message {
-            Message::Parse { name, text, types } => self.parse_named(name, &text, &types, bytes)?,
+            Message::Parse { name, text, types } => {
+                self.parse_named(name, &text, &types, bytes).await?;
+            }
             Message::Bind(bind) => self.bind(bind, bytes)?,
             Message::Describe(Target::Statement, name) => self.describe_statement(&name)?,
             Message::Describe(Target::Portal, name) => self.describe_portal(&name)?,
@@ -53,13 +55,19 @@ impl Conversation {
         Ok(self.flush_long().await?)
     }
 
-    fn parse_named(&mut self, name: String, text: &str, types: &[Oid], bytes: usize) -> Result<()> {
+    async fn parse_named(
+        &mut self,
+        name: String,
+        text: &str,
+        types: &[Oid],
+        bytes: usize,
+    ) -> Result<()> {
         self.statements.check(&name, bytes)?;
         let types = types.iter().map(|oid| type_of(*oid)).collect::<Result<Vec<_>>>()?;
-        let parsed = self.parse(text)?;
+        let parsed = self.parse(text).await?;
         let prepared = match &parsed[..] {
             [] => Prepared::new(Work::Nothing, Arc::new([]), bytes),
-            [one] => self.plan(one, &types, bytes)?,
+            [one] => self.plan(one, &types, bytes).await?,
             _ => {
                 let message = "cannot insert multiple commands into a prepared statement";
                 return Err(Error::new(SqlState::SYNTAX_ERROR, message));

@@ -73,7 +73,6 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
     }
 
     async fn execution(&mut self, execution: Execution) -> io::Result<()> {
-        self.out.append(execution.before);
         let cancelled = Arc::clone(&self.cancelled);
         let mut waiting = pin!(outcome(execution.outcome, execution.is_read, &cancelled));
         let ready = poll_fn(|context| match waiting.as_mut().poll(context) {
@@ -88,6 +87,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                 waiting.await
             }
         };
+        self.out.append(execution.before);
         match answer {
             Ok(answer) => {
                 let bytes = self.answer(answer, &execution.shape, execution.is_suspended).await?;

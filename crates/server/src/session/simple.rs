@@ -31,7 +31,7 @@ impl Conversation {
                 return Err(behind_a_write().into());
             }
         }
-        let mut all = self.parse(text)?;
+        let mut all = self.parse(text).await?;
         let Some(last) = all.pop() else {
             self.out.empty_query();
             return Ok(());
@@ -48,7 +48,7 @@ impl Conversation {
     }
 
     async fn statement(&mut self, parsed: Parsed, bytes: usize, is_last: bool) -> Result<(), Stop> {
-        let prepared = Arc::new(self.plan(&parsed, &[], bytes)?);
+        let prepared = Arc::new(self.plan(&parsed, &[], bytes).await?);
         drop(parsed);
         let shape = self.shape(&prepared);
         let statement = match &prepared.work {

@@ -81,11 +81,10 @@ where
     let registered = shared.sessions.register(secret.cast_signed());
     let (queue, receiver) = queue();
     let sending = Sending::new(arriving.socket, registered.cancelled.clone());
-    let sender = tokio::spawn(sending.run(receiver));
     let conversation = Conversation::new(queue, settings, registered, shared);
-    conversation.run(arriving.frames).await;
-    // Whatever was submitted is answered. A client that has disconnected ends this early.
-    let _ = sender.await;
+    // One task, so that neither has to wake the other. Whatever was submitted is answered; a client
+    // that has disconnected ends this early.
+    let _ = tokio::join!(conversation.run(arriving.frames), sending.run(receiver));
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Arriving<R, W> {

@@ -31,16 +31,16 @@ impl Connection {
     ///
     /// # Errors
     /// What is wrong with the text, and where.
-    pub fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
-        self.shared.parse(text)
+    pub async fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
+        self.shared.parse(text).await
     }
 
     /// Plans a statement; types that are not stated come from how parameters are used.
     ///
     /// # Errors
     /// What is wrong with the statement, and where.
-    pub fn prepare(&self, parsed: &Parsed, types: &[Option<Type>]) -> Result<Arc<Statement>> {
-        self.shared.prepare(parsed, types, &self.zone)
+    pub async fn prepare(&self, parsed: &Parsed, types: &[Option<Type>]) -> Result<Arc<Statement>> {
+        self.shared.prepare(parsed, types, &self.zone).await
     }
 
     /// Runs a statement; returns before it has. Parameters have the statement's types.

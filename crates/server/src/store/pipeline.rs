@@ -176,13 +176,7 @@ impl Pipeline {
         if statement.version == catalog.version() {
             return Ok((inside, Arc::clone(statement)));
         }
-        let again = self.shared.cached(
-            &statement.parsed,
-            &statement.parameters.iter().map(|ty| Some(*ty)).collect::<Vec<_>>(),
-            &statement.zone,
-            catalog.version(),
-            || statement.plan_again(&catalog),
-        )?;
+        let again = self.shared.again(statement, &catalog)?;
         assert!(again.version == catalog.version(), "no plan meets a catalog of another version");
         statement.check_same(&again)?;
         Ok((inside, again))

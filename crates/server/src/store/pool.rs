@@ -6,9 +6,10 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::thread::JoinHandle;
+use tokio::sync::oneshot;
 
 /// Locks; a panic elsewhere leaves nothing half done under these locks.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -136,16 +137,16 @@ impl Pool {
     }
 
     /// Does the work on a thread of the pool, and waits for it; `None` after a panic or the end.
-    pub(super) fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let (sender, receiver) = mpsc::sync_channel(1);
+        let (sender, receiver) = oneshot::channel();
         self.spawn(async move {
             // Nothing waits for it any more if this fails.
             let _ = sender.send(work());
         });
-        receiver.recv().ok()
+        receiver.await.ok()
     }
 
     /// Does what is queued, and ends the threads.
@@ -170,15 +171,17 @@ impl Drop for Pool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pending::block_on;
     use super::*;
 
     #[test]
     fn work_is_done_and_a_panic_ends_only_its_own() {
         let pool = Pool::new(2).unwrap();
-        assert_eq!(pool.run(|| 1 + 1), Some(2));
-        assert_eq!(pool.run(|| -> u8 { panic!("for the test") }), None);
-        assert_eq!(pool.run(|| 3), Some(3));
+        let run = |work: fn() -> u8| block_on(pool.run(work));
+        assert_eq!(run(|| 1 + 1), Some(2));
+        assert_eq!(run(|| panic!("for the test")), None);
+        assert_eq!(run(|| 3), Some(3));
         pool.end();
-        assert_eq!(pool.run(|| 4), None);
+        assert_eq!(run(|| 4), None);
     }
 }

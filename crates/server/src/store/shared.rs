@@ -52,7 +52,7 @@ impl Shared {
         lock(&self.statements).clear();
     }
 
-    pub(super) fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
+    pub(super) async fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
         if let Some(parsed) = lock(&self.parsed).get(text) {
             return Ok(parsed);
         }
@@ -62,45 +62,54 @@ impl Shared {
             let trees = sql::parse::parse(&text)?.into_iter().enumerate();
             Ok(trees.map(|(at, tree)| Parsed::new(tree, text.clone(), at, pool.clone())).collect())
         };
-        let parsed = self.pool.run(work).unwrap_or_else(|| Err(failure::cut_off()))?;
+        let parsed = self.pool.run(work).await.unwrap_or_else(|| Err(failure::cut_off()))?;
         lock(&self.parsed).put(Arc::clone(&key), parsed.clone(), 256 + 16 * key.len());
         Ok(parsed)
     }
 
-    pub(super) fn prepare(
+    pub(super) async fn prepare(
         &self,
         parsed: &Parsed,
         types: &[Option<Type>],
         zone: &Zone,
     ) -> Result<Arc<Statement>> {
         let catalog = self.catalog();
-        self.cached(parsed, types, zone, catalog.version(), || {
-            let (parsed, types, zone) = (parsed.clone(), types.to_vec(), zone.clone());
-            let work = move || Statement::plan(&parsed, &types, &zone, &catalog);
-            self.pool.run(work).unwrap_or_else(|| Err(failure::cut_off()))
-        })
-    }
-
-    /// The statement of a version of the catalog that is kept, or the one that `plan` makes. One of
-    /// a catalog of before may be put in after the definition that made it old.
-    pub(super) fn cached(
-        &self,
-        parsed: &Parsed,
-        types: &[Option<Type>],
-        zone: &Zone,
-        version: u64,
-        plan: impl FnOnce() -> Result<Arc<Statement>>,
-    ) -> Result<Arc<Statement>> {
-        let name = zone.name().to_owned();
-        let key = (Arc::clone(parsed.text()), parsed.place(), types.to_vec(), name);
-        let kept = lock(&self.statements).get(&key);
-        if let Some(statement) = kept.filter(|statement| statement.version == version) {
+        let key = key_of(parsed, types, zone);
+        if let Some(statement) = self.planned(&key, catalog.version()) {
             return Ok(statement);
         }
-        let statement = plan()?;
+        let (parsed, types, zone) = (parsed.clone(), types.to_vec(), zone.clone());
+        let work = move || Statement::plan(&parsed, &types, &zone, &catalog);
+        let planned = self.pool.run(work).await.unwrap_or_else(|| Err(failure::cut_off()));
+        Ok(self.keep(key, planned?))
+    }
+
+    /// The statement for this catalog, which is newer than the one that it was planned for.
+    pub(super) fn again(
+        &self,
+        statement: &Statement,
+        catalog: &Arc<Catalog>,
+    ) -> Result<Arc<Statement>> {
+        let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
+        let key = key_of(&statement.parsed, &types, &statement.zone);
+        match self.planned(&key, catalog.version()) {
+            Some(again) => Ok(again),
+            None => Ok(self.keep(key, statement.plan_again(catalog)?)),
+        }
+    }
+
+    /// The statement that is kept for a version of the catalog.
+    fn planned(&self, key: &StatementKey, version: u64) -> Option<Arc<Statement>> {
+        let kept = lock(&self.statements).get(key);
+        kept.filter(|statement| statement.version == version)
+    }
+
+    /// Keeps a statement. One of a catalog of before may come after the definition that made it
+    /// old.
+    fn keep(&self, key: StatementKey, statement: Arc<Statement>) -> Arc<Statement> {
         let bytes = statement.bytes();
         lock(&self.statements).put(key, Arc::clone(&statement), bytes);
-        Ok(statement)
+        statement
     }
 
     /// A new connection's place for its last call.
@@ -134,6 +143,10 @@ impl Shared {
     }
 }
 
+fn key_of(parsed: &Parsed, types: &[Option<Type>], zone: &Zone) -> StatementKey {
+    (Arc::clone(parsed.text()), parsed.place(), types.to_vec(), zone.name().to_owned())
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         self.end();
@@ -142,6 +155,7 @@ impl Drop for Shared {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pending::block_on;
     use super::super::{Store, StoreOptions};
     use super::*;
 
@@ -151,16 +165,14 @@ mod tests {
         let store = Store::open(StoreOptions::memory()).unwrap();
         let (mut client, shared) = (store.connect(), Arc::clone(&store.shared));
         let prepare = |text: &str| {
-            let parsed = shared.parse(text).unwrap();
-            shared.prepare(&parsed[0], &[], &Zone::utc()).unwrap()
+            let parsed = block_on(shared.parse(text)).unwrap();
+            block_on(shared.prepare(&parsed[0], &[], &Zone::utc())).unwrap()
         };
         let mut run = |statement| client.submit(&statement, Vec::new()).wait().unwrap().rows;
         run(prepare("CREATE TABLE t (a int PRIMARY KEY, b int)"));
         let old = prepare("INSERT INTO t VALUES (1, 7)");
         run(prepare("CREATE INDEX ON t (b)"));
-        let (version, types) = (old.version, Vec::<Option<Type>>::new());
-        let late = shared.cached(&old.parsed, &types, &old.zone, version, || Ok(Arc::clone(&old)));
-        assert!(Arc::ptr_eq(&late.unwrap(), &old));
+        shared.keep(key_of(&old.parsed, &[], &old.zone), Arc::clone(&old));
         run(old);
         assert_eq!(run(prepare("SELECT a FROM t WHERE b = 7")).len(), 1, "the index has the row");
     }

@@ -1,9 +1,10 @@
 //! A client of a store, for tests.
 
 use crate::script::{Target, shown};
-use server::store::{Answer, Connection, Pending, Store, StoreOptions};
+use server::store::{Answer, Connection, Pending, Statement, Store, StoreOptions};
 use sql::ir::Space;
 use std::path::Path;
+use std::sync::Arc;
 use values::{Datum, Result, Timestamp};
 
 pub(crate) fn noon() -> Timestamp {
@@ -36,6 +37,11 @@ pub(crate) fn copy(store: &Store, from: &Path, to: &Path) {
     }
 }
 
+/// Waits for a future on this thread.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
 pub(crate) struct Client {
     pub(crate) store: Store,
     pub(crate) connection: Connection,
@@ -46,10 +52,17 @@ impl Client {
         Client { store: store.clone(), connection: store.connect() }
     }
 
+    /// The one statement of a text, planned.
+    pub(crate) fn prepare(&self, text: &str) -> Result<Arc<Statement>> {
+        block_on(async {
+            let parsed = self.connection.parse(text).await?;
+            let [parsed] = &parsed[..] else { panic!("one statement at a time: {text}") };
+            self.connection.prepare(parsed, &[]).await
+        })
+    }
+
     pub(crate) fn submit(&mut self, text: &str, parameters: Vec<Datum>) -> Result<Pending> {
-        let parsed = self.connection.parse(text)?;
-        let [parsed] = &parsed[..] else { panic!("one statement at a time: {text}") };
-        let statement = self.connection.prepare(parsed, &[])?;
+        let statement = self.prepare(text)?;
         Ok(self.connection.submit(&statement, parameters))
     }
 

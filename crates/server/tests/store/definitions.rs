@@ -86,10 +86,7 @@ fn a_statement_that_was_prepared_before_a_definition_is_planned_again() {
     let mut client = Client::new(&store);
     client.run("CREATE TABLE t (a int PRIMARY KEY, b int)").unwrap();
     client.run("INSERT INTO t VALUES (1, 10)").unwrap();
-    let prepare = |client: &Client, text: &str| {
-        let parsed = client.connection.parse(text).unwrap();
-        client.connection.prepare(&parsed[0], &[]).unwrap()
-    };
+    let prepare = |client: &Client, text: &str| client.prepare(text).unwrap();
     let insert = prepare(&client, "INSERT INTO t VALUES (2, 20) RETURNING b");
     let all = prepare(&client, "SELECT * FROM t");
     let gone = prepare(&client, "DELETE FROM t WHERE b = 1");

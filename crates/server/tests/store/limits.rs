@@ -58,10 +58,8 @@ fn after_a_close_statements_are_answered_with_an_error() {
     let store = memory();
     let mut client = Client::new(&store);
     client.run("CREATE TABLE t (a int PRIMARY KEY)").unwrap();
-    let parsed = client.connection.parse("INSERT INTO t VALUES (1)").unwrap();
-    let insert = client.connection.prepare(&parsed[0], &[]).unwrap();
-    let parsed = client.connection.parse("SELECT a FROM t").unwrap();
-    let select = client.connection.prepare(&parsed[0], &[]).unwrap();
+    let insert = client.prepare("INSERT INTO t VALUES (1)").unwrap();
+    let select = client.prepare("SELECT a FROM t").unwrap();
     store.close().unwrap();
     for statement in [insert, select] {
         let error = client.connection.submit(&statement, vec![]).wait().unwrap_err();
