@@ -72,6 +72,7 @@ impl Conversation {
 
     fn bind(&mut self, bind: Bind, bytes: usize) -> Result<()> {
         let prepared = Arc::clone(self.statements.get(&bind.statement)?);
+        self.check_block(prepared.control())?;
         self.portals.check(&bind.portal, bytes)?;
         let types = prepared.parameters();
         if bind.values.len() != types.len() {
@@ -139,12 +140,13 @@ impl Conversation {
                 return Err(Error::new(SqlState::WRONG_STATE, message).into());
             }
         }
+        self.check_block(prepared.control())?;
         let statement = match &prepared.work {
             Work::Nothing => {
                 self.out.empty_query();
                 return Ok(());
             }
-            Work::Control(control) => return Ok(self.control(&control.clone(), &shape)?),
+            Work::Control(control) => return Ok(self.control(&control.clone(), &shape).await?),
             Work::Session(asked) => return Ok(self.about(&asked.clone(), &shape)?),
             Work::Store(statement) => Arc::clone(statement),
         };
@@ -163,7 +165,15 @@ impl Conversation {
             let answer = self.read(submission).await?;
             return self.next_rows(name, answer, shape, rows_max).await;
         }
-        if is_read {
+        if self.is_in_block() {
+            submission.before = std::mem::take(&mut self.out);
+            let (execution, room) = self.submit(submission, true).await?;
+            let execution = match rows_max {
+                0 => execution,
+                _ => self.first_rows(execution, rows_max).await,
+            };
+            self.settle(execution, room).await?;
+        } else if is_read {
             submission.before = std::mem::take(&mut self.out);
             let (execution, room) = self.submit(submission, true).await?;
             self.held = Some(Held::Read(execution, room));

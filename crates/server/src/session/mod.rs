@@ -6,6 +6,7 @@
 //! together with it.
 
 mod about;
+mod block;
 mod conversation;
 mod extended;
 mod planned;

@@ -5,7 +5,7 @@ use super::extended::behind_a_write;
 use super::planned::{Prepared, Work};
 use super::queue::{Disconnected, Shape};
 use crate::codec::Format;
-use crate::store::Parsed;
+use crate::store::{Control, Parsed};
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
@@ -15,9 +15,12 @@ impl Conversation {
         match self.statements_of(text).await {
             Ok(()) => {}
             Err(Stop::Disconnected) => return Err(Disconnected),
-            Err(Stop::Wrong(error)) => self.report(&error).await?,
+            Err(Stop::Wrong(error)) => {
+                self.fail_block();
+                self.report(&error).await?;
+            }
         }
-        self.out.ready();
+        self.ready();
         self.flush().await
     }
 
@@ -37,8 +40,14 @@ impl Conversation {
             return Ok(());
         };
         // Before anything runs: a write that is followed by something could not be undone with it.
-        if all.iter().any(|parsed| parsed.control().is_none() && !parsed.is_query()) {
-            return Err(several().into());
+        let mut is_in_block = self.is_in_block();
+        for parsed in &all {
+            match parsed.control() {
+                Some(Control::Begin(_) | Control::Start(_)) => is_in_block = true,
+                Some(Control::Commit(false) | Control::Rollback(false)) => is_in_block = false,
+                None if !parsed.is_query() && !is_in_block => return Err(several().into()),
+                _ => {}
+            }
         }
         let bytes = text.len();
         for parsed in all {
@@ -53,7 +62,7 @@ impl Conversation {
         let shape = self.shape(&prepared);
         let statement = match &prepared.work {
             Work::Nothing => return Ok(()),
-            Work::Control(control) => return Ok(self.control(control, &shape)?),
+            Work::Control(control) => return Ok(self.control(control, &shape).await?),
             Work::Session(asked) => return Ok(self.about(asked, &shape)?),
             Work::Store(statement) => Arc::clone(statement),
         };
@@ -61,7 +70,7 @@ impl Conversation {
             let message = "there is no parameter $1";
             return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message).into());
         }
-        let is_read = statement.is_read();
+        let is_read = statement.is_read() || self.is_in_block();
         if !is_last && !is_read {
             return Err(several().into());
         }
@@ -75,7 +84,7 @@ impl Conversation {
             before: std::mem::take(&mut self.out),
         };
         let (execution, room) = self.submit(submission, is_read).await?;
-        if is_last {
+        if is_last && !self.is_in_block() {
             Ok(self.push(execution, room).await?)
         } else {
             self.settle(execution, room).await

@@ -22,6 +22,11 @@ impl Steps {
         Steps { left: max, max }
     }
 
+    /// How many were counted.
+    pub(super) fn done(&self) -> u64 {
+        self.max - self.left
+    }
+
     fn count(&mut self, count: u64) -> Result<()> {
         match self.left.checked_sub(count) {
             Some(left) => {
@@ -211,6 +216,13 @@ pub(super) struct ReadRows<'r> {
     pub(super) spaces: &'r Spaces,
     pub(super) reads: Reads<'r>,
     pub(super) steps: Steps,
+}
+
+impl ReadRows<'_> {
+    /// Whether it would have had to wait, and is to be repeated.
+    pub(super) fn is_later(&self) -> bool {
+        matches!(self.reads, Reads::Newest { is_later: true, .. })
+    }
 }
 
 impl Rows for ReadRows<'_> {

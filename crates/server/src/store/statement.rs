@@ -193,6 +193,16 @@ impl Statement {
         planned.is_some_and(|planned| matches!(planned.way, Way::Query | Way::Lookup))
     }
 
+    /// Its text, as far as a message has room for it.
+    pub(super) fn shown(&self) -> String {
+        const CHARACTERS_MAX: usize = 200;
+        let text = self.parsed.text.trim();
+        match text.char_indices().nth(CHARACTERS_MAX) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text.to_owned(),
+        }
+    }
+
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         let planned = self.planned.as_ref().map_or(0, |planned| 8 * planned.bytes.len());

@@ -1,7 +1,7 @@
 //! A client of a store, for tests.
 
 use crate::script::{Target, shown};
-use server::store::{Answer, Connection, Pending, Store, StoreOptions};
+use server::store::{Answer, BlockOperation, Connection, Modes, Pending, Store, StoreOptions};
 use sql::ir::Space;
 use std::path::Path;
 use values::{Datum, Result, Timestamp};
@@ -56,6 +56,26 @@ impl Client {
     /// Runs the one statement of a text.
     pub(crate) fn run(&mut self, text: &str) -> Result<Answer> {
         self.submit(text, Vec::new())?.wait()
+    }
+
+    /// Runs the one statement of a text in the block that was begun.
+    pub(crate) fn within(&mut self, text: &str) -> Result<Answer> {
+        let parsed = self.connection.parse(text)?;
+        let [parsed] = &parsed[..] else { panic!("one statement at a time: {text}") };
+        let statement = self.connection.prepare(parsed, &[])?;
+        self.connection.submit_in_block(&statement, Vec::new()).wait()
+    }
+
+    pub(crate) fn begin(&mut self, modes: Modes) {
+        self.connection.block(BlockOperation::Begin(modes)).wait().unwrap();
+    }
+
+    pub(crate) fn block(&mut self, operation: BlockOperation) -> Result<Answer> {
+        self.connection.block(operation).wait()
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<Answer> {
+        self.block(BlockOperation::Commit)
     }
 
     /// The rows of a query, as text.
