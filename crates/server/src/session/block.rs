@@ -1,34 +1,12 @@
 //! Blocks of a session: BEGIN to COMMIT or ROLLBACK.
 
 use super::conversation::Conversation;
-use super::settings::Settings;
+use super::standing::{Block, Standing};
 use crate::codec::Severity;
 use crate::store::{BlockOperation, Control, Modes};
 use sql::parse::BlockModes;
 use std::time::Duration;
 use values::{Error, Result, SqlState};
-
-/// How a session stands to a block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Each statement is a transaction.
-    #[default]
-    Idle,
-    Open,
-    /// A statement has failed: nothing runs until it is rolled back.
-    Failed,
-}
-
-/// The block of a session.
-#[derive(Default)]
-pub(super) struct Block {
-    pub(super) standing: Standing,
-    modes: Modes,
-    /// The settings at its beginning, to which ROLLBACK comes back.
-    before: Option<Box<Settings>>,
-    /// What SET LOCAL has changed, with the values that come back.
-    local: Vec<(String, String)>,
-}
 
 impl Conversation {
     pub(super) fn is_in_block(&self) -> bool {
@@ -81,8 +59,14 @@ impl Conversation {
             Control::Begin(modes) => self.begin(modes, "BEGIN").await?,
             Control::Start(modes) => self.begin(modes, "START TRANSACTION").await?,
             Control::SetTransaction(modes) => self.set_modes(modes).await?,
-            Control::Commit(chain) => self.commit(*chain).await?,
-            Control::Rollback(chain) => self.roll_back(*chain).await?,
+            Control::Commit(chain) => {
+                self.warn_implicit();
+                self.commit(*chain).await?
+            }
+            Control::Rollback(chain) => {
+                self.warn_implicit();
+                self.roll_back(*chain).await?
+            }
             Control::Savepoint(name) => {
                 self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?
             }
@@ -105,7 +89,7 @@ impl Conversation {
         what: &'static str,
         operation: BlockOperation,
     ) -> Result<&'static str> {
-        if !self.is_in_block() {
+        if !self.is_in_block() || self.block.is_implicit {
             let message = format!("{what} can only be used in transaction blocks");
             return Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message));
         }
@@ -113,10 +97,16 @@ impl Conversation {
         Ok(what)
     }
 
-    async fn begin(&mut self, asked: &BlockModes, tag: &'static str) -> Result<&'static str> {
+    pub(super) async fn begin(
+        &mut self,
+        asked: &BlockModes,
+        tag: &'static str,
+    ) -> Result<&'static str> {
         if self.is_in_block() {
-            let message = "there is already a transaction in progress";
-            self.warn(SqlState::ACTIVE_TRANSACTION, message);
+            if !std::mem::take(&mut self.block.is_implicit) {
+                let message = "there is already a transaction in progress";
+                self.warn(SqlState::ACTIVE_TRANSACTION, message);
+            }
             if *asked != BlockModes::default() {
                 self.set_modes(asked).await?;
             }
@@ -131,7 +121,8 @@ impl Conversation {
     async fn open(&mut self, modes: Modes, level: String) -> Result<()> {
         self.connection.block(BlockOperation::Begin(modes)).await?;
         let before = Some(Box::new(self.settings.clone()));
-        self.block = Block { standing: Standing::Open, modes, before, local: Vec::new() };
+        let standing = Standing::Open;
+        self.block = Block { standing, is_implicit: false, modes, before, local: Vec::new() };
         self.settings.set_modes(&level, modes.is_read_only);
         Ok(())
     }
@@ -153,7 +144,7 @@ impl Conversation {
         Ok("SET")
     }
 
-    async fn commit(&mut self, chain: bool) -> Result<&'static str> {
+    pub(super) async fn commit(&mut self, chain: bool) -> Result<&'static str> {
         match self.block.standing {
             Standing::Idle => {
                 self.check_chain(chain)?;
@@ -174,7 +165,7 @@ impl Conversation {
         Ok("COMMIT")
     }
 
-    async fn roll_back(&mut self, chain: bool) -> Result<&'static str> {
+    pub(super) async fn roll_back(&mut self, chain: bool) -> Result<&'static str> {
         if !self.is_in_block() {
             self.check_chain(chain)?;
             self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
@@ -242,6 +233,13 @@ impl Conversation {
         self.block.local.push((name.to_owned(), before));
         self.changed(changed, Some(name));
         Ok(())
+    }
+
+    /// A block that no BEGIN has begun is none for its client.
+    fn warn_implicit(&mut self) {
+        if self.block.is_implicit {
+            self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
+        }
     }
 
     fn warn(&mut self, state: SqlState, message: &str) {

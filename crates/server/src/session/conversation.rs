@@ -1,10 +1,10 @@
 //! The first task of a connection: it takes messages and says what follows from them.
 
-use super::block::Block;
 use super::planned::{Named, Portal, Prepared, Work};
 use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::outcome;
 use super::settings::Settings;
+use super::standing::Block;
 use crate::cancel::Registered;
 use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::SENT_BYTES;
@@ -44,8 +44,21 @@ impl From<Disconnected> for Stop {
 pub(super) enum Held {
     /// It is submitted when the segment ends, as nothing can fail behind it then.
     Write(Submission),
+    /// All of them are submitted then, as one.
+    Several(Vec<Submission>),
     /// It was submitted.
     Read(Execution, Room),
+}
+
+impl Held {
+    /// The statements that were not submitted yet.
+    pub(super) fn submissions(self) -> Vec<Submission> {
+        match self {
+            Held::Write(one) => vec![one],
+            Held::Several(all) => all,
+            Held::Read(..) => Vec::new(),
+        }
+    }
 }
 
 /// A statement with its values.
@@ -193,7 +206,12 @@ impl Conversation {
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, _)) => self.out = execution.before,
-            Some(Held::Write(submission)) => self.out = submission.before,
+            Some(held) => {
+                // Clients pass over everything up to the Sync.
+                if let Some(first) = held.submissions().into_iter().next() {
+                    self.out = first.before;
+                }
+            }
         }
     }
 
@@ -204,10 +222,8 @@ impl Conversation {
         }
         self.skips = false;
         match self.held.take() {
-            None => {
-                self.ready();
-                self.flush().await
-            }
+            None => self.end_segment().await,
+            Some(Held::Several(all)) => self.release_several(all).await,
             Some(held) => self.release(held).await,
         }
     }
@@ -217,6 +233,7 @@ impl Conversation {
         let then = std::mem::take(&mut self.out);
         let (mut execution, room) = match held {
             Held::Read(execution, room) => (execution, room),
+            Held::Several(_) => unreachable!("they are released as one"),
             Held::Write(submission) => {
                 let rows_max = submission.rows_max;
                 let (execution, room) = self.submit(submission, false).await?;

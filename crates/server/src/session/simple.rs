@@ -1,11 +1,12 @@
 //! The simple protocol: a text with any number of statements, answered as text.
 
 use super::conversation::{Conversation, Held, Stop, Submission};
-use super::extended::behind_a_write;
 use super::planned::{Prepared, Work};
 use super::queue::{Disconnected, Shape};
+use super::segment::beside_a_definition;
 use crate::codec::Format;
 use crate::store::{Control, Parsed};
+use sql::parse::BlockModes;
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
@@ -20,40 +21,104 @@ impl Conversation {
                 self.report(&error).await?;
             }
         }
-        self.ready();
-        self.flush().await
+        self.end_segment().await
     }
 
     async fn statements_of(&mut self, text: &str) -> Result<(), Stop> {
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
-            Some(held) => {
-                self.held = Some(held);
-                self.drop_held();
-                return Err(behind_a_write().into());
+            held => {
+                // A text without a Sync before it goes on with the segment.
+                self.held = held;
+                self.open_held().await?;
             }
         }
         let mut all = self.parse(text)?;
+        let bytes = text.len();
+        let in_block = self.is_in_block();
+        if !in_block && all.len() > 1 {
+            check_definitions(&all)?;
+            if let Some((begin, submissions)) = self.together(&all, bytes) {
+                return self.all_at_once(begin, submissions).await;
+            }
+        }
         let Some(last) = all.pop() else {
             self.out.empty_query();
             return Ok(());
         };
-        // Before anything runs: a write that is followed by something could not be undone with it.
-        let mut is_in_block = self.is_in_block();
-        for parsed in &all {
-            match parsed.control() {
-                Some(Control::Begin(_) | Control::Start(_)) => is_in_block = true,
-                Some(Control::Commit(false) | Control::Rollback(false)) => is_in_block = false,
-                None if !parsed.is_query() && !is_in_block => return Err(several().into()),
-                _ => {}
-            }
-        }
-        let bytes = text.len();
         for parsed in all {
+            if !self.is_in_block() && is_write(&parsed) {
+                self.open_implicit().await?;
+            }
             self.statement(parsed, bytes, false).await?;
         }
         self.statement(last, bytes, true).await
+    }
+
+    /// The statements of a text that can be one call, as nothing has to be answered before its end:
+    /// several of which any but the last writes, or a whole block. Any error is found again by who
+    /// runs them one by one.
+    fn together<'t>(
+        &self,
+        all: &'t [Parsed],
+        bytes: usize,
+    ) -> Option<(Option<&'t Parsed>, Vec<Submission>)> {
+        let default = BlockModes::default();
+        let (begin, inner) = match all {
+            [first, inner @ .., last]
+                if first.control() == Some(Control::Begin(default))
+                    && last.control() == Some(Control::Commit(false)) =>
+            {
+                (Some(first), inner)
+            }
+            _ => (None, all),
+        };
+        let checked = if begin.is_some() { inner } else { inner.split_last()?.1 };
+        if !checked.iter().any(is_write) {
+            return None;
+        }
+        let submissions = inner.iter().map(|parsed| self.submission(parsed, bytes).ok()?);
+        Some((begin, submissions.collect::<Option<Vec<_>>>()?))
+    }
+
+    async fn all_at_once(
+        &mut self,
+        begin: Option<&Parsed>,
+        submissions: Vec<Submission>,
+    ) -> Result<(), Stop> {
+        if begin.is_none() {
+            return self.run_together(submissions).await;
+        }
+        self.out.command_complete(&"BEGIN");
+        match self.run_together(submissions).await {
+            Ok(()) => self.out.command_complete(&"COMMIT"),
+            Err(stop) => {
+                // The client is in the block until it rolls it back.
+                self.begin(&BlockModes::default(), "BEGIN").await?;
+                return Err(stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// A statement of a text; `None` if it is none for the store.
+    fn submission(&self, parsed: &Parsed, bytes: usize) -> Result<Option<Submission>> {
+        let prepared = Arc::new(self.plan(parsed, &[], bytes)?);
+        let Work::Store(statement) = &prepared.work else { return Ok(None) };
+        if !statement.parameters.is_empty() {
+            let message = "there is no parameter $1";
+            return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
+        }
+        Ok(Some(Submission {
+            statement: Arc::clone(statement),
+            values: Vec::new(),
+            bytes,
+            shape: self.shape(&prepared),
+            rows_max: 0,
+            before: Default::default(),
+            prepared,
+        }))
     }
 
     async fn statement(&mut self, parsed: Parsed, bytes: usize, is_last: bool) -> Result<(), Stop> {
@@ -71,9 +136,6 @@ impl Conversation {
             return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message).into());
         }
         let is_read = statement.is_read() || self.is_in_block();
-        if !is_last && !is_read {
-            return Err(several().into());
-        }
         let submission = Submission {
             prepared,
             statement,
@@ -101,7 +163,14 @@ impl Conversation {
     }
 }
 
-fn several() -> Error {
-    let instead = "Send each statement by itself, or the one that writes last.";
-    behind_a_write().with_hint(instead)
+fn is_write(parsed: &Parsed) -> bool {
+    parsed.control().is_none() && !parsed.is_query()
+}
+
+/// Refuses, before anything runs, a definition that something runs behind or that writes run
+/// before.
+fn check_definitions(all: &[Parsed]) -> Result<()> {
+    let Some(at) = all.iter().position(Parsed::is_definition) else { return Ok(()) };
+    let is_alone = at + 1 == all.len() && !all[..at].iter().any(is_write);
+    if is_alone { Ok(()) } else { Err(beside_a_definition()) }
 }

@@ -1,6 +1,6 @@
 //! What one client does.
 
-use super::block::{BlockOperation, Operation, Run};
+use super::block::{BlockOperation, Operation, Results, Run, Together};
 use super::pending::{Pending, Promise};
 use super::pipeline::{Pipeline, Task, Work};
 use super::shared::Shared;
@@ -64,6 +64,26 @@ impl Connection {
         let operation = Operation::Of(operation, (self.shared.options.clock)());
         self.pipeline.submit(Task::Block(operation, promise));
         pending
+    }
+
+    /// Runs statements that are all there or none. When the answer is there, the results are, too:
+    /// one for each statement, or those before an error and the error.
+    pub fn submit_together(
+        &mut self,
+        statements: Vec<(Arc<Statement>, Vec<Datum>)>,
+    ) -> (Pending, Results) {
+        let ((promise, pending), results) = (Promise::new(), Results::default());
+        let mut runs = Vec::with_capacity(statements.len());
+        for (statement, parameters) in statements {
+            if let Err(error) = check_types(&statement, &parameters) {
+                promise.answer(Err(error));
+                return (pending, results);
+            }
+            runs.push(Run::new(statement, parameters, self.zone.clone()));
+        }
+        let together = Together::new(runs, (self.shared.options.clock)(), results.clone());
+        self.pipeline.submit(Task::Block(Operation::Together(together), promise));
+        (pending, results)
     }
 
     /// Runs a statement of the block. One that fails changes nothing, and the block goes on; when

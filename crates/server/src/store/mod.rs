@@ -17,7 +17,7 @@ mod shared;
 mod spaces;
 mod statement;
 
-pub use block::{BlockOperation, Modes};
+pub use block::{BlockOperation, Modes, Results};
 pub use connection::Connection;
 pub use nvcaracal::{DeviceSpec, Tuning};
 pub use open::{Store, StoredRow};

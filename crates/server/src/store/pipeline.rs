@@ -57,7 +57,7 @@ pub(super) struct Pipeline {
 }
 
 /// How often a statement is submitted again for more numbers.
-const TRIES_MAX: u32 = 16;
+pub(super) const TRIES_MAX: u32 = 16;
 
 impl Pipeline {
     pub(super) fn new(shared: Arc<Shared>) -> Arc<Pipeline> {

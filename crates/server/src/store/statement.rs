@@ -186,6 +186,12 @@ impl Statement {
         Ok(())
     }
 
+    /// Whether it defines something.
+    #[must_use]
+    pub fn is_definition(&self) -> bool {
+        self.planned.is_none()
+    }
+
     /// Whether it only reads.
     #[must_use]
     pub fn is_read(&self) -> bool {

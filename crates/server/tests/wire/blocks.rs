@@ -1,6 +1,6 @@
 //! Blocks, message by message.
 
-use crate::support::{Server, bind, execute, parse, query, run, sync};
+use crate::support::{Server, bind, execute, message, parse, query, run, sync};
 use std::time::Duration;
 
 #[test]
@@ -95,4 +95,77 @@ fn who_does_nothing_in_a_block_is_disconnected() {
     assert_eq!(last.field(b'C').as_deref(), Some("25P03"));
     assert!(client.next().is_none());
     assert_eq!(server.client().query("SELECT count(*) FROM a")[0], "row 0");
+}
+
+#[test]
+fn t_13_what_arrives_together_is_all_there_or_nothing() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("CREATE TABLE a (id int PRIMARY KEY, n int)");
+    client.query("CREATE TABLE s (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int)");
+    let said = client.query(
+        "INSERT INTO a VALUES (1, 1); INSERT INTO a VALUES (2, 2); SELECT sum(n) FROM a; \
+         UPDATE a SET n = n + 1 RETURNING n",
+    );
+    let expected =
+        ["INSERT 0 1", "INSERT 0 1", "row 3", "SELECT 1", "row 2", "row 3", "UPDATE 2", "ready"];
+    assert_eq!(said, expected);
+    // The answers before the error come, and nothing else.
+    let said = client.query("INSERT INTO a VALUES (3, 3); INSERT INTO a VALUES (1, 1); SELECT 1");
+    assert_eq!(said, ["INSERT 0 1", "error 23505", "ready"]);
+    let insert = |id: u8| run(&format!("INSERT INTO a VALUES ({id}, 0)"));
+    let said = client.segment(&[insert(3), insert(4), run("SELECT count(*) FROM a"), insert(1)]);
+    assert_eq!(said.iter().filter(|said| *said == "INSERT 0 1").count(), 2);
+    assert!(said.contains(&"row 4".to_owned()), "{said:?}");
+    assert_eq!(said[said.len() - 2..], ["error 23505", "ready"]);
+    let said = client.segment(&[insert(3), parse("", "SELECT nothing"), insert(4)]);
+    assert_eq!(said[said.len() - 2..], ["error 42703", "ready"]);
+    assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 2");
+    // Each sees what is before it, numbers are dense, and none is given twice.
+    let said = client.query(
+        "INSERT INTO s (n) VALUES (7) RETURNING id; \
+         INSERT INTO s (n) SELECT n FROM s RETURNING id; \
+         INSERT INTO s (n) VALUES (1) RETURNING id",
+    );
+    assert_eq!([&said[0], &said[2], &said[4]], ["row 1", "row 2", "row 3"]);
+    let said = client.segment(&[insert(3), run("UPDATE a SET n = 9 WHERE id = 3 RETURNING id")]);
+    assert_eq!(said[2..].last().unwrap(), "ready");
+    assert_eq!(client.query("SELECT n FROM a WHERE id = 3")[0], "row 9");
+}
+
+#[test]
+fn what_must_be_answered_earlier_makes_a_block_of_a_segment() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let insert = |id: u8| run(&format!("INSERT INTO a VALUES ({id})"));
+    client.send(&[insert(1), message(b'H', b"")].concat());
+    let first: Vec<u8> = (0..3).map(|_| client.next().unwrap().kind).collect();
+    assert_eq!(first, b"12C", "it is answered before the Sync");
+    assert_eq!(server.client().query("SELECT count(*) FROM a")[0], "row 0");
+    let said = client.segment(&[insert(2), run("SELECT count(*) FROM a")]);
+    assert!(said.contains(&"row 2".to_owned()), "{said:?}");
+    assert_eq!(said.last().unwrap(), "ready");
+    assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 2");
+    client.segment(&[insert(3), message(b'H', b""), insert(1)]);
+    assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 2", "nothing of it");
+    // BEGIN makes it a block of the client's, with all before it.
+    let said = client.segment(&[insert(3), run("BEGIN"), insert(4)]);
+    assert_eq!(said.last().unwrap(), "ready T");
+    client.query("ROLLBACK");
+    assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 2");
+    let text = "INSERT INTO a VALUES (3); SHOW timezone; INSERT INTO a VALUES (4); SELECT 1/0";
+    let said = client.query(text);
+    assert_eq!(said, ["INSERT 0 1", "row UTC", "SHOW", "INSERT 0 1", "error 22012", "ready"]);
+    assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 2");
+    let said = client.query("INSERT INTO a VALUES (3); SHOW timezone; INSERT INTO a VALUES (4)");
+    assert_eq!(said.last().unwrap(), "ready");
+    assert_eq!(client.query("SAVEPOINT s; SELECT 1"), ["error 25P01", "ready"]);
+    let said = client.query("INSERT INTO a VALUES (5); COMMIT; SELECT 1/0");
+    assert_eq!(said, ["INSERT 0 1", "notice 25P01", "COMMIT", "error 22012", "ready"]);
+    assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 5");
+    // Much is not held without bound.
+    let many: Vec<u8> = (0..3_000).flat_map(|_| run("DELETE FROM a WHERE id = 99")).collect();
+    let said = client.segment(&[many]);
+    assert_eq!(said.iter().filter(|said| *said == "DELETE 0").count(), 3_000);
 }

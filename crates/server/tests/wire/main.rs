@@ -4,6 +4,7 @@ mod blocks;
 mod driver;
 mod hostile;
 mod passwords;
+mod pgbench;
 mod protocol;
 mod psql;
 mod support;

@@ -91,9 +91,9 @@ pub(in super::super) fn digest(result: Result<sql::run::Answer>) -> Digest {
 
 /// The answers before an error, and the error.
 #[derive(Serialize, Deserialize)]
-struct Failed {
-    answers: Vec<Vec<u8>>,
-    error: Vec<u8>,
+pub(super) struct Failed {
+    pub(super) answers: Vec<Vec<u8>>,
+    pub(super) error: Vec<u8>,
 }
 
 impl Block<'_> {

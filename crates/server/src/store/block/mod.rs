@@ -6,16 +6,22 @@
 //! 2. COMMIT is one call, in which all statements run once more at its place in the serial order
 //!    (`run`). If one has another result than its client was told, nothing happens: 40001.
 //!
+//! Statements that arrive together are a call without digests (`together`): nothing of them was
+//! seen, so they cannot conflict.
+//!
 //! So what a client saw is what it would have seen alone at that place. A block that writes nothing
 //! is no call.
 
+mod answers;
 pub(super) mod form;
 mod numbers;
 mod operate;
+mod operation;
 mod run;
 mod state;
+mod together;
 
 pub(super) use numbers::Stock;
-pub use operate::{BlockOperation, Modes};
-pub(super) use operate::{Operation, Run};
+pub use operation::{BlockOperation, Modes, Results};
+pub(super) use operation::{Operation, Run, Together};
 pub(super) use state::BlockState;

@@ -6,59 +6,9 @@ use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
 use super::super::rows::Reads;
 use super::super::statement::{Statement, Way};
+use super::operation::{BlockOperation, Operation, Run};
 use super::state::{BlockState, Tried, moved, said};
-use std::sync::Arc;
-use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
-
-/// How a block runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Modes {
-    /// Whether all its statements read the same snapshot: REPEATABLE READ and SERIALIZABLE.
-    pub keeps_snapshot: bool,
-    /// Whether it may not write.
-    pub is_read_only: bool,
-}
-
-/// A statement with its values.
-pub(in super::super) struct Run {
-    pub(super) statement: Arc<Statement>,
-    pub(super) parameters: Vec<Datum>,
-    pub(super) zone: Zone,
-}
-
-/// What a connection does with its block.
-pub enum BlockOperation {
-    /// BEGIN: there must be no block.
-    Begin(Modes),
-    /// SET TRANSACTION: READ ONLY at any time, other modes before the first statement.
-    Set(Modes),
-    /// SAVEPOINT
-    Savepoint(String),
-    /// ROLLBACK TO
-    RollBackTo(String),
-    /// RELEASE
-    Release(String),
-    /// COMMIT: afterwards there is no block, whatever the answer is.
-    Commit,
-    /// ROLLBACK
-    RollBack,
-}
-
-/// One thing to do with a block.
-pub(in super::super) enum Operation {
-    Of(BlockOperation, Timestamp),
-    Run(Run),
-}
-
-impl Run {
-    pub(in super::super) fn new(
-        statement: Arc<Statement>,
-        parameters: Vec<Datum>,
-        zone: Zone,
-    ) -> Run {
-        Run { statement, parameters, zone }
-    }
-}
+use values::{Error, Result, SqlState, Timestamp};
 
 fn no_block() -> Error {
     let message = "there is no transaction in progress";
@@ -85,6 +35,7 @@ impl Pipeline {
                 return Some((Operation::Of(BlockOperation::Commit, now), promise));
             }
             Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
+            together @ Operation::Together(_) => return Some((together, promise)),
         }
         None
     }
@@ -215,6 +166,7 @@ impl Pipeline {
                 promise.answer(answer.map(Answer::from));
             }
             Operation::Of(BlockOperation::Commit, _) => self.commit(promise).await,
+            Operation::Together(together) => self.together(together, promise).await,
             Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
         }
     }

@@ -8,7 +8,7 @@ use super::super::shared::Shared;
 use super::super::statement::{Planned, Statement};
 use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::numbers::Stock;
-use super::operate::{Modes, Run};
+use super::operation::{Modes, Run};
 use nvcaracal::Snapshot;
 use sql::ir::{ObjectId, Plan, Space, Value};
 use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
