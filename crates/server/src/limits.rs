@@ -14,5 +14,8 @@ pub(crate) const ANSWER_BYTES_GUESSED: usize = 512 << 10;
 pub(crate) const PREPARED_MAX: usize = 1_000;
 /// The bytes of texts of prepared statements, and of values of portals.
 pub(crate) const PREPARED_BYTES_MAX: usize = 64 << 20;
+/// Statements of a segment that are held until its end, and their bytes.
+pub(crate) const HELD_MAX: usize = 1_000;
+pub(crate) const HELD_BYTES_MAX: usize = 8 << 20;
 /// Connections above the limit that are told so at a time; further ones are closed.
 pub(crate) const REFUSED_MAX: usize = 64;

@@ -81,6 +81,16 @@ states! {
     CARDINALITY_VIOLATION = b"21000";
     /// A value for a column that is always generated.
     GENERATED_ALWAYS = b"428C9";
+    /// BEGIN in a block, or a mode of a block that has begun already.
+    ACTIVE_TRANSACTION = b"25001";
+    /// A write in a block that only reads.
+    READ_ONLY_TRANSACTION = b"25006";
+    /// A statement in a block that has failed.
+    FAILED_TRANSACTION = b"25P02";
+    /// A client that did nothing in a block for too long.
+    IDLE_IN_TRANSACTION = b"25P03";
+    /// A savepoint that does not exist.
+    UNDEFINED_SAVEPOINT = b"3B001";
     /// COMMIT or ROLLBACK without a block.
     NO_ACTIVE_TRANSACTION = b"25P01";
     /// A prepared statement that does not exist.

@@ -104,9 +104,10 @@ impl Messages {
         });
     }
 
-    /// The server waits for the next statement, outside of a block.
-    pub(crate) fn ready(&mut self) {
-        self.message(b'Z', |body| body.push(b'I'));
+    /// The server waits for the next statement: outside of a block (`I`), in one (`T`), or in one
+    /// that has failed (`E`).
+    pub(crate) fn ready(&mut self, standing: u8) {
+        self.message(b'Z', |body| body.push(standing));
     }
 
     pub(crate) fn parse_complete(&mut self) {
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn lengths_are_those_of_the_bodies() {
         let mut messages = Messages::default();
-        messages.ready();
+        messages.ready(b'I');
         messages
             .report(Severity::Error, &Error::new(SqlState::SYNTAX_ERROR, "a\0b").with_hint("c"));
         messages.data_row(&[Datum::Null, Datum::Int4(7)], |_| Format::Binary, &Zone::utc());

@@ -28,11 +28,6 @@ fn text_column(name: &str) -> OutputColumn {
     OutputColumn { name: name.to_owned(), kind: Kind::plain(Type::Text) }
 }
 
-fn no_blocks(what: &str) -> Error {
-    let instead = "Each statement is a transaction: turn on autocommit.";
-    Error::unsupported(format!("{what} is not supported yet: there are no blocks"), instead)
-}
-
 impl Conversation {
     /// The columns of the answer to a statement about the session.
     pub(super) fn columns_of(&self, control: &Control) -> Result<Arc<[OutputColumn]>> {
@@ -44,14 +39,16 @@ impl Conversation {
     }
 
     /// Does what a statement says about the session.
-    pub(super) fn control(&mut self, control: &Control, shape: &Shape) -> Result<()> {
+    pub(super) async fn control(&mut self, control: &Control, shape: &Shape) -> Result<()> {
+        if let Some(tag) = self.block_control(control).await? {
+            self.out.command_complete(&tag);
+            return Ok(());
+        }
         let tag = match control {
-            Control::Begin => return Err(no_blocks("BEGIN")),
-            Control::Savepoint(_) => return Err(no_blocks("SAVEPOINT")),
-            Control::RollbackTo(_) => return Err(no_blocks("ROLLBACK TO SAVEPOINT")),
-            Control::Release(_) => return Err(no_blocks("RELEASE SAVEPOINT")),
-            Control::Commit => self.no_block("COMMIT"),
-            Control::Rollback => self.no_block("ROLLBACK"),
+            Control::SetLocal(name, value) => {
+                self.set_local(name, value)?;
+                "SET"
+            }
             Control::Set(name, value) => {
                 let changed = self.settings.set(name, value)?;
                 self.changed(changed, Some(name));
@@ -61,12 +58,6 @@ impl Conversation {
                 let changed = self.settings.reset_named(name.as_deref())?;
                 self.changed(changed, name.as_deref());
                 "RESET"
-            }
-            Control::Discard => {
-                self.statements.clear();
-                let changed = self.settings.reset_named(None)?;
-                self.changed(changed, None);
-                "DISCARD ALL"
             }
             Control::Deallocate(Some(name)) => {
                 self.statements.get(name)?;
@@ -95,20 +86,24 @@ impl Conversation {
                 self.local_rows(&rows, shape);
                 "SHOW"
             }
+            Control::Discard if self.is_in_block() => {
+                let message = "DISCARD ALL cannot run inside a transaction block";
+                return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
+            }
+            Control::Discard => {
+                self.statements.clear();
+                let changed = self.settings.reset_named(None)?;
+                self.changed(changed, None);
+                "DISCARD ALL"
+            }
+            _ => unreachable!("the others are about blocks"),
         };
         self.out.command_complete(&tag);
         Ok(())
     }
 
-    fn no_block(&mut self, tag: &'static str) -> &'static str {
-        let message = "there is no transaction in progress";
-        let warning = Error::new(SqlState::NO_ACTIVE_TRANSACTION, message);
-        self.out.report(Severity::Warning, &warning);
-        tag
-    }
-
     /// Follows a change of a setting, or of all.
-    fn changed(&mut self, changed: Changed, name: Option<&str>) {
+    pub(super) fn changed(&mut self, changed: Changed, name: Option<&str>) {
         if changed.zone {
             self.connection.set_zone((**self.settings.zone()).clone());
         }

@@ -4,6 +4,7 @@ use super::planned::{Named, Portal, Prepared, Work};
 use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::outcome;
 use super::settings::Settings;
+use super::standing::Block;
 use crate::cancel::Registered;
 use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::SENT_BYTES;
@@ -12,6 +13,7 @@ use crate::store::{Answer, Connection, Parsed, Statement};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::io::AsyncRead;
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -42,8 +44,21 @@ impl From<Disconnected> for Stop {
 pub(super) enum Held {
     /// It is submitted when the segment ends, as nothing can fail behind it then.
     Write(Submission),
+    /// All of them are submitted then, as one.
+    Several(Vec<Submission>),
     /// It was submitted.
     Read(Execution, Room),
+}
+
+impl Held {
+    /// The statements that were not submitted yet.
+    pub(super) fn submissions(self) -> Vec<Submission> {
+        match self {
+            Held::Write(one) => vec![one],
+            Held::Several(all) => all,
+            Held::Read(..) => Vec::new(),
+        }
+    }
 }
 
 /// A statement with its values.
@@ -67,11 +82,20 @@ pub(super) struct Conversation {
     pub(super) portals: Named<Portal>,
     pub(super) out: Messages,
     pub(super) held: Option<Held>,
+    pub(super) block: Block,
     /// Whether messages are passed over until the next Sync.
     skips: bool,
     queue: Queue,
     pub(super) registered: Registered,
     shared: Arc<Shared>,
+}
+
+/// Waits until the patience with a client is at its end.
+async fn idle(patience: Option<Duration>) {
+    match patience {
+        Some(patience) => tokio::time::sleep(patience).await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Conversation {
@@ -86,7 +110,7 @@ impl Conversation {
         let mut out = Messages::default();
         settings.report_all(&mut out);
         out.key_data(registered.process, registered.secret);
-        out.ready();
+        out.ready(b'I');
         Conversation {
             connection,
             settings,
@@ -94,6 +118,7 @@ impl Conversation {
             portals: Named::new(),
             out,
             held: None,
+            block: Block::default(),
             skips: false,
             queue,
             registered,
@@ -114,6 +139,10 @@ impl Conversation {
                 () = &mut stopped => {
                     let message = "terminating connection due to administrator command";
                     break Some(Error::new(SqlState::ADMIN_SHUTDOWN, message));
+                }
+                () = idle(self.patience()) => {
+                    let message = "terminating connection due to idle-in-transaction timeout";
+                    break Some(Error::new(SqlState::IDLE_IN_TRANSACTION, message));
                 }
                 frame = frames.next() => frame,
             };
@@ -151,8 +180,9 @@ impl Conversation {
             Err(error) if kind == b'Q' => {
                 // A simple query ends where it ends: there is no Sync behind it.
                 self.drop_held();
+                self.fail_block();
                 self.report(&error).await?;
-                self.out.ready();
+                self.ready();
                 return self.flush().await.map(|()| true);
             }
             Err(error) => Err(Stop::Wrong(error)),
@@ -162,6 +192,7 @@ impl Conversation {
             Err(Stop::Disconnected) => Err(Disconnected),
             Err(Stop::Wrong(error)) => {
                 self.drop_held();
+                self.fail_block();
                 self.skips = true;
                 self.report(&error).await?;
                 Ok(true)
@@ -175,19 +206,24 @@ impl Conversation {
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, _)) => self.out = execution.before,
-            Some(Held::Write(submission)) => self.out = submission.before,
+            Some(held) => {
+                // Clients pass over everything up to the Sync.
+                if let Some(first) = held.submissions().into_iter().next() {
+                    self.out = first.before;
+                }
+            }
         }
     }
 
     /// The end of a segment: its write takes place.
     async fn sync(&mut self) -> Result<(), Disconnected> {
-        self.portals.clear();
+        if !self.is_in_block() {
+            self.portals.clear();
+        }
         self.skips = false;
         match self.held.take() {
-            None => {
-                self.out.ready();
-                self.flush().await
-            }
+            None => self.end_segment().await,
+            Some(Held::Several(all)) => self.release_several(all).await,
             Some(held) => self.release(held).await,
         }
     }
@@ -197,6 +233,7 @@ impl Conversation {
         let then = std::mem::take(&mut self.out);
         let (mut execution, room) = match held {
             Held::Read(execution, room) => (execution, room),
+            Held::Several(_) => unreachable!("they are released as one"),
             Held::Write(submission) => {
                 let rows_max = submission.rows_max;
                 let (execution, room) = self.submit(submission, false).await?;
@@ -208,12 +245,12 @@ impl Conversation {
             }
         };
         execution.then.append(then);
-        execution.after.ready();
+        execution.after.ready(b'I');
         self.push(execution, room).await
     }
 
     /// Waits for an answer and leaves out what goes beyond the first rows.
-    async fn first_rows(&self, execution: Execution, rows_max: usize) -> Execution {
+    pub(super) async fn first_rows(&self, execution: Execution, rows_max: usize) -> Execution {
         let mut execution = self.awaited(execution).await;
         if let Outcome::Ready(Ok(answer)) = &mut execution.outcome {
             execution.is_suspended = answer.rows.len() > rows_max;
@@ -241,7 +278,11 @@ impl Conversation {
         let cost = Arc::clone(&submission.prepared.cost);
         let guessed = if is_read { cost.load(Ordering::Relaxed) } else { 0 };
         let room = self.queue.room(EXECUTION_BYTES + submission.bytes + guessed).await?;
-        let pending = self.connection.submit(&submission.statement, submission.values);
+        let (statement, values) = (&submission.statement, submission.values);
+        let pending = match self.is_in_block() {
+            false => self.connection.submit(statement, values),
+            true => self.connection.submit_in_block(statement, values),
+        };
         let outcome = Outcome::Pending(pending);
         let execution = Execution::new(outcome, submission.shape, is_read, cost);
         Ok((Execution { before: submission.before, ..execution }, room))
@@ -320,7 +361,9 @@ impl Conversation {
         types: &[Option<Type>],
         bytes: usize,
     ) -> Result<Prepared> {
-        if let Some(control) = parsed.control() {
+        let control = parsed.control();
+        self.check_block(control.as_ref())?;
+        if let Some(control) = control {
             let columns = self.columns_of(&control)?;
             return Ok(Prepared::new(Work::Control(control), columns, bytes));
         }

@@ -11,25 +11,12 @@ use values::{Datum, Error, Oid, Result, SqlState, Type, Zone, binary, text};
 /// The object id of literals whose type is not known; drivers send it for "tell me".
 const UNKNOWN: Oid = Oid::new(705);
 
-/// What may not follow a write before the next Sync.
-pub(super) fn behind_a_write() -> Error {
-    let message = "nothing can run behind a statement that writes, before the next Sync";
-    Error::unsupported(message, "Send Sync behind each statement that writes.")
-}
-
 impl Conversation {
     /// Takes a message of a segment; `bytes` are those of its body.
     pub(super) async fn extended(&mut self, message: Message, bytes: usize) -> Result<(), Stop> {
-        let follows = matches!(message, Message::Close(..) | Message::Describe(..));
         match self.held.take() {
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
-            Some(held @ Held::Write(_)) => {
-                self.held = Some(held);
-                if !follows {
-                    return Err(behind_a_write().into());
-                }
-            }
-            None => {}
+            held => self.held = held,
         }
         match message {
             Message::Parse { name, text, types } => {
@@ -47,10 +34,16 @@ impl Conversation {
                 self.out.close_complete();
             }
             Message::Execute { portal, rows_max } => self.execute(&portal, rows_max).await?,
-            Message::Flush => self.flush().await?,
+            Message::Flush => {
+                self.open_held().await?;
+                self.flush().await?;
+            }
             Message::Query(_) | Message::Sync | Message::Terminate | Message::StrayCopy => {
                 unreachable!("they are no part of a segment")
             }
+        }
+        if self.holds_much() {
+            self.open_held().await?;
         }
         Ok(self.flush_long().await?)
     }
@@ -80,6 +73,7 @@ impl Conversation {
 
     fn bind(&mut self, bind: Bind, bytes: usize) -> Result<()> {
         let prepared = Arc::clone(self.statements.get(&bind.statement)?);
+        self.check_block(prepared.control())?;
         self.portals.check(&bind.portal, bytes)?;
         let types = prepared.parameters();
         if bind.values.len() != types.len() {
@@ -147,16 +141,21 @@ impl Conversation {
                 return Err(Error::new(SqlState::WRONG_STATE, message).into());
             }
         }
+        self.check_block(prepared.control())?;
         let statement = match &prepared.work {
             Work::Nothing => {
                 self.out.empty_query();
                 return Ok(());
             }
-            Work::Control(control) => return Ok(self.control(&control.clone(), &shape)?),
-            Work::Session(asked) => return Ok(self.about(&asked.clone(), &shape)?),
+            Work::Control(_) | Work::Session(_) => {
+                return self.about_session(&prepared, &shape).await;
+            }
             Work::Store(statement) => Arc::clone(statement),
         };
         let is_read = statement.is_read();
+        if is_read && rows_max > 0 {
+            self.open_held().await?;
+        }
         let mut submission = Submission {
             prepared,
             statement,
@@ -171,15 +170,33 @@ impl Conversation {
             let answer = self.read(submission).await?;
             return self.next_rows(name, answer, shape, rows_max).await;
         }
-        if is_read {
+        if self.is_in_block() {
+            submission.before = std::mem::take(&mut self.out);
+            let (execution, room) = self.submit(submission, true).await?;
+            let execution = match rows_max {
+                0 => execution,
+                _ => self.first_rows(execution, rows_max).await,
+            };
+            self.settle(execution, room).await?;
+        } else if is_read && self.held.is_none() {
             submission.before = std::mem::take(&mut self.out);
             let (execution, room) = self.submit(submission, true).await?;
             self.held = Some(Held::Read(execution, room));
         } else {
             submission.before = std::mem::take(&mut self.out);
-            self.held = Some(Held::Write(submission));
+            self.hold(submission)?;
         }
         Ok(())
+    }
+
+    /// Does what is about the session, behind what is held.
+    async fn about_session(&mut self, prepared: &Prepared, shape: &Shape) -> Result<(), Stop> {
+        self.open_held().await?;
+        match &prepared.work {
+            Work::Control(control) => Ok(self.control(control, shape).await?),
+            Work::Session(asked) => Ok(self.about(asked, shape)?),
+            Work::Nothing | Work::Store(_) => unreachable!("they are not about the session"),
+        }
     }
 
     /// Sends the next rows of a query's answer, and keeps the others in the portal.

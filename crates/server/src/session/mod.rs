@@ -1,18 +1,21 @@
 //! A connection from its first message to its last: one task reads, decodes and submits, one sends
 //! answers in order.
 //!
-//! The unit of atomicity is what is between two Syncs, or one simple Query. It may have any number
-//! of reads, and one write behind them; anything behind that is refused, as it could not be undone
-//! together with it.
+//! The unit of atomicity is what is between two Syncs, or one simple Query, unless BEGIN has begun
+//! a block. From the first write on its statements are held until its end, and are one call then.
+//! What must be answered earlier makes a block of them (`segment`).
 
 mod about;
+mod block;
 mod conversation;
 mod extended;
 mod planned;
 mod queue;
+mod segment;
 mod sending;
 mod settings;
 mod simple;
+mod standing;
 mod startup;
 
 pub(crate) use startup::serve;

@@ -38,6 +38,14 @@ impl Prepared {
         Prepared { work, columns, bytes, cost }
     }
 
+    /// What it says about the session.
+    pub(super) fn control(&self) -> Option<&Control> {
+        match &self.work {
+            Work::Control(control) => Some(control),
+            _ => None,
+        }
+    }
+
     pub(super) fn parameters(&self) -> &[Type] {
         match &self.work {
             Work::Store(statement) => &statement.parameters,

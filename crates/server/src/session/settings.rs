@@ -4,6 +4,7 @@ use crate::codec::Messages;
 use crate::config::NAME;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use values::{Error, Result, SqlState, Zone};
 
 /// The version that clients are told: what they do depends on it.
@@ -28,6 +29,8 @@ enum Rule {
     DateStyle,
     /// Names of schemas.
     SearchPath,
+    /// A time, in milliseconds unless it has a unit; 0 for none.
+    Time,
 }
 
 struct Known {
@@ -61,7 +64,7 @@ const KNOWN: &[Known] = &[
     quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
     told("default_transaction_read_only", "off", Rule::Fixed),
     quiet("extra_float_digits", "1", Rule::OneOf(&["1", "2", "3"])),
-    quiet("idle_in_transaction_session_timeout", "0", Rule::Fixed),
+    quiet("idle_in_transaction_session_timeout", "0", Rule::Time),
     quiet("idle_session_timeout", "0", Rule::Fixed),
     told("in_hot_standby", "off", Rule::Fixed),
     told("integer_datetimes", "on", Rule::Fixed),
@@ -104,6 +107,7 @@ fn known(name: &str) -> Result<&'static Known> {
 }
 
 /// The settings of one session.
+#[derive(Clone)]
 pub(super) struct Settings {
     /// Values that are not the defaults.
     values: BTreeMap<&'static str, String>,
@@ -136,6 +140,31 @@ impl Settings {
 
     pub(super) fn zone(&self) -> &Arc<Zone> {
         &self.zone
+    }
+
+    /// How long a client may do nothing in a block.
+    pub(super) fn idle_in_transaction(&self) -> Option<Duration> {
+        let value = self.values.get("idle_in_transaction_session_timeout")?;
+        milliseconds(value).filter(|count| *count > 0).map(Duration::from_millis)
+    }
+
+    /// The modes of a block that is open.
+    pub(super) fn set_modes(&mut self, level: &str, is_read_only: bool) {
+        self.values.insert("transaction_isolation", level.to_owned());
+        let read_only = if is_read_only { "on" } else { "off" };
+        self.values.insert("transaction_read_only", read_only.to_owned());
+    }
+
+    /// There is no block any more.
+    pub(super) fn unset_modes(&mut self) {
+        self.values.remove("transaction_isolation");
+        self.values.remove("transaction_read_only");
+    }
+
+    /// The names of settings that have other values.
+    pub(super) fn differing(&self, other: &Settings) -> Vec<String> {
+        let differing = KNOWN.iter().filter(|known| self.value(known) != other.value(known));
+        differing.map(|known| known.name.to_owned()).collect()
     }
 
     /// The name of a setting as it is shown, and its value.
@@ -225,6 +254,21 @@ impl Settings {
     }
 }
 
+/// A time with or without a unit.
+fn milliseconds(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "" | "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 /// A name, or hours from UTC.
 fn zone(text: &str) -> Result<Zone> {
     let hours = text.parse::<i32>().ok().and_then(|hours| hours.checked_mul(3600));
@@ -259,6 +303,7 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
             ("false" | "no" | "0", true) => Some("off".to_owned()),
             _ => word(words),
         },
+        Rule::Time => milliseconds(&lower).map(|_| lower.clone()),
         Rule::Zone if value.len() <= 100 => Some(value.to_owned()),
         Rule::Zone => None,
         Rule::Encoding => {

@@ -1,11 +1,12 @@
 //! The simple protocol: a text with any number of statements, answered as text.
 
 use super::conversation::{Conversation, Held, Stop, Submission};
-use super::extended::behind_a_write;
 use super::planned::{Prepared, Work};
 use super::queue::{Disconnected, Shape};
+use super::segment::beside_a_definition;
 use crate::codec::Format;
-use crate::store::Parsed;
+use crate::store::{Control, Parsed};
+use sql::parse::BlockModes;
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
@@ -15,36 +16,112 @@ impl Conversation {
         match self.statements_of(text).await {
             Ok(()) => {}
             Err(Stop::Disconnected) => return Err(Disconnected),
-            Err(Stop::Wrong(error)) => self.report(&error).await?,
+            Err(Stop::Wrong(error)) => {
+                self.fail_block();
+                self.report(&error).await?;
+            }
         }
-        self.out.ready();
-        self.flush().await
+        self.end_segment().await
     }
 
     async fn statements_of(&mut self, text: &str) -> Result<(), Stop> {
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
-            Some(held) => {
-                self.held = Some(held);
-                self.drop_held();
-                return Err(behind_a_write().into());
+            held => {
+                // A text without a Sync before it goes on with the segment.
+                self.held = held;
+                self.open_held().await?;
             }
         }
         let mut all = self.parse(text).await?;
+        let bytes = text.len();
+        let in_block = self.is_in_block();
+        if !in_block && all.len() > 1 {
+            check_definitions(&all)?;
+            if let Some((begin, submissions)) = self.together(&all, bytes).await {
+                return self.all_at_once(begin, submissions).await;
+            }
+        }
         let Some(last) = all.pop() else {
             self.out.empty_query();
             return Ok(());
         };
-        // Before anything runs: a write that is followed by something could not be undone with it.
-        if all.iter().any(|parsed| parsed.control().is_none() && !parsed.is_query()) {
-            return Err(several().into());
-        }
-        let bytes = text.len();
         for parsed in all {
+            if !self.is_in_block() && is_write(&parsed) {
+                self.open_implicit().await?;
+            }
             self.statement(parsed, bytes, false).await?;
         }
         self.statement(last, bytes, true).await
+    }
+
+    /// The statements of a text that can be one call, as nothing has to be answered before its end:
+    /// several of which any but the last writes, or a whole block. Any error is found again by who
+    /// runs them one by one.
+    async fn together<'t>(
+        &self,
+        all: &'t [Parsed],
+        bytes: usize,
+    ) -> Option<(Option<&'t Parsed>, Vec<Submission>)> {
+        let default = BlockModes::default();
+        let (begin, inner) = match all {
+            [first, inner @ .., last]
+                if first.control() == Some(Control::Begin(default))
+                    && last.control() == Some(Control::Commit(false)) =>
+            {
+                (Some(first), inner)
+            }
+            _ => (None, all),
+        };
+        let checked = if begin.is_some() { inner } else { inner.split_last()?.1 };
+        if !checked.iter().any(is_write) {
+            return None;
+        }
+        let mut submissions = Vec::with_capacity(inner.len());
+        for parsed in inner {
+            submissions.push(self.submission(parsed, bytes).await.ok()??);
+        }
+        Some((begin, submissions))
+    }
+
+    async fn all_at_once(
+        &mut self,
+        begin: Option<&Parsed>,
+        submissions: Vec<Submission>,
+    ) -> Result<(), Stop> {
+        if begin.is_none() {
+            return self.run_together(submissions).await;
+        }
+        self.out.command_complete(&"BEGIN");
+        match self.run_together(submissions).await {
+            Ok(()) => self.out.command_complete(&"COMMIT"),
+            Err(stop) => {
+                // The client is in the block until it rolls it back.
+                self.begin(&BlockModes::default(), "BEGIN").await?;
+                return Err(stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// A statement of a text; `None` if it is none for the store.
+    async fn submission(&self, parsed: &Parsed, bytes: usize) -> Result<Option<Submission>> {
+        let prepared = Arc::new(self.plan(parsed, &[], bytes).await?);
+        let Work::Store(statement) = &prepared.work else { return Ok(None) };
+        if !statement.parameters.is_empty() {
+            let message = "there is no parameter $1";
+            return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
+        }
+        Ok(Some(Submission {
+            statement: Arc::clone(statement),
+            values: Vec::new(),
+            bytes,
+            shape: self.shape(&prepared),
+            rows_max: 0,
+            before: Default::default(),
+            prepared,
+        }))
     }
 
     async fn statement(&mut self, parsed: Parsed, bytes: usize, is_last: bool) -> Result<(), Stop> {
@@ -53,7 +130,7 @@ impl Conversation {
         let shape = self.shape(&prepared);
         let statement = match &prepared.work {
             Work::Nothing => return Ok(()),
-            Work::Control(control) => return Ok(self.control(control, &shape)?),
+            Work::Control(control) => return Ok(self.control(control, &shape).await?),
             Work::Session(asked) => return Ok(self.about(asked, &shape)?),
             Work::Store(statement) => Arc::clone(statement),
         };
@@ -61,10 +138,7 @@ impl Conversation {
             let message = "there is no parameter $1";
             return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message).into());
         }
-        let is_read = statement.is_read();
-        if !is_last && !is_read {
-            return Err(several().into());
-        }
+        let is_read = statement.is_read() || self.is_in_block();
         let submission = Submission {
             prepared,
             statement,
@@ -75,7 +149,7 @@ impl Conversation {
             before: std::mem::take(&mut self.out),
         };
         let (execution, room) = self.submit(submission, is_read).await?;
-        if is_last {
+        if is_last && !self.is_in_block() {
             Ok(self.push(execution, room).await?)
         } else {
             self.settle(execution, room).await
@@ -92,7 +166,14 @@ impl Conversation {
     }
 }
 
-fn several() -> Error {
-    let instead = "Send each statement by itself, or the one that writes last.";
-    behind_a_write().with_hint(instead)
+fn is_write(parsed: &Parsed) -> bool {
+    parsed.control().is_none() && !parsed.is_query()
+}
+
+/// Refuses, before anything runs, a definition that something runs behind or that writes run
+/// before.
+fn check_definitions(all: &[Parsed]) -> Result<()> {
+    let Some(at) = all.iter().position(Parsed::is_definition) else { return Ok(()) };
+    let is_alone = at + 1 == all.len() && !all[..at].iter().any(is_write);
+    if is_alone { Ok(()) } else { Err(beside_a_definition()) }
 }

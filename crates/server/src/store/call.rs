@@ -1,5 +1,6 @@
 //! The bytes of calls and of their answers.
 
+use super::block::form::Block;
 use serde::{Deserialize, Serialize};
 use sql::ir::{ObjectId, Space, Value};
 use sql::run::Tag;
@@ -24,6 +25,10 @@ pub(super) enum Call<'a> {
     Define(Vec<DefinedRow>),
     /// Deletes rows whose keys begin with this, at most so many.
     Clear(Space, Vec<u8>, u32),
+    /// Runs several plans.
+    Block(#[serde(borrow)] Block<'a>),
+    /// Takes numbers of a sequence, for a block.
+    Reserve(ObjectId, u32),
 }
 
 /// A row that a definition writes, or deletes if there is none.
@@ -100,7 +105,7 @@ impl ZoneForm<'_> {
         }
     }
 
-    fn zone(&self) -> Result<Zone> {
+    pub(super) fn zone(&self) -> Result<Zone> {
         match *self {
             ZoneForm::Fixed(0) => Ok(Zone::utc()),
             ZoneForm::Fixed(seconds) => {

@@ -1,7 +1,8 @@
 //! What one client does.
 
+use super::block::{BlockOperation, Operation, Results, Run, Together};
 use super::pending::{Pending, Promise};
-use super::pipeline::{Pipeline, Work};
+use super::pipeline::{Pipeline, Task, Work};
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
 use std::sync::Arc;
@@ -46,17 +47,70 @@ impl Connection {
     /// Runs a statement; returns before it has. Parameters have the statement's types.
     pub fn submit(&mut self, statement: &Arc<Statement>, parameters: Vec<Datum>) -> Pending {
         let (promise, pending) = Promise::new();
-        let types = &statement.parameters;
-        let is_typed = parameters.len() == types.len()
-            && parameters.iter().zip(types).all(|(value, ty)| value.fits(*ty));
-        if !is_typed {
-            let message = "parameters are not of the types of the statement";
-            promise.answer(Err(Error::new(SqlState::DATATYPE_MISMATCH, message)));
+        if let Err(error) = check_types(statement, &parameters) {
+            promise.answer(Err(error));
             return pending;
         }
         let now = (self.shared.options.clock)();
         let (statement, zone) = (Arc::clone(statement), self.zone.clone());
-        self.pipeline.submit(Work { statement, parameters, now, zone, promise });
+        let work = Work { statement, parameters, now, zone, promise };
+        self.pipeline.submit(Task::Statement(work));
         pending
     }
+
+    /// Begins a block, or does something with it. A block must end before [`Connection::submit`].
+    pub fn block(&mut self, operation: BlockOperation) -> Pending {
+        let (promise, pending) = Promise::new();
+        let operation = Operation::Of(operation, (self.shared.options.clock)());
+        self.pipeline.submit(Task::Block(operation, promise));
+        pending
+    }
+
+    /// Runs statements that are all there or none. When the answer is there, the results are, too:
+    /// one for each statement, or those before an error and the error.
+    pub fn submit_together(
+        &mut self,
+        statements: Vec<(Arc<Statement>, Vec<Datum>)>,
+    ) -> (Pending, Results) {
+        let ((promise, pending), results) = (Promise::new(), Results::default());
+        let mut runs = Vec::with_capacity(statements.len());
+        for (statement, parameters) in statements {
+            if let Err(error) = check_types(&statement, &parameters) {
+                promise.answer(Err(error));
+                return (pending, results);
+            }
+            runs.push(Run::new(statement, parameters, self.zone.clone()));
+        }
+        let together = Together::new(runs, (self.shared.options.clock)(), results.clone());
+        self.pipeline.submit(Task::Block(Operation::Together(together), promise));
+        (pending, results)
+    }
+
+    /// Runs a statement of the block. One that fails changes nothing, and the block goes on; when
+    /// it commits, the statement must fail again.
+    pub fn submit_in_block(
+        &mut self,
+        statement: &Arc<Statement>,
+        parameters: Vec<Datum>,
+    ) -> Pending {
+        let (promise, pending) = Promise::new();
+        if let Err(error) = check_types(statement, &parameters) {
+            promise.answer(Err(error));
+            return pending;
+        }
+        let run = Run::new(Arc::clone(statement), parameters, self.zone.clone());
+        self.pipeline.submit(Task::Block(Operation::Run(run), promise));
+        pending
+    }
+}
+
+fn check_types(statement: &Statement, parameters: &[Datum]) -> Result<()> {
+    let types = &statement.parameters;
+    let is_typed = parameters.len() == types.len()
+        && parameters.iter().zip(types).all(|(value, ty)| value.fits(*ty));
+    if is_typed {
+        return Ok(());
+    }
+    let message = "parameters are not of the types of the statement";
+    Err(Error::new(SqlState::DATATYPE_MISMATCH, message))
 }

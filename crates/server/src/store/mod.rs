@@ -1,5 +1,6 @@
 //! Statements on the library: plans and their parameters are calls, and queries read beside them.
 
+mod block;
 mod cache;
 mod call;
 mod connection;
@@ -16,6 +17,7 @@ mod shared;
 mod spaces;
 mod statement;
 
+pub use block::{BlockOperation, Modes, Results};
 pub use connection::Connection;
 pub use nvcaracal::{DeviceSpec, Tuning};
 pub use open::{Store, StoredRow};

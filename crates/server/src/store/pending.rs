@@ -27,14 +27,17 @@ impl From<sql::run::Answer> for Answer {
     }
 }
 
+/// Makes the answer to a statement of that to a call.
+pub(super) type Reader = Box<dyn FnOnce(nvcaracal::Result<Vec<u8>>) -> Result<Answer> + Send>;
+
 /// How far a statement is.
 #[derive(Default)]
 enum State {
     /// Not a call yet.
     #[default]
     Waiting,
-    /// A call, which will be answered.
-    Called(Ticket<Vec<u8>>),
+    /// A call, which will be answered, and what reads its answer if it is not [`read`].
+    Called(Ticket<Vec<u8>>, Option<Reader>),
     Answered(Result<Answer>),
     /// Its answer was taken.
     Taken,
@@ -69,11 +72,17 @@ impl Slot {
             }
         }
         let mut state = lock(&self.state);
-        if let State::Called(ticket) = &mut *state {
+        if let State::Called(ticket, reader) = &mut *state {
             let waker = Arc::clone(self).into();
             match Pin::new(ticket).poll(&mut Context::from_waker(&waker)) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(answer) => *state = State::Answered(read(answer)),
+                Poll::Ready(answer) => {
+                    let answer = match reader.take() {
+                        None => read(answer),
+                        Some(reader) => reader(answer),
+                    };
+                    *state = State::Answered(answer);
+                }
             }
             drop(state);
             self.wake_all();
@@ -138,9 +147,18 @@ impl Promise {
     }
 
     /// The call will be answered.
-    pub(super) fn call(mut self, ticket: Ticket<Vec<u8>>) -> Arc<Slot> {
+    pub(super) fn call(self, ticket: Ticket<Vec<u8>>) -> Arc<Slot> {
+        self.called(ticket, None)
+    }
+
+    /// The call will be answered, and that is read in a way of its own.
+    pub(super) fn call_with(self, ticket: Ticket<Vec<u8>>, reader: Reader) -> Arc<Slot> {
+        self.called(ticket, Some(reader))
+    }
+
+    fn called(mut self, ticket: Ticket<Vec<u8>>, reader: Option<Reader>) -> Arc<Slot> {
         let slot = self.slot.take().expect("it is there until the answer");
-        slot.set(State::Called(ticket));
+        slot.set(State::Called(ticket, reader));
         slot
     }
 

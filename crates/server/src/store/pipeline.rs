@@ -1,6 +1,7 @@
 //! The way of one connection's statements, in their order: what can be a call at once is one, the
 //! rest waits in a queue that the pool's threads empty.
 
+use super::block::{BlockState, Operation, Stock};
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
 use super::failure;
 use super::pending::{Answer, Last, Promise};
@@ -28,24 +29,34 @@ pub(super) struct Work {
     pub(super) promise: Promise,
 }
 
+/// What waits in the queue.
+pub(super) enum Task {
+    Statement(Work),
+    Block(Operation, Promise),
+}
+
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Work>,
+    queue: VecDeque<Task>,
     /// Whether a task empties the queue.
     is_running: bool,
 }
 
 /// One connection's statements.
 pub(super) struct Pipeline {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     serial: Submitter,
     parallel: Submitter,
     state: Mutex<State>,
-    last: Arc<Last>,
+    pub(super) last: Arc<Last>,
+    /// The block that is open; taken out of it by what runs in it.
+    pub(super) block: Mutex<Option<BlockState>>,
+    /// Numbers of sequences that blocks of before have left.
+    pub(super) numbers: Mutex<Stock>,
 }
 
 /// How often a statement is submitted again for more numbers.
-const TRIES_MAX: u32 = 16;
+pub(super) const TRIES_MAX: u32 = 16;
 
 impl Pipeline {
     pub(super) fn new(shared: Arc<Shared>) -> Arc<Pipeline> {
@@ -55,18 +66,26 @@ impl Pipeline {
             parallel: submitter.part(Part::Parallel),
             state: Mutex::default(),
             last: shared.new_last(),
+            block: Mutex::default(),
+            numbers: Mutex::default(),
             shared,
         })
     }
 
-    pub(super) fn submit(self: &Arc<Pipeline>, work: Work) {
+    pub(super) fn submit(self: &Arc<Pipeline>, task: Task) {
         let mut state = lock(&self.state);
         if state.is_running {
-            state.queue.push_back(work);
+            state.queue.push_back(task);
             return;
         }
-        let Some(work) = self.call_now(work) else { return };
-        state.queue.push_back(work);
+        let left = match task {
+            Task::Statement(work) => self.call_now(work).map(Task::Statement),
+            Task::Block(operation, promise) => self
+                .operate_now(operation, promise)
+                .map(|(operation, promise)| Task::Block(operation, promise)),
+        };
+        let Some(task) = left else { return };
+        state.queue.push_back(task);
         state.is_running = true;
         drop(state);
         self.shared.pool.spawn(Runner { pipeline: Arc::clone(self), has_ended: false }.run());
@@ -101,7 +120,7 @@ impl Pipeline {
         None
     }
 
-    fn submitter(&self, is_predicted: bool) -> &Submitter {
+    pub(super) fn submitter(&self, is_predicted: bool) -> &Submitter {
         if is_predicted { &self.parallel } else { &self.serial }
     }
 
@@ -127,7 +146,7 @@ impl Pipeline {
     }
 
     /// Waits for all calls of this connection.
-    async fn all_answered(&self) {
+    pub(super) async fn all_answered(&self) {
         if let Some(last) = self.last.outstanding() {
             last.answered().await;
         }
@@ -170,14 +189,16 @@ impl Pipeline {
     }
 
     /// Goes through the gate with a plan for the catalog of now.
-    async fn enter(&self, statement: &Arc<Statement>) -> Result<(Inside<'_>, Arc<Statement>)> {
+    pub(super) async fn enter(
+        &self,
+        statement: &Arc<Statement>,
+    ) -> Result<(Inside<'_>, Arc<Statement>)> {
         let inside = self.shared.gate.read().await;
         let catalog = self.shared.catalog();
         if statement.version == catalog.version() {
             return Ok((inside, Arc::clone(statement)));
         }
         let again = self.shared.again(statement, &catalog)?;
-        assert!(again.version == catalog.version(), "no plan meets a catalog of another version");
         statement.check_same(&again)?;
         Ok((inside, again))
     }
@@ -275,19 +296,22 @@ struct Runner {
 
 impl Runner {
     async fn run(mut self) {
-        while let Some(work) = self.next() {
-            self.pipeline.step(work).await;
+        while let Some(task) = self.next() {
+            match task {
+                Task::Statement(work) => self.pipeline.step(work).await,
+                Task::Block(operation, promise) => self.pipeline.operate(operation, promise).await,
+            }
         }
     }
 
-    fn next(&mut self) -> Option<Work> {
+    fn next(&mut self) -> Option<Task> {
         let mut state = lock(&self.pipeline.state);
-        let work = state.queue.pop_front();
-        if work.is_none() {
+        let task = state.queue.pop_front();
+        if task.is_none() {
             state.is_running = false;
             self.has_ended = true;
         }
-        work
+        task
     }
 }
 

@@ -7,7 +7,7 @@ use super::spaces::Spaces;
 use nvcaracal::{Abort, Sequences, Stop, Transaction, WriteSet, raw};
 use sql::ir::{Plan, Space};
 use sql::run::{Answer, Tag};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use values::{Error, Result, SqlState};
@@ -16,7 +16,7 @@ use values::{Error, Result, SqlState};
 pub(super) const NAME: &str = "sql";
 /// What plans and calls mean. A change of the meaning of anything that a logged call can reach gets
 /// another number: a log of calls of other semantics is not replayed.
-const SEMANTICS: u32 = 1;
+const SEMANTICS: u32 = 2;
 
 /// The most bytes of the answer to one call.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -32,7 +32,7 @@ struct Plans {
 
 /// Runs calls.
 pub(super) struct Statements {
-    spaces: Spaces,
+    pub(super) spaces: Spaces,
     plans: Mutex<Plans>,
 }
 
@@ -41,7 +41,7 @@ impl Statements {
         Statements { spaces, plans: Mutex::default() }
     }
 
-    fn plan(&self, bytes: &[u8]) -> Result<Arc<Plan>> {
+    pub(super) fn plan(&self, bytes: &[u8]) -> Result<Arc<Plan>> {
         if let Some(plan) = lock(&self.plans).by_bytes.get(bytes) {
             return Ok(Arc::clone(plan));
         }
@@ -141,7 +141,7 @@ fn done(rows: u64) -> Vec<u8> {
     encode_answer(Answer { tag: Tag::Delete(rows), rows: Vec::new() })
 }
 
-fn refused(error: &Error) -> Stop {
+pub(super) fn refused(error: &Error) -> Stop {
     let (message, payload) = (error.to_string().into(), encode_error(error));
     Abort { message, payload, ..Abort::code(REFUSED) }.into()
 }
@@ -160,8 +160,11 @@ impl raw::Procedure for Statements {
     }
 
     fn sequences(&self, arguments: &[u8], sequences: &mut Sequences) -> Result<(), Abort> {
-        if let Ok(Call::Run(run)) = Call::decode(arguments) {
-            allocate(&run.numbers, sequences);
+        match Call::decode(arguments) {
+            Ok(Call::Run(run)) => allocate(&run.numbers, sequences),
+            Ok(Call::Block(block)) => allocate(&block.numbers, sequences),
+            Ok(Call::Reserve(id, count)) => allocate(&BTreeMap::from([(id, count)]), sequences),
+            _ => {}
         }
         Ok(())
     }
@@ -172,6 +175,10 @@ impl raw::Procedure for Statements {
                 // The run comes to the same error.
                 let _ = self.predict(&run, set);
             }
+            Ok(Call::Block(block)) => {
+                let _ = self.declare_block(&block, set);
+            }
+            Ok(Call::Reserve(..)) => {}
             _ => set.unknown(),
         }
     }
@@ -182,6 +189,12 @@ impl raw::Procedure for Statements {
             Call::Define(rows) => self.define(&rows, tx).map(|()| done(0)),
             Call::Clear(space, prefix, rows_max) => {
                 self.clear(space, &prefix, rows_max as usize, tx).map(done)
+            }
+            Call::Block(block) => self.run_block(&block, tx),
+            Call::Reserve(_, count) => {
+                let numbers = (0..count as usize).map(|at| tx.sequence_number(at));
+                let numbers: Vec<u64> = numbers.collect();
+                Ok(postcard::to_allocvec(&numbers).expect("a vector takes all"))
             }
         }
     }

@@ -22,6 +22,11 @@ impl Steps {
         Steps { left: max, max }
     }
 
+    /// How many were counted.
+    pub(super) fn done(&self) -> u64 {
+        self.max - self.left
+    }
+
     fn count(&mut self, count: u64) -> Result<()> {
         match self.left.checked_sub(count) {
             Some(left) => {
@@ -36,6 +41,9 @@ impl Steps {
         }
     }
 }
+
+/// Numbers that there are not begin here: most types of numbers hold them, and few rows have them.
+const MISSING: u64 = 1 << 30;
 
 /// The numbers of sequences that a call got, by the places of its allocations.
 pub(super) struct Numbers {
@@ -59,6 +67,11 @@ impl Numbers {
         let (first, count, taken) = self.places.entry(sequence).or_default();
         *taken += 1;
         (*taken <= *count).then(|| *first + *taken as usize - 1)
+    }
+
+    /// How many were asked for.
+    fn asked(&self, sequence: ObjectId) -> u32 {
+        self.places.get(&sequence).map_or(0, |(_, _, asked)| *asked)
     }
 
     /// How many the run would have taken, if there were too few for it.
@@ -140,8 +153,12 @@ impl Rows for CallRows<'_, '_, '_> {
     }
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
-        // A number that is missing stands for one of the next try.
-        Ok(self.numbers.next(sequence).map_or(0, |place| self.tx.sequence_number(place)))
+        match self.numbers.next(sequence) {
+            Some(place) => Ok(self.tx.sequence_number(place)),
+            // It stands for one of the next try, and is another one each time, so that later
+            // statements of a call go on and say what they take.
+            None => Ok(MISSING + u64::from(self.numbers.asked(sequence))),
+        }
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {
@@ -211,6 +228,13 @@ pub(super) struct ReadRows<'r> {
     pub(super) spaces: &'r Spaces,
     pub(super) reads: Reads<'r>,
     pub(super) steps: Steps,
+}
+
+impl ReadRows<'_> {
+    /// Whether it would have had to wait, and is to be repeated.
+    pub(super) fn is_later(&self) -> bool {
+        matches!(self.reads, Reads::Newest { is_later: true, .. })
+    }
 }
 
 impl Rows for ReadRows<'_> {

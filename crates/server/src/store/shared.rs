@@ -84,7 +84,8 @@ impl Shared {
         Ok(self.keep(key, planned?))
     }
 
-    /// The statement for this catalog, which is newer than the one that it was planned for.
+    /// The statement for this catalog, which is newer than the one that it was planned for. Needs
+    /// the stack of a thread of the pool.
     pub(super) fn again(
         &self,
         statement: &Statement,
@@ -92,10 +93,12 @@ impl Shared {
     ) -> Result<Arc<Statement>> {
         let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
         let key = key_of(&statement.parsed, &types, &statement.zone);
-        match self.planned(&key, catalog.version()) {
-            Some(again) => Ok(again),
-            None => Ok(self.keep(key, statement.plan_again(catalog)?)),
-        }
+        let again = match self.planned(&key, catalog.version()) {
+            Some(again) => again,
+            None => self.keep(key, statement.plan_again(catalog)?),
+        };
+        assert!(again.version == catalog.version(), "no plan meets a catalog of another version");
+        Ok(again)
     }
 
     /// The statement that is kept for a version of the catalog.

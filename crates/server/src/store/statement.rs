@@ -186,11 +186,27 @@ impl Statement {
         Ok(())
     }
 
+    /// Whether it defines something.
+    #[must_use]
+    pub fn is_definition(&self) -> bool {
+        self.planned.is_none()
+    }
+
     /// Whether it only reads.
     #[must_use]
     pub fn is_read(&self) -> bool {
         let planned = self.planned.as_ref();
         planned.is_some_and(|planned| matches!(planned.way, Way::Query | Way::Lookup))
+    }
+
+    /// Its text, as far as a message has room for it.
+    pub(super) fn shown(&self) -> String {
+        const CHARACTERS_MAX: usize = 200;
+        let text = self.parsed.text.trim();
+        match text.char_indices().nth(CHARACTERS_MAX) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text.to_owned(),
+        }
     }
 
     /// About how much memory it takes.

@@ -1,7 +1,9 @@
 //! A client of a store, for tests.
 
 use crate::script::{Target, shown};
-use server::store::{Answer, Connection, Pending, Statement, Store, StoreOptions};
+use server::store::{
+    Answer, BlockOperation, Connection, Modes, Pending, Statement, Store, StoreOptions,
+};
 use sql::ir::Space;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +71,24 @@ impl Client {
     /// Runs the one statement of a text.
     pub(crate) fn run(&mut self, text: &str) -> Result<Answer> {
         self.submit(text, Vec::new())?.wait()
+    }
+
+    /// Runs the one statement of a text in the block that was begun.
+    pub(crate) fn within(&mut self, text: &str) -> Result<Answer> {
+        let statement = self.prepare(text)?;
+        self.connection.submit_in_block(&statement, Vec::new()).wait()
+    }
+
+    pub(crate) fn begin(&mut self, modes: Modes) {
+        self.connection.block(BlockOperation::Begin(modes)).wait().unwrap();
+    }
+
+    pub(crate) fn block(&mut self, operation: BlockOperation) -> Result<Answer> {
+        self.connection.block(operation).wait()
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<Answer> {
+        self.block(BlockOperation::Commit)
     }
 
     /// The rows of a query, as text.

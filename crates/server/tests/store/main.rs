@@ -6,6 +6,7 @@ mod script;
 #[path = "../../../sql/tests/session/mod.rs"]
 mod session;
 
+mod blocks;
 mod client;
 mod crashes;
 mod definitions;

@@ -141,11 +141,27 @@ async fn a_pipeline_keeps_its_order() {
 }
 
 #[tokio::test]
-async fn blocks_are_refused_with_the_way_around() {
+async fn a_driver_has_its_transactions_and_savepoints() {
     let server = Server::start();
     let mut client = connect(&server).await;
-    let refused = client.transaction().await.err().unwrap();
-    let error = refused.as_db_error().unwrap();
-    assert_eq!(error.code(), &SqlState::FEATURE_NOT_SUPPORTED);
-    assert!(error.hint().unwrap().contains("autocommit"), "{error:?}");
+    client.batch_execute("CREATE TABLE a (id int PRIMARY KEY, n int NOT NULL)").await.unwrap();
+    let insert = client.prepare("INSERT INTO a VALUES ($1, $2)").await.unwrap();
+    let mut block = client.transaction().await.unwrap();
+    assert_eq!(block.execute(&insert, &[&1, &10]).await.unwrap(), 1);
+    let inner = block.transaction().await.unwrap();
+    assert_eq!(inner.execute(&insert, &[&2, &20]).await.unwrap(), 1);
+    let twice = inner.execute(&insert, &[&1, &30]).await.unwrap_err();
+    assert_eq!(twice.code(), Some(&SqlState::UNIQUE_VIOLATION));
+    inner.rollback().await.unwrap();
+    assert_eq!(block.execute(&insert, &[&3, &30]).await.unwrap(), 1);
+    let sum: i64 = block.query_one("SELECT sum(n) FROM a", &[]).await.unwrap().get(0);
+    assert_eq!(sum, 40);
+    block.commit().await.unwrap();
+    let block = client.transaction().await.unwrap();
+    block.execute("DELETE FROM a", &[]).await.unwrap();
+    drop(block);
+    assert_eq!(text(&client, "SELECT id FROM a ORDER BY id").await.len(), 2);
+    let block = client.build_transaction().read_only(true).start().await.unwrap();
+    let refused = block.execute(&insert, &[&9, &9]).await.unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::READ_ONLY_SQL_TRANSACTION));
 }

@@ -1,8 +1,10 @@
 //! The server as clients see it, in memory: over TCP, with a driver and by single bytes.
 
+mod blocks;
 mod driver;
 mod hostile;
 mod passwords;
+mod pgbench;
 mod protocol;
 mod psql;
 mod support;

@@ -30,47 +30,31 @@ fn a_text_has_any_number_of_statements() {
 }
 
 #[test]
-fn a_write_is_the_last_of_its_segment() {
+fn a_definition_is_alone_or_behind_queries() {
     let server = Server::start();
     let mut client = server.client();
     client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let create = "CREATE TABLE b (id int)";
     for text in [
-        "INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)",
-        "INSERT INTO a VALUES (1); SELECT 1/0",
-        "BEGIN; INSERT INTO a VALUES (1); COMMIT",
-        "BEGIN",
+        format!("{create}; SELECT 1"),
+        format!("INSERT INTO a VALUES (1); {create}"),
+        format!("BEGIN; {create}; COMMIT"),
     ] {
-        assert_eq!(client.query(text), ["error 0A000", "ready"], "{text}");
+        assert_eq!(client.query(&text), ["error 0A000", "ready"], "{text}");
     }
     let insert = run("INSERT INTO a VALUES (1)");
-    let second = parse("", "INSERT INTO a VALUES (2)");
-    assert_eq!(
-        client.segment(&[insert.clone(), second]),
-        ["parsed", "bound", "error 0A000", "ready"]
-    );
-    let flushed = client.segment(&[insert.clone(), message(b'H', b"")]);
+    let both = client.segment(&[insert.clone(), run(create)]);
+    assert_eq!(both, ["parsed", "bound", "error 0A000", "ready"]);
+    let both = client.segment(&[run(create), insert.clone()]);
+    assert_eq!(both, ["parsed", "bound", "error 0A000", "ready"]);
+    let flushed = client.segment(&[run(create), message(b'H', b"")]);
     assert_eq!(flushed, ["parsed", "bound", "error 0A000", "ready"]);
     assert_eq!(client.query("SELECT count(*) FROM a"), ["row 0", "SELECT 1", "ready"]);
-    client.send(&[insert.clone(), query("SELECT 1"), sync()].concat());
-    assert_eq!(client.answers(), ["parsed", "bound", "error 0A000", "ready"]);
-    assert_eq!(client.answers(), ["ready"]);
-    // Reads may come before it, and what runs nothing behind it.
     let close = message(b'C', b"P\0");
-    assert_eq!(
-        client.segment(&[run("SELECT 5"), insert, close]),
-        [
-            "parsed",
-            "bound",
-            "row 5",
-            "SELECT 1",
-            "parsed",
-            "bound",
-            "INSERT 0 1",
-            "closed",
-            "ready"
-        ]
-    );
-    assert_eq!(client.query("SELECT count(*) FROM a"), ["row 1", "SELECT 1", "ready"]);
+    let said = client.segment(&[run("SELECT 5"), insert, close]);
+    assert_eq!(said[..4], ["parsed", "bound", "row 5", "SELECT 1"]);
+    assert_eq!(said[4..], ["parsed", "bound", "INSERT 0 1", "closed", "ready"]);
+    assert_eq!(client.query("SELECT 1; CREATE TABLE b (id int)")[2], "CREATE TABLE");
     assert_eq!(client.query("COMMIT"), ["notice 25P01", "COMMIT", "ready"]);
 }
 

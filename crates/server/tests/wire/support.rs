@@ -116,7 +116,10 @@ impl Said {
             b'C' => String::from_utf8_lossy(&self.body[..self.body.len() - 1]).into_owned(),
             b'E' => format!("error {}", self.field(b'C').unwrap()),
             b'N' => format!("notice {}", self.field(b'C').unwrap()),
-            b'Z' => "ready".to_owned(),
+            b'Z' => match self.body[0] {
+                b'I' => "ready".to_owned(),
+                standing => format!("ready {}", char::from(standing)),
+            },
             b'1' => "parsed".to_owned(),
             b'2' => "bound".to_owned(),
             b'3' => "closed".to_owned(),

@@ -26,9 +26,8 @@ impl Binder<'_> {
         if query.with.is_some() {
             return Err(unsupported("WITH"));
         }
-        if !query.locks.is_empty() {
-            return Err(unsupported("SELECT FOR UPDATE"));
-        }
+        // FOR UPDATE and FOR SHARE lock nothing: a block whose rows others change is refused when
+        // it commits.
         let tree = match &*query.body {
             SetExpr::Select(tree) => tree,
             SetExpr::SetOperation { op, .. } => return Err(unsupported(&op.to_string())),

@@ -2,17 +2,33 @@
 
 use super::statement::Statement;
 use crate::bind::name_of;
-use sqlparser::ast::{Expr, ObjectName, Reset, Set, Statement as Tree, TransactionMode, Value};
+use sqlparser::ast::{
+    ContextModifier, Expr, ObjectName, Reset, Set, Statement as Tree, TransactionAccessMode,
+    TransactionMode, Value,
+};
+
+/// What BEGIN and SET TRANSACTION say of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockModes {
+    /// The isolation level, in lower case.
+    pub level: Option<String>,
+    /// READ ONLY or READ WRITE.
+    pub is_read_only: Option<bool>,
+}
 
 /// What a statement says about the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// BEGIN, START TRANSACTION
-    Begin,
-    /// COMMIT, END
-    Commit,
-    /// ROLLBACK
-    Rollback,
+    /// BEGIN
+    Begin(BlockModes),
+    /// START TRANSACTION, which is the same
+    Start(BlockModes),
+    /// SET TRANSACTION
+    SetTransaction(BlockModes),
+    /// COMMIT, END; whether AND CHAIN begins another block
+    Commit(bool),
+    /// ROLLBACK; whether AND CHAIN begins another block
+    Rollback(bool),
     /// SAVEPOINT
     Savepoint(String),
     /// ROLLBACK TO
@@ -21,6 +37,8 @@ pub enum Control {
     Release(String),
     /// SET of a setting; the value as its text.
     Set(String, String),
+    /// SET LOCAL
+    SetLocal(String, String),
     /// RESET of a setting, or of all.
     Reset(Option<String>),
     /// SHOW
@@ -38,15 +56,21 @@ impl Statement {
     /// [`crate::define`] take, and of those that nothing takes.
     pub fn control(&self) -> Option<Control> {
         Some(match &self.tree {
-            Tree::StartTransaction { .. } => Control::Begin,
-            Tree::Commit { .. } => Control::Commit,
-            Tree::Rollback { savepoint: None, .. } => Control::Rollback,
+            Tree::StartTransaction { statements, .. } if !statements.is_empty() => return None,
+            Tree::StartTransaction { modes, begin: true, .. } => Control::Begin(block_modes(modes)),
+            Tree::StartTransaction { modes, .. } => Control::Start(block_modes(modes)),
+            Tree::Commit { chain, .. } => Control::Commit(*chain),
+            Tree::Rollback { savepoint: None, chain } => Control::Rollback(*chain),
             Tree::Rollback { savepoint: Some(name), .. } => Control::RollbackTo(name_of(name)),
             Tree::Savepoint { name } => Control::Savepoint(name_of(name)),
             Tree::ReleaseSavepoint { name } => Control::Release(name_of(name)),
-            Tree::Set(Set::SingleAssignment { variable, values, .. }) => {
+            Tree::Set(Set::SingleAssignment { scope, variable, values, .. }) => {
                 let values: Vec<String> = values.iter().map(setting).collect();
-                Control::Set(setting_name(variable), values.join(", "))
+                let (name, value) = (setting_name(variable), values.join(", "));
+                match scope {
+                    Some(ContextModifier::Local) => Control::SetLocal(name, value),
+                    _ => Control::Set(name, value),
+                }
             }
             Tree::Set(Set::SetTimeZone { value, .. }) => {
                 Control::Set("timezone".to_owned(), setting(value))
@@ -73,7 +97,10 @@ impl Statement {
                 Control::Set("client_encoding".to_owned(), charset_name.value.clone())
             }
             Tree::Set(Set::SetTransaction { modes, session: true, .. }) => {
-                Control::Characteristics(modes.iter().find_map(level))
+                Control::Characteristics(block_modes(modes).level)
+            }
+            Tree::Set(Set::SetTransaction { modes, snapshot: None, .. }) => {
+                Control::SetTransaction(block_modes(modes))
             }
             _ => return None,
         })
@@ -92,11 +119,19 @@ impl Statement {
     }
 }
 
-fn level(mode: &TransactionMode) -> Option<String> {
-    match mode {
-        TransactionMode::IsolationLevel(level) => Some(level.to_string().to_ascii_lowercase()),
-        TransactionMode::AccessMode(_) => None,
+fn block_modes(modes: &[TransactionMode]) -> BlockModes {
+    let mut all = BlockModes::default();
+    for mode in modes {
+        match mode {
+            TransactionMode::IsolationLevel(level) => {
+                all.level = Some(level.to_string().to_ascii_lowercase());
+            }
+            TransactionMode::AccessMode(mode) => {
+                all.is_read_only = Some(matches!(mode, TransactionAccessMode::ReadOnly));
+            }
+        }
     }
+    all
 }
 
 fn setting_name(name: &ObjectName) -> String {
@@ -125,17 +160,31 @@ mod tests {
         let check = |text: &str, expected: Option<Control>| {
             assert_eq!(parse(text).unwrap()[0].control(), expected, "{text}");
         };
-        check("BEGIN", Some(Control::Begin));
-        check("START TRANSACTION ISOLATION LEVEL SERIALIZABLE", Some(Control::Begin));
-        check("COMMIT", Some(Control::Commit));
-        check("END", Some(Control::Commit));
-        check("ROLLBACK", Some(Control::Rollback));
+        let modes = |level: &str, is_read_only| BlockModes {
+            level: (!level.is_empty()).then(|| level.to_owned()),
+            is_read_only,
+        };
+        check("BEGIN", Some(Control::Begin(BlockModes::default())));
+        check(
+            "START TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            Some(Control::Start(modes("serializable", None))),
+        );
+        check(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Some(Control::Begin(modes("repeatable read", Some(true)))),
+        );
+        check("SET TRANSACTION READ WRITE", Some(Control::SetTransaction(modes("", Some(false)))));
+        check("COMMIT", Some(Control::Commit(false)));
+        check("END", Some(Control::Commit(false)));
+        check("ROLLBACK AND CHAIN", Some(Control::Rollback(true)));
         check("ROLLBACK TO SAVEPOINT A", Some(Control::RollbackTo("a".to_owned())));
         check("SAVEPOINT a", Some(Control::Savepoint("a".to_owned())));
         check("RELEASE SAVEPOINT a", Some(Control::Release("a".to_owned())));
         let set = |name: &str, value: &str| Some(Control::Set(name.to_owned(), value.to_owned()));
         check("SET DateStyle TO ISO, DMY", set("datestyle", "ISO, DMY"));
         check("SET application_name = 'psql x'", set("application_name", "psql x"));
+        let local = Control::SetLocal("timezone".to_owned(), "UTC".to_owned());
+        check("SET LOCAL timezone = 'UTC'", Some(local));
         check("SET TIME ZONE 'UTC'", set("timezone", "UTC"));
         check("RESET ALL", Some(Control::Reset(None)));
         check("SHOW server_version", Some(Control::Show("server_version".to_owned())));

@@ -7,7 +7,7 @@ mod position;
 mod session;
 mod statement;
 
-pub use control::Control;
+pub use control::{BlockModes, Control};
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
 pub(crate) use position::Lines;
 pub use session::{SessionColumn, SessionFunction};

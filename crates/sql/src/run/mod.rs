@@ -24,7 +24,7 @@ mod write;
 pub use changes::{Effect, Written};
 pub(crate) use changes::{duplicate, index_entry, primary_key};
 pub use context::{Answer, Context, Limits, Tag};
-pub use overlay::{Overlay, Writes};
+pub use overlay::{Buffer, Overlay, Writes};
 pub use predict::{is_lookup, is_predicted, predict};
 pub use rows::{Entry, Memory, Rows, Scan};
 pub(crate) use scan::{entry_space_for, space_for};

@@ -12,20 +12,17 @@ type Place = (Space, Vec<u8>);
 /// Writes by key; `None` deletes.
 pub type Writes = BTreeMap<(Space, Vec<u8>), Option<Vec<u8>>>;
 
-/// Rows with writes that are not in them yet.
-pub struct Overlay<'a> {
-    below: &'a mut dyn Rows,
+/// Writes without the rows that they are over, for as long as those are others from time to time.
+#[derive(Debug, Default)]
+pub struct Buffer {
     writes: Writes,
     /// What each write replaced, for savepoints: the newest last.
     undo: Vec<(Place, Option<Option<Vec<u8>>>)>,
+    /// The bytes of all keys and rows that were written.
+    bytes: usize,
 }
 
-impl<'a> Overlay<'a> {
-    /// No writes over these rows.
-    pub fn new(below: &'a mut dyn Rows) -> Overlay<'a> {
-        Overlay { below, writes: Writes::new(), undo: Vec::new() }
-    }
-
+impl Buffer {
     /// A mark to come back to.
     pub fn savepoint(&self) -> usize {
         self.undo.len()
@@ -42,9 +39,49 @@ impl<'a> Overlay<'a> {
         }
     }
 
+    /// The writes, in the order of their keys.
+    pub fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
+    /// The bytes of all keys and rows that were written, also of those that were rolled back.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn write(&mut self, space: Space, key: &[u8], row: Option<Vec<u8>>) {
+        self.bytes += key.len() + row.as_ref().map_or(0, Vec::len);
+        let place = (space, key.to_vec());
+        let before = self.writes.insert(place.clone(), row);
+        self.undo.push((place, before));
+    }
+}
+
+/// Rows with writes that are not in them yet.
+pub struct Overlay<'a> {
+    below: &'a mut dyn Rows,
+    buffer: Buffer,
+}
+
+impl<'a> Overlay<'a> {
+    /// No writes over these rows.
+    pub fn new(below: &'a mut dyn Rows) -> Overlay<'a> {
+        Overlay::over(below, Buffer::default())
+    }
+
+    /// Earlier writes over these rows.
+    pub fn over(below: &'a mut dyn Rows, buffer: Buffer) -> Overlay<'a> {
+        Overlay { below, buffer }
+    }
+
+    /// The writes, for other rows below.
+    pub fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+
     /// Writes everything to the rows below.
     pub fn apply(self) -> Result<()> {
-        for ((space, key), row) in self.writes {
+        for ((space, key), row) in self.buffer.writes {
             match row {
                 Some(row) => self.below.put(space, &key, &row)?,
                 None => self.below.delete(space, &key)?,
@@ -55,20 +92,14 @@ impl<'a> Overlay<'a> {
 
     /// The writes, in the order of their keys.
     pub fn writes(&self) -> &Writes {
-        &self.writes
-    }
-
-    fn write(&mut self, space: Space, key: &[u8], row: Option<Vec<u8>>) {
-        let place = (space, key.to_vec());
-        let before = self.writes.insert(place.clone(), row);
-        self.undo.push((place, before));
+        &self.buffer.writes
     }
 }
 
 impl Rows for Overlay<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if !self.writes.is_empty()
-            && let Some(row) = self.writes.get(&(space, key.to_vec()))
+        if !self.buffer.writes.is_empty()
+            && let Some(row) = self.buffer.writes.get(&(space, key.to_vec()))
         {
             return Ok(row.clone());
         }
@@ -94,7 +125,7 @@ impl Rows for Overlay<'_> {
             };
             let begin = (space, from.clone());
             let empty = to.is_some_and(|to| &from[..] >= to);
-            let own = (!empty).then(|| self.writes.range((Bound::Included(begin), end)));
+            let own = (!empty).then(|| self.buffer.writes.range((Bound::Included(begin), end)));
             merge(
                 below,
                 own.into_iter().flatten().take_while(|((own, _), _)| *own == space),
@@ -113,12 +144,12 @@ impl Rows for Overlay<'_> {
     }
 
     fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
-        self.write(space, key, Some(row.to_vec()));
+        self.buffer.write(space, key, Some(row.to_vec()));
         Ok(())
     }
 
     fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
-        self.write(space, key, None);
+        self.buffer.write(space, key, None);
         Ok(())
     }
 
@@ -184,10 +215,14 @@ mod tests {
             }
             assert_eq!(keys, expected, "pages of {page}");
         }
-        overlay.roll_back(3);
+        let mut buffer = overlay.into_buffer();
+        buffer.roll_back(3);
+        let mut overlay = Overlay::over(&mut memory, buffer);
         assert_eq!(overlay.get(space, &[7]).unwrap(), Some(vec![7]));
         assert_eq!(overlay.get(space, &[5]).unwrap(), None);
-        overlay.roll_back(0);
+        let mut buffer = overlay.into_buffer();
+        buffer.roll_back(0);
+        let mut overlay = Overlay::over(&mut memory, buffer);
         assert_eq!(overlay.get(space, &[5]).unwrap(), Some(vec![5]));
     }
 }

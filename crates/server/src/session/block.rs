@@ -1,0 +1,260 @@
+//! Blocks of a session: BEGIN to COMMIT or ROLLBACK.
+
+use super::conversation::Conversation;
+use super::standing::{Block, Standing};
+use crate::codec::Severity;
+use crate::store::{BlockOperation, Control, Modes};
+use sql::parse::BlockModes;
+use std::time::Duration;
+use values::{Error, Result, SqlState};
+
+impl Conversation {
+    pub(super) fn is_in_block(&self) -> bool {
+        self.block.standing != Standing::Idle
+    }
+
+    /// Says that the next statement may come.
+    pub(super) fn ready(&mut self) {
+        self.out.ready(match self.block.standing {
+            Standing::Idle => b'I',
+            Standing::Open => b'T',
+            Standing::Failed => b'E',
+        });
+    }
+
+    /// Something went wrong: a block goes no further.
+    pub(super) fn fail_block(&mut self) {
+        if self.block.standing == Standing::Open {
+            self.block.standing = Standing::Failed;
+        }
+    }
+
+    /// Refuses what does not end a block that has failed.
+    pub(super) fn check_block(&self, control: Option<&Control>) -> Result<()> {
+        let ends = matches!(
+            control,
+            Some(Control::Commit(_) | Control::Rollback(_) | Control::RollbackTo(_))
+        );
+        if self.block.standing != Standing::Failed || ends {
+            return Ok(());
+        }
+        let message =
+            "current transaction is aborted, commands ignored until end of transaction block";
+        Err(Error::new(SqlState::FAILED_TRANSACTION, message))
+    }
+
+    /// How long the client may do nothing now; `None` for as long as it likes.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let limit = self.settings.idle_in_transaction();
+        limit.filter(|_| self.is_in_block())
+    }
+
+    /// Does what a statement says about blocks; `None` of one that says nothing about them.
+    pub(super) async fn block_control(
+        &mut self,
+        control: &Control,
+    ) -> Result<Option<&'static str>> {
+        self.check_block(Some(control))?;
+        Ok(Some(match control {
+            Control::Begin(modes) => self.begin(modes, "BEGIN").await?,
+            Control::Start(modes) => self.begin(modes, "START TRANSACTION").await?,
+            Control::SetTransaction(modes) => self.set_modes(modes).await?,
+            Control::Commit(chain) => {
+                self.warn_implicit();
+                self.commit(*chain).await?
+            }
+            Control::Rollback(chain) => {
+                self.warn_implicit();
+                self.roll_back(*chain).await?
+            }
+            Control::Savepoint(name) => {
+                self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?
+            }
+            Control::Release(name) => {
+                self.within("RELEASE SAVEPOINT", BlockOperation::Release(name.clone())).await?;
+                "RELEASE"
+            }
+            Control::RollbackTo(name) => {
+                let back = BlockOperation::RollBackTo(name.clone());
+                self.within("ROLLBACK TO SAVEPOINT", back).await?;
+                self.block.standing = Standing::Open;
+                "ROLLBACK"
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    async fn within(
+        &mut self,
+        what: &'static str,
+        operation: BlockOperation,
+    ) -> Result<&'static str> {
+        if !self.is_in_block() || self.block.is_implicit {
+            let message = format!("{what} can only be used in transaction blocks");
+            return Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message));
+        }
+        self.connection.block(operation).await?;
+        Ok(what)
+    }
+
+    pub(super) async fn begin(
+        &mut self,
+        asked: &BlockModes,
+        tag: &'static str,
+    ) -> Result<&'static str> {
+        if self.is_in_block() {
+            if !std::mem::take(&mut self.block.is_implicit) {
+                let message = "there is already a transaction in progress";
+                self.warn(SqlState::ACTIVE_TRANSACTION, message);
+            }
+            if *asked != BlockModes::default() {
+                self.set_modes(asked).await?;
+            }
+            return Ok(tag);
+        }
+        let level = self.settings.show("default_transaction_isolation")?.1;
+        let modes = Modes { keeps_snapshot: keeps_snapshot(&level), is_read_only: false };
+        self.open(changed(modes, asked), asked.level.clone().unwrap_or(level)).await?;
+        Ok(tag)
+    }
+
+    async fn open(&mut self, modes: Modes, level: String) -> Result<()> {
+        self.connection.block(BlockOperation::Begin(modes)).await?;
+        let before = Some(Box::new(self.settings.clone()));
+        let standing = Standing::Open;
+        self.block = Block { standing, is_implicit: false, modes, before, local: Vec::new() };
+        self.settings.set_modes(&level, modes.is_read_only);
+        Ok(())
+    }
+
+    async fn set_modes(&mut self, asked: &BlockModes) -> Result<&'static str> {
+        if !self.is_in_block() {
+            let message = "SET TRANSACTION can only be used in transaction blocks";
+            self.warn(SqlState::NO_ACTIVE_TRANSACTION, message);
+            return Ok("SET");
+        }
+        let modes = changed(self.block.modes, asked);
+        self.connection.block(BlockOperation::Set(modes)).await?;
+        self.block.modes = modes;
+        let level = match &asked.level {
+            Some(level) => level.clone(),
+            None => self.settings.show("transaction_isolation")?.1,
+        };
+        self.settings.set_modes(&level, modes.is_read_only);
+        Ok("SET")
+    }
+
+    pub(super) async fn commit(&mut self, chain: bool) -> Result<&'static str> {
+        match self.block.standing {
+            Standing::Idle => {
+                self.check_chain(chain)?;
+                self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
+                return Ok("COMMIT");
+            }
+            Standing::Failed => return self.roll_back(chain).await,
+            Standing::Open => {}
+        }
+        let level = self.settings.show("transaction_isolation")?.1;
+        let modes = self.block.modes;
+        let committed = self.connection.block(BlockOperation::Commit).await;
+        self.end_block(committed.is_ok());
+        committed?;
+        if chain {
+            self.open(modes, level).await?;
+        }
+        Ok("COMMIT")
+    }
+
+    pub(super) async fn roll_back(&mut self, chain: bool) -> Result<&'static str> {
+        if !self.is_in_block() {
+            self.check_chain(chain)?;
+            self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
+            return Ok("ROLLBACK");
+        }
+        let level = self.settings.show("transaction_isolation")?.1;
+        let modes = self.block.modes;
+        let ended = self.connection.block(BlockOperation::RollBack).await;
+        self.end_block(false);
+        ended?;
+        if chain {
+            self.open(modes, level).await?;
+        }
+        Ok("ROLLBACK")
+    }
+
+    fn check_chain(&self, chain: bool) -> Result<()> {
+        if !chain {
+            return Ok(());
+        }
+        let message = "AND CHAIN can only be used in transaction blocks";
+        Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message))
+    }
+
+    /// The session is as before the block, but for settings that were committed with it.
+    fn end_block(&mut self, has_committed: bool) {
+        let block = std::mem::take(&mut self.block);
+        self.portals.clear();
+        self.settings.unset_modes();
+        match block.before {
+            Some(before) if !has_committed => {
+                let names = self.settings.differing(&before);
+                self.settings = *before;
+                self.follow(&names);
+            }
+            _ => {
+                let mut names = Vec::new();
+                for (name, value) in block.local.into_iter().rev() {
+                    // It was accepted when it was set.
+                    let _ = self.settings.set(&name, &value);
+                    names.push(name);
+                }
+                self.follow(&names);
+            }
+        }
+    }
+
+    /// Tells the client the values of these settings, and follows the zone.
+    fn follow(&mut self, names: &[String]) {
+        for name in names {
+            self.settings.report(name, &mut self.out);
+        }
+        self.connection.set_zone((**self.settings.zone()).clone());
+    }
+
+    /// SET LOCAL: until the end of the block.
+    pub(super) fn set_local(&mut self, name: &str, value: &str) -> Result<()> {
+        if !self.is_in_block() {
+            let message = "SET LOCAL can only be used in transaction blocks";
+            self.warn(SqlState::NO_ACTIVE_TRANSACTION, message);
+            return Ok(());
+        }
+        let before = self.settings.show(name)?.1;
+        let changed = self.settings.set(name, value)?;
+        self.block.local.push((name.to_owned(), before));
+        self.changed(changed, Some(name));
+        Ok(())
+    }
+
+    /// A block that no BEGIN has begun is none for its client.
+    fn warn_implicit(&mut self) {
+        if self.block.is_implicit {
+            self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
+        }
+    }
+
+    fn warn(&mut self, state: SqlState, message: &str) {
+        self.out.report(Severity::Warning, &Error::new(state, message));
+    }
+}
+
+fn keeps_snapshot(level: &str) -> bool {
+    matches!(level, "repeatable read" | "serializable")
+}
+
+fn changed(modes: Modes, asked: &BlockModes) -> Modes {
+    let level = asked.level.as_deref();
+    Modes {
+        keeps_snapshot: level.map_or(modes.keeps_snapshot, keeps_snapshot),
+        is_read_only: asked.is_read_only.unwrap_or(modes.is_read_only),
+    }
+}

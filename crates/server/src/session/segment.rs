@@ -1,0 +1,133 @@
+//! What is between two Syncs, or in one text, from its first write on: one call at its end, or a
+//! block from where something has to be answered earlier.
+
+use super::conversation::{Conversation, Held, Stop, Submission};
+use super::queue::Disconnected;
+use super::standing::Standing;
+use crate::limits::{HELD_BYTES_MAX, HELD_MAX, SENT_BYTES};
+use crate::store::{BlockOperation, Modes};
+use values::{Error, Result};
+
+/// What a definition may not be together with.
+pub(super) fn beside_a_definition() -> Error {
+    let message = "a definition can only be the last statement of its segment, behind queries";
+    Error::unsupported(message, "Send each definition by itself.")
+}
+
+impl Conversation {
+    /// Keeps a statement until the end of the segment.
+    pub(super) fn hold(&mut self, submission: Submission) -> Result<()> {
+        self.held = Some(match self.held.take() {
+            None => Held::Write(submission),
+            Some(held) => {
+                let mut all = held.submissions();
+                let is_definition = |one: &Submission| one.statement.is_definition();
+                if is_definition(&submission) || all.iter().any(is_definition) {
+                    self.held = Some(Held::Several(all));
+                    return Err(beside_a_definition());
+                }
+                all.push(submission);
+                Held::Several(all)
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether more is held than should be.
+    pub(super) fn holds_much(&self) -> bool {
+        let (count, bytes) = match &self.held {
+            None | Some(Held::Read(..)) => return false,
+            Some(Held::Write(one)) => (1, one.bytes),
+            Some(Held::Several(all)) => (all.len(), all.iter().map(|one| one.bytes).sum()),
+        };
+        let is_alone = count == 1;
+        count > HELD_MAX || bytes > HELD_BYTES_MAX && !is_alone || self.out.len() > SENT_BYTES
+    }
+
+    /// Makes a block of what is held, and sends its answers.
+    pub(super) async fn open_held(&mut self) -> Result<(), Stop> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        let all = held.submissions();
+        if all.iter().any(|one| one.statement.is_definition()) {
+            self.held = Some(Held::Several(all));
+            return Err(beside_a_definition().into());
+        }
+        let behind = std::mem::take(&mut self.out);
+        self.open_implicit().await?;
+        for submission in all {
+            let rows_max = submission.rows_max;
+            let (mut execution, room) = self.submit(submission, true).await?;
+            if rows_max > 0 {
+                execution = self.first_rows(execution, rows_max).await;
+            }
+            self.settle(execution, room).await?;
+        }
+        self.out.append(behind);
+        Ok(())
+    }
+
+    /// Begins a block that ends with its segment.
+    pub(super) async fn open_implicit(&mut self) -> Result<()> {
+        self.connection.block(BlockOperation::Begin(Modes::default())).await?;
+        self.block.standing = Standing::Open;
+        self.block.is_implicit = true;
+        self.block.modes = Modes::default();
+        self.block.before = Some(Box::new(self.settings.clone()));
+        Ok(())
+    }
+
+    /// Runs statements that are all there or none, and sends their answers.
+    pub(super) async fn run_together(&mut self, all: Vec<Submission>) -> Result<(), Stop> {
+        let mut statements = Vec::with_capacity(all.len());
+        let mut shapes = Vec::with_capacity(all.len());
+        for one in all {
+            statements.push((one.statement, one.values));
+            shapes.push((one.before, one.shape, one.rows_max));
+        }
+        let (pending, results) = self.connection.submit_together(statements);
+        let results = match pending.await {
+            Ok(_) => results.take(),
+            Err(error) => vec![Err(error)],
+        };
+        for ((before, shape, rows_max), result) in shapes.into_iter().zip(results) {
+            self.out.append(before);
+            let mut answer = result?;
+            let is_suspended = rows_max > 0 && answer.rows.len() > rows_max;
+            if is_suspended {
+                answer.rows.truncate(rows_max);
+            }
+            self.rows(answer, shape, is_suspended).await?;
+        }
+        Ok(())
+    }
+
+    /// The end of a segment of several statements.
+    pub(super) async fn release_several(
+        &mut self,
+        all: Vec<Submission>,
+    ) -> Result<(), Disconnected> {
+        let then = std::mem::take(&mut self.out);
+        match self.run_together(all).await {
+            Ok(()) => self.out.append(then),
+            Err(Stop::Disconnected) => return Err(Disconnected),
+            Err(Stop::Wrong(error)) => self.report(&error).await?,
+        }
+        self.end_segment().await
+    }
+
+    /// The end of a segment or text: a block of it alone commits, or is rolled back if it failed.
+    pub(super) async fn end_segment(&mut self) -> Result<(), Disconnected> {
+        if self.block.is_implicit {
+            let ended = match self.block.standing {
+                Standing::Idle => Ok(""),
+                Standing::Open => self.commit(false).await,
+                Standing::Failed => self.roll_back(false).await,
+            };
+            if let Err(error) = ended {
+                self.report(&error).await?;
+            }
+        }
+        self.ready();
+        self.flush().await
+    }
+}

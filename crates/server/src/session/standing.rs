@@ -1,0 +1,28 @@
+//! How a session stands to a block.
+
+use super::settings::Settings;
+use crate::store::Modes;
+
+/// How a session stands to a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Each statement is a transaction.
+    #[default]
+    Idle,
+    Open,
+    /// A statement has failed: nothing runs until it is rolled back.
+    Failed,
+}
+
+/// The block of a session.
+#[derive(Default)]
+pub(super) struct Block {
+    pub(super) standing: Standing,
+    /// Whether it ends with its segment: no BEGIN has begun it.
+    pub(super) is_implicit: bool,
+    pub(super) modes: Modes,
+    /// The settings at its beginning, to which ROLLBACK comes back.
+    pub(super) before: Option<Box<Settings>>,
+    /// What SET LOCAL has changed, with the values that come back.
+    pub(super) local: Vec<(String, String)>,
+}

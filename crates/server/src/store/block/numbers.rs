@@ -1,0 +1,101 @@
+//! Numbers of sequences for blocks: clients are told them before COMMIT, so a call of their own
+//! takes them.
+
+use super::super::call::Call;
+use super::super::failure;
+use super::super::shared::Shared;
+use nvcaracal::Part;
+use sql::ir::ObjectId;
+use std::collections::{BTreeMap, VecDeque};
+use values::{Error, Result};
+
+/// How many numbers are taken at once where so many were taken before, or where none is seen.
+const AT_ONCE: u32 = 32;
+/// So many are taken as they are needed, so that short blocks leave no holes.
+const ONE_BY_ONE: u32 = 16;
+
+/// The numbers of one sequence.
+#[derive(Default)]
+struct Taken {
+    left: VecDeque<u64>,
+    /// How many the block was given.
+    given: u32,
+    /// Whether they are of a key that no client sees, and stay for later blocks.
+    is_hidden: bool,
+}
+
+/// Numbers that were taken and not yet given.
+#[derive(Default)]
+pub(in super::super) struct Stock {
+    of: BTreeMap<ObjectId, Taken>,
+}
+
+impl Stock {
+    /// The number that comes after so many others.
+    pub(super) fn peek(&self, sequence: ObjectId, after: usize) -> Option<u64> {
+        self.of.get(&sequence)?.left.get(after).copied()
+    }
+
+    /// Gives so many of each sequence.
+    pub(super) fn give(
+        &mut self,
+        wanted: &BTreeMap<ObjectId, usize>,
+    ) -> BTreeMap<ObjectId, Vec<u64>> {
+        let mut all = BTreeMap::new();
+        for (id, count) in wanted {
+            let taken = self.of.entry(*id).or_default();
+            assert!(*count <= taken.left.len(), "a statement without its numbers runs again");
+            taken.given = taken.given.saturating_add(*count as u32);
+            all.insert(*id, taken.left.drain(..*count).collect());
+        }
+        all
+    }
+
+    /// What later blocks get: the rest are holes.
+    pub(in super::super) fn end_of_block(mut self) -> Stock {
+        self.of.retain(|_, taken| taken.is_hidden && !taken.left.is_empty());
+        self
+    }
+
+    /// Takes what a statement needs of each sequence, all in all.
+    pub(super) async fn fill(
+        &mut self,
+        wanted: &BTreeMap<ObjectId, usize>,
+        shared: &Shared,
+    ) -> Result<()> {
+        for (id, count) in wanted {
+            let taken = self.of.entry(*id).or_default();
+            let Some(more) = count.checked_sub(taken.left.len()).filter(|more| *more > 0) else {
+                continue;
+            };
+            let more = u32::try_from(more).unwrap_or(u32::MAX);
+            taken.is_hidden = shared.is_hidden(*id);
+            let is_short = !taken.is_hidden && taken.given < ONE_BY_ONE;
+            let count = if is_short { more } else { more.max(AT_ONCE) };
+            taken.left.extend(shared.reserve(*id, count).await?);
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Whether a sequence counts rows of a table without a key.
+    fn is_hidden(&self, id: ObjectId) -> bool {
+        self.catalog().tables().any(|table| {
+            let columns = table.relation.columns.iter().zip(&table.columns);
+            columns.into_iter().any(|(column, info)| column.hidden && info.sequence == Some(id))
+        })
+    }
+
+    async fn reserve(&self, id: ObjectId, count: u32) -> Result<Vec<u64>> {
+        let call = Call::Reserve(id, count).encode();
+        let submitter = self.database.in_part(Part::Parallel);
+        let called = submitter.submit_raw_async(self.procedure, &call).await;
+        let answer = match called {
+            Ok(ticket) => ticket.await,
+            Err(error) => Err(error),
+        };
+        let bytes = answer.map_err(|error| failure::of_call(&error))?;
+        postcard::from_bytes(&bytes).map_err(|_| Error::corrupted("answer of a call is damaged"))
+    }
+}

@@ -1,0 +1,239 @@
+//! What a connection does with its block, in the order of its pipeline.
+
+use super::super::failure;
+use super::super::pending::{Answer, Promise};
+use super::super::pipeline::Pipeline;
+use super::super::pool::lock;
+use super::super::rows::Reads;
+use super::super::statement::{Statement, Way};
+use super::operation::{BlockOperation, Operation, Run};
+use super::state::{BlockState, Tried, moved, said};
+use values::{Error, Result, SqlState, Timestamp};
+
+fn no_block() -> Error {
+    let message = "there is no transaction in progress";
+    Error::new(SqlState::NO_ACTIVE_TRANSACTION, message)
+}
+
+/// The most rows that a statement reads on the thread of its client.
+const GETS_AT_ONCE: u32 = 8;
+
+impl Pipeline {
+    /// Does it, or gives it back if something has to be waited for.
+    pub(in super::super) fn operate_now(
+        &self,
+        operation: Operation,
+        promise: Promise,
+    ) -> Option<(Operation, Promise)> {
+        match operation {
+            Operation::Run(run) => match self.run_now(&run) {
+                Some(answer) => promise.answer(answer),
+                None => return Some((Operation::Run(run), promise)),
+            },
+            Operation::Of(BlockOperation::Commit, now) => {
+                let promise = self.commit_now(promise)?;
+                return Some((Operation::Of(BlockOperation::Commit, now), promise));
+            }
+            Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
+            together @ Operation::Together(_) => return Some((together, promise)),
+        }
+        None
+    }
+
+    /// What waits for nothing.
+    fn change(&self, operation: BlockOperation, now: Timestamp) -> Result<Answer> {
+        let mut own = lock(&self.block);
+        if let BlockOperation::Begin(modes) = operation {
+            assert!(own.is_none(), "a connection has one block at a time");
+            let numbers = std::mem::take(&mut *lock(&self.numbers));
+            *own = Some(BlockState::new(modes, now, numbers));
+            return Ok(said("BEGIN"));
+        }
+        let block = own.as_mut().ok_or_else(no_block)?;
+        match operation {
+            BlockOperation::Set(modes) => {
+                let is_late = block.has_run
+                    && (modes.keeps_snapshot != block.modes.keeps_snapshot
+                        || block.modes.is_read_only && !modes.is_read_only);
+                if is_late {
+                    let message = "the modes of a transaction must be set before any query";
+                    return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
+                }
+                block.modes = modes;
+                Ok(said("SET"))
+            }
+            BlockOperation::Savepoint(name) => block.savepoint(name).map(|()| said("SAVEPOINT")),
+            BlockOperation::RollBackTo(name) => {
+                block.roll_back_to(&name).map(|()| said("ROLLBACK"))
+            }
+            BlockOperation::Release(name) => block.release(&name).map(|()| said("RELEASE")),
+            BlockOperation::RollBack => {
+                let block = own.take().expect("it was there");
+                drop(own);
+                self.end(block);
+                Ok(said("ROLLBACK"))
+            }
+            BlockOperation::Begin(_) | BlockOperation::Commit => {
+                unreachable!("they are done elsewhere")
+            }
+        }
+    }
+
+    /// The block has ended: numbers that nothing shows stay.
+    fn end(&self, mut block: BlockState) -> BlockState {
+        *lock(&self.numbers) = std::mem::take(&mut block.numbers).end_of_block();
+        block
+    }
+
+    /// Runs a statement that reads a row or two and waits for nothing.
+    fn run_now(&self, run: &Run) -> Option<Result<Answer>> {
+        let shared = &self.shared;
+        let statement = &run.statement;
+        if !is_short(statement) || self.last.outstanding().is_some() {
+            return None;
+        }
+        let _inside = shared.gate.try_read().ok()?;
+        if statement.version != shared.catalog().version() {
+            return None;
+        }
+        let mut own = lock(&self.block);
+        let Some(block) = own.as_mut() else { return Some(Err(no_block())) };
+        let snapshot = block.snapshot.clone();
+        let reads = match (&snapshot, block.modes.keeps_snapshot) {
+            (Some(snapshot), _) => (Reads::Snapshot(snapshot), Some(GETS_AT_ONCE)),
+            (None, true) => return None,
+            (None, false) => {
+                let database = &shared.database;
+                // Two rows of the newest state may be of different states.
+                (Reads::Newest { database, waits: false, is_later: false }, Some(1))
+            }
+        };
+        if let Err(error) = block.check(statement, run) {
+            return Some(Err(error));
+        }
+        match block.attempt(shared, statement, run, reads) {
+            Tried::Done(result) => Some(result.map(Answer::from)),
+            Tried::Later | Tried::Short(_) => None,
+        }
+    }
+
+    /// Commits if nothing has to be waited for; else gives the promise back.
+    fn commit_now(&self, promise: Promise) -> Option<Promise> {
+        let shared = &self.shared;
+        let mut own = lock(&self.block);
+        let Some(block) = own.as_mut() else {
+            promise.answer(Err(no_block()));
+            return None;
+        };
+        if !block.has_written() {
+            let block = own.take().expect("it was there");
+            drop(own);
+            self.end(block);
+            promise.answer(Ok(said("COMMIT")));
+            return None;
+        }
+        let Ok(_inside) = shared.gate.try_read() else { return Some(promise) };
+        if !block.is_of(shared.catalog().version()) {
+            return Some(promise);
+        }
+        let bytes = block.encode(&shared.options);
+        let submitter = self.submitter(!block.is_large());
+        match submitter.try_submit_raw(shared.procedure, &bytes) {
+            Ok(ticket) => {
+                let block = own.take().expect("it was there");
+                drop(own);
+                let block = self.end(block);
+                let read = move |answer| block.committed(answer);
+                self.last.set(promise.call_with(ticket, Box::new(read)));
+            }
+            Err(error) if error.is_queue_full() => return Some(promise),
+            Err(error) => {
+                *own = None;
+                promise.answer(Err(failure::of_call(&error)));
+            }
+        }
+        None
+    }
+
+    /// Does what has to wait.
+    pub(in super::super) async fn operate(&self, operation: Operation, promise: Promise) {
+        match operation {
+            Operation::Run(run) => {
+                let own = lock(&self.block).take();
+                let Some(mut block) = own else { return promise.answer(Err(no_block())) };
+                let answer = self.run_in(&mut block, &run).await;
+                *lock(&self.block) = Some(block);
+                promise.answer(answer.map(Answer::from));
+            }
+            Operation::Of(BlockOperation::Commit, _) => self.commit(promise).await,
+            Operation::Together(together) => self.together(together, promise).await,
+            Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
+        }
+    }
+
+    async fn run_in(&self, block: &mut BlockState, run: &Run) -> Result<sql::run::Answer> {
+        let shared = &self.shared;
+        if run.statement.planned.is_none() {
+            let message = "definitions in a block are not supported yet";
+            return Err(Error::unsupported(message, "Run the definition outside of a block."));
+        }
+        self.all_answered().await;
+        let (_inside, statement) = self.enter(&run.statement).await?;
+        block.check(&statement, run)?;
+        if !block.modes.keeps_snapshot && is_short(&statement) {
+            let database = &shared.database;
+            let reads = Reads::Newest { database, waits: true, is_later: false };
+            if let Tried::Done(result) = block.attempt(shared, &statement, run, (reads, Some(1))) {
+                return result;
+            }
+        }
+        let snapshot = match block.snapshot.clone() {
+            Some(snapshot) => snapshot,
+            None => shared.database.snapshot_async().await.map_err(failure::of_read)?,
+        };
+        if block.modes.keeps_snapshot {
+            block.snapshot = Some(snapshot.clone());
+        }
+        loop {
+            match block.attempt(shared, &statement, run, (Reads::Snapshot(&snapshot), None)) {
+                Tried::Done(result) => return result,
+                Tried::Short(wanted) => block.numbers.fill(&wanted, shared).await?,
+                Tried::Later => unreachable!("a snapshot has everything at once"),
+            }
+        }
+    }
+
+    async fn commit(&self, promise: Promise) {
+        let own = lock(&self.block).take();
+        let Some(block) = own else { return promise.answer(Err(no_block())) };
+        let mut block = self.end(block);
+        if !block.has_written() {
+            return promise.answer(Ok(said("COMMIT")));
+        }
+        let shared = &self.shared;
+        let _inside = shared.gate.read().await;
+        let catalog = shared.catalog();
+        for statement in block.stale_plans(catalog.version()) {
+            let again = self.shared.again(statement, &catalog);
+            match again.and_then(|again| statement.check_same(&again).map(|()| again)) {
+                Ok(again) => *statement = again,
+                Err(_) => return promise.answer(Err(moved())),
+            }
+        }
+        let bytes = block.encode(&shared.options);
+        let submitter = self.submitter(!block.is_large());
+        match submitter.submit_raw_async(shared.procedure, &bytes).await {
+            Ok(ticket) => {
+                let read = move |answer| block.committed(answer);
+                self.last.set(promise.call_with(ticket, Box::new(read)));
+            }
+            Err(error) => promise.answer(Err(failure::of_call(&error))),
+        }
+    }
+}
+
+/// Whether a statement looks rows up by their keys.
+fn is_short(statement: &Statement) -> bool {
+    let way = statement.planned.as_ref().map(|planned| &planned.way);
+    matches!(way, Some(Way::Lookup | Way::Call { is_predicted: true, .. }))
+}

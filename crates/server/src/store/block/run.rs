@@ -1,0 +1,201 @@
+//! A block in its call: all statements once more, at its place in the serial order.
+
+use super::super::call::MORE_NUMBERS;
+use super::super::procedure::{Statements, refused};
+use super::super::rows::{CallRows, DeclaredRows, Numbers, Steps};
+use super::form::{
+    Block, DIFFERS, ONE_REFUSED, RunStep, Step, Told, WriteKeys, damaged, digest, encode_answers,
+    encode_failed,
+};
+use nvcaracal::{Abort, Stop, Transaction, WriteSet};
+use sql::ir::{ObjectId, Space};
+use sql::run::{Buffer, Effect, Entry, Overlay, Rows, Scan};
+use std::collections::BTreeMap;
+use values::{Error, Result, SqlState};
+
+/// The most bytes of the answers to one call.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// The rows of a call, with the numbers that one statement of it took before.
+struct BlockRows<'c, 'r, 'a, 'e> {
+    call: &'c mut CallRows<'r, 'a, 'e>,
+    told: Option<&'c Told>,
+    taken: BTreeMap<ObjectId, usize>,
+    /// Whether it takes more than it took.
+    is_short: bool,
+}
+
+impl Rows for BlockRows<'_, '_, '_, '_> {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.call.get(space, key)
+    }
+
+    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        self.call.scan(scan, found)
+    }
+
+    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        self.call.put(space, key, row)
+    }
+
+    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
+        self.call.delete(space, key)
+    }
+
+    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
+        let Some(told) = self.told else { return self.call.next(sequence) };
+        let taken = self.taken.entry(sequence).or_default();
+        let number = told.numbers.get(&sequence).and_then(|numbers| numbers.get(*taken));
+        *taken += 1;
+        self.is_short |= number.is_none();
+        Ok(number.copied().unwrap_or_default())
+    }
+
+    fn steps(&mut self, count: u64) -> Result<()> {
+        self.call.steps(count)
+    }
+}
+
+/// How far a block has come.
+#[derive(Default)]
+struct Progress {
+    buffer: Buffer,
+    savepoints: Vec<usize>,
+    answers: Vec<Vec<u8>>,
+    answers_bytes: usize,
+}
+
+impl Statements {
+    /// Declares what a block writes. An error comes again when it runs, and ends it there.
+    pub(in super::super) fn declare_block(
+        &self,
+        block: &Block<'_>,
+        set: &mut WriteSet<'_, '_>,
+    ) -> Result<()> {
+        let (steps, numbers) = (Steps::new(block.steps_max), Numbers::new(&block.numbers));
+        let mut rows = DeclaredRows { spaces: &self.spaces, set, steps, numbers };
+        match &block.writes {
+            WriteKeys::Unknown => rows.set.unknown(),
+            WriteKeys::These(keys) => {
+                for (space, key, deletes) in keys {
+                    let effect = if *deletes { Effect::Delete } else { Effect::Insert };
+                    rows.declare(*space, key, effect);
+                }
+            }
+            WriteKeys::Predicted => {
+                for step in &block.steps {
+                    let Step::Run(run) = step else { continue };
+                    let (plan, context) = (self.plan(block.plan(run)?)?, block.context(run)?);
+                    if matches!(*plan, sql::ir::Plan::Select(_)) {
+                        continue;
+                    }
+                    if !sql::run::is_predicted(&plan) {
+                        rows.set.unknown();
+                        return Ok(());
+                    }
+                    for written in sql::run::predict(&plan, &context, &mut rows)? {
+                        rows.declare(written.space, &written.key, written.effect);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn run_block(
+        &self,
+        block: &Block<'_>,
+        tx: &mut Transaction<'_, '_>,
+    ) -> Result<Vec<u8>, Stop> {
+        let (steps, numbers) = (Steps::new(block.steps_max), Numbers::new(&block.numbers));
+        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, stopped: None };
+        let mut progress = Progress::default();
+        let ended = self.run_steps(block, &mut rows, &mut progress);
+        if let Some(stop) = rows.stopped {
+            return Err(stop);
+        }
+        // What came of numbers that there were not is nothing: neither an answer nor an error.
+        if let Some(wanted) = rows.numbers.missing() {
+            let payload = postcard::to_allocvec(&wanted).expect("a vector takes all");
+            return Err(Abort { payload, ..Abort::code(MORE_NUMBERS) }.into());
+        }
+        ended?;
+        let applied = Overlay::over(&mut rows, progress.buffer).apply();
+        match (rows.stopped, applied) {
+            (Some(stop), _) => Err(stop),
+            (None, Err(error)) => Err(refused(&error)),
+            (None, Ok(())) => Ok(encode_answers(&progress.answers)),
+        }
+    }
+
+    fn run_steps(
+        &self,
+        block: &Block<'_>,
+        rows: &mut CallRows<'_, '_, '_>,
+        progress: &mut Progress,
+    ) -> Result<(), Stop> {
+        for (at, step) in block.steps.iter().enumerate() {
+            match step {
+                Step::Savepoint => progress.savepoints.push(progress.buffer.savepoint()),
+                Step::RollBack(savepoint) => {
+                    let mark = progress.savepoints.get(*savepoint as usize).copied();
+                    match mark.filter(|mark| *mark <= progress.buffer.savepoint()) {
+                        Some(mark) => progress.buffer.roll_back(mark),
+                        None => return Err(refused(&damaged())),
+                    }
+                }
+                Step::Run(run) => self.run_step(block, (at, run), rows, progress)?,
+            }
+            if rows.stopped.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn run_step(
+        &self,
+        block: &Block<'_>,
+        (at, run): (usize, &RunStep),
+        call: &mut CallRows<'_, '_, '_>,
+        progress: &mut Progress,
+    ) -> Result<(), Stop> {
+        let told = run.told.as_ref();
+        let mut rows = BlockRows { call, told, taken: BTreeMap::new(), is_short: false };
+        let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut progress.buffer));
+        let result = block
+            .plan(run)
+            .and_then(|plan| self.plan(plan))
+            .and_then(|plan| sql::run::run(&plan, &block.context(run)?, &mut overlay));
+        progress.buffer = overlay.into_buffer();
+        let is_short = rows.is_short;
+        if call.stopped.is_some() {
+            return Ok(());
+        }
+        if let Some(told) = told {
+            if is_short || digest(result) != told.digest {
+                let payload = u32::try_from(at).expect("steps are limited").to_le_bytes().to_vec();
+                return Err(Abort { payload, ..Abort::code(DIFFERS) }.into());
+            }
+            return Ok(());
+        }
+        let answer = result.map(super::super::call::encode_answer).and_then(|answer| {
+            progress.answers_bytes += answer.len();
+            if progress.answers_bytes > ANSWER_BYTES_MAX {
+                let message = format!("answers have more than {ANSWER_BYTES_MAX} bytes");
+                let hint = "Send fewer statements at a time, or return fewer rows.";
+                return Err(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint(hint));
+            }
+            Ok(answer)
+        });
+        match answer {
+            Ok(answer) => progress.answers.push(answer),
+            Err(error) => {
+                let message = error.to_string().into();
+                let payload = encode_failed(std::mem::take(&mut progress.answers), &error);
+                return Err(Abort { message, payload, ..Abort::code(ONE_REFUSED) }.into());
+            }
+        }
+        Ok(())
+    }
+}

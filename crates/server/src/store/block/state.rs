@@ -1,0 +1,427 @@
+//! A block until its COMMIT: what it has done, and what it has written.
+
+use super::super::call::{Call, ZoneForm};
+use super::super::options::StoreOptions;
+use super::super::pending::Answer;
+use super::super::rows::{ReadRows, Reads, Steps};
+use super::super::shared::Shared;
+use super::super::statement::{Planned, Statement};
+use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
+use super::numbers::Stock;
+use super::operation::{Modes, Run};
+use nvcaracal::Snapshot;
+use sql::ir::{ObjectId, Plan, Space, Value};
+use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
+
+/// The most statements of a block.
+const STATEMENTS_MAX: usize = 10_000;
+/// The most bytes of its statements and their values.
+const BYTES_MAX: usize = 60 << 20;
+/// A block that writes more rows runs alone.
+const DECLARED_MAX: usize = 10_000;
+/// How much more work a COMMIT may be than the statements were before.
+const COMMIT_STEPS: u64 = 2;
+/// What a statement takes in a call beside its values.
+const STEP_BYTES: usize = 64;
+
+struct Savepoint {
+    name: String,
+    mark: usize,
+    number: u32,
+}
+
+/// A block.
+pub(in super::super) struct BlockState {
+    pub(super) modes: Modes,
+    now: Timestamp,
+    /// That of the first statement, if all read the same.
+    pub(super) snapshot: Option<Snapshot>,
+    /// The version of the catalog that its last statement was planned with.
+    version: u64,
+    /// Whether a statement has run.
+    pub(super) has_run: bool,
+    plans: Vec<Arc<Statement>>,
+    /// Where each of them is, by its address.
+    places: HashMap<usize, u32>,
+    zones: Vec<Zone>,
+    steps: Vec<Step>,
+    buffer: Buffer,
+    savepoints: Vec<Savepoint>,
+    savepoints_made: u32,
+    pub(super) numbers: Stock,
+    work_done: u64,
+    bytes: usize,
+    /// Why it cannot write any more: it has read too much.
+    full: Option<Error>,
+}
+
+/// What came of a try to run a statement.
+pub(super) enum Tried {
+    Done(Result<sql::run::Answer>),
+    /// It reads more than it may here.
+    Later,
+    /// It takes so many numbers of sequences.
+    Short(BTreeMap<ObjectId, usize>),
+}
+
+/// The rows below a block, and its numbers.
+struct BlockReads<'r> {
+    read: ReadRows<'r>,
+    /// How many single rows may be read, and nothing else; `None` for anything.
+    gets_left: Option<u32>,
+    is_over: bool,
+    stock: &'r Stock,
+    taken: BTreeMap<ObjectId, usize>,
+    is_short: bool,
+}
+
+impl BlockReads<'_> {
+    fn over(&mut self) -> Error {
+        self.is_over = true;
+        Error::new(SqlState::INTERNAL, "the statement is repeated")
+    }
+}
+
+impl Rows for BlockReads<'_> {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match &mut self.gets_left {
+            Some(0) => return Err(self.over()),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.read.get(space, key)
+    }
+
+    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        match self.gets_left {
+            Some(_) => Err(self.over()),
+            None => self.read.scan(scan, found),
+        }
+    }
+
+    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        self.read.put(space, key, row)
+    }
+
+    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
+        self.read.delete(space, key)
+    }
+
+    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
+        let taken = self.taken.entry(sequence).or_default();
+        let number = self.stock.peek(sequence, *taken);
+        *taken += 1;
+        self.is_short |= number.is_none();
+        Ok(number.unwrap_or_default())
+    }
+
+    fn steps(&mut self, count: u64) -> Result<()> {
+        self.read.steps(count)
+    }
+}
+
+impl BlockState {
+    pub(super) fn new(modes: Modes, now: Timestamp, numbers: Stock) -> BlockState {
+        BlockState {
+            modes,
+            now,
+            snapshot: None,
+            version: 0,
+            has_run: false,
+            plans: Vec::new(),
+            places: HashMap::new(),
+            zones: Vec::new(),
+            steps: Vec::new(),
+            buffer: Buffer::default(),
+            savepoints: Vec::new(),
+            savepoints_made: 0,
+            numbers,
+            work_done: 0,
+            bytes: 0,
+            full: None,
+        }
+    }
+
+    pub(super) fn has_written(&self) -> bool {
+        !self.buffer.writes().is_empty()
+    }
+
+    /// Whether a statement may run, before it does; it was planned for this version of the catalog.
+    pub(super) fn check(&mut self, statement: &Statement, run: &Run) -> Result<()> {
+        let planned = statement.planned.as_ref().expect("it is no definition");
+        let is_query = matches!(planned.plan, Plan::Select(_));
+        if self.modes.is_read_only && !(is_query && planned.plan.numbers().is_empty()) {
+            let what = match &planned.plan {
+                Plan::Select(_) => "nextval()",
+                Plan::Insert(_) => "INSERT",
+                Plan::Update(_) => "UPDATE",
+                Plan::Delete(_) => "DELETE",
+            };
+            let message = format!("cannot execute {what} in a read-only transaction");
+            return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message));
+        }
+        let has_moved = self.has_run && self.version != statement.version;
+        if has_moved && (self.has_written() || self.snapshot.is_some()) {
+            return Err(moved());
+        }
+        self.version = statement.version;
+        if self.full.is_none() {
+            self.full = self.beyond(step_bytes(run));
+        }
+        match &self.full {
+            Some(error) if self.has_written() || !is_query => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What of the block is more than a call may be.
+    fn beyond(&self, more_bytes: usize) -> Option<Error> {
+        let message = if self.steps.len() >= STATEMENTS_MAX {
+            format!("a block has more than {STATEMENTS_MAX} statements")
+        } else if self.bytes + more_bytes > BYTES_MAX {
+            format!("the statements of a block have more than {BYTES_MAX} bytes")
+        } else {
+            return None;
+        };
+        let hint = "Commit more often, or begin blocks that only read with READ ONLY.";
+        Some(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint(hint))
+    }
+
+    /// Runs a statement that was checked. `gets_max` is how many single rows it may read, and
+    /// nothing else.
+    pub(super) fn attempt(
+        &mut self,
+        shared: &Shared,
+        statement: &Arc<Statement>,
+        run: &Run,
+        (reads, gets_max): (Reads<'_>, Option<u32>),
+    ) -> Tried {
+        let planned = statement.planned.as_ref().expect("it is no definition");
+        let options = &shared.options;
+        let is_query = matches!(planned.plan, Plan::Select(_));
+        let done = if is_query && !self.has_written() { 0 } else { self.work_done };
+        let steps_max = options.steps_max.saturating_sub(done);
+        let read = ReadRows { spaces: &shared.spaces, reads, steps: Steps::new(steps_max) };
+        let mut rows = BlockReads {
+            read,
+            gets_left: gets_max,
+            is_over: false,
+            stock: &self.numbers,
+            taken: BTreeMap::new(),
+            is_short: false,
+        };
+        let mark = self.buffer.savepoint();
+        let context = Context {
+            parameters: run.parameters.clone(),
+            now: self.now,
+            zone: run.zone.clone(),
+            limits: Limits { memory_bytes_max: options.memory_bytes_max },
+        };
+        let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
+        let result = sql::run::run(&planned.plan, &context, &mut overlay);
+        self.buffer = overlay.into_buffer();
+        let (is_over, is_later) = (rows.is_over, rows.read.is_later());
+        let (taken, is_short) = (rows.taken, rows.is_short);
+        let work = rows.read.steps.done();
+        if is_over || is_later || is_short {
+            self.buffer.roll_back(mark);
+            return if is_over || is_later { Tried::Later } else { Tried::Short(taken) };
+        }
+        self.work_done = self.work_done.saturating_add(work);
+        self.has_run = true;
+        let numbers = self.numbers.give(&taken);
+        Tried::Done(self.record((statement, run), mark, result, numbers, options))
+    }
+
+    /// Keeps what a statement came to.
+    fn record(
+        &mut self,
+        (statement, run): (&Arc<Statement>, &Run),
+        mark: usize,
+        mut result: Result<sql::run::Answer>,
+        numbers: BTreeMap<ObjectId, Vec<u64>>,
+        options: &StoreOptions,
+    ) -> Result<sql::run::Answer> {
+        if self.buffer.bytes() > options.memory_bytes_max {
+            self.buffer.roll_back(mark);
+            let message = "a block writes more bytes than a statement may collect";
+            let error = Error::new(SqlState::OUT_OF_MEMORY, message);
+            result = Err(error.with_hint("Commit more often."));
+        }
+        // What a limit refuses says nothing about rows.
+        let says_nothing = result.as_ref().is_err_and(|error| is_of_limits(error.state()));
+        if self.modes.is_read_only || self.full.is_some() || says_nothing {
+            if self.full.is_some() {
+                self.forget();
+            }
+            return result;
+        }
+        let (plan, zone) = (self.plan_place(statement), self.zone_place(&run.zone));
+        self.bytes += step_bytes(run);
+        let parameters = run.parameters.iter().cloned().map(Value).collect();
+        let told = Told { digest: digest(result.clone()), numbers };
+        self.steps.push(Step::Run(RunStep { plan, zone, parameters, told: Some(told) }));
+        result
+    }
+
+    /// A block that can only read from now on needs nothing of before.
+    fn forget(&mut self) {
+        self.steps = Vec::new();
+        self.plans = Vec::new();
+        self.places = HashMap::new();
+    }
+
+    fn plan_place(&mut self, statement: &Arc<Statement>) -> u32 {
+        let next = u32::try_from(self.plans.len()).expect("statements are limited");
+        let place = *self.places.entry(Arc::as_ptr(statement).addr()).or_insert(next);
+        if place == next {
+            let planned = statement.planned.as_ref().map_or(0, |planned| planned.bytes.len());
+            self.bytes += planned;
+            self.plans.push(Arc::clone(statement));
+        }
+        place
+    }
+
+    fn zone_place(&mut self, zone: &Zone) -> u32 {
+        let found = self.zones.iter().rposition(|own| own.name() == zone.name());
+        let place = found.unwrap_or_else(|| {
+            self.zones.push(zone.clone());
+            self.zones.len() - 1
+        });
+        u32::try_from(place).expect("statements are limited")
+    }
+
+    pub(super) fn savepoint(&mut self, name: String) -> Result<()> {
+        if let Some(error) = self.beyond(0) {
+            return Err(error);
+        }
+        let (mark, number) = (self.buffer.savepoint(), self.savepoints_made);
+        self.savepoints_made += 1;
+        self.steps.push(Step::Savepoint);
+        self.savepoints.push(Savepoint { name, mark, number });
+        Ok(())
+    }
+
+    /// Goes back to the last savepoint of this name. What is rolled back stays to be compared, as
+    /// the client was told it.
+    pub(super) fn roll_back_to(&mut self, name: &str) -> Result<()> {
+        let at = self.find(name)?;
+        self.savepoints.truncate(at + 1);
+        let Savepoint { mark, number, .. } = self.savepoints[at];
+        self.buffer.roll_back(mark);
+        self.steps.push(Step::RollBack(number));
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, name: &str) -> Result<()> {
+        let at = self.find(name)?;
+        self.savepoints.truncate(at);
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        self.savepoints.iter().rposition(|own| own.name == name).ok_or_else(|| {
+            let message = format!("savepoint \"{name}\" does not exist");
+            Error::new(SqlState::UNDEFINED_SAVEPOINT, message)
+        })
+    }
+
+    /// The plans that are not for this version of the catalog.
+    pub(super) fn stale_plans(
+        &mut self,
+        version: u64,
+    ) -> impl Iterator<Item = &mut Arc<Statement>> {
+        self.plans.iter_mut().filter(move |statement| statement.version != version)
+    }
+
+    /// Whether all plans are for this version of the catalog.
+    pub(super) fn is_of(&self, version: u64) -> bool {
+        self.plans.iter().all(|statement| statement.version == version)
+    }
+
+    /// The call that commits it. The rows that it wrote are those that the call writes, if nothing
+    /// of what it saw has changed.
+    pub(super) fn encode(&mut self, options: &StoreOptions) -> Vec<u8> {
+        let writes = self.buffer.writes();
+        let keys = || {
+            let key = |((space, key), row): (&(Space, Vec<u8>), &Option<Vec<u8>>)| {
+                (*space, key.clone(), row.is_none())
+            };
+            writes.iter().map(key).collect()
+        };
+        let is_large = writes.len() > DECLARED_MAX;
+        let writes = if is_large { WriteKeys::Unknown } else { WriteKeys::These(keys()) };
+        let steps = std::mem::take(&mut self.steps);
+        let call = Call::Block(Block {
+            writes,
+            numbers: BTreeMap::new(),
+            now: self.now.bits(),
+            steps_max: options.steps_max.saturating_mul(COMMIT_STEPS),
+            memory_bytes_max: options.memory_bytes_max as u64,
+            plans: self.plans.iter().map(|statement| bytes(statement)).collect(),
+            zones: self.zones.iter().map(ZoneForm::of).collect(),
+            steps,
+        });
+        let bytes = call.encode();
+        if let Call::Block(block) = call {
+            self.steps = block.steps;
+        }
+        bytes
+    }
+
+    /// Whether its call runs alone.
+    pub(super) fn is_large(&self) -> bool {
+        self.buffer.writes().len() > DECLARED_MAX
+    }
+
+    /// What the call that commits it came to.
+    pub(super) fn committed(&self, answer: nvcaracal::Result<Vec<u8>>) -> Result<Answer> {
+        let error = match answer {
+            Ok(_) => return Ok(said("COMMIT")),
+            Err(error) => error,
+        };
+        let Some(at) = differing(&error) else {
+            return Err(super::super::failure::of_call(&error));
+        };
+        let before = self.steps.iter().take(at).filter(|step| matches!(step, Step::Run(_)));
+        let number = before.count() + 1;
+        let text = match self.steps.get(at) {
+            Some(Step::Run(run)) => self.plans.get(run.plan as usize).map(|plan| plan.shown()),
+            _ => None,
+        };
+        let text = text.unwrap_or_default();
+        let message = "could not serialize access due to concurrent update";
+        Err(Error::new(SqlState::SERIALIZATION_FAILURE, message)
+            .with_detail(format!("Statement {number} of the block has another result now: {text}"))
+            .with_hint("Run the block again."))
+    }
+}
+
+fn bytes(statement: &Statement) -> &[u8] {
+    let planned: &Planned = statement.planned.as_ref().expect("definitions are no steps");
+    &planned.bytes
+}
+
+/// About what a statement takes in a call beside its plan.
+fn step_bytes(run: &Run) -> usize {
+    STEP_BYTES + run.parameters.iter().map(Datum::memory_bytes).sum::<usize>()
+}
+
+/// An answer that is a command tag.
+pub(super) fn said(tag: &str) -> Answer {
+    Answer { tag: tag.to_owned(), rows: Vec::new(), notice: None }
+}
+
+/// The error of a block whose tables are others now.
+pub(super) fn moved() -> Error {
+    let message = "could not serialize access due to a definition since the block began";
+    Error::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Run the block again.")
+}
+
+/// Whether an error comes from a limit or the machine, not from rows.
+fn is_of_limits(state: SqlState) -> bool {
+    matches!(&state.code()[..2], "53" | "54" | "57" | "58" | "72" | "XX")
+}
