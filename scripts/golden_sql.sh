@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the golden answers of crates/server/tests/sql again: what psql prints of each script on a
-# PostgreSQL of its own (postgresql.sh), in a temporary directory, that ends with this.
+# PostgreSQL of its own (postgresql.sh), in a temporary directory, that ends with this; and the
+# scripts of crates/sql/tests/slt that are made of them.
 #
 # Usage: scripts/golden_sql.sh      (needs PostgreSQL 15)
 set -euo pipefail
@@ -17,5 +18,12 @@ for script in crates/server/tests/sql/*.sql; do
     (cd "$(dirname "$script")" && "$postgresql_bin/psql" -X -h "$room" -U nvcaracal -d bank \
         -f "$(basename "$script")" >"$(basename "$script" .sql).out" 2>&1)
     "$postgresql_bin/dropdb" -h "$room" -U nvcaracal bank
+    if ! grep -q '^\\' "$script"; then
+        # Without commands of psql it is a script for crate sql, too.
+        "$postgresql_bin/createdb" -h "$room" -U nvcaracal bank
+        scripts/golden_slt.py "$script" "crates/sql/tests/slt/$(basename "$script" .sql).slt" \
+            "$postgresql_bin/psql" -X -h "$room" -U nvcaracal -d bank
+        "$postgresql_bin/dropdb" -h "$room" -U nvcaracal bank
+    fi
     echo "made ${script%.sql}.out"
 done

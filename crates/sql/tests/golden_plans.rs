@@ -17,7 +17,7 @@ use values::{Datum, Timestamp};
 const TABLE: &str =
     "CREATE TABLE t (a int PRIMARY KEY, b varchar(8) UNIQUE, c numeric(6,2) CHECK (c >= 0))";
 
-const STATEMENTS: [&str; 8] = [
+const STATEMENTS: [&str; 14] = [
     "SELECT 1",
     "SELECT b, a + 1 FROM t WHERE a = 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
     "SELECT b, count(*), sum(c) FILTER (WHERE a > 1) FROM t GROUP BY b HAVING max(a) > 1",
@@ -26,6 +26,14 @@ const STATEMENTS: [&str; 8] = [
     "INSERT INTO t (a) SELECT a + 100 FROM t",
     "UPDATE t SET c = CASE WHEN c IS NULL THEN 0 ELSE COALESCE(c, 1) * 2 END WHERE b = $1",
     "DELETE FROM t WHERE a BETWEEN 1 AND 10 RETURNING a",
+    "SELECT x.a, y.b FROM t x LEFT JOIN t y ON y.a = x.a + 1 AND y.c > 1 WHERE x.b <> 'q'",
+    "SELECT x.a FROM t x FULL JOIN t y ON y.c = x.c, \
+     LATERAL (SELECT max(a) m FROM t WHERE a < x.a) z",
+    "SELECT a, (SELECT count(*) FROM t y WHERE y.b = t.b) FROM t WHERE a IN (SELECT a FROM t) \
+     AND EXISTS (SELECT 1 FROM t) AND a > ALL (SELECT 0) OR ARRAY(SELECT a FROM t) IS NULL",
+    "SELECT a FROM t UNION ALL (VALUES (1), (2)) EXCEPT SELECT 2 INTERSECT ALL SELECT 2 ORDER BY 1",
+    "UPDATE t SET c = y.c FROM t y WHERE y.a = t.a + 1 RETURNING t.a, y.a",
+    "WITH w AS (SELECT a FROM t) INSERT INTO t (a) SELECT a + 200 FROM w WHERE a = $1",
 ];
 
 fn plans() -> Vec<Vec<u8>> {

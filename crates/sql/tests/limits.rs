@@ -55,6 +55,56 @@ fn groups_and_aggregates_have_a_limit() {
 }
 
 #[test]
+fn joins_and_queries_in_queries_have_limits() {
+    let table = |count: usize| {
+        let tables = (0..count).map(|at| format!("(SELECT {at} AS c) t{at}")).collect::<Vec<_>>();
+        format!("SELECT t0.c FROM {}", tables.join(", "))
+    };
+    assert_eq!(state(&table(64)), "ok");
+    assert_eq!(state(&table(65)), "54001");
+    let nested = |count: usize| format!("{}1{}", "SELECT (".repeat(count), ")".repeat(count));
+    assert_eq!(state(&nested(DEPTH_MAX - 1)), "ok");
+    assert_eq!(state(&nested(DEPTH_MAX + 1)), "54001");
+    let chain = |what: &str, count: usize| format!("SELECT 1{}", what.repeat(count));
+    assert_eq!(state(&chain(" UNION ALL SELECT 1", 999)), "ok");
+    assert_eq!(state(&chain(" UNION SELECT 1", 999)), "ok");
+    // Queries of WITH, each of which needs the one before.
+    let with = |count: usize| {
+        let mut parts = vec!["w0 AS (SELECT 1 AS n)".to_owned()];
+        parts.extend((1..count).map(|at| format!("w{at} AS (SELECT n FROM w{})", at - 1)));
+        format!("WITH {} SELECT n FROM w{}", parts.join(", "), count - 1)
+    };
+    assert_eq!(state(&with(60)), "ok");
+    assert_eq!(state(&with(64)), "54001");
+    let wide = vec!["1"; 1_665].join(", ");
+    assert_eq!(state(&format!("SELECT {wide}")), "54011");
+}
+
+#[test]
+fn joins_and_subqueries_count_steps_and_memory() {
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (a int PRIMARY KEY, b text)").unwrap();
+    let rows = (0..900).map(|number| format!("({number}, 'x')")).collect::<Vec<_>>().join(",");
+    session.run(&format!("INSERT INTO t VALUES {rows}")).unwrap();
+    let mut code = |text: &str| match session.run(text) {
+        Ok(_) => "ok".to_owned(),
+        Err(error) => error.state().code().to_owned(),
+    };
+    assert_eq!(code("SELECT count(*) FROM t x, t y, t z WHERE x.a + y.a + z.a = -1"), "54001");
+    assert_eq!(code("SELECT count(*) FROM t x JOIN t y ON x.a = y.a"), "ok");
+    assert_eq!(code("SELECT x.a FROM t x, t y, t z LIMIT 10"), "ok");
+    let long = "SELECT repeat(b, 100000) AS c FROM t";
+    assert_eq!(code(&format!("SELECT count(*) FROM ({long}) x")), "53200");
+    assert_eq!(code(&format!("SELECT 1 FROM ({long} LIMIT 400) x, (SELECT 1) y")), "53200");
+    // What is computed for a row is gone with the next one.
+    let array = "SELECT count((SELECT max(repeat(y.b, 100000)) FROM t y WHERE y.a = x.a)) FROM t x";
+    assert_eq!(code(array), "ok");
+    let lateral = "SELECT count(*) FROM t x, LATERAL (SELECT repeat(x.b, 100000) AS c) y \
+                   WHERE length(y.c) = 1";
+    assert_eq!(code(lateral), "ok");
+}
+
+#[test]
 fn steps_and_memory_have_limits() {
     let mut session = Session::new();
     session.run("CREATE TABLE t (a int PRIMARY KEY, b text)").unwrap();
@@ -142,7 +192,7 @@ fn parameters_get_their_types() {
 }
 
 /// Tokens that are likely to make statements.
-const TOKENS: [&str; 74] = [
+const TOKENS: [&str; 90] = [
     "SELECT",
     "FROM",
     "WHERE",
@@ -217,6 +267,22 @@ const TOKENS: [&str; 74] = [
     "ARRAY[",
     "]",
     "interval '1 day'",
+    "JOIN t x ON",
+    "LEFT JOIN t y ON",
+    "FULL JOIN t z USING (a)",
+    ", t u",
+    "NATURAL JOIN t v",
+    "x.a",
+    "y.b",
+    "EXISTS (SELECT 1 FROM t w WHERE w.a =",
+    "(SELECT max(a) FROM t)",
+    "IN (SELECT a FROM t)",
+    "= ANY (SELECT a FROM t)",
+    "ARRAY(SELECT b FROM t)",
+    "UNION SELECT",
+    "EXCEPT ALL SELECT a FROM t",
+    "(SELECT a AS k, b FROM t WHERE",
+    ") q",
 ];
 
 #[test]
@@ -235,9 +301,11 @@ fn text_of_random_tokens_is_run_or_refused() {
             "INSERT INTO t VALUES (#, #, #) RETURNING #",
             "#",
             "SELECT # FROM t GROUP BY #",
+            "SELECT # FROM t JOIN t x ON # LEFT JOIN t y ON # WHERE #",
+            "SELECT # FROM t, LATERAL (SELECT # FROM t x WHERE #) q WHERE (SELECT # FROM t) = #",
         ];
         let mut ran = 0;
-        for round in 0..20_000 {
+        for round in 0..30_000 {
             let form = forms[random.random_range(0..forms.len())];
             let mut text = String::new();
             for part in form.split_inclusive('#') {

@@ -23,9 +23,15 @@ impl Target for Session {
 fn scripts_have_their_answers_by_every_access_path() {
     for (name, records) in scripts() {
         let mut states = Vec::new();
-        for choice in
-            [Choice::Best, Choice::Scan, Choice::Only(0), Choice::Only(1), Choice::Only(2)]
-        {
+        for choice in [
+            Choice::Best,
+            Choice::Scan,
+            Choice::Only(0),
+            Choice::Only(1),
+            Choice::Only(2),
+            Choice::Loop,
+            Choice::Backward,
+        ] {
             let mut session = Session::new();
             session.choice = choice;
             for record in &records {

@@ -123,6 +123,8 @@ states! {
     AMBIGUOUS_FUNCTION = b"42725";
     /// A column that exists already.
     DUPLICATE_COLUMN = b"42701";
+    /// A table of a query that is called like another.
+    DUPLICATE_ALIAS = b"42712";
     /// A column that is neither grouped nor aggregated.
     GROUPING_ERROR = b"42803";
     /// Types that do not fit.

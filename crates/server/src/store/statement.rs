@@ -126,7 +126,7 @@ impl Planned {
         let (bytes, numbers) = (sql::ir::encode(&plan), plan.numbers());
         let way = if numbers.is_empty() && is_lookup(&plan) {
             Way::Lookup
-        } else if numbers.is_empty() && matches!(plan, Plan::Select(_)) {
+        } else if numbers.is_empty() && plan.is_query() {
             Way::Query
         } else if numbers.is_empty() || !plan.is_by_rows() {
             Way::Call { is_predicted: is_predicted(&plan), numbers }

@@ -2,13 +2,16 @@
 //! each row, and the interpreter puts them in canonical order.
 
 use crate::ir::{Access, Bound, ColumnNumber, Expression, Function, KeyColumn, Relation};
+use values::Type;
 
-/// A comparison of a column with what needs no row.
+/// A comparison of a column with what can be known before there is a row of its table.
 #[derive(Clone, Debug)]
 pub(super) struct Predicate {
     pub(super) column: ColumnNumber,
     pub(super) function: Function,
     pub(super) value: Expression,
+    /// The type of both.
+    pub(super) ty: Type,
 }
 
 /// Which way to take, for tests that compare them.
@@ -21,18 +24,34 @@ pub enum Choice {
     Scan,
     /// The primary key (0) or an index (from 1), if it helps at all.
     Only(u16),
+    /// The whole table, and joins that try each pair of rows.
+    Loop,
+    /// The best one, and joins that begin with the last table.
+    Backward,
 }
 
 /// The access with the highest score.
 pub(super) fn choose(relation: &Relation, predicates: &[Predicate], choice: Choice) -> Access {
+    scored(relation, predicates, choice).1
+}
+
+/// The score of an access that finds one row at most.
+pub(super) const SINGLE: usize = 10_000;
+
+/// The access with the highest score, and the score.
+pub(super) fn scored(
+    relation: &Relation,
+    predicates: &[Predicate],
+    choice: Choice,
+) -> (usize, Access) {
     let mut best = (0, Access::default());
     let indexes = relation.indexes.iter().enumerate();
     let ways = std::iter::once((None, &relation.primary, true))
         .chain(indexes.map(|(at, index)| (Some(at as u16), &index.columns, index.unique)));
     for (index, columns, unique) in ways {
         let wanted = match choice {
-            Choice::Best => true,
-            Choice::Scan => false,
+            Choice::Best | Choice::Backward => true,
+            Choice::Scan | Choice::Loop => false,
             Choice::Only(number) => index.map_or(0, |at| at + 1) == number,
         };
         if !wanted {
@@ -43,7 +62,7 @@ pub(super) fn choose(relation: &Relation, predicates: &[Predicate], choice: Choi
             best = (score, access);
         }
     }
-    best.1
+    best
 }
 
 /// The access by one key. All columns of a unique key are best; each equal column counts more than
@@ -79,17 +98,12 @@ fn access(
     let ranges = bounds(&access).count();
     let whole = access.equal.len() == columns.len() && unique;
     assert!(access.equal.len() + usize::from(ranges > 0) <= columns.len(), "a range has a column");
-    let values = access.equal.iter().chain(bounds(&access).map(|bound| &bound.value));
-    assert!(
-        values.into_iter().all(Expression::is_fixed),
-        "keys are looked up before there is a row"
-    );
     // The primary key needs no second look-up.
     let score = access.equal.len() * 8 + ranges * 2;
     let primary = usize::from(score > 0 && index.is_none());
-    (access, score + primary + if whole { 10_000 } else { 0 })
+    (access, score + primary + if whole { SINGLE } else { 0 })
 }
 
-fn bounds(access: &Access) -> impl Iterator<Item = &Bound> {
+pub(super) fn bounds(access: &Access) -> impl Iterator<Item = &Bound> {
     access.lower.iter().chain(&access.upper)
 }

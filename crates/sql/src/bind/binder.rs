@@ -2,9 +2,9 @@
 
 use super::coerce::{Bound, Coercer};
 use super::kinds::Willing;
-use super::scope::Scope;
+use super::scope::{Resolved, Scope};
 use crate::catalog::{Catalog, Table};
-use crate::ir::{Aggregate, Kind};
+use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Op, Query, QueryNumber};
 use crate::parse::Lines;
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Spanned};
 use std::sync::Arc;
@@ -19,6 +19,26 @@ pub(crate) struct Binder<'a> {
     pub(super) scope: Scope,
     pub(super) grouping: Option<Grouping>,
     pub(super) choice: super::access::Choice,
+    /// The queries in which the current one is computed, from the outermost on.
+    pub(super) levels: Vec<Level>,
+    /// The outermost of those that the current one needs a row of.
+    pub(super) reaches: usize,
+    /// The queries that the statement has beside its own.
+    pub(super) queries: Vec<Query>,
+    /// Queries of WITH that can be named, the innermost last.
+    pub(super) named: Vec<Named>,
+    /// Where queries in expressions are refused.
+    pub(super) no_queries: Option<&'static str>,
+    /// Tables beside the query that is bound, which it does not see.
+    pub(super) beside: Vec<String>,
+    /// The clause that is bound, for messages.
+    pub(super) clause: &'static str,
+}
+
+/// A query while one is bound that is computed in its rows.
+pub(super) struct Level {
+    pub(super) scope: Scope,
+    pub(super) grouping: Option<Grouping>,
 }
 
 /// The groups of the query that is bound.
@@ -32,6 +52,69 @@ pub(super) struct Grouping {
     pub(super) ungrouped: Option<Error>,
     /// Whether an aggregate's arguments are being bound.
     pub(super) inside: bool,
+}
+
+/// A query of WITH.
+#[derive(Clone)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) number: QueryNumber,
+    pub(super) columns: Vec<(String, Kind)>,
+    /// The outermost query that it needs a row of.
+    pub(super) reaches: usize,
+}
+
+impl Grouping {
+    /// The column of the groups that a column of the rows is: a key, or one that the keys decide as
+    /// they have a whole primary key. `None` is noted: it is an error if there are groups.
+    pub(super) fn column(
+        &mut self,
+        scope: &Scope,
+        found: &Resolved,
+        message: impl FnOnce() -> String,
+        position: Option<Position>,
+    ) -> Result<Option<ColumnNumber>> {
+        if let Some(at) = self.keys.iter().position(|(_, key)| key.code == found.code) {
+            return Ok(Some(ColumnNumber::at(at)));
+        }
+        let is_key = |code: &[Op]| self.keys.iter().any(|(_, key)| key.code == code);
+        if scope.is_decided(found, is_key) {
+            return self
+                .place(Aggregate {
+                    kind: AggregateKind::First,
+                    arguments: vec![found.bound().expression()],
+                    distinct: false,
+                    filter: None,
+                })
+                .map(Some);
+        }
+        self.note_ungrouped(message(), position);
+        Ok(None)
+    }
+
+    /// The column of the groups that an aggregate is.
+    pub(super) fn place(&mut self, aggregate: Aggregate) -> Result<ColumnNumber> {
+        let at = match self.aggregates.iter().position(|other| *other == aggregate) {
+            Some(at) => at,
+            None => {
+                self.aggregates.push(aggregate);
+                self.aggregates.len() - 1
+            }
+        };
+        let place = self.keys.len() + at;
+        if place > ColumnNumber::MAX {
+            let message =
+                format!("query has more than {} groups and aggregates", ColumnNumber::MAX);
+            return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
+        }
+        Ok(ColumnNumber::at(place))
+    }
+
+    /// The first column that is neither grouped nor aggregated is an error if there are groups.
+    fn note_ungrouped(&mut self, message: String, position: Option<Position>) {
+        let error = || Error::new(SqlState::GROUPING_ERROR, message).at(position);
+        self.ungrouped.get_or_insert_with(error);
+    }
 }
 
 /// The most parameters of a statement, as in the protocol.
@@ -89,6 +172,13 @@ impl<'a> Binder<'a> {
             scope: Scope::default(),
             grouping: None,
             choice: super::access::Choice::Best,
+            levels: Vec::new(),
+            reaches: usize::MAX,
+            queries: Vec::new(),
+            named: Vec::new(),
+            no_queries: Some("check constraint"),
+            beside: Vec::new(),
+            clause: "",
         }
     }
 
@@ -109,6 +199,17 @@ impl<'a> Binder<'a> {
             Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
                 .at(self.position(name))
         })
+    }
+
+    /// Adds a query, which needs only those before it.
+    pub(super) fn push_query(&mut self, query: Query) -> Result<QueryNumber> {
+        let place = self.queries.len();
+        if place >= QueryNumber::COUNT_MAX {
+            let message = format!("statement has more than {} queries", QueryNumber::COUNT_MAX);
+            return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        self.queries.push(query);
+        Ok(QueryNumber::at(place))
     }
 
     fn coercer(&mut self) -> Coercer<'_> {
@@ -149,6 +250,7 @@ impl<'a> Binder<'a> {
 
     /// The expression of a column as a table's column takes it.
     pub(crate) fn bind_for(&mut self, expr: &Expr, kind: Kind) -> Result<Bound> {
+        self.no_queries = Some("DEFAULT expression");
         let bound = self.expression(expr)?;
         let position = self.position(expr);
         self.assign(bound, kind, Willing::Assignment).map_err(|error| error.at(position))

@@ -3,17 +3,21 @@
 use super::access::choose;
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
+use super::from::{FromItem, FromRows};
+use super::items::{Item, Untyped, identity};
 use super::kinds::Willing;
 use super::prepare::OutputColumn;
 use crate::catalog::{Identity, Table};
 use crate::ir::{
-    Action, Assignment, ColumnNumber, Conflict, Delete, Expression, Insert, InsertRows, KeyColumn,
-    Op, Source, Update, Value,
+    Action, Assignment, Change, ColumnNumber, Conflict, Delete, Expression, Input, Insert,
+    InsertRows, JoinKind, KeyColumn, Main as Statement, Op, QueryNumber, Select, Source, Update,
+    Value,
 };
 use sqlparser::ast::{
     Assignment as AssignmentTree, AssignmentTarget, ConflictTarget, Delete as DeleteTree, Expr,
     FromTable, Ident, Insert as InsertTree, InsertOverriding, ObjectName, OnConflict,
-    OnConflictAction, OnInsert, SelectItem, SetExpr, TableObject, Update as UpdateTree,
+    OnConflictAction, OnInsert, Query, SelectItem, SetExpr, TableObject, TableWithJoins,
+    Update as UpdateTree, UpdateTableFromKind,
 };
 use std::collections::BTreeSet;
 use values::{Datum, Error, Result, SqlState};
@@ -97,15 +101,9 @@ impl Binder<'_> {
         let defaults: Vec<Expression> = all.map(|column| default_of(table, column)).collect();
         let Some(query) = &tree.source else { return Ok(InsertRows::Listed(vec![defaults])) };
         let SetExpr::Values(list) = &*query.body else {
-            let (select, columns) = self.query(query)?;
-            self.check_width(columns.len(), targets.len(), tree.columns.is_empty())?;
-            let mut row = defaults;
-            for (at, (column, target)) in columns.iter().zip(targets).enumerate() {
-                let bound = Bound::new(vec![Op::Column(ColumnNumber::at(at))], column.kind);
-                row[usize::from(*target)] = self.stated(tree, table, *target, bound)?.expression();
-            }
-            return Ok(InsertRows::Queried(Box::new(select), row));
+            return self.queried_rows(tree, query, table, targets, defaults);
         };
+        self.clause = "VALUES";
         self.scope = Default::default();
         let mut rows = Vec::with_capacity(list.rows.len());
         for values in &list.rows {
@@ -129,6 +127,30 @@ impl Binder<'_> {
             rows.push(row);
         }
         Ok(InsertRows::Listed(rows))
+    }
+
+    fn queried_rows(
+        &mut self,
+        tree: &InsertTree,
+        query: &Query,
+        table: &Table,
+        targets: &[ColumnNumber],
+        defaults: Vec<Expression>,
+    ) -> Result<InsertRows> {
+        let bound = self.query(query, Untyped::Kept)?;
+        self.check_width(bound.items.len(), targets.len(), tree.columns.is_empty())?;
+        let mut row = defaults;
+        for (at, (item, target)) in bound.items.iter().zip(targets).enumerate() {
+            let value = match item.bound.kind {
+                Some(kind) => Bound::new(vec![Op::Column(ColumnNumber::at(at))], kind),
+                None => item.bound.clone(),
+            };
+            row[usize::from(*target)] = self.stated(tree, table, *target, value)?.expression();
+        }
+        if self.queries.is_empty() && bound.plan.input == Input::Source {
+            return Ok(InsertRows::Queried(Box::new(bound.plan.select), row));
+        }
+        Ok(InsertRows::Composed(self.push_query(bound.plan)?, row))
     }
 
     /// A value that the statement states for a column.
@@ -211,6 +233,8 @@ impl Binder<'_> {
             }
             OnConflictAction::DoUpdate(update) => {
                 self.scope.add("excluded", &table.relation);
+                // A query in it would have to see the rows as they were before.
+                self.no_queries = Some("ON CONFLICT DO UPDATE");
                 let assignments = self.assignments(&update.assignments, table)?;
                 let filter = match &update.selection {
                     Some(selection) => Some(self.condition(selection, "WHERE")?.expression()),
@@ -251,6 +275,7 @@ impl Binder<'_> {
     }
 
     fn assignments(&mut self, list: &[AssignmentTree], table: &Table) -> Result<Vec<Assignment>> {
+        self.clause = "UPDATE";
         let mut seen = BTreeSet::new();
         let mut assignments = Vec::new();
         for assignment in list {
@@ -281,27 +306,71 @@ impl Binder<'_> {
         Ok(assignments)
     }
 
-    pub(super) fn update(&mut self, tree: &UpdateTree) -> Result<(Update, Vec<OutputColumn>)> {
-        if tree.from.is_some() || !tree.order_by.is_empty() || tree.limit.is_some() {
-            return Err(unsupported("UPDATE with FROM, ORDER BY or LIMIT"));
+    pub(super) fn update(&mut self, tree: &UpdateTree) -> Result<(Statement, Vec<OutputColumn>)> {
+        if !tree.order_by.is_empty() || tree.limit.is_some() {
+            return Err(unsupported("UPDATE with ORDER BY or LIMIT"));
         }
         let table = self.scanned_table(&tree.table)?;
+        if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) =
+            &tree.from
+        {
+            let items = self.joined_tables(&table, from)?;
+            let assignments = self.assignments(&tree.assignments, &table)?;
+            let rows = self.joined_rows(items, tree.selection.as_ref())?;
+            let (returning, columns) = self.returning(tree.returning.as_deref())?;
+            let (relation, assignments) = (table.relation.clone(), Some(assignments));
+            let change = Change { relation, rows, assignments, returning };
+            return Ok((Statement::Change(change), columns));
+        }
         let assignments = self.assignments(&tree.assignments, &table)?;
         let source = self.changed_rows(&table, tree.selection.as_ref())?;
         let (returning, columns) = self.returning(tree.returning.as_deref())?;
-        Ok((Update { source, assignments, returning }, columns))
+        Ok((Statement::Update(Update { source, assignments, returning }), columns))
     }
 
-    pub(super) fn delete(&mut self, tree: &DeleteTree) -> Result<(Delete, Vec<OutputColumn>)> {
-        if tree.using.is_some() || !tree.order_by.is_empty() || tree.limit.is_some() {
-            return Err(unsupported("DELETE with USING, ORDER BY or LIMIT"));
+    pub(super) fn delete(&mut self, tree: &DeleteTree) -> Result<(Statement, Vec<OutputColumn>)> {
+        if !tree.order_by.is_empty() || tree.limit.is_some() {
+            return Err(unsupported("DELETE with ORDER BY or LIMIT"));
         }
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &tree.from;
         let [table] = &from[..] else { return Err(unsupported("DELETE from several tables")) };
         let table = self.scanned_table(table)?;
+        if let Some(using) = &tree.using {
+            let items = self.joined_tables(&table, using)?;
+            let rows = self.joined_rows(items, tree.selection.as_ref())?;
+            let (returning, columns) = self.returning(tree.returning.as_deref())?;
+            let relation = table.relation.clone();
+            let change = Change { relation, rows, assignments: None, returning };
+            return Ok((Statement::Change(change), columns));
+        }
         let source = self.changed_rows(&table, tree.selection.as_ref())?;
         let (returning, columns) = self.returning(tree.returning.as_deref())?;
-        Ok((Delete { source, returning }, columns))
+        Ok((Statement::Delete(Delete { source, returning }), columns))
+    }
+
+    /// The table of an UPDATE or DELETE, and those that it is joined with.
+    fn joined_tables(&mut self, table: &Table, from: &[TableWithJoins]) -> Result<Vec<FromItem>> {
+        let mut items = vec![FromItem {
+            kind: JoinKind::Inner,
+            begin: 0,
+            width: table.relation.columns.len(),
+            rows: FromRows::Table(Box::new(table.relation.clone())),
+            on: Vec::new(),
+        }];
+        self.add_from(from, &mut items)?;
+        Ok(items)
+    }
+
+    /// The query that finds them.
+    fn joined_rows(
+        &mut self,
+        items: Vec<FromItem>,
+        selection: Option<&Expr>,
+    ) -> Result<QueryNumber> {
+        let conditions = self.conjuncts(selection, "WHERE")?;
+        let joins = self.joins(items, conditions);
+        let select = Select::of(identity(self.scope.width()));
+        self.push_query(self.plan(Input::Joins(joins), select))
     }
 
     /// The rows that a statement changes or removes.
@@ -315,8 +384,12 @@ impl Binder<'_> {
         &mut self,
         items: Option<&[SelectItem]>,
     ) -> Result<(Vec<Expression>, Vec<OutputColumn>)> {
+        self.clause = "RETURNING";
+        // A query in it would have to see the rows as they were before.
+        self.no_queries = Some("RETURNING");
         let items = self.items(items.unwrap_or_default())?;
-        let columns = items.iter().map(|item| OutputColumn::of(&item.name, &item.bound)).collect();
+        let items = self.settled(items)?;
+        let columns = items.iter().map(Item::column).collect();
         Ok((items.into_iter().map(|item| item.bound.expression()).collect(), columns))
     }
 }

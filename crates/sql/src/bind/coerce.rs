@@ -33,6 +33,12 @@ impl Bound {
         Bound { code, kind: Some(kind), form: Form::Other, position: None }
     }
 
+    /// A column, or what stands for one.
+    pub(super) fn of_column(code: Vec<Op>, kind: Kind, column: Option<ColumnNumber>) -> Bound {
+        let form = column.map_or(Form::Other, Form::Column);
+        Bound { form, ..Bound::new(code, kind) }
+    }
+
     pub(super) fn constant(datum: Datum, ty: Type) -> Bound {
         Bound::new(vec![Op::Constant(Value(datum))], Kind::plain(ty))
     }

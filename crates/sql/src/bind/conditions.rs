@@ -1,63 +1,123 @@
-//! WHERE: the filter, and what it says about single columns.
+//! WHERE and ON: the parts that all must hold, and what they say about single columns.
 
 use super::access::Predicate;
 use super::binder::Binder;
 use super::coerce::{Bound, Form};
 use super::expression::call;
 use super::operators::{comparison, joined};
-use crate::ir::{Expression, Function};
+use crate::ir::{Expression, Function, Op};
 use sqlparser::ast::{BinaryOperator, Expr};
 use values::{Result, Type};
 
+/// A part of a condition.
+#[derive(Clone)]
+pub(super) struct Conjunct {
+    pub(super) bound: Bound,
+    /// What it says about columns: any of it follows from the whole.
+    pub(super) notes: Vec<Predicate>,
+}
+
 impl Binder<'_> {
-    /// The filter of a WHERE, and those of its parts that compare a column with what needs no row.
+    /// The filter of a WHERE over one table, and what it says about columns without another row.
     pub(super) fn filter(
         &mut self,
         selection: Option<&Expr>,
     ) -> Result<(Option<Expression>, Vec<Predicate>)> {
-        let mut predicates = Vec::new();
-        let Some(selection) = selection else { return Ok((None, predicates)) };
-        let mut conjuncts = Vec::new();
-        split(selection, &mut conjuncts);
-        let mut filter: Option<Bound> = None;
-        for conjunct in conjuncts {
-            let bound = self.conjunct(conjunct, &mut predicates)?;
-            filter = Some(match filter {
-                Some(left) => joined(left, bound, false, Function::And),
-                None => bound,
-            });
-        }
-        Ok((filter.map(Bound::expression), predicates))
+        let conjuncts = self.conjuncts(selection, "WHERE")?;
+        Ok(filter_of(conjuncts))
     }
 
-    fn conjunct(&mut self, expr: &Expr, predicates: &mut Vec<Predicate>) -> Result<Bound> {
-        match expr {
-            Expr::BinaryOp { left, op, right } => {
-                let Some(function) = comparison(op) else { return self.condition(expr, "WHERE") };
+    /// The parts of a condition.
+    pub(super) fn conjuncts(
+        &mut self,
+        condition: Option<&Expr>,
+        clause: &'static str,
+    ) -> Result<Vec<Conjunct>> {
+        let Some(condition) = condition else { return Ok(Vec::new()) };
+        let before = std::mem::replace(&mut self.clause, clause);
+        let mut parts = Vec::new();
+        split(condition, &mut parts);
+        let conjuncts = parts.into_iter().map(|part| self.conjunct(part));
+        let conjuncts = conjuncts.collect::<Result<Vec<_>>>();
+        self.clause = before;
+        conjuncts
+    }
+
+    fn conjunct(&mut self, expr: &Expr) -> Result<Conjunct> {
+        let mut notes = Vec::new();
+        let bound = match expr {
+            Expr::BinaryOp { left, op, right } if !matches!(**left, Expr::Tuple(_)) => {
+                let Some(function) = comparison(op) else {
+                    return Ok(Conjunct { bound: self.condition(expr, self.clause)?, notes });
+                };
                 let (left, right) = (self.expression(left)?, self.expression(right)?);
                 let position = self.position(expr);
                 let both = self.comparable(left, op, right).map_err(|error| error.at(position))?;
-                note(function, &both[0], &both[1], predicates);
-                if let Some(turned) = turned(function) {
-                    note(turned, &both[1], &both[0], predicates);
-                }
-                Ok(call(function, both, Type::Bool))
+                return Ok(self.compared(function, both));
             }
             Expr::Between { expr: value, negated: false, low, high } => {
-                let bound = self.condition(expr, "WHERE")?;
+                let bound = self.condition(expr, self.clause)?;
                 for (limit, function, op) in [
                     (low, Function::GreaterEqual, BinaryOperator::GtEq),
                     (high, Function::LessEqual, BinaryOperator::LtEq),
                 ] {
                     let (left, right) = (self.expression(value)?, self.expression(limit)?);
                     let both = self.comparable(left, &op, right)?;
-                    note(function, &both[0], &both[1], predicates);
+                    self.note(function, &both[0], &both[1], &mut notes);
                 }
-                Ok(bound)
+                bound
             }
-            _ => self.condition(expr, "WHERE"),
+            _ => self.condition(expr, self.clause)?,
+        };
+        Ok(Conjunct { bound, notes })
+    }
+
+    /// The comparison of two values of one type.
+    pub(super) fn compared(&self, function: Function, both: Vec<Bound>) -> Conjunct {
+        let mut notes = Vec::new();
+        self.note(function, &both[0], &both[1], &mut notes);
+        if let Some(turned) = turned(function) {
+            self.note(turned, &both[1], &both[0], &mut notes);
+        }
+        Conjunct { bound: call(function, both, Type::Bool), notes }
+    }
+
+    fn note(&self, function: Function, column: &Bound, value: &Bound, notes: &mut Vec<Predicate>) {
+        let Form::Column(number) = column.form else { return };
+        if self.is_movable(&value.code) {
+            let value = Expression { code: value.code.clone() };
+            let ty = column.ty().unwrap_or(Type::Text);
+            notes.push(Predicate { column: number, function, value, ty });
         }
     }
+
+    /// Whether a program can run wherever its columns are there: how often makes no difference,
+    /// and no query is computed in the whole row.
+    pub(super) fn is_movable(&self, code: &[Op]) -> bool {
+        !code.iter().any(|op| match op {
+            Op::Next(_) => true,
+            Op::Query(_, number) => self.queries[usize::from(*number)].is_correlated,
+            _ => false,
+        })
+    }
+}
+
+/// One condition of all, and what it says about columns without another row.
+pub(super) fn filter_of(conjuncts: Vec<Conjunct>) -> (Option<Expression>, Vec<Predicate>) {
+    let notes = conjuncts.iter().flat_map(|conjunct| &conjunct.notes);
+    let predicates = notes.filter(|note| !has_column(&note.value.code)).cloned().collect();
+    (all_of(conjuncts.into_iter().map(|conjunct| conjunct.bound)), predicates)
+}
+
+/// One condition of all; none of nothing.
+pub(super) fn all_of(parts: impl IntoIterator<Item = Bound>) -> Option<Expression> {
+    let both = |left, right| joined(left, right, false, Function::And);
+    parts.into_iter().reduce(both).map(Bound::expression)
+}
+
+/// Whether a program needs a column of its row.
+pub(super) fn has_column(code: &[Op]) -> bool {
+    code.iter().any(|op| matches!(op, Op::Column(_)))
 }
 
 /// The parts of a chain of ANDs, without recursion along it.
@@ -72,14 +132,6 @@ fn split<'e>(expr: &'e Expr, conjuncts: &mut Vec<&'e Expr>) {
             Expr::Nested(inner) => open.push(inner),
             other => conjuncts.push(other),
         }
-    }
-}
-
-fn note(function: Function, column: &Bound, value: &Bound, predicates: &mut Vec<Predicate>) {
-    let Form::Column(number) = column.form else { return };
-    let value = Expression { code: value.code.clone() };
-    if value.is_fixed() {
-        predicates.push(Predicate { column: number, function, value });
     }
 }
 

@@ -1,10 +1,13 @@
 //! Expressions.
 
-use super::binder::{Binder, Grouping, name_of};
+use super::binder::{Binder, Level, name_of};
 use super::coerce::{Bound, Form};
-use super::kinds::{Willing, common, kind_of};
+use super::kinds::{Quantifier, Willing, common, kind_of};
+use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
-use sqlparser::ast::{CaseWhen, CastKind, Expr, Ident, InTarget, UnaryOperator, Value as Literal};
+use sqlparser::ast::{
+    CaseWhen, CastKind, Expr, Ident, InTarget, Query, UnaryOperator, Value as Literal,
+};
 use values::{Datum, Error, Numeric, Position, Result, SqlState, Type};
 
 impl Binder<'_> {
@@ -36,9 +39,9 @@ impl Binder<'_> {
             Expr::Value(value) => self.literal(&value.value),
             Expr::Identifier(ident) => self.column(None, ident),
             Expr::CompoundIdentifier(parts) => match &parts[..] {
-                [table, column] => self.column(Some(&name_of(table)), column),
+                [table, column] => self.column(Some(table), column),
                 [schema, table, column] if name_of(schema) == "public" => {
-                    self.column(Some(&name_of(table)), column)
+                    self.column(Some(table), column)
                 }
                 _ => Err(unsupported(expr)),
             },
@@ -63,6 +66,9 @@ impl Binder<'_> {
             }
             Expr::In { expr, target: InTarget::List(list), negated, .. } => {
                 self.in_list(expr, list, *negated)
+            }
+            Expr::In { expr, target: InTarget::Subquery(query), negated, .. } => {
+                self.in_query(expr, query, *negated)
             }
             Expr::Between { expr, negated, low, high } => self.between(expr, *negated, low, high),
             Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
@@ -89,6 +95,16 @@ impl Binder<'_> {
             Expr::IsNotUnknown(inner) => self.is(Function::IsNotNull, inner, false),
             Expr::IsDistinctFrom(left, right) => self.distinct(left, right, false),
             Expr::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
+            Expr::Subquery(query) => self.scalar(query),
+            Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Expr::AnyOp { left, compare_op, right, .. } if query_in(right).is_some() => {
+                let query = query_in(right).ok_or_else(bug)?;
+                self.quantified(left, compare_op, query, Quantifier::Any)
+            }
+            Expr::AllOp { left, compare_op, right } if query_in(right).is_some() => {
+                let query = query_in(right).ok_or_else(bug)?;
+                self.quantified(left, compare_op, query, Quantifier::All)
+            }
             _ => self.special_function(expr),
         }
     }
@@ -115,22 +131,75 @@ impl Binder<'_> {
         })
     }
 
-    fn column(&mut self, table: Option<&str>, ident: &Ident) -> Result<Bound> {
+    fn column(&mut self, table: Option<&Ident>, ident: &Ident) -> Result<Bound> {
         let name = name_of(ident);
-        let position = self.position_of_name(ident);
+        let position = self.position_of_name(table.unwrap_or(ident));
+        let table = table.map(name_of);
+        let table = table.as_deref();
         let found = self.scope.resolve(table, &name).map_err(|error| error.at(position))?;
-        if let Some(grouping) = self.grouping.as_mut().filter(|grouping| !grouping.inside) {
-            let key = grouping
-                .keys
-                .iter()
-                .position(|(_, bound)| bound.form == Form::Column(found.column));
-            if let Some(at) = key {
-                return Ok(Bound::new(vec![Op::Column(ColumnNumber::at(at))], found.kind));
-            }
-            note_ungrouped(grouping, &found.table, &name, position);
+        if let Some(found) = found {
+            return self.own_column(found, position);
         }
-        let code = vec![Op::Column(found.column)];
-        Ok(Bound { form: Form::Column(found.column), ..Bound::new(code, found.kind) })
+        let outer = self.outer_column(table, &name, position);
+        let outer = outer.map_err(|error| error.at(position))?;
+        outer.ok_or_else(|| {
+            let is_beside = table.is_some_and(|table| self.beside.iter().any(|own| own == table));
+            let error = if is_beside { hidden } else { missing };
+            error(table, &name).at(position)
+        })
+    }
+
+    /// A column of the current query, or that of its groups.
+    pub(super) fn own_column(
+        &mut self,
+        found: Resolved,
+        position: Option<Position>,
+    ) -> Result<Bound> {
+        let grouping = self.grouping.as_mut().filter(|grouping| !grouping.inside);
+        let Some(grouping) = grouping else { return Ok(found.bound()) };
+        let message = || {
+            let (table, name) = (&found.table, &found.name);
+            format!(
+                "column \"{table}.{name}\" must appear in the GROUP BY clause or be used in an \
+                 aggregate function"
+            )
+        };
+        let column = grouping.column(&self.scope, &found, message, position)?;
+        Ok(match column {
+            Some(column) => Bound::new(vec![Op::Column(column)], found.kind),
+            None => found.bound(),
+        })
+    }
+
+    /// A column of a query that this one is computed in, or that of its groups.
+    fn outer_column(
+        &mut self,
+        table: Option<&str>,
+        name: &str,
+        position: Option<Position>,
+    ) -> Result<Option<Bound>> {
+        for depth in (0..self.levels.len()).rev() {
+            let Level { scope, grouping } = &mut self.levels[depth];
+            let Some(found) = scope.resolve(table, name)? else { continue };
+            self.reaches = self.reaches.min(depth);
+            let mut code = found.code.clone();
+            if let Some(grouping) = grouping.as_mut().filter(|grouping| !grouping.inside) {
+                let message = || {
+                    let table = &found.table;
+                    format!("subquery uses ungrouped column \"{table}.{name}\" from outer query")
+                };
+                if let Some(column) = grouping.column(scope, &found, message, position)? {
+                    code = vec![Op::Column(column)];
+                }
+            }
+            for op in &mut code {
+                if let Op::Column(column) = *op {
+                    *op = Op::Outer(depth as u16, column);
+                }
+            }
+            return Ok(Some(Bound::new(code, found.kind)));
+        }
+        Ok(None)
     }
 
     fn unary(&mut self, op: UnaryOperator, expr: &Expr) -> Result<Bound> {
@@ -296,17 +365,13 @@ impl Binder<'_> {
     }
 }
 
-fn note_ungrouped(grouping: &mut Grouping, table: &str, name: &str, position: Option<Position>) {
-    grouping.ungrouped.get_or_insert_with(|| {
-        Error::new(
-            SqlState::GROUPING_ERROR,
-            format!(
-                "column \"{table}.{name}\" must appear in the GROUP BY clause or be used in an \
-                 aggregate function"
-            ),
-        )
-        .at(position)
-    });
+/// The query that ANY or ALL is of, if it is of one.
+fn query_in(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Subquery(query) => Some(query),
+        Expr::Nested(inner) => query_in(inner),
+        _ => None,
+    }
 }
 
 /// A literal of digits: the smallest type that holds it.

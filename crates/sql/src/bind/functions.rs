@@ -4,7 +4,7 @@ use super::binder::Binder;
 use super::coerce::Bound;
 use super::expression::{call, unsupported, word};
 use super::kinds::Willing;
-use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Function, Kind, Op, Value};
+use crate::ir::{Aggregate, AggregateKind, Function, Kind, Op, Value};
 use sqlparser::ast::{
     CeilFloorKind, DuplicateTreatment, Expr, Function as Call, FunctionArg, FunctionArgExpr,
     FunctionArguments, TrimWhereField,
@@ -127,6 +127,11 @@ impl Binder<'_> {
             .or_else(|error| catalog_name(&function.name).ok_or(error))?;
         if function.over.is_some() || !function.within_group.is_empty() {
             return Err(Error::unsupported("window functions are not supported", ""));
+        }
+        if let FunctionArguments::Subquery(query) = &function.args
+            && name == "array"
+        {
+            return self.array_of_query(query);
         }
         let written = self.written(function)?;
         if let Some(kind) = aggregate_named(&name) {
@@ -311,7 +316,7 @@ impl Binder<'_> {
     }
 
     /// The first that is not NULL; those behind it are not computed.
-    fn coalesce(&mut self, all: Vec<Bound>) -> Result<Bound> {
+    pub(super) fn coalesce(&mut self, all: Vec<Bound>) -> Result<Bound> {
         let all = self.unify(all)?;
         let ty = all[0].ty().unwrap_or(Type::Text);
         let mut code: Vec<Op> = Vec::new();
@@ -348,8 +353,17 @@ impl Binder<'_> {
         function: &Call,
     ) -> Result<Bound> {
         let refused = |message: &str| Error::new(SqlState::GROUPING_ERROR, message.to_owned());
+        let position = self.position(&function.name);
         match &mut self.grouping {
-            None => return Err(refused("aggregate functions are not allowed here")),
+            None => {
+                let clause = match self.clause {
+                    "" => "here".to_owned(),
+                    "JOIN/ON" => "in JOIN conditions".to_owned(),
+                    clause => format!("in {clause}"),
+                };
+                let message = format!("aggregate functions are not allowed {clause}");
+                return Err(refused(&message).at(position));
+            }
             Some(grouping) if grouping.inside => {
                 return Err(refused("aggregate function calls cannot be nested"));
             }
@@ -360,6 +374,7 @@ impl Binder<'_> {
             grouping.inside = false;
         }
         let (kind, arguments, filter) = bound?;
+        refuse_outer(&arguments)?;
         let own = arguments.first().and_then(Bound::ty);
         let (raw, result) = aggregate_types(kind, own)?;
         let aggregate = Aggregate {
@@ -369,20 +384,7 @@ impl Binder<'_> {
             filter: filter.map(Bound::expression),
         };
         let Some(grouping) = &mut self.grouping else { return Err(refused("no groups")) };
-        let at = match grouping.aggregates.iter().position(|other| *other == aggregate) {
-            Some(at) => at,
-            None => {
-                grouping.aggregates.push(aggregate);
-                grouping.aggregates.len() - 1
-            }
-        };
-        let place = grouping.keys.len() + at;
-        if place > ColumnNumber::MAX {
-            let message =
-                format!("query has more than {} groups and aggregates", ColumnNumber::MAX);
-            return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
-        }
-        let mut code = vec![Op::Column(ColumnNumber::at(place))];
+        let mut code = vec![Op::Column(grouping.place(aggregate)?)];
         if raw != result {
             code.push(Op::Cast(Kind::plain(result), true));
         }
@@ -420,6 +422,19 @@ impl Binder<'_> {
         };
         Ok((if counts_rows { AggregateKind::CountRows } else { kind }, arguments, filter))
     }
+}
+
+/// In PostgreSQL an aggregate of nothing but columns of an outer query is one of that query.
+fn refuse_outer(arguments: &[Bound]) -> Result<()> {
+    let code = || arguments.iter().flat_map(|bound| &bound.code);
+    let is_outer = code().any(|op| matches!(op, Op::Outer(..)));
+    if is_outer && !code().any(|op| matches!(op, Op::Column(_))) {
+        return Err(Error::unsupported(
+            "an aggregate of columns of an outer query is not supported",
+            "Compute it in the outer query, and name it there.",
+        ));
+    }
+    Ok(())
 }
 
 /// Back from the session's clocks: the epoch counts in UTC.
@@ -477,6 +492,7 @@ fn aggregate_types(kind: AggregateKind, argument: Option<Type>) -> Result<(Type,
             }
             both(if own.is_text() { Type::Text } else { own })
         }
+        AggregateKind::First => both(own),
         AggregateKind::BoolAnd | AggregateKind::BoolOr => both(Type::Bool),
         AggregateKind::StringAggregate => both(Type::Text),
         AggregateKind::ArrayAggregate => {

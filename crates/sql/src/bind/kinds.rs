@@ -141,3 +141,10 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
         None
     }
 }
+
+/// The quantifier of a comparison with the rows of a query.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quantifier {
+    Any,
+    All,
+}

@@ -18,6 +18,9 @@ impl Binder<'_> {
         if let BinaryOperator::And | BinaryOperator::Or = op {
             return self.logical(left, op, right);
         }
+        if let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) {
+            return self.rows_compared(left, op, right);
+        }
         let (left, right) = (self.expression(left)?, self.expression(right)?);
         if let Some(function) = comparison(op) {
             let both = self.comparable(left, op, right)?;

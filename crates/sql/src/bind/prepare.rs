@@ -3,10 +3,11 @@
 use super::access::Choice;
 use super::binder::Binder;
 use super::coerce::Bound;
+use super::items::{Item, Untyped};
 use crate::catalog::Catalog;
-use crate::ir::{Kind, Plan};
+use crate::ir::{Composed, Input, Kind, Main, Plan, QUERY_DEPTH_MAX};
 use crate::parse::Statement;
-use sqlparser::ast::Statement as Tree;
+use sqlparser::ast::{SetExpr, Statement as Tree};
 use values::{Error, Result, SqlState, Type, Zone};
 
 /// A plan, and what a client asks about it.
@@ -56,38 +57,69 @@ impl Default for Options {
 pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> Result<Prepared> {
     let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
-    let (plan, columns) = match &statement.tree {
+    binder.no_queries = None;
+    let (main, columns) = match binder.statement(&statement.tree)? {
         Tree::Query(query) => {
-            let (plan, columns) = binder.query(query)?;
-            (Plan::Select(plan), columns)
+            let bound = binder.query(query, Untyped::Text)?;
+            let columns = bound.items.iter().map(Item::column).collect();
+            if binder.queries.is_empty() && bound.plan.input == Input::Source {
+                return binder.prepared(Plan::Select(bound.plan.select), columns);
+            }
+            (Main::Query(binder.push_query(bound.plan)?), columns)
         }
         Tree::Insert(tree) => {
             let (plan, columns) = binder.insert(tree)?;
-            (Plan::Insert(plan), columns)
+            (Main::Insert(plan), columns)
         }
-        Tree::Update(tree) => {
-            let (plan, columns) = binder.update(tree)?;
-            (Plan::Update(plan), columns)
-        }
-        Tree::Delete(tree) => {
-            let (plan, columns) = binder.delete(tree)?;
-            (Plan::Delete(plan), columns)
-        }
+        Tree::Update(tree) => binder.update(tree)?,
+        Tree::Delete(tree) => binder.delete(tree)?,
         other => {
             let shown: String = other.to_string().chars().take(40).collect();
             return Err(Error::unsupported(format!("statement is not supported: {shown}"), ""));
         }
     };
-    assert_eq!(
-        plan.output().len(),
-        columns.len(),
-        "an answer has the columns that clients are told"
-    );
-    let parameters = binder.parameters.iter().enumerate().map(|(at, ty)| {
-        ty.ok_or_else(|| {
-            let message = format!("could not determine data type of parameter ${}", at + 1);
-            Error::new(SqlState::INDETERMINATE_TYPE, message)
-        })
-    });
-    Ok(Prepared { plan, parameters: parameters.collect::<Result<Vec<_>>>()?, columns })
+    let queries = std::mem::take(&mut binder.queries);
+    let plan = match main {
+        Main::Insert(plan) if queries.is_empty() => Plan::Insert(plan),
+        Main::Update(plan) if queries.is_empty() => Plan::Update(plan),
+        Main::Delete(plan) if queries.is_empty() => Plan::Delete(plan),
+        main => Plan::Composed(Composed { queries, main }),
+    };
+    binder.prepared(plan, columns)
+}
+
+impl Binder<'_> {
+    /// The statement behind a WITH, whose queries it can name.
+    fn statement<'t>(&mut self, tree: &'t Tree) -> Result<&'t Tree> {
+        let Tree::Query(query) = tree else { return Ok(tree) };
+        let (SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner)) =
+            &*query.body
+        else {
+            return Ok(tree);
+        };
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        Ok(inner)
+    }
+
+    /// The plan with what clients ask about it.
+    fn prepared(self, plan: Plan, columns: Vec<OutputColumn>) -> Result<Prepared> {
+        if plan.is_too_deep() {
+            let message = format!("queries are nested deeper than {QUERY_DEPTH_MAX} levels");
+            return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        assert_eq!(
+            plan.output().len(),
+            columns.len(),
+            "an answer has the columns that clients are told"
+        );
+        let parameters = self.parameters.iter().enumerate().map(|(at, ty)| {
+            ty.ok_or_else(|| {
+                let message = format!("could not determine data type of parameter ${}", at + 1);
+                Error::new(SqlState::INDETERMINATE_TYPE, message)
+            })
+        });
+        Ok(Prepared { plan, parameters: parameters.collect::<Result<Vec<_>>>()?, columns })
+    }
 }

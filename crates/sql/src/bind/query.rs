@@ -1,50 +1,77 @@
-//! SELECT.
+//! Queries: SELECT, VALUES, set operations.
 
-use super::access::choose;
-use super::binder::{Binder, Grouping, name_of, table_name, unsupported};
+use super::binder::{Binder, Grouping, name_of, unsupported};
 use super::coerce::Bound;
-use super::kinds::Willing;
-use super::prepare::OutputColumn;
-use crate::catalog::Table;
-use crate::ir::{Expression, Group, Select, SortKey, Source};
-use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query,
-    Select as Tree, SelectItem, SetExpr, TableFactor, TableWithJoins, Value as Literal,
-};
-use std::sync::Arc;
-use values::{Error, Result, SqlState, Type};
+use super::conditions::filter_of;
+use super::from::{FromItem, FromRows};
+use super::items::{Bounded, Item, Untyped};
+use super::order::{no_position, ordinal};
+use crate::ir::{ColumnNumber, Group, Input, Op, Query as Plan, Select, Source};
+use sqlparser::ast::{Distinct, Expr, GroupByExpr, Query, Select as Tree, SelectItem, SetExpr};
+use values::Result;
 
-/// A column of an answer while it is bound.
-pub(super) struct Item {
-    pub(super) name: String,
-    pub(super) bound: Bound,
-    expr: Option<Expr>,
-}
+/// Input and the rest of a query, and its columns.
+pub(super) type Parts = (Input, Select, Vec<Item>);
 
 impl Binder<'_> {
-    pub(super) fn query(&mut self, query: &Query) -> Result<(Select, Vec<OutputColumn>)> {
-        if query.with.is_some() {
-            return Err(unsupported("WITH"));
-        }
+    /// Binds a query by itself: it sees the tables of the queries that it is computed in, and not
+    /// those of the one beside it.
+    pub(super) fn query(&mut self, query: &Query, untyped: Untyped) -> Result<Bounded> {
+        self.apart(|binder| {
+            let named = binder.named.len();
+            let parts = binder.query_parts(query, untyped);
+            binder.named.truncate(named);
+            let (input, select, items) = parts?;
+            Ok(Bounded { plan: binder.plan(input, select), items })
+        })
+    }
+
+    /// Binds beside the current query: with no tables in sight but those of outer queries.
+    pub(super) fn apart<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let scope = std::mem::take(&mut self.scope);
+        let grouping = self.grouping.take();
+        let reaches = std::mem::replace(&mut self.reaches, usize::MAX);
+        let result = work(self);
+        (self.scope, self.grouping) = (scope, grouping);
+        self.reaches = self.reaches.min(reaches);
+        result
+    }
+
+    /// The current query, once all of it is bound.
+    pub(super) fn plan(&self, input: Input, select: Select) -> Plan {
+        let depth = self.levels.len();
+        let is_correlated = self.reaches < depth;
+        Plan { depth: depth as u16, is_correlated, input, select }
+    }
+
+    fn query_parts(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
         // FOR UPDATE and FOR SHARE lock nothing: a block whose rows others change is refused when
         // it commits.
-        let tree = match &*query.body {
-            SetExpr::Select(tree) => tree,
-            SetExpr::SetOperation { op, .. } => return Err(unsupported(&op.to_string())),
-            _ => return Err(unsupported("this form of query")),
-        };
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        match &*query.body {
+            SetExpr::Select(tree) => self.select(tree, query, untyped),
+            SetExpr::Query(inner) => self.ordered(inner, query, untyped),
+            SetExpr::SetOperation { .. } => self.set_operation(query),
+            SetExpr::Values(values) => self.values(values, query, untyped),
+            _ => Err(unsupported("this form of query")),
+        }
+    }
+
+    fn select(&mut self, tree: &Tree, query: &Query, untyped: Untyped) -> Result<Parts> {
         refuse_clauses(tree)?;
-        let source = self.source(&tree.from)?;
+        let from = self.from(&tree.from)?;
         self.grouping = None;
-        let (filter, predicates) = self.filter(tree.selection.as_ref())?;
-        let access = match &source {
-            Some(relation) => choose(relation, &predicates, self.choice),
-            None => Default::default(),
-        };
+        let conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
+        let (input, source) = self.input(from, conditions)?;
         let keys = self.group_keys(tree)?;
         let stated = !keys.is_empty() || tree.having.is_some();
         self.grouping = Some(Grouping { keys, ..Grouping::default() });
-        let items = self.items(&tree.projection)?;
+        let mut items = self.items(&tree.projection)?;
+        if untyped == Untyped::Text {
+            items = self.settled(items)?;
+        }
         let having = match &tree.having {
             Some(having) => Some(self.condition(having, "HAVING")?.expression()),
             None => None,
@@ -54,7 +81,7 @@ impl Binder<'_> {
             Some(Distinct::Distinct) => true,
             Some(Distinct::On(_)) => return Err(unsupported("DISTINCT ON")),
         };
-        let sort = self.sort(query, &items, distinct)?;
+        let sort = self.sort(query, &items, distinct, false)?;
         let grouping = self.grouping.take().unwrap_or_default();
         let grouped = stated || !grouping.aggregates.is_empty();
         if let (true, Some(error)) = (grouped, grouping.ungrouped) {
@@ -65,48 +92,68 @@ impl Binder<'_> {
             aggregates: grouping.aggregates,
         });
         let (limit, offset) = self.limits(query)?;
-        let columns = items.iter().map(|item| OutputColumn::of(&item.name, &item.bound)).collect();
-        let output = items.into_iter().map(|item| item.bound.expression()).collect();
-        let source = Source { relation: source, access, filter };
-        Ok((Select { source, group, having, output, distinct, sort, limit, offset }, columns))
+        let output = items.iter().map(|item| item.bound.clone().expression()).collect();
+        let select = Select { source, group, having, output, distinct, sort, limit, offset };
+        Ok((input, select, items))
     }
 
-    /// The table of a FROM, which becomes the scope.
-    fn source(&mut self, from: &[TableWithJoins]) -> Result<Option<crate::ir::Relation>> {
-        self.scope = Default::default();
-        match from {
-            [] => Ok(None),
-            [table] => Ok(Some(self.scanned_table(table)?.relation.clone())),
-            _ => Err(unsupported("a join")),
+    /// The rows of a FROM that count. Those of one table are as they always were.
+    fn input(
+        &mut self,
+        mut from: Vec<FromItem>,
+        conditions: Vec<super::conditions::Conjunct>,
+    ) -> Result<(Input, Source)> {
+        if let [] | [FromItem { rows: FromRows::Table(_), .. }] = from[..] {
+            let (filter, predicates) = filter_of(conditions);
+            let Some(FromItem { rows: FromRows::Table(relation), .. }) = from.pop() else {
+                return Ok((Input::Source, Source { filter, ..Source::default() }));
+            };
+            let access = super::access::choose(&relation, &predicates, self.choice);
+            return Ok((Input::Source, Source { relation: Some(*relation), access, filter }));
         }
+        Ok((Input::Joins(self.joins(from, conditions)), Source::default()))
     }
 
-    pub(super) fn scanned_table(&mut self, table: &TableWithJoins) -> Result<Arc<Table>> {
-        if !table.joins.is_empty() {
-            return Err(unsupported("a join"));
+    /// A query in brackets, with an order or a limit behind them.
+    fn ordered(&mut self, inner: &Query, query: &Query, untyped: Untyped) -> Result<Parts> {
+        let plain =
+            query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+        if plain {
+            return self.query_parts(inner, untyped);
         }
-        let TableFactor::Table { name, alias, args: None, .. } = &table.relation else {
-            return Err(unsupported("a subquery or function in FROM"));
-        };
-        let found = self.table(name)?;
-        let own = match alias {
-            Some(alias) if !alias.columns.is_empty() => {
-                return Err(unsupported("an alias of columns"));
-            }
-            Some(alias) => name_of(&alias.name),
-            None => table_name(name)?,
-        };
-        self.over(&own, &found.relation);
-        Ok(found)
+        let inner = self.query(inner, Untyped::Text)?;
+        let items = over_columns(inner.items);
+        let first = self.push_query(inner.plan)?;
+        self.combined(Input::Set(first, Vec::new()), items, query)
     }
 
-    fn group_keys(&mut self, tree: &Tree) -> Result<Vec<(Expr, Bound)>> {
+    /// The rows of other queries, with the order and limit of this one.
+    pub(super) fn combined(
+        &mut self,
+        input: Input,
+        items: Vec<Item>,
+        query: &Query,
+    ) -> Result<Parts> {
+        let sort = self.sort(query, &items, false, true)?;
+        let (limit, offset) = self.limits(query)?;
+        let output = items.iter().map(|item| item.bound.clone().expression()).collect();
+        Ok((input, Select { sort, limit, offset, ..Select::of(output) }, items))
+    }
+
+    /// Columns that have no type are text.
+    pub(super) fn settled(&mut self, items: Vec<Item>) -> Result<Vec<Item>> {
+        let settle = |item: Item| Ok(Item { bound: self.settle(item.bound)?, ..item });
+        items.into_iter().map(settle).collect()
+    }
+
+    pub(super) fn group_keys(&mut self, tree: &Tree) -> Result<Vec<(Expr, Bound)>> {
         let GroupByExpr::Expressions(list, modifiers) = &tree.group_by else {
             return Err(unsupported("GROUP BY ALL"));
         };
         if !modifiers.is_empty() {
             return Err(unsupported("ROLLUP or CUBE"));
         }
+        self.clause = "GROUP BY";
         let mut keys = Vec::new();
         for expr in list {
             let meant = self.group_meant(expr, &tree.projection)?;
@@ -128,7 +175,7 @@ impl Binder<'_> {
         }
         if let Expr::Identifier(ident) = expr {
             let name = name_of(ident);
-            if self.scope.resolve(None, &name).is_err() {
+            if !matches!(self.scope.resolve(None, &name), Ok(Some(_))) {
                 for item in projection {
                     if let SelectItem::ExprWithAlias { expr, alias } = item
                         && name_of(alias) == name
@@ -140,134 +187,17 @@ impl Binder<'_> {
         }
         Ok(expr.clone())
     }
+}
 
-    /// The columns of an answer, by SELECT or RETURNING.
-    pub(super) fn items(&mut self, projection: &[SelectItem]) -> Result<Vec<Item>> {
-        let mut items = Vec::new();
-        for item in projection {
-            match item {
-                SelectItem::UnnamedExpr(expr) => {
-                    let bound = self.expression(expr)?;
-                    let bound = self.settle(bound)?;
-                    items.push(Item { name: shown_name(expr), bound, expr: Some(expr.clone()) });
-                }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    let bound = self.expression(expr)?;
-                    let bound = self.settle(bound)?;
-                    items.push(Item { name: name_of(alias), bound, expr: Some(expr.clone()) });
-                }
-                SelectItem::Wildcard(_) => self.wildcard(None, &mut items)?,
-                SelectItem::QualifiedWildcard(
-                    sqlparser::ast::SelectItemQualifiedWildcardKind::ObjectName(name),
-                    _,
-                ) => self.wildcard(Some(&table_name(name)?), &mut items)?,
-                _ => return Err(unsupported("this form of column")),
-            }
-        }
-        Ok(items)
-    }
-
-    fn wildcard(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> Result<()> {
-        let wanted: Vec<_> = self
-            .scope
-            .all()
-            .filter(|column| column.table != "excluded")
-            .filter(|column| table.is_none_or(|table| column.table == table))
-            .collect();
-        if wanted.is_empty() {
-            let message = match table {
-                Some(table) => format!("missing FROM-clause entry for table \"{table}\""),
-                None => "SELECT * with no tables specified is not valid".to_owned(),
-            };
-            let state =
-                if table.is_some() { SqlState::UNDEFINED_TABLE } else { SqlState::SYNTAX_ERROR };
-            return Err(Error::new(state, message));
-        }
-        for column in wanted {
-            let quoted = sqlparser::ast::Ident::with_quote('"', column.name.clone());
-            let parts = vec![sqlparser::ast::Ident::with_quote('"', column.table.clone()), quoted];
-            let expr = Expr::CompoundIdentifier(parts);
-            let bound = self.expression(&expr)?;
-            items.push(Item { name: column.name, bound, expr: None });
-        }
-        Ok(())
-    }
-
-    fn sort(&mut self, query: &Query, items: &[Item], distinct: bool) -> Result<Vec<SortKey>> {
-        let Some(order) = &query.order_by else { return Ok(Vec::new()) };
-        let OrderByKind::Expressions(list) = &order.kind else {
-            return Err(unsupported("ORDER BY ALL"));
-        };
-        let mut keys = Vec::new();
-        for each in list {
-            let value = self.sort_value(each, items)?;
-            if distinct && !items.iter().any(|item| item.bound.code == value.code) {
-                return Err(Error::new(
-                    SqlState::INVALID_COLUMN_REFERENCE,
-                    "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-                )
-                .at(self.position(&each.expr)));
-            }
-            let descending = match &each.options.sort {
-                None | Some(OrderBySort::Asc) => false,
-                Some(OrderBySort::Desc) => true,
-                Some(OrderBySort::Using(_)) => return Err(unsupported("ORDER BY USING")),
-            };
-            let nulls_first = each.options.nulls_first.unwrap_or(descending);
-            keys.push(SortKey { value: Expression { code: value.code }, descending, nulls_first });
-        }
-        Ok(keys)
-    }
-
-    fn sort_value(&mut self, each: &OrderByExpr, items: &[Item]) -> Result<Bound> {
-        if let Some(at) = ordinal(&each.expr) {
-            let item = items.get(at.wrapping_sub(1));
-            let missing = || no_position("ORDER BY", at).at(self.position(&each.expr));
-            return Ok(item.ok_or_else(missing)?.bound.clone());
-        }
-        if let Expr::Identifier(ident) = &each.expr {
-            let name = name_of(ident);
-            if let Some(item) = items.iter().find(|item| item.name == name) {
-                return Ok(item.bound.clone());
-            }
-        }
-        if let Some(item) = items.iter().find(|item| item.expr.as_ref() == Some(&each.expr)) {
-            return Ok(item.bound.clone());
-        }
-        let bound = self.expression(&each.expr)?;
-        self.settle(bound)
-    }
-
-    fn limits(&mut self, query: &Query) -> Result<(Option<Expression>, Option<Expression>)> {
-        let (mut limit, offset) = match &query.limit_clause {
-            None => (None, None),
-            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
-                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
-            }
-            Some(_) => return Err(unsupported("this form of LIMIT")),
-        };
-        if let Some(fetch) = &query.fetch {
-            if fetch.with_ties || fetch.percent {
-                return Err(unsupported("FETCH WITH TIES"));
-            }
-            limit = fetch.quantity.as_ref();
-        }
-        Ok((self.count(limit)?, self.count(offset)?))
-    }
-
-    fn count(&mut self, expr: Option<&Expr>) -> Result<Option<Expression>> {
-        let Some(expr) = expr else { return Ok(None) };
-        let bound = self.expression(expr)?;
-        let bound = self.coerce(bound, Type::Int8, Willing::Assignment)?;
-        let expression = bound.expression();
-        if !expression.is_fixed() {
-            let message = "argument of LIMIT must not contain variables";
-            return Err(
-                Error::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(expr))
-            );
-        }
-        Ok(Some(expression))
-    }
+/// The columns of a query for one that has them as its rows.
+pub(super) fn over_columns(items: Vec<Item>) -> Vec<Item> {
+    let over = |(at, item): (usize, Item)| {
+        let column = ColumnNumber::at(at);
+        let kind = item.bound.kind.expect("it has a type");
+        let bound = Bound::of_column(vec![Op::Column(column)], kind, Some(column));
+        Item { name: item.name, bound, expr: None }
+    };
+    items.into_iter().enumerate().map(over).collect()
 }
 
 /// Clauses that PostgreSQL has and this does not, or that are of other dialects.
@@ -288,69 +218,4 @@ fn refuse_clauses(tree: &Tree) -> Result<()> {
         Some((_, name)) => Err(unsupported(name)),
         None => Ok(()),
     }
-}
-
-fn no_position(clause: &str, at: usize) -> Error {
-    let message = format!("{clause} position {at} is not in select list");
-    Error::new(SqlState::INVALID_COLUMN_REFERENCE, message)
-}
-
-/// A literal whole number, which stands for a column of the answer.
-fn ordinal(expr: &Expr) -> Option<usize> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Literal::Number(digits, _) => digits.parse().ok(),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The name that PostgreSQL gives a column without one.
-fn shown_name(expr: &Expr) -> String {
-    match expr {
-        Expr::Identifier(ident) => name_of(ident),
-        Expr::CompoundIdentifier(parts) => parts.last().map(name_of).unwrap_or_default(),
-        Expr::Nested(inner) => shown_name(inner),
-        Expr::Cast { expr, data_type, .. } => match shown_name(expr).as_str() {
-            "?column?" => super::kinds::kind_of(data_type)
-                .map_or_else(|_| "?column?".to_owned(), |kind| cast_name(kind.ty)),
-            name => name.to_owned(),
-        },
-        Expr::Function(function) => {
-            let shown = function.name.to_string().to_ascii_lowercase();
-            shown.rsplit('.').next().unwrap_or_default().to_owned()
-        }
-        Expr::Case { else_result: Some(otherwise), .. } => match shown_name(otherwise).as_str() {
-            "?column?" => "case".to_owned(),
-            name => name.to_owned(),
-        },
-        Expr::Case { .. } => "case".to_owned(),
-        Expr::Array(_) => "array".to_owned(),
-        Expr::Extract { .. } => "extract".to_owned(),
-        Expr::Substring { .. } => "substring".to_owned(),
-        Expr::Trim { .. } => "btrim".to_owned(),
-        Expr::Position { .. } => "position".to_owned(),
-        Expr::Ceil { .. } => "ceil".to_owned(),
-        Expr::Floor { .. } => "floor".to_owned(),
-        _ => "?column?".to_owned(),
-    }
-}
-
-/// PostgreSQL's short names of types.
-fn cast_name(ty: Type) -> String {
-    let short = match ty.element().unwrap_or(ty) {
-        Type::Bool => "bool",
-        Type::Int2 => "int2",
-        Type::Int4 => "int4",
-        Type::Int8 => "int8",
-        Type::Float4 => "float4",
-        Type::Float8 => "float8",
-        Type::Varchar => "varchar",
-        Type::Char => "bpchar",
-        Type::Timestamp => "timestamp",
-        Type::Timestamptz => "timestamptz",
-        other => return other.name(),
-    };
-    short.to_owned()
 }

@@ -1,78 +1,238 @@
 //! The columns that names in a statement mean.
 
-use crate::ir::{ColumnNumber, Kind, Relation};
+use super::coerce::Bound;
+use crate::ir::{ColumnNumber, Kind, Op, Relation};
 use values::{Error, Result, SqlState};
 
-/// The tables of a statement, one after the other in the row.
-#[derive(Default)]
+/// The tables of a query, one after the other in the row.
+#[derive(Clone, Default)]
 pub(super) struct Scope {
     tables: Vec<ScopeTable>,
+    /// What `*` and names without a table mean: the columns of the tables, but that those which
+    /// USING has merged are one and come first.
+    shown: Vec<Resolved>,
+    /// Tables and columns before these are there but cannot be named: ON sees only its own join.
+    hidden: (usize, usize),
+    width: usize,
 }
 
+#[derive(Clone)]
 struct ScopeTable {
     name: String,
-    columns: Vec<(String, Kind, bool)>,
-    begin: usize,
+    columns: Vec<Resolved>,
+    /// The columns of its primary key; none of a query.
+    primary: Vec<ColumnNumber>,
 }
 
 /// A column that a name means.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Resolved {
-    pub(super) column: ColumnNumber,
+    pub(super) code: Vec<Op>,
     pub(super) kind: Kind,
     pub(super) table: String,
     pub(super) name: String,
 }
 
-impl Scope {
-    /// Adds a table after the others.
-    pub(super) fn add(&mut self, name: &str, relation: &Relation) {
-        let begin = self.tables.iter().map(|table| table.columns.len()).sum();
-        let columns = relation
-            .columns
-            .iter()
-            .map(|column| (column.name.clone(), column.kind, column.hidden))
-            .collect();
-        self.tables.push(ScopeTable { name: name.to_owned(), columns, begin });
+impl Resolved {
+    /// Its column of the row, if it is just that.
+    pub(super) fn column(&self) -> Option<ColumnNumber> {
+        match self.code[..] {
+            [Op::Column(column)] => Some(column),
+            _ => None,
+        }
     }
 
-    /// The column of a name, perhaps after a table's.
-    pub(super) fn resolve(&self, table: Option<&str>, name: &str) -> Result<Resolved> {
-        if let Some(table) = table
-            && !self.tables.iter().any(|own| own.name == table)
-        {
-            let message = format!("missing FROM-clause entry for table \"{table}\"");
-            return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
-        }
-        let mut found = self.all().filter(|column| {
-            column.name == name && table.is_none_or(|table| column.table == table)
-        });
-        let Some(first) = found.next() else {
-            let shown = match table {
-                Some(table) => format!("column {table}.{name} does not exist"),
-                None => format!("column \"{name}\" does not exist"),
-            };
-            return Err(Error::new(SqlState::UNDEFINED_COLUMN, shown));
+    pub(super) fn bound(&self) -> Bound {
+        Bound::of_column(self.code.clone(), self.kind, self.column())
+    }
+}
+
+/// A place among the tables of a scope: what comes behind it is the right side of a join.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    table: usize,
+    shown: usize,
+}
+
+impl Scope {
+    /// Adds a table after the others, whose columns can be named.
+    pub(super) fn add(&mut self, name: &str, relation: &Relation) {
+        let columns = visible_columns(relation);
+        self.add_columns(name, relation.columns.len(), columns);
+        self.set_primary(relation);
+    }
+
+    /// Adds a table with so many columns, of which those with these places can be named.
+    pub(super) fn add_columns(
+        &mut self,
+        table: &str,
+        width: usize,
+        columns: impl IntoIterator<Item = (usize, String, Kind)>,
+    ) {
+        let resolved = |(at, name, kind)| Resolved {
+            code: vec![Op::Column(ColumnNumber::at(self.width + at))],
+            kind,
+            table: table.to_owned(),
+            name,
         };
-        // `excluded` comes second and must be named.
-        if table.is_none() && found.any(|column| column.table != "excluded") {
-            let message = format!("column reference \"{name}\" is ambiguous");
-            return Err(Error::new(SqlState::AMBIGUOUS_COLUMN, message));
+        let columns: Vec<Resolved> = columns.into_iter().map(resolved).collect();
+        // `excluded` must be named.
+        if table != "excluded" {
+            self.shown.extend(columns.iter().cloned());
         }
-        Ok(first)
+        self.tables.push(ScopeTable { name: table.to_owned(), columns, primary: Vec::new() });
+        self.width += width;
+    }
+
+    /// Adds all tables of another scope after the others.
+    pub(super) fn append(&mut self, other: Scope) {
+        let begin = self.width;
+        let moved = |mut column: Resolved| {
+            for op in &mut column.code {
+                if let Op::Column(column) = op {
+                    *column = ColumnNumber::at(begin + usize::from(*column));
+                }
+            }
+            column
+        };
+        self.shown.extend(other.shown.into_iter().map(moved));
+        self.tables.extend(other.tables.into_iter().map(|table| {
+            ScopeTable {
+                columns: table.columns.into_iter().map(moved).collect(),
+                primary: table
+                    .primary
+                    .into_iter()
+                    .map(|column| ColumnNumber::at(begin + usize::from(column)))
+                    .collect(),
+                name: table.name,
+            }
+        }));
+        self.width += other.width;
+    }
+
+    /// The names of the tables.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().map(|table| table.name.as_str())
+    }
+
+    /// The last table is this one.
+    pub(super) fn set_primary(&mut self, relation: &Relation) {
+        let begin = self.width - relation.columns.len();
+        if let Some(table) = self.tables.last_mut() {
+            let numbers = relation.primary.iter().map(|key| usize::from(key.column));
+            table.primary = numbers.map(|at| ColumnNumber::at(begin + at)).collect();
+        }
+    }
+
+    /// Whether columns, among which are these keys, decide another one.
+    pub(super) fn is_decided(&self, found: &Resolved, is_key: impl Fn(&[Op]) -> bool) -> bool {
+        self.tables.iter().any(|table| {
+            !table.primary.is_empty()
+                && table.columns.iter().any(|own| own.code == found.code)
+                && table.primary.iter().all(|column| is_key(&[Op::Column(*column)]))
+        })
+    }
+
+    /// The columns of the row so far.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether a table is called so.
+    pub(super) fn has_table(&self, name: &str) -> bool {
+        self.tables.iter().any(|table| table.name == name)
+    }
+
+    /// The place behind all tables so far.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { table: self.tables.len(), shown: self.shown.len() }
+    }
+
+    /// Only what comes behind the mark can be named, until this is called with none.
+    pub(super) fn hide_before(&mut self, mark: Option<Mark>) {
+        self.hidden = mark.map_or((0, 0), |mark| (mark.table, mark.shown));
+    }
+
+    /// The column of a name, perhaps after a table's; `None` if an outer query may have it.
+    pub(super) fn resolve(&self, table: Option<&str>, name: &str) -> Result<Option<Resolved>> {
+        let Some(table) = table else {
+            return only(self.shown.iter().skip(self.hidden.1), name);
+        };
+        let mut all = self.tables.iter().enumerate();
+        let Some((at, found)) = all.find(|(_, own)| own.name == table) else { return Ok(None) };
+        if at < self.hidden.0 {
+            return Err(hidden(Some(table), name));
+        }
+        match only(found.columns.iter(), name)? {
+            Some(column) => Ok(Some(column)),
+            None => {
+                let message = format!("column {table}.{name} does not exist");
+                Err(Error::new(SqlState::UNDEFINED_COLUMN, message))
+            }
+        }
     }
 
     /// The columns that `*` means.
-    pub(super) fn all(&self) -> impl Iterator<Item = Resolved> {
-        self.tables.iter().flat_map(|table| {
-            table.columns.iter().enumerate().filter(|(_, (_, _, hidden))| !hidden).map(
-                |(at, (name, kind, _))| Resolved {
-                    column: ColumnNumber::at(table.begin + at),
-                    kind: *kind,
-                    table: table.name.clone(),
-                    name: name.clone(),
-                },
-            )
-        })
+    pub(super) fn all(&self) -> &[Resolved] {
+        &self.shown
+    }
+
+    /// The columns that `table.*` means; `None` if there is no such table.
+    pub(super) fn all_of(&self, table: &str) -> Option<&[Resolved]> {
+        self.tables.iter().find(|own| own.name == table).map(|own| &own.columns[..])
+    }
+
+    /// The columns of the left and the right side of a join, between the marks and behind.
+    pub(super) fn sides(&self, begin: Mark, middle: Mark) -> (&[Resolved], &[Resolved]) {
+        (&self.shown[begin.shown..middle.shown], &self.shown[middle.shown..])
+    }
+
+    /// Puts columns that USING merged in the place of both their originals.
+    pub(super) fn merge(&mut self, begin: Mark, merged: Vec<Resolved>) {
+        let mut rest = self.shown.split_off(begin.shown);
+        rest.retain(|column| merged.iter().all(|own| own.name != column.name));
+        self.shown.extend(merged);
+        self.shown.extend(rest);
+    }
+}
+
+/// The column of this name among these.
+fn only<'c>(columns: impl Iterator<Item = &'c Resolved>, name: &str) -> Result<Option<Resolved>> {
+    let mut found = columns.filter(|column| column.name == name);
+    let first = found.next();
+    if found.next().is_some() {
+        let message = format!("column reference \"{name}\" is ambiguous");
+        return Err(Error::new(SqlState::AMBIGUOUS_COLUMN, message));
+    }
+    Ok(first.cloned())
+}
+
+/// The columns of a table that statements can name: their places, names and types.
+pub(super) fn visible_columns(
+    relation: &Relation,
+) -> impl Iterator<Item = (usize, String, Kind)> + '_ {
+    let all = relation.columns.iter().enumerate();
+    all.filter(|(_, column)| !column.hidden)
+        .map(|(at, column)| (at, column.name.clone(), column.kind))
+}
+
+/// The error of a table that is in the statement, but not in sight.
+pub(super) fn hidden(table: Option<&str>, _name: &str) -> Error {
+    let table = table.unwrap_or_default();
+    let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
+    Error::new(SqlState::UNDEFINED_TABLE, message).with_hint(format!(
+        "There is an entry for table \"{table}\", but it cannot be referenced from this part of \
+         the query."
+    ))
+}
+
+/// The error of a name that no table in sight has.
+pub(super) fn missing(table: Option<&str>, name: &str) -> Error {
+    match table {
+        Some(table) => {
+            let message = format!("missing FROM-clause entry for table \"{table}\"");
+            Error::new(SqlState::UNDEFINED_TABLE, message)
+        }
+        None => Error::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")),
     }
 }

@@ -1,10 +1,11 @@
 //! Plans of INSERT, UPDATE and DELETE.
 
 use super::expression::Expression;
-use super::number::ColumnNumber;
+use super::number::{ColumnNumber, QueryNumber};
 use super::query::{Select, Source};
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
+use values::Result;
 
 /// INSERT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub enum InsertRows {
     Listed(Vec<Vec<Expression>>),
     /// A query, and each column over its rows.
     Queried(Box<Select>, Vec<Expression>),
+    /// A query of several, and each column over its rows.
+    Composed(QueryNumber, Vec<Expression>),
 }
 
 /// ON CONFLICT.
@@ -78,4 +81,46 @@ pub struct Delete {
     pub source: Source,
     /// The columns of the answer, over the old row.
     pub returning: Vec<Expression>,
+}
+
+impl Insert {
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        match &self.rows {
+            InsertRows::Listed(rows) => rows.iter().flatten().for_each(&mut *each),
+            InsertRows::Queried(query, columns) => {
+                query.each_expression(each);
+                columns.iter().for_each(&mut *each);
+            }
+            InsertRows::Composed(_, columns) => columns.iter().for_each(&mut *each),
+        }
+        if let Some(conflict) = &self.conflict
+            && let Action::Update { assignments, filter } = &conflict.action
+        {
+            assignments.iter().for_each(|assignment| each(&assignment.value));
+            filter.iter().for_each(&mut *each);
+        }
+        self.returning.iter().for_each(each);
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if let InsertRows::Queried(query, _) = &self.rows {
+            query.source.check()?;
+        }
+        self.relation.check()
+    }
+}
+
+impl Update {
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.source.each_expression(each);
+        self.assignments.iter().for_each(|assignment| each(&assignment.value));
+        self.returning.iter().for_each(each);
+    }
+}
+
+impl Delete {
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.source.each_expression(each);
+        self.returning.iter().for_each(each);
+    }
 }

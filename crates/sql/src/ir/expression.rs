@@ -1,6 +1,6 @@
 //! Expressions: programs for a stack of values.
 
-use super::number::{ColumnNumber, ObjectId};
+use super::number::{ColumnNumber, ObjectId, QueryNumber};
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +37,26 @@ pub enum Op {
     Pop,
     /// Pushes the next number of a sequence.
     Next(ObjectId),
+    /// Pushes a column of the row in which this query is computed, by the depth of that row's
+    /// query.
+    Outer(u16, ColumnNumber),
+    /// Pushes what another query of the statement comes to, for this row.
+    Query(Use, QueryNumber),
+}
+
+/// What is made of the rows of a query in an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Use {
+    /// The value of its one column in its one row; NULL without a row.
+    Value,
+    /// Whether there is a row.
+    Exists,
+    /// Pops so many values: whether they compare so with one of its rows.
+    Any(Function, u16),
+    /// Pops so many values: whether they compare so with all its rows.
+    All(Function, u16),
+    /// The values of its one column as an array of elements of this type's code.
+    Array(u8),
 }
 
 /// What [`Op::Call`] computes. The types of the arguments were made equal where they must be.
@@ -118,9 +138,9 @@ impl Expression {
         Expression::of(Op::Constant(value))
     }
 
-    /// Whether it needs no row: only constants and parameters.
+    /// Whether it needs no row of its own query: only constants, parameters and outer rows.
     pub fn is_fixed(&self) -> bool {
-        !self.code.iter().any(|op| matches!(op, Op::Column(_) | Op::Next(_)))
+        !self.code.iter().any(|op| matches!(op, Op::Column(_) | Op::Next(_) | Op::Query(..)))
     }
 
     /// Whether each way through it takes only what is there, and leaves just one value.
@@ -158,7 +178,13 @@ impl Op {
     /// How many values it needs, and how many are there in their place afterwards.
     fn takes_and_gives(&self) -> (usize, usize) {
         match self {
-            Op::Constant(_) | Op::Column(_) | Op::Parameter(_) | Op::Next(_) => (0, 1),
+            Op::Constant(_)
+            | Op::Column(_)
+            | Op::Parameter(_)
+            | Op::Next(_)
+            | Op::Outer(..)
+            | Op::Query(Use::Value | Use::Exists | Use::Array(_), _) => (0, 1),
+            Op::Query(Use::Any(_, count) | Use::All(_, count), _) => (usize::from(*count), 1),
             Op::Call(_, count) => (*count as usize, 1),
             Op::Cast(..) | Op::JumpIf(..) | Op::JumpIfNotNull(_) => (1, 1),
             Op::Jump(_) => (0, 0),

@@ -7,7 +7,9 @@
 
 mod change;
 mod codec;
+mod composed;
 mod expression;
+mod join;
 mod number;
 mod plan;
 mod query;
@@ -17,8 +19,10 @@ mod value;
 pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
-pub use expression::{Expression, Function, Op};
-pub use number::{ColumnNumber, ObjectId};
+pub use composed::{Change, Composed, Input, Main, QUERY_DEPTH_MAX, Query, SetOperator, SetStep};
+pub use expression::{Expression, Function, Op, Use};
+pub use join::{Item, ItemRows, JoinKind, Joins, Method};
+pub use number::{ColumnNumber, ObjectId, QueryNumber};
 pub use plan::Plan;
 pub use query::{Access, Aggregate, AggregateKind, Bound, Group, Select, SortKey, Source};
 pub use relation::{Check, Column, Index, KeyColumn, Relation, Space};

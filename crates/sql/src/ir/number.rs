@@ -37,6 +37,27 @@ impl ObjectId {
     }
 }
 
+/// The place of a query among those of a statement, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct QueryNumber(u16);
+
+impl QueryNumber {
+    /// The most queries of a statement.
+    pub const COUNT_MAX: usize = 10_000;
+
+    /// The number of the query at this place. Limits keep statements at fewer than there are
+    /// numbers.
+    pub fn at(place: usize) -> QueryNumber {
+        QueryNumber(u16::try_from(place).expect("a statement has fewer queries than numbers"))
+    }
+}
+
+impl From<QueryNumber> for usize {
+    fn from(number: QueryNumber) -> usize {
+        usize::from(number.0)
+    }
+}
+
 /// The place of a column in a row, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ColumnNumber(u16);

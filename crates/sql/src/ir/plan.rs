@@ -1,10 +1,10 @@
 //! Plans of statements.
 
-use super::change::{Action, Delete, Insert, InsertRows, Update};
+use super::change::{Delete, Insert, InsertRows, Update};
+use super::composed::{Composed, Main, QUERY_DEPTH_MAX};
 use super::expression::{Expression, Op};
 use super::number::ObjectId;
-use super::query::{Select, Source};
-use super::relation::Relation;
+use super::query::Select;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use values::Result;
@@ -20,6 +20,8 @@ pub enum Plan {
     Update(Update),
     /// Removes rows.
     Delete(Delete),
+    /// One of these with several tables or queries.
+    Composed(Composed),
 }
 
 impl Plan {
@@ -30,6 +32,7 @@ impl Plan {
             Plan::Insert(plan) => &plan.returning,
             Plan::Update(plan) => &plan.returning,
             Plan::Delete(plan) => &plan.returning,
+            Plan::Composed(plan) => plan.output(),
         }
     }
 
@@ -57,55 +60,65 @@ impl Plan {
                     plan.conflict.is_some() || returned
                 }
                 InsertRows::Queried(query, _) => query.source.relation.is_some(),
+                InsertRows::Composed(..) => true,
             },
-            Plan::Update(_) | Plan::Delete(_) => true,
+            Plan::Update(_) | Plan::Delete(_) | Plan::Composed(_) => true,
+        }
+    }
+
+    /// Whether it only answers, but for numbers that it may take.
+    pub fn is_query(&self) -> bool {
+        match self {
+            Plan::Select(_) => true,
+            Plan::Composed(plan) => matches!(plan.main, Main::Query(_)),
+            Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_) => false,
+        }
+    }
+
+    /// The statement's first word, as PostgreSQL says it in messages.
+    pub fn command(&self) -> &'static str {
+        match self {
+            Plan::Select(_) => "SELECT",
+            Plan::Insert(_) => "INSERT",
+            Plan::Update(_) => "UPDATE",
+            Plan::Delete(_) => "DELETE",
+            Plan::Composed(plan) => match &plan.main {
+                Main::Query(_) => "SELECT",
+                Main::Insert(_) => "INSERT",
+                Main::Update(_) => "UPDATE",
+                Main::Delete(_) => "DELETE",
+                Main::Change(change) if change.assignments.is_some() => "UPDATE",
+                Main::Change(_) => "DELETE",
+            },
+        }
+    }
+
+    /// Whether queries are in queries deeper than they may be.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        match self {
+            Plan::Composed(plan) => plan.depth().is_none_or(|depth| depth > QUERY_DEPTH_MAX),
+            _ => false,
         }
     }
 
     fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
         match self {
             Plan::Select(plan) => plan.each_expression(each),
-            Plan::Insert(plan) => {
-                match &plan.rows {
-                    InsertRows::Listed(rows) => rows.iter().flatten().for_each(&mut *each),
-                    InsertRows::Queried(query, columns) => {
-                        query.each_expression(each);
-                        columns.iter().for_each(&mut *each);
-                    }
-                }
-                if let Some(conflict) = &plan.conflict
-                    && let Action::Update { assignments, filter } = &conflict.action
-                {
-                    assignments.iter().for_each(|assignment| each(&assignment.value));
-                    filter.iter().for_each(&mut *each);
-                }
-                plan.returning.iter().for_each(each);
-            }
-            Plan::Update(plan) => {
-                plan.source.each_expression(each);
-                plan.assignments.iter().for_each(|assignment| each(&assignment.value));
-                plan.returning.iter().for_each(each);
-            }
-            Plan::Delete(plan) => {
-                plan.source.each_expression(each);
-                plan.returning.iter().for_each(each);
-            }
+            Plan::Insert(plan) => plan.each_expression(each),
+            Plan::Update(plan) => plan.each_expression(each),
+            Plan::Delete(plan) => plan.each_expression(each),
+            Plan::Composed(plan) => plan.each_expression(each),
         }
     }
 
-    /// Refuses tables that no definition makes.
+    /// Refuses tables that no definition makes, and queries that need others than they may.
     pub(super) fn check(&self) -> Result<()> {
-        let source = |source: &Source| source.relation.as_ref().map_or(Ok(()), Relation::check);
         match self {
-            Plan::Select(plan) => source(&plan.source),
-            Plan::Insert(plan) => {
-                if let InsertRows::Queried(query, _) = &plan.rows {
-                    source(&query.source)?;
-                }
-                plan.relation.check()
-            }
-            Plan::Update(plan) => source(&plan.source),
-            Plan::Delete(plan) => source(&plan.source),
+            Plan::Select(plan) => plan.source.check(),
+            Plan::Insert(plan) => plan.check(),
+            Plan::Update(plan) => plan.source.check(),
+            Plan::Delete(plan) => plan.source.check(),
+            Plan::Composed(plan) => plan.check(),
         }
     }
 }

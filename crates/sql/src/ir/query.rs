@@ -5,7 +5,7 @@ use super::relation::Relation;
 use serde::{Deserialize, Serialize};
 
 /// Rows of one table, or one row without columns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// The table.
     pub relation: Option<Relation>,
@@ -95,6 +95,8 @@ pub enum AggregateKind {
     BoolOr,
     StringAggregate,
     ArrayAggregate,
+    /// The value of the first row: that of all rows, where the group's keys decide it.
+    First,
 }
 
 /// ORDER BY.

@@ -57,7 +57,10 @@ impl Statement {
 
     /// Whether it is a query, which may write only through functions.
     pub fn is_query(&self) -> bool {
-        matches!(&self.tree, Tree::Query(_))
+        let writes = |body: &SetExpr| {
+            matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_))
+        };
+        matches!(&self.tree, Tree::Query(query) if !writes(&query.body))
     }
 }
 

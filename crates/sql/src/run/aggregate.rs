@@ -2,7 +2,6 @@
 //! floats do not depend on the plan.
 
 use super::evaluate::Evaluator;
-use super::scan::Memory;
 use crate::ir::{Aggregate, AggregateKind, Function, Group};
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type, row};
@@ -46,7 +45,6 @@ pub(super) fn groups(
     group: &Group,
     rows: impl Iterator<Item = Vec<Datum>>,
     evaluator: &mut Evaluator<'_>,
-    memory: &mut Memory,
 ) -> Result<Vec<Vec<Datum>>> {
     let mut places: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let mut groups: Vec<(Vec<Datum>, Vec<State>)> = Vec::new();
@@ -59,11 +57,11 @@ pub(super) fn groups(
         let keys = evaluator.values(&group.keys, &row)?;
         let place = *places.entry(identity(&keys)).or_insert(groups.len());
         if place == groups.len() {
-            memory.add(&keys)?;
+            evaluator.memory.add(&keys)?;
             groups.push((keys, states()));
         }
         for (aggregate, state) in group.aggregates.iter().zip(&mut groups[place].1) {
-            add(aggregate, state, &row, evaluator, memory)?;
+            add(aggregate, state, &row, evaluator)?;
         }
     }
     groups
@@ -82,7 +80,6 @@ fn add(
     state: &mut State,
     row: &[Datum],
     evaluator: &mut Evaluator<'_>,
-    memory: &mut Memory,
 ) -> Result<()> {
     if !evaluator.holds(&aggregate.filter, row)? {
         return Ok(());
@@ -93,6 +90,13 @@ fn add(
     }
     let arguments = evaluator.values(&aggregate.arguments, row)?;
     let Some(value) = arguments.first() else { return Err(malformed()) };
+    if aggregate.kind == AggregateKind::First {
+        if state.count == 0 {
+            state.value = value.clone();
+        }
+        state.count += 1;
+        return Ok(());
+    }
     if value.is_null() && aggregate.kind != AggregateKind::ArrayAggregate {
         return Ok(());
     }
@@ -100,7 +104,7 @@ fn add(
         if !state.seen.insert(identity(&arguments[..1])) {
             return Ok(());
         }
-        memory.add(&arguments[..1])?;
+        evaluator.memory.add(&arguments[..1])?;
     }
     state.count += 1;
     match aggregate.kind {
@@ -118,7 +122,7 @@ fn add(
         AggregateKind::Maximum if state.value.is_null() || value.compare(&state.value).is_gt() => {
             state.value = value.clone();
         }
-        AggregateKind::Minimum | AggregateKind::Maximum => {}
+        AggregateKind::Minimum | AggregateKind::Maximum | AggregateKind::First => {}
         AggregateKind::BoolAnd | AggregateKind::BoolOr => {
             let wins = Datum::Bool(aggregate.kind == AggregateKind::BoolOr);
             if state.value != wins {
@@ -129,7 +133,7 @@ fn add(
             if aggregate.kind == AggregateKind::StringAggregate && state.count > 1 {
                 state.items.push(arguments.get(1).cloned().unwrap_or(Datum::Null));
             }
-            memory.add(&arguments)?;
+            evaluator.memory.add(&arguments)?;
             state.items.push(value.clone());
         }
     }

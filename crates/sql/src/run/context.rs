@@ -1,6 +1,6 @@
 //! What a run needs beside rows, and what it answers.
 
-use values::{Datum, Timestamp, Zone};
+use values::{Datum, Error, SqlState, Timestamp, Zone};
 
 /// What comes from outside of the statement: from the call, never from a clock.
 #[derive(Clone, Debug)]
@@ -66,4 +66,9 @@ pub struct Answer {
     pub tag: Tag,
     /// The rows of a query or of RETURNING.
     pub rows: Vec<Vec<Datum>>,
+}
+
+/// The error of a plan that no binder makes.
+pub(super) fn malformed() -> Error {
+    Error::new(SqlState::DATA_CORRUPTED, "plan is malformed")
 }

@@ -1,27 +1,37 @@
 //! Runs an expression: a loop over its operations with a stack of values.
 
+use super::budget::Memory;
 use super::cast::cast;
 use super::compute::call;
 use super::context::Context;
+pub(super) use super::context::malformed;
+use super::queries::Queries;
 use super::rows::Rows;
-use crate::ir::{Expression, Op};
-use values::{Datum, Error, Result, SqlState, Strictness};
+use crate::ir::{Expression, Op, Query};
+use values::{Datum, Result, Strictness};
 
 /// Runs expressions of one statement.
 pub(super) struct Evaluator<'a> {
     pub(super) context: &'a Context,
     pub(super) rows: &'a mut dyn Rows,
+    pub(super) memory: Memory,
+    pub(super) queries: Queries<'a>,
     stack: Vec<Datum>,
-}
-
-/// The error of a plan that no binder makes.
-pub(super) fn malformed() -> Error {
-    Error::new(SqlState::DATA_CORRUPTED, "plan is malformed")
 }
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(context: &'a Context, rows: &'a mut dyn Rows) -> Evaluator<'a> {
-        Evaluator { context, rows, stack: Vec::new() }
+        Evaluator::of(&[], context, rows)
+    }
+
+    /// One for a statement with these queries.
+    pub(super) fn of(
+        queries: &'a [Query],
+        context: &'a Context,
+        rows: &'a mut dyn Rows,
+    ) -> Evaluator<'a> {
+        let memory = Memory::new(context.limits.memory_bytes_max);
+        Evaluator { context, rows, memory, queries: Queries::of(queries), stack: Vec::new() }
     }
 
     /// The value for a row.
@@ -75,6 +85,13 @@ impl<'a> Evaluator<'a> {
             Op::Next(sequence) => {
                 let count = self.rows.next(*sequence)?;
                 Datum::Int8(i64::try_from(count).map_err(|_| malformed())?)
+            }
+            Op::Outer(depth, column) => self.queries.outer(*depth, *column)?,
+            Op::Query(how, number) => {
+                let mut stack = std::mem::take(&mut self.stack);
+                let result = self.subquery(*how, *number, row, &mut stack);
+                self.stack = stack;
+                result?
             }
             Op::Jump(count) => return Ok(*count as usize),
             Op::JumpIf(when, count) => {

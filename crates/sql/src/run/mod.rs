@@ -7,18 +7,24 @@
 
 mod aggregate;
 mod arithmetic;
+mod budget;
 mod cast;
 mod changes;
 mod compute;
 mod context;
 mod evaluate;
+mod join;
+mod joined_change;
 mod overlay;
 mod predict;
+mod queries;
 mod rows;
 mod scan;
 mod select;
 mod sequence;
+mod set;
 mod strings;
+mod subquery;
 mod write;
 
 pub use changes::{Effect, Written};

@@ -12,8 +12,10 @@ use values::Result;
 /// Whether [`predict`] can say what the plan writes.
 pub fn is_predicted(plan: &Plan) -> bool {
     match plan {
-        Plan::Select(_) => false,
-        Plan::Insert(Insert { rows: InsertRows::Queried(..), .. }) => false,
+        Plan::Select(_) | Plan::Composed(_) => false,
+        Plan::Insert(Insert {
+            rows: InsertRows::Queried(..) | InsertRows::Composed(..), ..
+        }) => false,
         Plan::Insert(plan) => match &plan.conflict {
             None => true,
             Some(conflict) => writes_only_proposed(&plan.relation, conflict),
@@ -64,7 +66,7 @@ pub fn predict(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Ve
         Plan::Insert(plan) => insert(plan, &mut evaluator, &mut written)?,
         Plan::Update(plan) => update(plan, &mut evaluator, &mut written)?,
         Plan::Delete(plan) => delete(plan, &mut evaluator, &mut written)?,
-        Plan::Select(_) => return Err(malformed()),
+        Plan::Select(_) | Plan::Composed(_) => return Err(malformed()),
     }
     Ok(written)
 }
@@ -83,7 +85,9 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
 
 fn update(plan: &Update, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let Some(key) = single_key(relation, &plan.source.access, evaluator)? else { return Ok(()) };
+    let Some(key) = single_key(relation, &plan.source.access, &[], evaluator)? else {
+        return Ok(());
+    };
     if !changes_keys(relation, &plan.assignments) {
         written.push(Written { space: relation.space, key, effect: Effect::Update });
         return Ok(());
@@ -100,7 +104,9 @@ fn update(plan: &Update, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
 
 fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let Some(key) = single_key(relation, &plan.source.access, evaluator)? else { return Ok(()) };
+    let Some(key) = single_key(relation, &plan.source.access, &[], evaluator)? else {
+        return Ok(());
+    };
     if relation.indexes.is_empty() {
         written.push(Written { space: relation.space, key, effect: Effect::Delete });
         return Ok(());

@@ -73,34 +73,21 @@ fn push_typed(
     Ok(())
 }
 
-/// Adds up what a statement collects, and refuses what is too much.
-pub(super) struct Memory {
-    used: usize,
-    max: usize,
-}
-
-impl Memory {
-    pub(super) fn new(max: usize) -> Memory {
-        Memory { used: 0, max }
-    }
-
-    pub(super) fn add(&mut self, row: &[Datum]) -> Result<()> {
-        self.used += size_of::<Vec<Datum>>() + row.iter().map(Datum::memory_bytes).sum::<usize>();
-        if self.used > self.max {
-            let message = format!("statement needs more than {} bytes of memory", self.max);
-            return Err(Error::new(SqlState::OUT_OF_MEMORY, message)
-                .with_hint("Read or change fewer rows at a time."));
-        }
-        Ok(())
-    }
-}
-
 /// All rows of the source that count, in the order of the primary key. `enough` rows end the search
 /// early where the order allows it.
 pub(super) fn find(
     source: &Source,
     evaluator: &mut Evaluator<'_>,
-    memory: &mut Memory,
+    enough: usize,
+) -> Result<Vec<Found>> {
+    find_for(source, &[], evaluator, enough)
+}
+
+/// The same where the access sees another row.
+pub(super) fn find_for(
+    source: &Source,
+    other: &[Datum],
+    evaluator: &mut Evaluator<'_>,
     enough: usize,
 ) -> Result<Vec<Found>> {
     let Some(relation) = &source.relation else {
@@ -112,7 +99,7 @@ pub(super) fn find(
         });
     };
     if is_single(source) {
-        return find_single(relation, source, evaluator, memory);
+        return find_single(relation, source, other, evaluator);
     }
     let index = match source.access.index {
         Some(at) => Some(relation.indexes.get(usize::from(at)).ok_or_else(|| {
@@ -121,7 +108,7 @@ pub(super) fn find(
         None => None,
     };
     let mut found = Vec::new();
-    let Some((mut from, to)) = range(relation, index, &source.access, evaluator)? else {
+    let Some((mut from, to)) = range(relation, index, &source.access, other, evaluator)? else {
         return Ok(found);
     };
     let space = index.map_or(relation.space, |index| index.space);
@@ -140,7 +127,7 @@ pub(super) fn find(
             let (key, bytes) = row_of(relation, index, entry, evaluator)?;
             let row = decode(relation, &layout, &bytes)?;
             if evaluator.holds(&source.filter, &row)? {
-                memory.add(&row)?;
+                evaluator.memory.add(&row)?;
                 found.push(Found { key, row });
                 if index.is_none() && found.len() >= enough {
                     return Ok(found);
@@ -168,10 +155,10 @@ pub(super) fn is_single(source: &Source) -> bool {
 fn find_single(
     relation: &Relation,
     source: &Source,
+    other: &[Datum],
     evaluator: &mut Evaluator<'_>,
-    memory: &mut Memory,
 ) -> Result<Vec<Found>> {
-    let Some(key) = single_key(relation, &source.access, evaluator)? else {
+    let Some(key) = single_key(relation, &source.access, other, evaluator)? else {
         return Ok(Vec::new());
     };
     let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(Vec::new()) };
@@ -180,7 +167,7 @@ fn find_single(
     if !evaluator.holds(&source.filter, &row)? {
         return Ok(Vec::new());
     }
-    memory.add(&row)?;
+    evaluator.memory.add(&row)?;
     Ok(vec![Found { key, row }])
 }
 
@@ -236,6 +223,7 @@ fn range(
     relation: &Relation,
     index: Option<&Index>,
     access: &Access,
+    other: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Option<Range>> {
     let (id, columns) = match index {
@@ -245,7 +233,7 @@ fn range(
     let mut prefix = id.to_bytes().to_vec();
     let mut columns = columns.iter();
     for (expression, column) in access.equal.iter().zip(columns.by_ref()) {
-        let value = evaluator.value(expression, &[])?;
+        let value = evaluator.value(expression, other)?;
         if value.is_null() {
             return Ok(None);
         }
@@ -255,7 +243,7 @@ fn range(
     if let Some(column) = columns.next() {
         for (bound, is_lower) in [(&access.lower, true), (&access.upper, false)] {
             let Some(bound) = bound else { continue };
-            let value = evaluator.value(&bound.value, &[])?;
+            let value = evaluator.value(&bound.value, other)?;
             if value.is_null() {
                 return Ok(None);
             }
@@ -277,11 +265,12 @@ fn range(
 pub(super) fn single_key(
     relation: &Relation,
     access: &Access,
+    other: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Option<Vec<u8>>> {
     let mut bytes = relation.id.to_bytes().to_vec();
     for (expression, column) in access.equal.iter().zip(&relation.primary) {
-        let value = evaluator.value(expression, &[])?;
+        let value = evaluator.value(expression, other)?;
         if value.is_null() {
             return Ok(None);
         }

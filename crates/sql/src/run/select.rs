@@ -1,33 +1,72 @@
 //! Queries.
 
 use super::aggregate::{groups, identity};
-use super::context::Context;
 use super::evaluate::Evaluator;
-use super::rows::Rows;
-use super::scan::{Memory, find};
-use crate::ir::{Expression, Select, SortKey};
+use super::join::joined;
+use super::scan::find;
+use super::set::combined;
+use crate::ir::{Expression, Input, Query, Select, SortKey};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use values::{Datum, Error, Result, SqlState};
 
-/// The rows of a query.
-pub(super) fn select(
-    query: &Select,
-    context: &Context,
-    rows: &mut dyn Rows,
-) -> Result<Vec<Vec<Datum>>> {
-    let mut evaluator = Evaluator::new(context, rows);
-    let mut memory = Memory::new(context.limits.memory_bytes_max);
-    let window = Window::of(query, &mut evaluator)?;
+/// The rows of a query of one table.
+pub(super) fn select(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Vec<Vec<Datum>>> {
+    let window = Window::of(query, evaluator)?;
     if window.limit == 0 {
         return Ok(Vec::new());
     }
-    let plain = query.group.is_none() && query.sort.is_empty() && !query.distinct;
-    let enough = if plain { window.end() } else { usize::MAX };
-    let found = find(&query.source, &mut evaluator, &mut memory, enough)?;
-    let mut input: Vec<Vec<Datum>> = found.into_iter().map(|found| found.row).collect();
+    let found = find(&query.source, evaluator, input_enough(query, &window))?;
+    finish(query, &window, found.into_iter().map(|found| found.row).collect(), evaluator)
+}
+
+/// The rows of any query; `enough` are enough.
+pub(super) fn rows_of(
+    query: &Query,
+    evaluator: &mut Evaluator<'_>,
+    enough: usize,
+) -> Result<Vec<Vec<Datum>>> {
+    let select = &query.select;
+    let mut window = Window::of(select, evaluator)?;
+    window.limit = window.limit.min(enough);
+    if window.limit == 0 {
+        return Ok(Vec::new());
+    }
+    let enough = input_enough(select, &window);
+    let input = match &query.input {
+        Input::Source => {
+            let found = find(&select.source, evaluator, enough)?;
+            found.into_iter().map(|found| found.row).collect()
+        }
+        Input::Values(rows) => {
+            let mut values = Vec::with_capacity(rows.len());
+            for row in rows {
+                values.push(evaluator.values(row, &[])?);
+            }
+            values
+        }
+        Input::Set(first, steps) => combined(*first, steps, evaluator)?,
+        Input::Joins(joins) => joined(joins, evaluator, enough)?,
+    };
+    finish(select, &window, input, evaluator)
+}
+
+/// How many rows a query needs before the rest is done with them.
+fn input_enough(query: &Select, window: &Window) -> usize {
+    let plain =
+        query.group.is_none() && query.having.is_none() && query.sort.is_empty() && !query.distinct;
+    if plain { window.end() } else { usize::MAX }
+}
+
+/// What is done with rows: groups, order, columns.
+fn finish(
+    query: &Select,
+    window: &Window,
+    mut input: Vec<Vec<Datum>>,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Vec<Datum>>> {
     if let Some(group) = &query.group {
-        input = groups(group, input.into_iter(), &mut evaluator, &mut memory)?;
+        input = groups(group, input.into_iter(), evaluator)?;
     }
     if query.having.is_some() {
         let mut kept = Vec::new();
@@ -39,16 +78,16 @@ pub(super) fn select(
         input = kept;
     }
     if !query.distinct {
-        let sorted = sort(input, &query.sort, &mut evaluator)?;
+        let sorted = sort(input, &query.sort, evaluator)?;
         let mut answer = Vec::new();
         for row in window.cut(sorted.iter()) {
             let output = evaluator.values(&query.output, row)?;
-            memory.add(&output)?;
+            evaluator.memory.add(&output)?;
             answer.push(output);
         }
         return Ok(answer);
     }
-    let rows = distinct(query, input, &mut evaluator, &mut memory)?;
+    let rows = distinct(query, input, evaluator)?;
     Ok(window.cut(rows.into_iter()).collect())
 }
 
@@ -80,14 +119,13 @@ fn distinct(
     query: &Select,
     input: Vec<Vec<Datum>>,
     evaluator: &mut Evaluator<'_>,
-    memory: &mut Memory,
 ) -> Result<Vec<Vec<Datum>>> {
     let mut seen = BTreeSet::new();
     let mut kept = Vec::new();
     for row in input {
         let output = evaluator.values(&query.output, &row)?;
         if seen.insert(identity(&output)) {
-            memory.add(&output)?;
+            evaluator.memory.add(&output)?;
             let keys = query.sort.iter().map(|key| evaluator.value(&key.value, &row));
             kept.push((keys.collect::<Result<Vec<_>>>()?, output));
         }

@@ -3,43 +3,67 @@
 use super::changes::{Change, apply, primary_key};
 use super::context::{Answer, Context, Tag};
 use super::evaluate::{Evaluator, malformed};
+use super::joined_change::change;
 use super::overlay::Overlay;
 use super::rows::Rows;
-use super::scan::{Memory, decode, find, key_of, layout};
+use super::scan::{decode, find, key_of, layout};
 use super::select::select;
 use crate::ir::{
-    Action, Assignment, Conflict, Delete, Expression, Index, Insert, InsertRows, Plan, Relation,
-    Update,
+    Action, Assignment, Composed, Conflict, Delete, Expression, Index, Insert, InsertRows, Main,
+    Plan, Relation, Update,
 };
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, key};
 
 /// Runs a plan. Its writes reach `rows` all or, if there is an error, not at all.
 pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
-    if let Plan::Select(query) = plan {
-        let found = select(query, context, rows)?;
-        return Ok(Answer { tag: Tag::Select(found.len() as u64), rows: found });
+    match plan {
+        Plan::Select(query) => {
+            let mut evaluator = Evaluator::new(context, rows);
+            Ok(answer_of(select(query, &mut evaluator)?))
+        }
+        Plan::Composed(Composed { queries, main: Main::Query(number) }) => {
+            let mut evaluator = Evaluator::of(queries, context, rows);
+            let found = evaluator.rows_of(*number, usize::MAX)?;
+            // It may be kept for others, as a query of WITH is.
+            Ok(answer_of(Rc::try_unwrap(found).unwrap_or_else(|kept| (*kept).clone())))
+        }
+        _ => {
+            let mut overlay = Overlay::new(rows);
+            let answer = write(plan, context, &mut overlay)?;
+            overlay.apply()?;
+            Ok(answer)
+        }
     }
-    let mut overlay = Overlay::new(rows);
-    let answer = match plan {
-        Plan::Select(_) => return Err(malformed()),
-        Plan::Insert(plan) => insert(plan, context, &mut overlay)?,
-        Plan::Update(plan) => update(plan, context, &mut overlay)?,
-        Plan::Delete(plan) => delete(plan, context, &mut overlay)?,
-    };
-    overlay.apply()?;
-    Ok(answer)
 }
 
-fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+fn answer_of(rows: Vec<Vec<Datum>>) -> Answer {
+    Answer { tag: Tag::Select(rows.len() as u64), rows }
+}
+
+fn write(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+    match plan {
+        Plan::Select(_) => Err(malformed()),
+        Plan::Insert(plan) => insert(plan, &mut Evaluator::new(context, rows)),
+        Plan::Update(plan) => update(plan, &mut Evaluator::new(context, rows)),
+        Plan::Delete(plan) => delete(plan, &mut Evaluator::new(context, rows)),
+        Plan::Composed(plan) => {
+            let mut evaluator = Evaluator::of(&plan.queries, context, rows);
+            match &plan.main {
+                Main::Query(_) => Err(malformed()),
+                Main::Insert(plan) => insert(plan, &mut evaluator),
+                Main::Update(plan) => update(plan, &mut evaluator),
+                Main::Delete(plan) => delete(plan, &mut evaluator),
+                Main::Change(plan) => change(plan, &mut evaluator),
+            }
+        }
+    }
+}
+
+fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = &plan.relation;
-    let mut memory = Memory::new(context.limits.memory_bytes_max);
-    let queried = match &plan.rows {
-        InsertRows::Queried(query, _) => select(query, context, rows)?,
-        InsertRows::Listed(_) => Vec::new(),
-    };
-    let mut evaluator = Evaluator::new(context, rows);
     let mut proposed = Vec::new();
     match &plan.rows {
         InsertRows::Listed(list) => {
@@ -47,14 +71,19 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
                 proposed.push(evaluator.values(row, &[])?);
             }
         }
-        InsertRows::Queried(_, columns) => {
-            for row in queried {
+        InsertRows::Queried(query, columns) => {
+            for row in select(query, evaluator)? {
                 proposed.push(evaluator.values(columns, &row)?);
+            }
+        }
+        InsertRows::Composed(number, columns) => {
+            for row in evaluator.rows_of(*number, usize::MAX)?.iter() {
+                proposed.push(evaluator.values(columns, row)?);
             }
         }
     }
     for row in &proposed {
-        memory.add(row)?;
+        evaluator.memory.add(row)?;
         if row.len() != relation.columns.len() {
             return Err(malformed());
         }
@@ -63,21 +92,20 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
         None => {
             let new = |row| Change { old: None, new: Some(row) };
             let changes: Vec<Change> = proposed.into_iter().map(new).collect();
-            apply(relation, &changes, &mut evaluator)?;
+            apply(relation, &changes, evaluator)?;
             changes.into_iter().filter_map(|change| change.new).collect()
         }
-        Some(conflict) => insert_or(relation, conflict, proposed, &mut evaluator)?,
+        Some(conflict) => insert_or(relation, conflict, proposed, evaluator)?,
     };
     let count = written.len() as u64;
-    let rows = returning(&plan.returning, &written, &mut evaluator, &mut memory)?;
+    let rows = returning(&plan.returning, &written, evaluator)?;
     Ok(Answer { tag: Tag::Insert(count), rows })
 }
 
-fn returning(
+pub(super) fn returning(
     columns: &[Expression],
     rows: &[Vec<Datum>],
     evaluator: &mut Evaluator<'_>,
-    memory: &mut Memory,
 ) -> Result<Vec<Vec<Datum>>> {
     if columns.is_empty() {
         return Ok(Vec::new());
@@ -85,7 +113,7 @@ fn returning(
     let mut answer = Vec::with_capacity(rows.len());
     for row in rows {
         let output = evaluator.values(columns, row)?;
-        memory.add(&output)?;
+        evaluator.memory.add(&output)?;
         answer.push(output);
     }
     Ok(answer)
@@ -198,32 +226,28 @@ pub(super) fn assigned(
     Ok(new)
 }
 
-fn update(plan: &Update, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+fn update(plan: &Update, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let mut memory = Memory::new(context.limits.memory_bytes_max);
-    let mut evaluator = Evaluator::new(context, rows);
-    let found = find(&plan.source, &mut evaluator, &mut memory, usize::MAX)?;
+    let found = find(&plan.source, evaluator, usize::MAX)?;
     let mut changes = Vec::with_capacity(found.len());
     for found in found {
-        let new = assigned(&plan.assignments, &found.row, &found.row, &mut evaluator)?;
-        memory.add(&new)?;
+        let new = assigned(&plan.assignments, &found.row, &found.row, evaluator)?;
+        evaluator.memory.add(&new)?;
         changes.push(Change { old: Some(found.row), new: Some(new) });
     }
-    apply(relation, &changes, &mut evaluator)?;
+    apply(relation, &changes, evaluator)?;
     let written: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.new).collect();
-    let rows = returning(&plan.returning, &written, &mut evaluator, &mut memory)?;
+    let rows = returning(&plan.returning, &written, evaluator)?;
     Ok(Answer { tag: Tag::Update(written.len() as u64), rows })
 }
 
-fn delete(plan: &Delete, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let mut memory = Memory::new(context.limits.memory_bytes_max);
-    let mut evaluator = Evaluator::new(context, rows);
-    let found = find(&plan.source, &mut evaluator, &mut memory, usize::MAX)?;
+    let found = find(&plan.source, evaluator, usize::MAX)?;
     let changes: Vec<Change> =
         found.into_iter().map(|found| Change { old: Some(found.row), new: None }).collect();
-    apply(relation, &changes, &mut evaluator)?;
+    apply(relation, &changes, evaluator)?;
     let removed: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.old).collect();
-    let rows = returning(&plan.returning, &removed, &mut evaluator, &mut memory)?;
+    let rows = returning(&plan.returning, &removed, evaluator)?;
     Ok(Answer { tag: Tag::Delete(removed.len() as u64), rows })
 }

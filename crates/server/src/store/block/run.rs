@@ -86,7 +86,7 @@ impl Statements {
                 for step in &block.steps {
                     let Step::Run(run) = step else { continue };
                     let (plan, context) = (self.plan(block.plan(run)?)?, block.context(run)?);
-                    if matches!(*plan, sql::ir::Plan::Select(_)) {
+                    if plan.is_query() {
                         continue;
                     }
                     if !sql::run::is_predicted(&plan) {

@@ -10,7 +10,7 @@ use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
 use nvcaracal::Snapshot;
-use sql::ir::{ObjectId, Plan, Space, Value};
+use sql::ir::{ObjectId, Space, Value};
 use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -152,14 +152,9 @@ impl BlockState {
     /// Whether a statement may run, before it does; it was planned for this version of the catalog.
     pub(super) fn check(&mut self, statement: &Statement, run: &Run) -> Result<()> {
         let planned = statement.planned.as_ref().expect("it is no definition");
-        let is_query = matches!(planned.plan, Plan::Select(_));
+        let is_query = planned.plan.is_query();
         if self.modes.is_read_only && !(is_query && planned.plan.numbers().is_empty()) {
-            let what = match &planned.plan {
-                Plan::Select(_) => "nextval()",
-                Plan::Insert(_) => "INSERT",
-                Plan::Update(_) => "UPDATE",
-                Plan::Delete(_) => "DELETE",
-            };
+            let what = if is_query { "nextval()" } else { planned.plan.command() };
             let message = format!("cannot execute {what} in a read-only transaction");
             return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message));
         }
@@ -201,7 +196,7 @@ impl BlockState {
     ) -> Tried {
         let planned = statement.planned.as_ref().expect("it is no definition");
         let options = &shared.options;
-        let is_query = matches!(planned.plan, Plan::Select(_));
+        let is_query = planned.plan.is_query();
         let done = if is_query && !self.has_written() { 0 } else { self.work_done };
         let steps_max = options.steps_max.saturating_sub(done);
         let read = ReadRows { spaces: &shared.spaces, reads, steps: Steps::new(steps_max) };

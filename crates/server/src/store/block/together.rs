@@ -9,7 +9,7 @@ use super::answers::decode_answers;
 use super::form::{Block, RunStep, Step, WriteKeys};
 use super::operation::{Run, Together};
 use super::state::said;
-use sql::ir::{ObjectId, Plan, Value};
+use sql::ir::{ObjectId, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Timestamp};
@@ -43,7 +43,7 @@ impl Pipeline {
             // It says how many it takes: what a try takes that is repeated would be holes.
             numbers.clear();
         }
-        let is_write = |run: &&Run| !matches!(planned(run).plan, Plan::Select(_));
+        let is_write = |run: &&Run| !planned(run).plan.is_query();
         let is_predicted = |run: &Run| sql::run::is_predicted(&planned(run).plan);
         // A deferred call would take its numbers twice: what takes any runs alone.
         let is_predicted =

@@ -1,0 +1,115 @@
+-- Joins. What psql prints of it on PostgreSQL 15 is joins.out, which scripts/golden_sql.sh makes.
+CREATE TABLE author (id int PRIMARY KEY, name text, born int);
+CREATE TABLE book (id int PRIMARY KEY, author_id int, title text, price numeric(8,2), year int);
+CREATE INDEX book_by_author ON book (author_id);
+CREATE TABLE sale (book_id int, day date, copies int, PRIMARY KEY (book_id, day));
+CREATE TABLE label (code varchar(5) UNIQUE, year int, note text);
+CREATE TABLE nothing (id int PRIMARY KEY, name text);
+INSERT INTO author VALUES (1, 'Ada', 1815), (2, 'Bob', 1900), (3, 'Eve', NULL), (4, NULL, 1950);
+INSERT INTO book VALUES (10, 1, 'Notes', 12.50, 1843), (11, 1, 'More', 8, 1850), (12, 2, 'Bricks', NULL, 1950),
+    (13, NULL, 'Anonymous', 3.20, 1850), (14, 9, 'Lost', 1, NULL);
+INSERT INTO sale VALUES (10, '2024-01-01', 3), (10, '2024-01-02', 5), (11, '2024-01-01', 1), (12, '2024-01-03', NULL),
+    (99, '2024-01-01', 7);
+INSERT INTO label VALUES ('a', 1850, 'old'), ('b', 1950, NULL), ('c', NULL, 'none'), ('d', 1850, 'again');
+-- Inner.
+SELECT a.name, b.title FROM author a JOIN book b ON a.id = b.author_id ORDER BY b.id;
+SELECT a.name, b.title FROM author a, book b WHERE a.id = b.author_id ORDER BY b.id;
+SELECT a.name, b.title FROM author a INNER JOIN book b ON b.author_id = a.id AND b.price > 10 ORDER BY 2;
+SELECT a.name, b.title, s.copies FROM author a JOIN book b ON a.id = b.author_id JOIN sale s ON s.book_id = b.id ORDER BY b.id, s.day;
+SELECT s.copies, a.name FROM sale s, book b, author a WHERE s.book_id = b.id AND b.author_id = a.id AND a.name = 'Ada' ORDER BY s.book_id, s.day;
+SELECT b.title FROM author a, book b WHERE a.id = 1 AND b.author_id = a.id ORDER BY b.id DESC;
+SELECT b.title, a.name FROM book b, author a WHERE b.id = 12 AND a.id = b.author_id;
+SELECT a.id, b.id FROM author a JOIN book b ON a.born < b.year ORDER BY a.id, b.id;
+SELECT a.id, b.id FROM author a CROSS JOIN book b WHERE a.id + b.id = 14 ORDER BY 1;
+SELECT count(*) FROM author, book, sale;
+SELECT x.id, y.id FROM book x JOIN book y ON x.year = y.year AND x.id < y.id;
+SELECT x.title, l.code FROM book x JOIN label l ON x.year = l.year ORDER BY x.id, l.code;
+SELECT b.id, s.day FROM book b JOIN sale s ON s.book_id = b.id AND s.day = '2024-01-01' ORDER BY b.id;
+SELECT b.id, s.day FROM book b JOIN sale s ON (s.book_id, s.day) = (b.id, '2024-01-01') ORDER BY b.id;
+SELECT a.name FROM author a JOIN nothing n ON n.id = a.id;
+SELECT a.id FROM author a, author b WHERE a.name = b.name ORDER BY 1;
+-- Left, right, full; conditions in ON and in WHERE.
+SELECT a.name, b.title FROM author a LEFT JOIN book b ON a.id = b.author_id ORDER BY a.id, b.id;
+SELECT a.name, b.title FROM author a LEFT JOIN book b ON a.id = b.author_id AND b.year > 1845 ORDER BY a.id, b.id;
+SELECT a.name, b.title FROM author a LEFT JOIN book b ON a.id = b.author_id WHERE b.year > 1845 ORDER BY a.id, b.id;
+SELECT a.name, b.title FROM author a LEFT JOIN book b ON a.id = b.author_id AND a.id > 1 ORDER BY a.id, b.id;
+SELECT a.id FROM author a LEFT JOIN book b ON a.id = b.author_id WHERE b.id IS NULL ORDER BY a.id;
+SELECT a.name, b.title FROM author a RIGHT JOIN book b ON a.id = b.author_id ORDER BY b.id;
+SELECT a.name, b.title FROM author a RIGHT JOIN book b ON a.id = b.author_id AND a.born > 1850 ORDER BY b.id;
+SELECT a.name, b.title FROM author a RIGHT JOIN book b ON a.id = b.author_id AND b.year > 1845 WHERE b.id <> 14 ORDER BY b.id;
+SELECT a.id, b.id FROM author a FULL JOIN book b ON a.id = b.author_id ORDER BY a.id, b.id;
+SELECT a.id, b.id FROM author a FULL OUTER JOIN book b ON a.id = b.author_id WHERE a.id IS NULL OR b.id IS NULL ORDER BY 1, 2;
+SELECT a.id, l.code FROM author a FULL JOIN label l ON l.year = a.born ORDER BY a.id, l.code;
+SELECT a.id, n.id FROM author a FULL JOIN nothing n ON a.id = n.id ORDER BY 1;
+SELECT a.id, n.id FROM nothing n RIGHT JOIN author a ON a.id = n.id ORDER BY 1;
+SELECT n.id, a.id FROM nothing n LEFT JOIN author a ON true;
+SELECT a.id, b.id, s.copies FROM author a LEFT JOIN book b ON a.id = b.author_id LEFT JOIN sale s ON s.book_id = b.id ORDER BY 1, 2, 3;
+SELECT a.id, b.id, s.copies FROM author a LEFT JOIN (book b JOIN sale s ON s.book_id = b.id) ON a.id = b.author_id ORDER BY 1, 2, 3;
+SELECT a.id, b.id, s.book_id FROM author a LEFT JOIN book b ON a.id = b.author_id FULL JOIN sale s ON s.book_id = b.id ORDER BY 1, 2, 3, s.day;
+SELECT a.id, b.id, s.book_id FROM author a JOIN book b ON a.id = b.author_id RIGHT JOIN sale s ON s.book_id = b.id WHERE s.copies > 2 ORDER BY 1, 2, 3, s.day;
+SELECT a.id, b.id, l.code FROM author a, book b LEFT JOIN label l ON l.year = b.year WHERE a.id = b.author_id ORDER BY 1, 2, 3;
+SELECT a.id, b.id, l.code FROM author a, book b RIGHT JOIN label l ON l.year = b.year AND b.id <> 13 WHERE a.id < 3 ORDER BY 1, 2, 3;
+SELECT a.id, coalesce(b.title, 'none') AS title FROM author a LEFT JOIN book b ON b.author_id = a.id AND b.price IS NOT NULL ORDER BY 1, 2;
+-- USING and NATURAL.
+CREATE TABLE l (k int PRIMARY KEY, v text, only_l int);
+CREATE TABLE r (k bigint PRIMARY KEY, v text, only_r int);
+INSERT INTO l VALUES (1, 'a', 10), (2, 'b', 20), (3, NULL, 30);
+INSERT INTO r VALUES (2, 'b', 200), (3, NULL, 300), (4, 'd', 400);
+SELECT * FROM l JOIN r USING (k) ORDER BY k;
+SELECT * FROM l LEFT JOIN r USING (k) ORDER BY k;
+SELECT * FROM l RIGHT JOIN r USING (k) ORDER BY k;
+SELECT * FROM l FULL JOIN r USING (k) ORDER BY k;
+SELECT k, l.k, r.k FROM l FULL JOIN r USING (k) ORDER BY 1;
+SELECT * FROM l JOIN r USING (k, v) ORDER BY k;
+SELECT * FROM l NATURAL JOIN r ORDER BY k;
+SELECT * FROM l NATURAL LEFT JOIN r ORDER BY k;
+SELECT * FROM l NATURAL FULL JOIN r ORDER BY k, v;
+SELECT l.*, only_r FROM l NATURAL JOIN r;
+SELECT k, count(*) FROM l FULL JOIN r USING (k) GROUP BY k ORDER BY k;
+SELECT * FROM author NATURAL JOIN nothing;
+SELECT * FROM l JOIN r USING (k) JOIN (SELECT 2 AS k, 'z' AS z) q USING (k);
+SELECT l.k FROM l NATURAL JOIN sale ORDER BY 1 LIMIT 3;
+-- Derived tables and aliases.
+SELECT x.n, x.c FROM (SELECT a.name AS n, count(b.id) AS c FROM author a LEFT JOIN book b ON b.author_id = a.id GROUP BY a.id, a.name) x ORDER BY x.c DESC, x.n;
+SELECT q.a, q.b FROM (SELECT id, name FROM author) AS q (a, b) WHERE q.a > 2 ORDER BY 1;
+SELECT t.one, t.name FROM author AS t (one) ORDER BY 1 LIMIT 2;
+SELECT m.title, a.name FROM (SELECT max(id) AS id FROM book WHERE author_id = 1) x JOIN book m ON m.id = x.id JOIN author a ON a.id = m.author_id;
+SELECT * FROM (SELECT 1 AS a, 'x' AS b) p, (SELECT 2 AS c) q;
+SELECT * FROM (SELECT id FROM author ORDER BY id DESC LIMIT 2) t ORDER BY id;
+SELECT sum(t.copies) FROM (SELECT s.copies FROM sale s JOIN book b ON b.id = s.book_id) t;
+SELECT t.title FROM (SELECT title, price FROM book) t WHERE t.price BETWEEN 3 AND 9 ORDER BY t.price;
+SELECT a.id, t.title FROM author a CROSS JOIN LATERAL (SELECT b.title FROM book b WHERE b.author_id = a.id ORDER BY b.year DESC LIMIT 1) t ORDER BY 1;
+SELECT a.id, t.title FROM author a LEFT JOIN LATERAL (SELECT b.title FROM book b WHERE b.author_id = a.id ORDER BY b.year LIMIT 1) t ON true ORDER BY 1;
+-- Groups, orders and limits over joins.
+SELECT a.name, count(*), sum(s.copies) FROM author a JOIN book b ON b.author_id = a.id JOIN sale s ON s.book_id = b.id GROUP BY a.name ORDER BY 1;
+SELECT a.name, count(b.id) FROM author a LEFT JOIN book b ON b.author_id = a.id GROUP BY a.name HAVING count(b.id) < 2 ORDER BY 2, 1;
+SELECT DISTINCT b.year FROM book b JOIN label l ON l.year = b.year ORDER BY 1;
+SELECT b.title FROM book b JOIN author a ON a.id = b.author_id ORDER BY a.name DESC, b.title LIMIT 2 OFFSET 1;
+SELECT a.*, b.title FROM author a JOIN book b ON b.author_id = a.id WHERE b.id = 12;
+SELECT b.* FROM author a JOIN book b ON b.author_id = a.id WHERE b.id = 11;
+SELECT * FROM author a JOIN book b ON b.author_id = a.id WHERE b.id = 11;
+-- UPDATE ... FROM, DELETE ... USING.
+UPDATE book SET price = price + 1, title = a.name || ': ' || title FROM author a WHERE a.id = book.author_id RETURNING book.id, price, book.title, a.name;
+UPDATE book b SET year = l.year FROM label l WHERE l.code = 'b' AND b.year IS NULL RETURNING b.id, b.year, l.code;
+UPDATE author SET born = born + 1 FROM book b JOIN sale s ON s.book_id = b.id WHERE b.author_id = author.id;
+SELECT id, born FROM author ORDER BY id;
+DELETE FROM sale USING book b WHERE b.id = sale.book_id AND b.author_id = 1 RETURNING sale.book_id, sale.copies;
+DELETE FROM sale s USING book b, author a WHERE b.id = s.book_id AND a.id = b.author_id AND a.name = 'Bob';
+SELECT * FROM sale ORDER BY 1, 2;
+-- Errors.
+SELECT id FROM author a, book b;
+SELECT a.id FROM author a JOIN author a ON true;
+SELECT c.id FROM author a;
+SELECT a.nothing FROM author a;
+SELECT * FROM author a JOIN book b ON a.id = c.id;
+SELECT * FROM author a, book b JOIN label l ON l.year = a.born;
+SELECT * FROM author JOIN book USING (name);
+SELECT * FROM author JOIN book USING (born);
+SELECT * FROM l JOIN r USING (k) JOIN author ON k = author.id AND v = 'x';
+SELECT * FROM author a JOIN book b ON a.id;
+SELECT * FROM author a JOIN book b ON count(*) > 1;
+SELECT * FROM author WHERE sum(id) > 1;
+SELECT * FROM (SELECT 1) x WHERE y = 1;
+SELECT * FROM author a (x, y, z, u);
+SELECT a.name, count(*) FROM author a JOIN book b ON b.author_id = a.id GROUP BY a.id, b.id, b.title HAVING b.price > 1;
+SELECT x.id FROM author a JOIN (SELECT a.id) x ON true;

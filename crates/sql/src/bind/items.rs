@@ -1,0 +1,175 @@
+//! The columns of an answer, by SELECT or RETURNING.
+
+use super::binder::{Binder, name_of, table_name, unsupported};
+use super::coerce::Bound;
+use super::prepare::OutputColumn;
+use crate::ir::{ColumnNumber, Expression, Op, Query as Plan};
+use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
+use values::{Error, Result, SqlState, Type};
+
+/// A query with the columns of its answer.
+pub(super) struct Bounded {
+    pub(super) plan: Plan,
+    /// Their code is that of the plan's output.
+    pub(super) items: Vec<Item>,
+}
+
+/// What becomes of literals and parameters without a type among the columns of an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Untyped {
+    /// They are text.
+    Text,
+    /// What the query is for says.
+    Kept,
+}
+
+/// The most columns of an answer, as in PostgreSQL.
+pub(super) const COLUMNS_MAX: usize = 1_664;
+
+/// A column of an answer while it is bound.
+#[derive(Clone)]
+pub(super) struct Item {
+    pub(super) name: String,
+    pub(super) bound: Bound,
+    pub(super) expr: Option<Expr>,
+}
+
+impl Item {
+    /// What a client is told of it.
+    pub(super) fn column(&self) -> OutputColumn {
+        OutputColumn::of(&self.name, &self.bound)
+    }
+}
+
+impl Binder<'_> {
+    /// The columns of an answer, by SELECT or RETURNING.
+    pub(super) fn items(&mut self, projection: &[SelectItem]) -> Result<Vec<Item>> {
+        if projection.len() > COLUMNS_MAX {
+            return Err(too_many());
+        }
+        let mut items = Vec::new();
+        for item in projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let bound = self.expression(expr)?;
+                    items.push(Item { name: shown_name(expr), bound, expr: Some(expr.clone()) });
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let bound = self.expression(expr)?;
+                    items.push(Item { name: name_of(alias), bound, expr: Some(expr.clone()) });
+                }
+                SelectItem::Wildcard(_) => self.wildcard(None, &mut items)?,
+                SelectItem::QualifiedWildcard(
+                    sqlparser::ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => self.wildcard(Some(&table_name(name)?), &mut items)?,
+                _ => return Err(unsupported("this form of column")),
+            }
+        }
+        Ok(items)
+    }
+
+    fn wildcard(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> Result<()> {
+        let wanted = match table {
+            None if self.scope.width() == 0 => {
+                let message = "SELECT * with no tables specified is not valid";
+                return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+            }
+            None => self.scope.all().to_vec(),
+            Some(table) => {
+                let found = self.scope.all_of(table).map(<[_]>::to_vec);
+                found.ok_or_else(|| super::scope::missing(Some(table), "*"))?
+            }
+        };
+        if items.len() + wanted.len() > COLUMNS_MAX {
+            return Err(too_many());
+        }
+        for column in wanted {
+            let name = column.name.clone();
+            let bound = self.own_column(column, None)?;
+            items.push(Item { name, bound, expr: None });
+        }
+        Ok(())
+    }
+}
+
+/// All columns of a row.
+pub(super) fn identity(width: usize) -> Vec<Expression> {
+    (0..width).map(|at| Expression::of(Op::Column(ColumnNumber::at(at)))).collect()
+}
+
+fn too_many() -> Error {
+    let message = format!("target lists can have at most {COLUMNS_MAX} entries");
+    Error::new(SqlState::TOO_MANY_COLUMNS, message)
+}
+
+/// The name that PostgreSQL gives a column without one.
+fn shown_name(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(ident) => name_of(ident),
+        Expr::CompoundIdentifier(parts) => parts.last().map(name_of).unwrap_or_default(),
+        Expr::Nested(inner) => shown_name(inner),
+        Expr::Cast { expr, data_type, .. } => match shown_name(expr).as_str() {
+            "?column?" => super::kinds::kind_of(data_type)
+                .map_or_else(|_| "?column?".to_owned(), |kind| cast_name(kind.ty)),
+            name => name.to_owned(),
+        },
+        Expr::Function(function) => {
+            let shown = function.name.to_string().to_ascii_lowercase();
+            shown.rsplit('.').next().unwrap_or_default().to_owned()
+        }
+        Expr::Case { else_result: Some(otherwise), .. } => match shown_name(otherwise).as_str() {
+            "?column?" => "case".to_owned(),
+            name => name.to_owned(),
+        },
+        Expr::Case { .. } => "case".to_owned(),
+        Expr::Array(_) => "array".to_owned(),
+        Expr::Exists { negated: false, .. } => "exists".to_owned(),
+        Expr::Subquery(query) => name_of_query(query),
+        Expr::Extract { .. } => "extract".to_owned(),
+        Expr::Substring { .. } => "substring".to_owned(),
+        Expr::Trim { .. } => "btrim".to_owned(),
+        Expr::Position { .. } => "position".to_owned(),
+        Expr::Ceil { .. } => "ceil".to_owned(),
+        Expr::Floor { .. } => "floor".to_owned(),
+        _ => "?column?".to_owned(),
+    }
+}
+
+/// A query in an expression is called like its column.
+fn name_of_query(query: &Query) -> String {
+    let mut body = &*query.body;
+    loop {
+        body = match body {
+            SetExpr::Select(tree) => {
+                return match tree.projection.first() {
+                    Some(SelectItem::UnnamedExpr(expr)) => shown_name(expr),
+                    Some(SelectItem::ExprWithAlias { alias, .. }) => name_of(alias),
+                    _ => "?column?".to_owned(),
+                };
+            }
+            SetExpr::Query(inner) => &inner.body,
+            SetExpr::SetOperation { left, .. } => left,
+            SetExpr::Values(_) => return "column1".to_owned(),
+            _ => return "?column?".to_owned(),
+        };
+    }
+}
+
+/// PostgreSQL's short names of types.
+fn cast_name(ty: Type) -> String {
+    let short = match ty.element().unwrap_or(ty) {
+        Type::Bool => "bool",
+        Type::Int2 => "int2",
+        Type::Int4 => "int4",
+        Type::Int8 => "int8",
+        Type::Float4 => "float4",
+        Type::Float8 => "float8",
+        Type::Varchar => "varchar",
+        Type::Char => "bpchar",
+        Type::Timestamp => "timestamp",
+        Type::Timestamptz => "timestamptz",
+        other => return other.name(),
+    };
+    short.to_owned()
+}

@@ -1,0 +1,139 @@
+//! ORDER BY, LIMIT and OFFSET.
+
+use super::binder::{Binder, name_of, unsupported};
+use super::coerce::Bound;
+use super::conditions::has_column;
+use super::items::Item;
+use super::kinds::Willing;
+use crate::ir::{Expression, SortKey};
+use sqlparser::ast::{
+    Expr, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query, Value as Literal,
+};
+use values::{Error, Result, SqlState, Type};
+
+impl Binder<'_> {
+    pub(super) fn sort(
+        &mut self,
+        query: &Query,
+        items: &[Item],
+        distinct: bool,
+        names_only: bool,
+    ) -> Result<Vec<SortKey>> {
+        let Some(order) = &query.order_by else { return Ok(Vec::new()) };
+        let OrderByKind::Expressions(list) = &order.kind else {
+            return Err(unsupported("ORDER BY ALL"));
+        };
+        let mut keys = Vec::new();
+        for each in list {
+            let value = self.sort_value(each, items, names_only)?;
+            if distinct && !items.iter().any(|item| item.bound.code == value.code) {
+                return Err(Error::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                )
+                .at(self.position(&each.expr)));
+            }
+            let descending = match &each.options.sort {
+                None | Some(OrderBySort::Asc) => false,
+                Some(OrderBySort::Desc) => true,
+                Some(OrderBySort::Using(_)) => return Err(unsupported("ORDER BY USING")),
+            };
+            let nulls_first = each.options.nulls_first.unwrap_or(descending);
+            keys.push(SortKey { value: Expression { code: value.code }, descending, nulls_first });
+        }
+        Ok(keys)
+    }
+
+    fn sort_value(
+        &mut self,
+        each: &OrderByExpr,
+        items: &[Item],
+        names_only: bool,
+    ) -> Result<Bound> {
+        if let Some(at) = ordinal(&each.expr) {
+            let item = items.get(at.wrapping_sub(1));
+            let missing = || no_position("ORDER BY", at).at(self.position(&each.expr));
+            return Ok(item.ok_or_else(missing)?.bound.clone());
+        }
+        if let Expr::Identifier(ident) = &each.expr {
+            let name = name_of(ident);
+            let mut named = items.iter().filter(|item| item.name == name);
+            if let Some(item) = named.next() {
+                if named.any(|other| other.bound.code != item.bound.code) {
+                    let message = format!("ORDER BY \"{name}\" is ambiguous");
+                    return Err(Error::new(SqlState::AMBIGUOUS_COLUMN, message)
+                        .at(self.position(&each.expr)));
+                }
+                return Ok(item.bound.clone());
+            }
+            if names_only {
+                return Err(super::scope::missing(None, &name).at(self.position(&each.expr)));
+            }
+        }
+        if names_only {
+            let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+            return Err(Error::unsupported(
+                message,
+                "Add the expression/function to every SELECT, or move the UNION into a FROM \
+                 clause.",
+            )
+            .with_detail("Only result column names can be used, not expressions or functions.")
+            .at(self.position(&each.expr)));
+        }
+        if let Some(item) = items.iter().find(|item| item.expr.as_ref() == Some(&each.expr)) {
+            return Ok(item.bound.clone());
+        }
+        let bound = self.expression(&each.expr)?;
+        self.settle(bound)
+    }
+
+    pub(super) fn limits(
+        &mut self,
+        query: &Query,
+    ) -> Result<(Option<Expression>, Option<Expression>)> {
+        let (mut limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(_) => return Err(unsupported("this form of LIMIT")),
+        };
+        if let Some(fetch) = &query.fetch {
+            if fetch.with_ties || fetch.percent {
+                return Err(unsupported("FETCH WITH TIES"));
+            }
+            limit = fetch.quantity.as_ref();
+        }
+        Ok((self.count(limit)?, self.count(offset)?))
+    }
+
+    fn count(&mut self, expr: Option<&Expr>) -> Result<Option<Expression>> {
+        let Some(expr) = expr else { return Ok(None) };
+        let bound = self.expression(expr)?;
+        let bound = self.coerce(bound, Type::Int8, Willing::Assignment)?;
+        let expression = bound.expression();
+        if has_column(&expression.code) || !self.is_movable(&expression.code) {
+            let message = "argument of LIMIT must not contain variables";
+            return Err(
+                Error::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(expr))
+            );
+        }
+        Ok(Some(expression))
+    }
+}
+
+pub(super) fn no_position(clause: &str, at: usize) -> Error {
+    let message = format!("{clause} position {at} is not in select list");
+    Error::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+}
+
+/// A literal whole number, which stands for a column of the answer.
+pub(super) fn ordinal(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Literal::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}

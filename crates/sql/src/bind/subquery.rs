@@ -1,0 +1,151 @@
+//! Queries in expressions.
+
+use super::binder::{Binder, Level};
+use super::coerce::Bound;
+use super::expression::{call, negate_if, unsupported};
+use super::items::{Bounded, Untyped};
+use super::kinds::Quantifier;
+use super::operators::comparison;
+use crate::ir::{Function, Kind, Op, QueryNumber, Use};
+use sqlparser::ast::{BinaryOperator, Expr, Query};
+use values::{Error, Position, Result, SqlState, Type};
+
+impl Binder<'_> {
+    /// Binds a query that is computed in rows of the current one.
+    pub(super) fn inner(&mut self, query: &Query) -> Result<Bounded> {
+        if let Some(place) = self.no_queries {
+            let message = format!("cannot use subquery in {place}");
+            return Err(Error::unsupported(message, "").at(self.position_of(query)));
+        }
+        let scope = std::mem::take(&mut self.scope);
+        let grouping = self.grouping.take();
+        self.levels.push(Level { scope, grouping });
+        let result = self.query(query, Untyped::Text);
+        let Level { scope, grouping } = self.levels.pop().expect("it was pushed");
+        (self.scope, self.grouping) = (scope, grouping);
+        result
+    }
+
+    /// The query of an expression, with the type of its one column.
+    fn single_column(&mut self, query: &Query) -> Result<(QueryNumber, Kind)> {
+        let bound = self.inner(query)?;
+        let [item] = &bound.items[..] else {
+            let message = "subquery must return only one column";
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message).at(self.position_of(query)));
+        };
+        let kind = item.bound.kind.unwrap_or(Kind::plain(Type::Text));
+        Ok((self.push_query(bound.plan)?, kind))
+    }
+
+    /// The bracket before a query.
+    pub(super) fn position_of(&self, query: &Query) -> Option<Position> {
+        let number = self.position(query)?.number();
+        Position::new(number.saturating_sub(1))
+    }
+
+    pub(super) fn scalar(&mut self, query: &Query) -> Result<Bound> {
+        let (number, kind) = self.single_column(query)?;
+        Ok(Bound::new(vec![Op::Query(Use::Value, number)], kind))
+    }
+
+    pub(super) fn exists(&mut self, query: &Query, negated: bool) -> Result<Bound> {
+        let bound = self.inner(query)?;
+        let number = self.push_query(bound.plan)?;
+        let exists = Bound::new(vec![Op::Query(Use::Exists, number)], Kind::plain(Type::Bool));
+        Ok(negate_if(negated, exists))
+    }
+
+    pub(super) fn array_of_query(&mut self, query: &Query) -> Result<Bound> {
+        let (number, kind) = self.single_column(query)?;
+        let ty = kind.ty.array().ok_or_else(|| {
+            Error::unsupported(format!("ARRAY of {}", kind.ty.name()), "Use another type.")
+        })?;
+        let code = vec![Op::Query(Use::Array(kind.ty.code()), number)];
+        Ok(Bound::new(code, Kind::plain(ty)))
+    }
+
+    /// IN and NOT IN.
+    pub(super) fn in_query(&mut self, left: &Expr, query: &Query, negated: bool) -> Result<Bound> {
+        let any = self.quantified(left, &BinaryOperator::Eq, query, Quantifier::Any)?;
+        Ok(negate_if(negated, any))
+    }
+
+    /// A comparison of a value, or of a row, with the rows of a query.
+    pub(super) fn quantified(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        query: &Query,
+        quantifier: Quantifier,
+    ) -> Result<Bound> {
+        let function = comparison(op)
+            .ok_or_else(|| Error::unsupported(format!("operator {op} with ANY or ALL"), ""))?;
+        let lefts = match left {
+            Expr::Tuple(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        };
+        let orders = !matches!(function, Function::Equal | Function::NotEqual);
+        if orders && lefts.len() > 1 {
+            return Err(unsupported(left));
+        }
+        let lefts = lefts.iter().map(|left| self.expression(left)).collect::<Result<Vec<_>>>()?;
+        let mut bound = self.inner(query)?;
+        if bound.items.len() != lefts.len() {
+            let many = if bound.items.len() > lefts.len() { "many" } else { "few" };
+            let message = format!("subquery has too {many} columns");
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let mut code = Vec::new();
+        let count = lefts.len() as u16;
+        for (at, (left, item)) in lefts.into_iter().zip(&bound.items).enumerate() {
+            let column = Bound {
+                code: bound.plan.select.output[at].code.clone(),
+                ..Bound::new(Vec::new(), item.bound.kind.unwrap_or(Kind::plain(Type::Text)))
+            };
+            let both = self.comparable(left, op, column)?;
+            let [left, column] = <[Bound; 2]>::try_from(both).expect("two in, two out");
+            code.extend(left.code);
+            bound.plan.select.output[at].code = column.code;
+        }
+        let number = self.push_query(bound.plan)?;
+        code.push(Op::Query(
+            match quantifier {
+                Quantifier::Any => Use::Any(function, count),
+                Quantifier::All => Use::All(function, count),
+            },
+            number,
+        ));
+        Ok(Bound::new(code, Kind::plain(Type::Bool)))
+    }
+
+    /// `=` and `<>` of rows in brackets.
+    pub(super) fn rows_compared(
+        &mut self,
+        left: &[Expr],
+        op: &BinaryOperator,
+        right: &[Expr],
+    ) -> Result<Bound> {
+        if left.len() != right.len() {
+            let message = "unequal number of entries in row expressions";
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let differs = match op {
+            BinaryOperator::Eq => false,
+            BinaryOperator::NotEq => true,
+            _ => return Err(Error::unsupported(format!("operator {op} of rows"), "")),
+        };
+        let mut all: Option<Bound> = None;
+        for (left, right) in left.iter().zip(right) {
+            let (left, right) = (self.expression(left)?, self.expression(right)?);
+            let both = self.comparable(left, op, right)?;
+            let function = if differs { Function::NotEqual } else { Function::Equal };
+            let one = call(function, both, Type::Bool);
+            let joiner = if differs { Function::Or } else { Function::And };
+            all = Some(match all {
+                Some(all) => super::operators::joined(all, one, differs, joiner),
+                None => one,
+            });
+        }
+        all.ok_or_else(|| Error::unsupported("an empty row", ""))
+    }
+}

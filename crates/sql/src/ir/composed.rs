@@ -1,0 +1,241 @@
+//! Statements of more than one table or query: a list of queries, each of which may need those
+//! before it, and what is done with them. A list has no depth, so any bytes are decoded by a loop.
+
+use super::change::{Assignment, Delete, Insert, InsertRows, Update};
+use super::expression::{Expression, Op};
+use super::join::{ItemRows, Joins};
+use super::number::QueryNumber;
+use super::query::{Select, Source};
+use super::relation::Relation;
+use serde::{Deserialize, Serialize};
+use values::{Error, Result};
+
+/// A statement with its queries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Composed {
+    /// The queries; each needs only those before it.
+    pub queries: Vec<Query>,
+    /// What is done.
+    pub main: Main,
+}
+
+/// What a statement does with its queries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Main {
+    /// Answers with the rows of one.
+    Query(QueryNumber),
+    /// Adds rows.
+    Insert(Insert),
+    /// Changes rows.
+    Update(Update),
+    /// Removes rows.
+    Delete(Delete),
+    /// Changes or removes the rows that a query finds.
+    Change(Change),
+}
+
+/// UPDATE ... FROM and DELETE ... USING.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The table.
+    pub relation: Relation,
+    /// Its rows, each with the columns of the other tables behind; of several with the same row
+    /// the first counts.
+    pub rows: QueryNumber,
+    /// Columns and their new values, over the joined row; `None` removes the row.
+    pub assignments: Option<Vec<Assignment>>,
+    /// The columns of the answer, over the joined row with the new one in it.
+    pub returning: Vec<Expression>,
+}
+
+/// A query of a statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Query {
+    /// In how many rows of other queries it is computed: those see their columns as
+    /// [`Op::Outer`].
+    pub depth: u16,
+    /// Whether it needs such rows. If not, it is computed once.
+    pub is_correlated: bool,
+    /// Its rows before the rest is done with them.
+    pub input: Input,
+    /// The rest; its source counts only as [`Input::Source`].
+    pub select: Select,
+}
+
+/// Where the rows of a query come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Input {
+    /// The select's own source.
+    Source,
+    /// VALUES
+    Values(Vec<Vec<Expression>>),
+    /// The rows of a query, with which those of others are combined one after the other.
+    Set(QueryNumber, Vec<SetStep>),
+    /// FROM
+    Joins(Joins),
+}
+
+/// UNION, INTERSECT or EXCEPT of all rows so far with those of a query.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetStep {
+    /// Which.
+    pub operator: SetOperator,
+    /// Whether equal rows stay several.
+    pub all: bool,
+    /// The other rows.
+    pub query: QueryNumber,
+}
+
+/// The set operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named after the operations of SQL")]
+pub enum SetOperator {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// How deep queries may be in queries: they are run by calls of calls.
+pub const QUERY_DEPTH_MAX: usize = 64;
+
+impl Composed {
+    pub(super) fn output(&self) -> &[Expression] {
+        match &self.main {
+            Main::Query(number) => match self.queries.get(usize::from(*number)) {
+                Some(query) => &query.select.output,
+                None => &[],
+            },
+            Main::Insert(plan) => &plan.returning,
+            Main::Update(plan) => &plan.returning,
+            Main::Delete(plan) => &plan.returning,
+            Main::Change(plan) => &plan.returning,
+        }
+    }
+
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.queries.iter().for_each(|query| query.each_expression(each));
+        match &self.main {
+            Main::Query(_) => {}
+            Main::Insert(plan) => plan.each_expression(each),
+            Main::Update(plan) => plan.each_expression(each),
+            Main::Delete(plan) => plan.each_expression(each),
+            Main::Change(plan) => plan.each_expression(each),
+        }
+    }
+
+    /// Refuses tables that no definition makes, and queries that need others than those before
+    /// them or are too deep in others.
+    pub(super) fn check(&self) -> Result<()> {
+        self.queries.iter().try_for_each(Query::check)?;
+        match self.depth() {
+            Some(..=QUERY_DEPTH_MAX) => self.check_main(),
+            _ => Err(Error::corrupted("queries of a plan are damaged")),
+        }
+    }
+
+    /// How deep queries are in queries; `None` if one needs others than those before it.
+    pub(super) fn depth(&self) -> Option<usize> {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.queries.len());
+        for query in &self.queries {
+            let mut inner = Some(0);
+            query.each_number(&mut |number| {
+                let depth = depths.get(usize::from(number));
+                inner = inner.zip(depth).map(|(most, depth)| most.max(*depth));
+            });
+            depths.push(inner? + 1);
+        }
+        Some(depths.into_iter().max().unwrap_or(0))
+    }
+
+    fn check_main(&self) -> Result<()> {
+        let number = match &self.main {
+            Main::Query(number) => Some(*number),
+            Main::Insert(plan) => {
+                plan.check()?;
+                match plan.rows {
+                    InsertRows::Composed(number, _) => Some(number),
+                    _ => None,
+                }
+            }
+            Main::Update(plan) => {
+                plan.source.check()?;
+                None
+            }
+            Main::Delete(plan) => {
+                plan.source.check()?;
+                None
+            }
+            Main::Change(plan) => {
+                plan.relation.check()?;
+                Some(plan.rows)
+            }
+        };
+        match number {
+            Some(number) if usize::from(number) >= self.queries.len() => {
+                Err(Error::corrupted("a plan needs a query that it does not have"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Change {
+    fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        let assignments = self.assignments.iter().flatten();
+        assignments.for_each(|assignment| each(&assignment.value));
+        self.returning.iter().for_each(each);
+    }
+}
+
+impl Query {
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        match &self.input {
+            Input::Source | Input::Set(..) => {}
+            Input::Values(rows) => rows.iter().flatten().for_each(&mut *each),
+            Input::Joins(joins) => joins.each_expression(each),
+        }
+        self.select.each_expression(each);
+    }
+
+    /// The queries that it needs.
+    fn each_number(&self, each: &mut dyn FnMut(QueryNumber)) {
+        match &self.input {
+            Input::Source | Input::Values(_) => {}
+            Input::Set(first, steps) => {
+                each(*first);
+                steps.iter().for_each(|step| each(step.query));
+            }
+            Input::Joins(joins) => {
+                for item in &joins.items {
+                    if let ItemRows::Query(number) = &item.rows {
+                        each(*number);
+                    }
+                }
+            }
+        }
+        self.each_expression(&mut |expression| {
+            for op in &expression.code {
+                if let Op::Query(_, number) = op {
+                    each(*number);
+                }
+            }
+        });
+    }
+
+    fn check(&self) -> Result<()> {
+        if let Input::Joins(joins) = &self.input {
+            for item in &joins.items {
+                if let ItemRows::Table(source) = &item.rows {
+                    source.check()?;
+                }
+            }
+        }
+        self.select.source.check()
+    }
+}
+
+impl Source {
+    pub(super) fn check(&self) -> Result<()> {
+        self.relation.as_ref().map_or(Ok(()), Relation::check)
+    }
+}

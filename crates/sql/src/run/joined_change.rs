@@ -1,0 +1,44 @@
+//! UPDATE ... FROM and DELETE ... USING.
+
+use super::changes::{self, apply, primary_key};
+use super::context::{Answer, Tag};
+use super::evaluate::{Evaluator, malformed};
+use super::write::{assigned, returning};
+use crate::ir::Change;
+use std::collections::BTreeSet;
+use values::Result;
+
+/// Changes or removes each row that is joined once, as its first partner says.
+pub(super) fn change(plan: &Change, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
+    let width = plan.relation.columns.len();
+    let joined = evaluator.rows_of(plan.rows, usize::MAX)?;
+    let mut seen = BTreeSet::new();
+    let mut changed = Vec::new();
+    let mut answered = Vec::new();
+    for row in joined.iter() {
+        let old = row.get(..width).ok_or_else(malformed)?;
+        if !changes::fits(&plan.relation, old) {
+            return Err(malformed());
+        }
+        let key = primary_key(&plan.relation, old);
+        evaluator.memory.add_bytes(key.len())?;
+        if !seen.insert(key) {
+            continue;
+        }
+        let new = match &plan.assignments {
+            Some(assignments) => Some(assigned(assignments, old, row, evaluator)?),
+            None => None,
+        };
+        evaluator.memory.add(row)?;
+        let mut whole = row.clone();
+        if let Some(new) = &new {
+            whole[..width].clone_from_slice(new);
+        }
+        answered.push(whole);
+        changed.push(changes::Change { old: Some(old.to_vec()), new });
+    }
+    apply(&plan.relation, &changed, evaluator)?;
+    let count = changed.len() as u64;
+    let tag = if plan.assignments.is_some() { Tag::Update(count) } else { Tag::Delete(count) };
+    Ok(Answer { tag, rows: returning(&plan.returning, &answered, evaluator)? })
+}

@@ -1,0 +1,55 @@
+//! What is known of a statement's queries while it runs.
+
+use super::context::malformed;
+use crate::ir::{ColumnNumber, Query, QueryNumber};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use values::{Datum, Result};
+
+/// The rows of a query.
+pub(super) type Answered = Rc<Vec<Vec<Datum>>>;
+
+/// The queries of a statement, and what is known of them so far.
+pub(super) struct Queries<'a> {
+    pub(super) list: &'a [Query],
+    /// The rows in which the query that runs is computed, by depth.
+    outer: Vec<Vec<Datum>>,
+    /// The rows of those that need no other row.
+    pub(super) answered: BTreeMap<QueryNumber, Answered>,
+    /// Their rows as sets, for IN.
+    pub(super) sets: BTreeMap<QueryNumber, Rc<Members>>,
+    /// The memory that these two take.
+    pub(super) kept: usize,
+}
+
+/// The rows of a query, to find equal ones.
+pub(super) struct Members {
+    pub(super) identities: BTreeSet<Vec<u8>>,
+    pub(super) has_null: bool,
+}
+
+impl<'a> Queries<'a> {
+    pub(super) fn of(list: &'a [Query]) -> Queries<'a> {
+        Queries {
+            list,
+            outer: Vec::new(),
+            answered: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            kept: 0,
+        }
+    }
+
+    pub(super) fn outer(&self, depth: u16, column: ColumnNumber) -> Result<Datum> {
+        let row = self.outer.get(usize::from(depth)).ok_or_else(malformed)?;
+        row.get(usize::from(column)).cloned().ok_or_else(malformed)
+    }
+
+    /// Queries of this depth are computed in this row from now on; the row before.
+    pub(super) fn enter(&mut self, depth: u16, row: Vec<Datum>) -> Vec<Datum> {
+        let Some(at) = usize::from(depth).checked_sub(1) else { return Vec::new() };
+        if self.outer.len() <= at {
+            self.outer.resize(at + 1, Vec::new());
+        }
+        std::mem::replace(&mut self.outer[at], row)
+    }
+}

@@ -1,0 +1,214 @@
+//! The queries of a statement: each is computed once, or once for each row that it needs.
+
+use super::aggregate::identity;
+use super::compute;
+use super::evaluate::{Evaluator, malformed};
+use super::queries::{Answered, Members};
+use super::select::rows_of;
+use crate::ir::{Function, QueryNumber, Use};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use values::{Array, Datum, Error, Result, SqlState, Type};
+
+impl Evaluator<'_> {
+    /// The rows of a query that is computed in this row; `enough` are enough.
+    pub(super) fn rows_within(
+        &mut self,
+        number: QueryNumber,
+        row: &[Datum],
+        enough: usize,
+    ) -> Result<Answered> {
+        let query = self.queries.list.get(usize::from(number)).ok_or_else(malformed)?;
+        if !query.is_correlated {
+            return self.rows_of(number, enough);
+        }
+        // A query of WITH may be in between, and computes others of this depth in its own rows.
+        let before = self.queries.enter(query.depth, row.to_vec());
+        let answered = rows_of(query, self, enough)?;
+        self.queries.enter(query.depth, before);
+        Ok(Rc::new(answered))
+    }
+
+    /// The rows of a query beside the one that runs; `enough` are enough.
+    pub(super) fn rows_of(&mut self, number: QueryNumber, enough: usize) -> Result<Answered> {
+        let query = self.queries.list.get(usize::from(number)).ok_or_else(malformed)?;
+        if query.is_correlated {
+            return Ok(Rc::new(rows_of(query, self, enough)?));
+        }
+        if let Some(known) = self.queries.answered.get(&number) {
+            return Ok(known.clone());
+        }
+        let before = self.taken_bytes();
+        let answered = Rc::new(rows_of(query, self, enough)?);
+        self.queries.kept += self.taken_bytes() - before;
+        self.queries.answered.insert(number, answered.clone());
+        Ok(answered)
+    }
+
+    /// The memory that is taken, without that of queries that are kept until the end.
+    pub(super) fn taken_bytes(&self) -> usize {
+        self.memory.mark() - self.queries.kept
+    }
+
+    fn is_correlated(&self, number: QueryNumber) -> bool {
+        self.queries.list.get(usize::from(number)).is_none_or(|query| query.is_correlated)
+    }
+
+    /// What a query comes to in an expression over this row.
+    pub(super) fn subquery(
+        &mut self,
+        how: Use,
+        number: QueryNumber,
+        row: &[Datum],
+        stack: &mut Vec<Datum>,
+    ) -> Result<Datum> {
+        let before = self.taken_bytes();
+        let result = match how {
+            Use::Value => self.scalar(number, row),
+            Use::Exists => {
+                let found = self.rows_within(number, row, 1)?;
+                Ok(Datum::Bool(!found.is_empty()))
+            }
+            Use::Any(function, count) | Use::All(function, count) => {
+                let all = matches!(how, Use::All(..));
+                let begin = stack.len().checked_sub(usize::from(count)).ok_or_else(malformed)?;
+                let left = stack.split_off(begin);
+                self.quantified(function, all, &left, number, row)
+            }
+            Use::Array(code) => self.array_of(code, number, row),
+        };
+        if self.is_correlated(number) {
+            self.memory.release(before + self.queries.kept);
+        }
+        result
+    }
+
+    fn scalar(&mut self, number: QueryNumber, row: &[Datum]) -> Result<Datum> {
+        let found = self.rows_within(number, row, 2)?;
+        match &found[..] {
+            [] => Ok(Datum::Null),
+            [one] => one.first().cloned().ok_or_else(malformed),
+            _ => Err(Error::new(
+                SqlState::CARDINALITY_VIOLATION,
+                "more than one row returned by a subquery used as an expression",
+            )),
+        }
+    }
+
+    fn array_of(&mut self, code: u8, number: QueryNumber, row: &[Datum]) -> Result<Datum> {
+        let element = Type::from_code(code).ok_or_else(malformed)?;
+        let found = self.rows_within(number, row, usize::MAX)?;
+        let items = found.iter().map(|row| row.first().cloned().ok_or_else(malformed));
+        let items = items.collect::<Result<Vec<_>>>()?;
+        if items.iter().any(|item| !item.fits(element)) {
+            return Err(malformed());
+        }
+        Ok(Datum::Array(Box::new(Array::new(element, items)?)))
+    }
+
+    /// ANY and ALL: the rows are looked at in their order until one decides.
+    fn quantified(
+        &mut self,
+        function: Function,
+        all: bool,
+        left: &[Datum],
+        number: QueryNumber,
+        row: &[Datum],
+    ) -> Result<Datum> {
+        let found = self.rows_within(number, row, usize::MAX)?;
+        if found.is_empty() {
+            return Ok(Datum::Bool(all));
+        }
+        if left.iter().any(Datum::is_null) && left.len() == 1 {
+            return Ok(Datum::Null);
+        }
+        if function == Function::Equal
+            && !all
+            && !self.is_correlated(number)
+            && left.iter().all(|value| value.kind().is_some_and(Type::may_be_key))
+        {
+            return self.is_member(left, number, &found);
+        }
+        let mut is_unknown = false;
+        for row in found.iter() {
+            self.rows.steps(1)?;
+            match self.compare_rows(function, left, row)? {
+                Some(result) if result != all => return Ok(Datum::Bool(result)),
+                Some(_) => {}
+                None => is_unknown = true,
+            }
+        }
+        Ok(if is_unknown { Datum::Null } else { Datum::Bool(all) })
+    }
+
+    /// `=` and `<>` of rows, any comparison of single values.
+    fn compare_rows(
+        &mut self,
+        function: Function,
+        left: &[Datum],
+        right: &[Datum],
+    ) -> Result<Option<bool>> {
+        if left.len() != right.len() {
+            return Err(malformed());
+        }
+        let differs = function == Function::NotEqual;
+        let mut result = Some(!differs);
+        for (left, right) in left.iter().zip(right) {
+            let both = [left.clone(), right.clone()];
+            match compute::call(function, &both, self.context)? {
+                Datum::Bool(value) if value == differs => return Ok(Some(value)),
+                Datum::Bool(_) => {}
+                Datum::Null => result = None,
+                _ => return Err(malformed()),
+            }
+        }
+        Ok(result)
+    }
+
+    /// Whether the values are one of the rows.
+    fn is_member(
+        &mut self,
+        left: &[Datum],
+        number: QueryNumber,
+        found: &Answered,
+    ) -> Result<Datum> {
+        self.rows.steps(1)?;
+        let members = match self.queries.sets.get(&number) {
+            Some(members) => members.clone(),
+            None => {
+                let members = Rc::new(self.members(found)?);
+                self.queries.sets.insert(number, members.clone());
+                members
+            }
+        };
+        if members.identities.contains(&identity(left)) {
+            return Ok(Datum::Bool(true));
+        }
+        if !members.has_null {
+            return Ok(Datum::Bool(false));
+        }
+        // With NULLs in it each row has to be looked at.
+        let mut is_unknown = false;
+        for row in found.iter().filter(|row| row.iter().any(Datum::is_null)) {
+            self.rows.steps(1)?;
+            is_unknown |= self.compare_rows(Function::Equal, left, row)?.is_none();
+        }
+        Ok(if is_unknown { Datum::Null } else { Datum::Bool(false) })
+    }
+
+    fn members(&mut self, found: &Answered) -> Result<Members> {
+        let mut members = Members { identities: BTreeSet::new(), has_null: false };
+        for row in found.iter() {
+            self.rows.steps(1)?;
+            if row.iter().any(Datum::is_null) {
+                members.has_null = true;
+                continue;
+            }
+            let identity = identity(row);
+            self.memory.add_bytes(identity.len())?;
+            self.queries.kept += identity.len();
+            members.identities.insert(identity);
+        }
+        Ok(members)
+    }
+}
