@@ -100,6 +100,10 @@ check_patches() {
             echo "$patches/$name.patch needs What:, Breaks:, and a change that asks planted(\"$name\")"
             failed=1
         fi
+        if grep -qE '^\+\+\+ .*/tests?(/|\.rs$)' "$patches/$name.patch"; then
+            echo "$patches/$name.patch changes a test: the product would have no bug"
+            failed=1
+        fi
         if ! apply "$patches/$name.patch" >/dev/null; then
             echo "$patches/$name.patch does not apply to the sources any more: make the same bug in" \
                 'them as they are now, put the output of "git diff" into the file below its head,' \

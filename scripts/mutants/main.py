@@ -18,11 +18,21 @@ from tree import Tree
 # is the last of each.
 UNIT, ALL = "--lib", ["--test", "all"]
 LAB = ("sim", ALL)
+LIBRARY = ("nvcaracal", [UNIT, *ALL, "--test", "callbacks", "--test", "observe"])
 COMMANDS = {
     "storage": [("storage", [UNIT]), ("engine", [UNIT, *ALL]), ("nvcaracal", ALL), ("cli", ALL), LAB],
     "pmem": [("pmem", [UNIT, *ALL, "--test", "file"]), ("engine", ALL), ("cli", ALL), LAB],
     "engine": [("engine", [UNIT, *ALL]), ("nvcaracal", ALL), ("cli", ALL), LAB],
+    "nvcaracal": [LIBRARY, ("nvcaracal", ["--test", "lab"]), ("cli", ALL)],
+    "cli": [("cli", [UNIT, *ALL])],
 }
+
+
+def package(crate):
+    """The name of a crate's package."""
+    return crate if crate == "nvcaracal" else f"nvcaracal-{crate}"
+
+
 CHOSEN = re.compile(
     r"crates/(storage/src/.*|pmem/src/file/.*|"
     r"engine/src/(version/(final_write/.*|publication|row_store)|epoch/.*|recovery/.*))\.rs$")
@@ -112,18 +122,19 @@ def prepare(crate, cargo, mutants, args):
     work = os.path.join(os.path.abspath(args.output), crate)
     copy = os.path.join(work, "tree")
     os.makedirs(copy, exist_ok=True)
-    env = {**os.environ, "CARGO_TARGET_DIR": os.path.join(work, "build"),
-           "CARGO_INCREMENTAL": "1", "RUSTFLAGS": "--cap-lints=allow"}
+    env = {"CARGO_TARGET_DIR": os.path.join(os.path.abspath(args.output), "build"), **os.environ,
+           "CARGO_INCREMENTAL": "1"}
     for number, mutant in enumerate(mutants, 1):
         mutant["number"] = number
     tree = Tree(os.getcwd(), copy, mutants)
-    tree.settle(cargo, crate, env)
+    tree.settle(cargo, package(crate), env)
     env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3",
             "NVCARACAL_CRASH_STRIDE": "7"}
     wanted = dict(test.partition(":")[::2] for test in args.tests.split(",") if test)
-    commands = [c for c in COMMANDS[crate]
+    wanted = {package(crate): pattern for crate, pattern in wanted.items()}
+    commands = [(package(c[0]), c[1]) for c in COMMANDS[crate]
                 if not (args.no_lab and c[0] == LAB[0]) and not (args.own and c[0] != crate)
-                and (not wanted or c[0] in wanted)]
+                and (not wanted or package(c[0]) in wanted)]
     start = time.monotonic()
     binaries = tests.build(cargo, copy, commands, env)
     print(f"{crate}: {len(tree.alive())} of {len(mutants)} mutants compile, "

@@ -380,14 +380,15 @@ impl RowEntry {
         ValueWord(self.initial.load(Ordering::Relaxed))
     }
 
-    /// The newest persistent version; not a value if the row does not exist.
+    /// The newest persistent version; not a value if the row does not exist. Its serial id is in
+    /// the header, for readers beside the running epoch too, unless it is the row's first.
     #[inline]
     pub(crate) fn persistent_version(&self) -> ValueWord {
-        ValueWord(self.next.load(Ordering::Relaxed))
+        ValueWord(self.next.load(Ordering::Acquire))
     }
 
     pub(crate) fn set_persistent_version(&self, word: ValueWord) {
-        self.next.store(word.0, Ordering::Relaxed);
+        self.next.store(word.0, Ordering::Release);
     }
 
     /// Offset of the persistent row.

@@ -218,19 +218,23 @@ impl<'v> View<'v> {
 
     /// What the snapshot sees of a row that has no before-image: nothing, if it was written later.
     /// The running epoch may overwrite such a row just now, but then only one that was written
-    /// later, too: both epochs that its header can name are.
+    /// later, too: both epochs that its header can name are. The header of a row that it inserts is
+    /// not looked at: it is written as a line, in no order with what leads to it.
     fn row(&self, id: EntryId) -> Option<&'v [u8]> {
         let entry = self.core.entries.get(id);
+        let mut waiter = Waiter::new(self.core.stopped());
+        let seen = entry.read(self.sid, &mut waiter);
+        let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
+        if !word.is_value() {
+            return None;
+        }
         let next = entry.persistent_version();
         let written = || version_epoch(self.core.image_base, entry.row(), next.slot());
         if !next.is_value() || written() > self.epoch {
             return None;
         }
-        let mut waiter = Waiter::new(self.core.stopped());
-        let seen = entry.read(self.sid, &mut waiter);
-        let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
         word.charge(self.reads);
-        word.is_value().then(|| ReadPhase::of(self.inside).bytes(word))
+        Some(ReadPhase::of(self.inside).bytes(word))
     }
 
     /// Shows what the snapshot sees of a key with a before-image; whether the visitor has enough.
