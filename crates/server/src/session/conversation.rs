@@ -1,5 +1,6 @@
 //! The first task of a connection: it takes messages and says what follows from them.
 
+use super::copying::Copying;
 use super::planned::{Named, Portal, Prepared, Work};
 use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::outcome;
@@ -8,7 +9,7 @@ use crate::cancel::Registered;
 use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::SENT_BYTES;
 use crate::shared::Shared;
-use crate::store::{Answer, Connection, Parsed, Statement};
+use crate::store::{Answer, Connection, CopyIn, Parsed, Statement};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,6 +45,8 @@ pub(super) enum Held {
     Write(Submission),
     /// It was submitted.
     Read(Execution, Room),
+    /// Rows that came for a COPY: written when the segment ends. With what is sent before.
+    Copy(Box<CopyIn>, Messages),
 }
 
 /// A statement with its values.
@@ -67,8 +70,10 @@ pub(super) struct Conversation {
     pub(super) portals: Named<Portal>,
     pub(super) out: Messages,
     pub(super) held: Option<Held>,
+    /// The COPY whose rows come.
+    pub(super) copying: Option<Box<Copying>>,
     /// Whether messages are passed over until the next Sync.
-    skips: bool,
+    pub(super) skips: bool,
     queue: Queue,
     pub(super) registered: Registered,
     shared: Arc<Shared>,
@@ -94,6 +99,7 @@ impl Conversation {
             portals: Named::new(),
             out,
             held: None,
+            copying: None,
             skips: false,
             queue,
             registered,
@@ -136,6 +142,9 @@ impl Conversation {
 
     /// Takes a message; `false` of the last one.
     async fn message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
+        if self.copying.is_some() {
+            return self.copy_message(frame).await;
+        }
         if self.skips && !matches!(frame.kind, b'S' | b'X') {
             return Ok(true);
         }
@@ -176,6 +185,7 @@ impl Conversation {
             None => {}
             Some(Held::Read(execution, _)) => self.out = execution.before,
             Some(Held::Write(submission)) => self.out = submission.before,
+            Some(Held::Copy(_, before)) => self.out = before,
         }
     }
 
@@ -197,6 +207,7 @@ impl Conversation {
         let then = std::mem::take(&mut self.out);
         let (mut execution, room) = match held {
             Held::Read(execution, room) => (execution, room),
+            Held::Copy(rows, before) => return self.release_copy(*rows, before, then).await,
             Held::Write(submission) => {
                 let rows_max = submission.rows_max;
                 let (execution, room) = self.submit(submission, false).await?;
@@ -329,7 +340,12 @@ impl Conversation {
             return Ok(Prepared::new(Work::Session(asked), columns, bytes));
         }
         let statement = tokio::task::block_in_place(|| self.connection.prepare(parsed, types))?;
-        let columns = statement.columns.clone().into();
+        // The rows of a COPY are no answer.
+        let columns = match &statement.copy {
+            Some(_) => Vec::new(),
+            None => statement.columns.clone(),
+        };
+        let columns = columns.into();
         Ok(Prepared::new(Work::Store(statement), columns, bytes))
     }
 }

@@ -23,7 +23,7 @@ impl Conversation {
         let follows = matches!(message, Message::Close(..) | Message::Describe(..));
         match self.held.take() {
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
-            Some(held @ Held::Write(_)) => {
+            Some(held @ (Held::Write(_) | Held::Copy(..))) => {
                 self.held = Some(held);
                 if !follows {
                     return Err(behind_a_write().into());
@@ -148,6 +148,9 @@ impl Conversation {
             Work::Session(asked) => return Ok(self.about(&asked.clone(), &shape)?),
             Work::Store(statement) => Arc::clone(statement),
         };
+        if statement.copy.is_some() {
+            return self.copy(&statement, false).await;
+        }
         let is_read = statement.is_read();
         let mut submission = Submission {
             prepared,

@@ -7,6 +7,8 @@
 
 mod about;
 mod conversation;
+mod copy;
+mod copying;
 mod extended;
 mod planned;
 mod queue;

@@ -17,6 +17,9 @@ impl Conversation {
             Err(Stop::Disconnected) => return Err(Disconnected),
             Err(Stop::Wrong(error)) => self.report(&error).await?,
         }
+        if self.copying.is_some() {
+            return Ok(());
+        }
         self.out.ready();
         self.flush().await
     }
@@ -57,6 +60,9 @@ impl Conversation {
             Work::Session(asked) => return Ok(self.about(asked, &shape)?),
             Work::Store(statement) => Arc::clone(statement),
         };
+        if statement.copy.is_some() {
+            return self.copy(&statement, true).await;
+        }
         if !statement.parameters.is_empty() {
             let message = "there is no parameter $1";
             return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message).into());

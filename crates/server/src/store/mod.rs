@@ -3,8 +3,11 @@
 mod cache;
 mod call;
 mod connection;
+mod copy_in;
+mod copy_out;
 mod define;
 mod failure;
+mod load;
 mod open;
 mod options;
 mod pending;
@@ -17,10 +20,12 @@ mod spaces;
 mod statement;
 
 pub use connection::Connection;
+pub use copy_in::CopyIn;
+pub use copy_out::CopyOut;
 pub use nvcaracal::{DeviceSpec, Tuning};
 pub use open::{Store, StoredRow};
 pub use options::{OpenError, StoreOptions};
 pub use pending::{Answer, Pending};
-pub use sql::bind::OutputColumn;
+pub use sql::bind::{Copy, Direction, OutputColumn};
 pub use sql::parse::Control;
 pub use statement::{Parsed, Statement};

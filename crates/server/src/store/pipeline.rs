@@ -44,6 +44,8 @@ pub(super) struct Pipeline {
     last: Arc<Last>,
 }
 
+/// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
+const COPY_STEPS_TIMES: u64 = 16;
 /// How often a statement is submitted again for more numbers.
 const TRIES_MAX: u32 = 16;
 
@@ -118,7 +120,10 @@ impl Pipeline {
             is_predicted,
             now: work.now.bits(),
             zone: ZoneForm::of(&work.zone),
-            steps_max: limits.steps_max,
+            steps_max: match planned.plan.is_copy() {
+                true => limits.steps_max.saturating_mul(COPY_STEPS_TIMES),
+                false => limits.steps_max,
+            },
             memory_bytes_max: limits.memory_bytes_max as u64,
             parameters: work.parameters.iter().cloned().map(Value).collect(),
             plan: &planned.bytes,
@@ -170,7 +175,10 @@ impl Pipeline {
     }
 
     /// Goes through the gate with a plan for the catalog of now.
-    async fn enter(&self, statement: &Arc<Statement>) -> Result<(Inside<'_>, Arc<Statement>)> {
+    pub(super) async fn enter(
+        &self,
+        statement: &Arc<Statement>,
+    ) -> Result<(Inside<'_>, Arc<Statement>)> {
         let inside = self.shared.gate.read().await;
         let catalog = self.shared.catalog();
         if statement.version == catalog.version() {
@@ -240,7 +248,12 @@ impl Pipeline {
 
     /// Asks with how many numbers it runs, and gives it so many.
     async fn counted(&self, work: &Work, planned: &Planned) -> Result<Answer> {
-        let mut numbers = BTreeMap::new();
+        let mut numbers = match work.parameters.first() {
+            Some(Datum::Bytea(rows)) if planned.plan.is_copy() => {
+                planned.plan.numbers_of_copy(sql::copy::count(rows))
+            }
+            _ => BTreeMap::new(),
+        };
         for tried in 0..TRIES_MAX {
             let called = self.call(work, planned, false, numbers.clone()).await;
             let answer = called.map_err(|error| failure::of_call(&error))?.await;

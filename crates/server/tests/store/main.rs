@@ -7,6 +7,7 @@ mod script;
 mod session;
 
 mod client;
+mod copy;
 mod crashes;
 mod definitions;
 mod determinism;

@@ -6,6 +6,8 @@ mod binder;
 mod change;
 mod coerce;
 mod conditions;
+mod copied;
+mod copy;
 mod expression;
 mod functions;
 mod kinds;
@@ -15,6 +17,7 @@ mod query;
 mod scope;
 
 pub use access::Choice;
+pub use copied::{CopiedTable, Copy, Direction};
 pub use prepare::{Options, OutputColumn, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},

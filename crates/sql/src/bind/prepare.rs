@@ -3,6 +3,7 @@
 use super::access::Choice;
 use super::binder::Binder;
 use super::coerce::Bound;
+use super::copied::Copy;
 use crate::catalog::Catalog;
 use crate::ir::{Kind, Plan};
 use crate::parse::Statement;
@@ -18,6 +19,8 @@ pub struct Prepared {
     pub parameters: Vec<Type>,
     /// The columns of the answer; none if there are no rows.
     pub columns: Vec<OutputColumn>,
+    /// How rows come or go, of a COPY.
+    pub copy: Option<Copy>,
 }
 
 /// A column of an answer.
@@ -56,7 +59,13 @@ impl Default for Options {
 pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> Result<Prepared> {
     let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
+    let mut copy = None;
     let (plan, columns) = match &statement.tree {
+        Tree::Copy { .. } => {
+            let (plan, columns, form) = binder.copy(&statement.tree)?;
+            copy = Some(form);
+            (plan, columns)
+        }
         Tree::Query(query) => {
             let (plan, columns) = binder.query(query)?;
             (Plan::Select(plan), columns)
@@ -89,5 +98,5 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
             Error::new(SqlState::INDETERMINATE_TYPE, message)
         })
     });
-    Ok(Prepared { plan, parameters: parameters.collect::<Result<Vec<_>>>()?, columns })
+    Ok(Prepared { plan, parameters: parameters.collect::<Result<Vec<_>>>()?, columns, copy })
 }

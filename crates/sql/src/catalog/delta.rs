@@ -1,7 +1,8 @@
 //! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
 
 use super::schema::{Sequence, Table};
-use crate::ir::{ObjectId, Space, to_bytes};
+use super::snapshot::Catalog;
+use crate::ir::{ObjectId, Relation, Space, to_bytes};
 
 /// A change from one version of the catalog to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,6 +63,17 @@ impl Delta {
     pub fn drop_sequence(&mut self, id: ObjectId) {
         self.rows.push((key(SEQUENCE, id), None));
         self.counters.push(id);
+    }
+
+    /// Gives a table and its indexes ids that no object has had.
+    pub fn renew_ids(&mut self, catalog: &Catalog, relation: &mut Relation) {
+        let mut id = catalog.next_id();
+        relation.id = id;
+        for index in &mut relation.indexes {
+            id = id.next();
+            index.id = id;
+        }
+        self.set_next_id(id.next());
     }
 
     /// The next id that no object has had.

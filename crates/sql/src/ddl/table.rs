@@ -8,7 +8,7 @@ use crate::ir::{ObjectId, Op, Relation, Space};
 use crate::parse::Lines;
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
-    CreateTable, CreateTableOptions, ObjectName, Truncate, TruncateIdentityOption,
+    CreateTable, CreateTableOptions, ObjectName, SqlOption, Truncate, TruncateIdentityOption,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use values::row::COLUMNS_MAX;
@@ -84,6 +84,22 @@ fn choose_spaces(table: &mut Table) {
     }
 }
 
+/// Whether options are only about how PostgreSQL stores rows.
+fn has_no_effect(options: &CreateTableOptions) -> bool {
+    let is_storage = |option: &SqlOption| match option {
+        SqlOption::KeyValue { key, .. } => {
+            let name = key.to_string().to_ascii_lowercase();
+            name == "fillfactor" || name.starts_with("autovacuum_")
+        }
+        _ => false,
+    };
+    match options {
+        CreateTableOptions::None => true,
+        CreateTableOptions::With(options) => options.iter().all(is_storage),
+        _ => false,
+    }
+}
+
 fn refuse(tree: &CreateTable) -> Result<()> {
     let refused = [
         (tree.temporary || tree.global.is_some(), "a temporary table"),
@@ -92,7 +108,7 @@ fn refuse(tree: &CreateTable) -> Result<()> {
         (tree.like.is_some(), "LIKE"),
         (tree.inherits.is_some(), "INHERITS"),
         (tree.partition_by.is_some() || tree.partition_of.is_some(), "a partitioned table"),
-        (tree.table_options != CreateTableOptions::None, "an option of a table"),
+        (!has_no_effect(&tree.table_options), "an option of a table"),
         (tree.on_commit.is_some(), "ON COMMIT"),
     ];
     match refused.iter().find(|(present, _)| *present) {

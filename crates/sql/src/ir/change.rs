@@ -26,6 +26,9 @@ pub enum InsertRows {
     Listed(Vec<Vec<Expression>>),
     /// A query, and each column over its rows.
     Queried(Box<Select>, Vec<Expression>),
+    /// COPY: the first parameter has the rows' values of these columns, line by line; and each
+    /// column over them.
+    Copied(Vec<ColumnNumber>, Vec<Expression>),
 }
 
 /// ON CONFLICT.

@@ -57,9 +57,21 @@ impl Plan {
                     plan.conflict.is_some() || returned
                 }
                 InsertRows::Queried(query, _) => query.source.relation.is_some(),
+                InsertRows::Copied(..) => true,
             },
             Plan::Update(_) | Plan::Delete(_) => true,
         }
+    }
+
+    /// How many numbers a COPY of this many rows takes.
+    pub fn numbers_of_copy(&self, rows: u32) -> BTreeMap<ObjectId, u32> {
+        let times = |(id, count): (ObjectId, u32)| (id, count.saturating_mul(rows));
+        self.numbers().into_iter().map(times).collect()
+    }
+
+    /// Whether its rows come with the first parameter.
+    pub fn is_copy(&self) -> bool {
+        matches!(self, Plan::Insert(Insert { rows: InsertRows::Copied(..), .. }))
     }
 
     fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
@@ -72,6 +84,7 @@ impl Plan {
                         query.each_expression(each);
                         columns.iter().for_each(&mut *each);
                     }
+                    InsertRows::Copied(_, columns) => columns.iter().for_each(&mut *each),
                 }
                 if let Some(conflict) = &plan.conflict
                     && let Action::Update { assignments, filter } = &conflict.action

@@ -13,7 +13,9 @@ use values::Result;
 pub fn is_predicted(plan: &Plan) -> bool {
     match plan {
         Plan::Select(_) => false,
-        Plan::Insert(Insert { rows: InsertRows::Queried(..), .. }) => false,
+        Plan::Insert(Insert { rows: InsertRows::Queried(..) | InsertRows::Copied(..), .. }) => {
+            false
+        }
         Plan::Insert(plan) => match &plan.conflict {
             None => true,
             Some(conflict) => writes_only_proposed(&plan.relation, conflict),

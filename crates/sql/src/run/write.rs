@@ -1,6 +1,6 @@
 //! INSERT, UPDATE and DELETE, and the entrance for all plans.
 
-use super::changes::{Change, apply, primary_key};
+use super::changes::{Change, apply, apply_each, primary_key};
 use super::context::{Answer, Context, Tag};
 use super::evaluate::{Evaluator, malformed};
 use super::overlay::Overlay;
@@ -8,8 +8,8 @@ use super::rows::Rows;
 use super::scan::{Memory, decode, find, key_of, layout};
 use super::select::select;
 use crate::ir::{
-    Action, Assignment, Conflict, Delete, Expression, Index, Insert, InsertRows, Plan, Relation,
-    Update,
+    Action, Assignment, ColumnNumber, Conflict, Delete, Expression, Index, Insert, InsertRows,
+    Plan, Relation, Update,
 };
 use std::collections::BTreeSet;
 use values::row::Layout;
@@ -37,7 +37,7 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
     let mut memory = Memory::new(context.limits.memory_bytes_max);
     let queried = match &plan.rows {
         InsertRows::Queried(query, _) => select(query, context, rows)?,
-        InsertRows::Listed(_) => Vec::new(),
+        InsertRows::Listed(_) | InsertRows::Copied(..) => Vec::new(),
     };
     let mut evaluator = Evaluator::new(context, rows);
     let mut proposed = Vec::new();
@@ -51,6 +51,9 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
             for row in queried {
                 proposed.push(evaluator.values(columns, &row)?);
             }
+        }
+        InsertRows::Copied(targets, columns) => {
+            return copy(relation, targets, columns, &mut evaluator);
         }
     }
     for row in &proposed {
@@ -71,6 +74,38 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
     let count = written.len() as u64;
     let rows = returning(&plan.returning, &written, &mut evaluator, &mut memory)?;
     Ok(Answer { tag: Tag::Insert(count), rows })
+}
+
+/// The rows of a COPY; errors say in which line.
+fn copy(
+    relation: &Relation,
+    targets: &[ColumnNumber],
+    columns: &[Expression],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Answer> {
+    let mut memory = Memory::new(evaluator.context.limits.memory_bytes_max);
+    let Some(Datum::Bytea(bytes)) = evaluator.context.parameters.first() else {
+        return Err(malformed());
+    };
+    let types = targets.iter().map(|target| {
+        let column = relation.columns.get(usize::from(*target)).ok_or_else(malformed)?;
+        Ok(column.kind.ty)
+    });
+    let layout = Layout::new(types.collect::<Result<Vec<_>>>()?);
+    let (mut lines, mut changes) = (Vec::new(), Vec::new());
+    for (line, row) in crate::copy::read(bytes, &layout)? {
+        let row = evaluator.values(columns, &row)?;
+        memory.add(&row)?;
+        if row.len() != relation.columns.len() {
+            return Err(malformed());
+        }
+        lines.push(line);
+        changes.push(Change { old: None, new: Some(row) });
+    }
+    apply_each(relation, &changes, evaluator).map_err(|(at, error)| {
+        error.with_context(format!("COPY {}, line {}", relation.name, lines[at]))
+    })?;
+    Ok(Answer { tag: Tag::Copy(changes.len() as u64), rows: Vec::new() })
 }
 
 fn returning(
