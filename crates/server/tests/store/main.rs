@@ -11,6 +11,7 @@ mod copy;
 mod crashes;
 mod definitions;
 mod determinism;
+mod foreign_keys;
 mod limits;
 mod order;
 mod scripts;

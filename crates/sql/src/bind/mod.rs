@@ -10,6 +10,7 @@ mod copied;
 mod copy;
 mod expression;
 mod functions;
+mod guard;
 mod kinds;
 mod operators;
 mod prepare;
@@ -21,5 +22,6 @@ pub use copied::{CopiedTable, Copy, Direction};
 pub use prepare::{Options, OutputColumn, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},
+    guard::{leading_index, unique_index},
     kinds::kind_of,
 };

@@ -87,6 +87,7 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
             return Err(Error::unsupported(format!("statement is not supported: {shown}"), ""));
         }
     };
+    let plan = super::guard::guarded(catalog, plan)?;
     assert_eq!(
         plan.output().len(),
         columns.len(),

@@ -1,6 +1,6 @@
 //! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
 
-use super::schema::{Sequence, Table};
+use super::schema::{ForeignKey, Sequence, Table};
 use super::snapshot::Catalog;
 use crate::ir::{ObjectId, Relation, Space, to_bytes};
 
@@ -14,6 +14,7 @@ pub struct Delta {
 
 pub(super) const TABLE: u8 = b't';
 pub(super) const SEQUENCE: u8 = b's';
+pub(super) const FOREIGN_KEY: u8 = b'f';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
@@ -49,6 +50,17 @@ impl Delta {
     /// The keys that begin with this id lead nowhere.
     pub fn clear(&mut self, space: Space, id: ObjectId) {
         self.cleared.push((space, prefix(id)));
+    }
+
+    /// Makes or replaces a foreign key.
+    pub fn put_foreign_key(&mut self, key: &ForeignKey) {
+        assert_eq!(key.columns.len(), key.referred.len(), "each column refers to one");
+        self.rows.push((self::key(FOREIGN_KEY, key.id), Some(to_bytes(key))));
+    }
+
+    /// Removes a foreign key.
+    pub fn drop_foreign_key(&mut self, id: ObjectId) {
+        self.rows.push((key(FOREIGN_KEY, id), None));
     }
 
     /// Makes or replaces a sequence.

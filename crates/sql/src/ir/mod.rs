@@ -8,6 +8,7 @@
 mod change;
 mod codec;
 mod expression;
+mod foreign;
 mod number;
 mod plan;
 mod query;
@@ -18,6 +19,7 @@ pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Updat
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
 pub use expression::{Expression, Function, Op};
+pub use foreign::{ForeignKey, Guarded, Referential};
 pub use number::{ColumnNumber, ObjectId};
 pub use plan::Plan;
 pub use query::{Access, Aggregate, AggregateKind, Bound, Group, Select, SortKey, Source};

@@ -2,12 +2,13 @@
 
 use super::change::{Action, Delete, Insert, InsertRows, Update};
 use super::expression::{Expression, Op};
+use super::foreign::Guarded;
 use super::number::ObjectId;
 use super::query::{Select, Source};
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use values::Result;
+use values::{Error, Result};
 
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub enum Plan {
     Update(Update),
     /// Removes rows.
     Delete(Delete),
+    /// Writes rows of a table that foreign keys refer from or to.
+    Guarded(Box<Guarded>),
 }
 
 impl Plan {
@@ -30,6 +33,18 @@ impl Plan {
             Plan::Insert(plan) => &plan.returning,
             Plan::Update(plan) => &plan.returning,
             Plan::Delete(plan) => &plan.returning,
+            Plan::Guarded(guarded) => guarded.plan.output(),
+        }
+    }
+
+    /// The table whose rows it writes.
+    pub(crate) fn written(&self) -> Option<&Relation> {
+        match self {
+            Plan::Select(_) => None,
+            Plan::Insert(plan) => Some(&plan.relation),
+            Plan::Update(plan) => plan.source.relation.as_ref(),
+            Plan::Delete(plan) => plan.source.relation.as_ref(),
+            Plan::Guarded(guarded) => guarded.plan.written(),
         }
     }
 
@@ -60,6 +75,10 @@ impl Plan {
                 InsertRows::Copied(..) => true,
             },
             Plan::Update(_) | Plan::Delete(_) => true,
+            Plan::Guarded(guarded) => {
+                let mut defaults = guarded.keys.iter().flat_map(|key| &key.defaults);
+                guarded.plan.is_by_rows() || defaults.any(Expression::takes_number)
+            }
         }
     }
 
@@ -71,7 +90,10 @@ impl Plan {
 
     /// Whether its rows come with the first parameter.
     pub fn is_copy(&self) -> bool {
-        matches!(self, Plan::Insert(Insert { rows: InsertRows::Copied(..), .. }))
+        match self {
+            Plan::Guarded(guarded) => guarded.plan.is_copy(),
+            plan => matches!(plan, Plan::Insert(Insert { rows: InsertRows::Copied(..), .. })),
+        }
     }
 
     fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
@@ -103,6 +125,10 @@ impl Plan {
                 plan.source.each_expression(each);
                 plan.returning.iter().for_each(each);
             }
+            Plan::Guarded(guarded) => {
+                guarded.plan.each_expression(each);
+                guarded.keys.iter().flat_map(|key| &key.defaults).for_each(each);
+            }
         }
     }
 
@@ -119,6 +145,13 @@ impl Plan {
             }
             Plan::Update(plan) => source(&plan.source),
             Plan::Delete(plan) => source(&plan.source),
+            Plan::Guarded(guarded) => {
+                if !guarded.is_sound() {
+                    return Err(Error::corrupted("foreign keys of a plan are damaged"));
+                }
+                guarded.relations.iter().try_for_each(Relation::check)?;
+                guarded.plan.check()
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
 
 /// A row before and after a statement.
+#[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) old: Option<Vec<Datum>>,
     pub(super) new: Option<Vec<Datum>>,
@@ -173,6 +174,9 @@ pub(super) fn apply_each(
         if let Some(row) = &change.new {
             write_new(relation, &layout, row, keys, evaluator.rows).map_err(|error| (at, error))?;
         }
+    }
+    if let Some(journal) = &mut evaluator.journal {
+        journal.extend_from_slice(changes);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Runs an expression: a loop over its operations with a stack of values.
 
 use super::cast::cast;
+use super::changes::Change;
 use super::compute::call;
 use super::context::Context;
 use super::rows::Rows;
@@ -11,6 +12,8 @@ use values::{Datum, Error, Result, SqlState, Strictness};
 pub(super) struct Evaluator<'a> {
     pub(super) context: &'a Context,
     pub(super) rows: &'a mut dyn Rows,
+    /// The changes of rows so far, of a statement whose foreign keys are kept behind it.
+    pub(super) journal: Option<Vec<Change>>,
     stack: Vec<Datum>,
 }
 
@@ -21,7 +24,7 @@ pub(super) fn malformed() -> Error {
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(context: &'a Context, rows: &'a mut dyn Rows) -> Evaluator<'a> {
-        Evaluator { context, rows, stack: Vec::new() }
+        Evaluator { context, rows, journal: None, stack: Vec::new() }
     }
 
     /// The value for a row.

@@ -12,6 +12,7 @@ mod changes;
 mod compute;
 mod context;
 mod evaluate;
+mod foreign;
 mod overlay;
 mod pages;
 mod predict;

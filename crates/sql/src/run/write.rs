@@ -3,6 +3,7 @@
 use super::changes::{Change, apply, apply_each, primary_key};
 use super::context::{Answer, Context, Tag};
 use super::evaluate::{Evaluator, malformed};
+use super::foreign::keep;
 use super::overlay::Overlay;
 use super::rows::Rows;
 use super::scan::{Memory, decode, find, key_of, layout};
@@ -22,24 +23,37 @@ pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer
         return Ok(Answer { tag: Tag::Select(found.len() as u64), rows: found });
     }
     let mut overlay = Overlay::new(rows);
+    let mut evaluator = Evaluator::new(context, &mut overlay);
     let answer = match plan {
-        Plan::Select(_) => return Err(malformed()),
-        Plan::Insert(plan) => insert(plan, context, &mut overlay)?,
-        Plan::Update(plan) => update(plan, context, &mut overlay)?,
-        Plan::Delete(plan) => delete(plan, context, &mut overlay)?,
+        Plan::Guarded(guarded) => {
+            evaluator.journal = Some(Vec::new());
+            let answer = write(&guarded.plan, &mut evaluator)?;
+            let changes = evaluator.journal.take().unwrap_or_default();
+            keep(guarded, changes, &mut evaluator)?;
+            answer
+        }
+        plan => write(plan, &mut evaluator)?,
     };
     overlay.apply()?;
     Ok(answer)
 }
 
-fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+fn write(plan: &Plan, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
+    match plan {
+        Plan::Insert(plan) => insert(plan, evaluator),
+        Plan::Update(plan) => update(plan, evaluator),
+        Plan::Delete(plan) => delete(plan, evaluator),
+        Plan::Select(_) | Plan::Guarded(_) => Err(malformed()),
+    }
+}
+
+fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = &plan.relation;
-    let mut memory = Memory::new(context.limits.memory_bytes_max);
+    let mut memory = Memory::new(evaluator.context.limits.memory_bytes_max);
     let queried = match &plan.rows {
-        InsertRows::Queried(query, _) => select(query, context, rows)?,
+        InsertRows::Queried(query, _) => select(query, evaluator.context, evaluator.rows)?,
         InsertRows::Listed(_) | InsertRows::Copied(..) => Vec::new(),
     };
-    let mut evaluator = Evaluator::new(context, rows);
     let mut proposed = Vec::new();
     match &plan.rows {
         InsertRows::Listed(list) => {
@@ -53,7 +67,7 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
             }
         }
         InsertRows::Copied(targets, columns) => {
-            return copy(relation, targets, columns, &mut evaluator);
+            return copy(relation, targets, columns, evaluator);
         }
     }
     for row in &proposed {
@@ -66,13 +80,13 @@ fn insert(plan: &Insert, context: &Context, rows: &mut dyn Rows) -> Result<Answe
         None => {
             let new = |row| Change { old: None, new: Some(row) };
             let changes: Vec<Change> = proposed.into_iter().map(new).collect();
-            apply(relation, &changes, &mut evaluator)?;
+            apply(relation, &changes, evaluator)?;
             changes.into_iter().filter_map(|change| change.new).collect()
         }
-        Some(conflict) => insert_or(relation, conflict, proposed, &mut evaluator)?,
+        Some(conflict) => insert_or(relation, conflict, proposed, evaluator)?,
     };
     let count = written.len() as u64;
-    let rows = returning(&plan.returning, &written, &mut evaluator, &mut memory)?;
+    let rows = returning(&plan.returning, &written, evaluator, &mut memory)?;
     Ok(Answer { tag: Tag::Insert(count), rows })
 }
 
@@ -233,32 +247,30 @@ pub(super) fn assigned(
     Ok(new)
 }
 
-fn update(plan: &Update, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+fn update(plan: &Update, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let mut memory = Memory::new(context.limits.memory_bytes_max);
-    let mut evaluator = Evaluator::new(context, rows);
-    let found = find(&plan.source, &mut evaluator, &mut memory, usize::MAX)?;
+    let mut memory = Memory::new(evaluator.context.limits.memory_bytes_max);
+    let found = find(&plan.source, evaluator, &mut memory, usize::MAX)?;
     let mut changes = Vec::with_capacity(found.len());
     for found in found {
-        let new = assigned(&plan.assignments, &found.row, &found.row, &mut evaluator)?;
+        let new = assigned(&plan.assignments, &found.row, &found.row, evaluator)?;
         memory.add(&new)?;
         changes.push(Change { old: Some(found.row), new: Some(new) });
     }
-    apply(relation, &changes, &mut evaluator)?;
+    apply(relation, &changes, evaluator)?;
     let written: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.new).collect();
-    let rows = returning(&plan.returning, &written, &mut evaluator, &mut memory)?;
+    let rows = returning(&plan.returning, &written, evaluator, &mut memory)?;
     Ok(Answer { tag: Tag::Update(written.len() as u64), rows })
 }
 
-fn delete(plan: &Delete, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let mut memory = Memory::new(context.limits.memory_bytes_max);
-    let mut evaluator = Evaluator::new(context, rows);
-    let found = find(&plan.source, &mut evaluator, &mut memory, usize::MAX)?;
+    let mut memory = Memory::new(evaluator.context.limits.memory_bytes_max);
+    let found = find(&plan.source, evaluator, &mut memory, usize::MAX)?;
     let changes: Vec<Change> =
         found.into_iter().map(|found| Change { old: Some(found.row), new: None }).collect();
-    apply(relation, &changes, &mut evaluator)?;
+    apply(relation, &changes, evaluator)?;
     let removed: Vec<Vec<Datum>> = changes.into_iter().filter_map(|change| change.old).collect();
-    let rows = returning(&plan.returning, &removed, &mut evaluator, &mut memory)?;
+    let rows = returning(&plan.returning, &removed, evaluator, &mut memory)?;
     Ok(Answer { tag: Tag::Delete(removed.len() as u64), rows })
 }
