@@ -3,19 +3,13 @@
 //! Everything old goes before anything new comes, so uniqueness is that of the statement's final
 //! rows.
 
+pub(super) use super::change::Change;
 use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Rows};
 use super::scan::{key_of, layout};
 use crate::ir::{Index, KeyColumn, ObjectId, Relation, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
-
-/// A row before and after a statement.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) old: Option<Vec<Datum>>,
-    pub(super) new: Option<Vec<Datum>>,
-}
 
 /// What happens with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

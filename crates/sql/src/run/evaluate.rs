@@ -1,7 +1,7 @@
 //! Runs an expression: a loop over its operations with a stack of values.
 
 use super::cast::cast;
-use super::changes::Change;
+use super::change::Change;
 use super::compute::call;
 use super::context::Context;
 use super::rows::Rows;

@@ -180,11 +180,13 @@ fn moved(
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Datum>> {
     let values = match (action, parent) {
-        (Referential::Cascade, Some(Some(new))) => converted(new, relation, &key.columns)
-            .ok_or_else(|| {
-                let message = "the parent's new key does not fit the child's columns";
-                Error::new(SqlState::NUMERIC_OUT_OF_RANGE, message).with_constraint(&key.name)
-            })?,
+        (Referential::Cascade, Some(Some(new))) => {
+            let fitted = new.iter().zip(&key.columns).map(|(value, column)| {
+                let kind = relation.columns[usize::from(*column)].kind;
+                cast(value.clone(), kind, Strictness::Assignment, &Zone::utc())
+            });
+            fitted.collect::<Result<Vec<_>>>()?
+        }
         (Referential::SetDefault, _) => evaluator.values(&key.defaults, &[])?,
         _ => vec![Datum::Null; key.columns.len()],
     };

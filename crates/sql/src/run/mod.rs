@@ -8,6 +8,7 @@
 mod aggregate;
 mod arithmetic;
 mod cast;
+mod change;
 mod changes;
 mod compute;
 mod context;
