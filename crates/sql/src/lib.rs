@@ -12,6 +12,7 @@
 
 pub mod bind;
 pub mod catalog;
+pub mod copy;
 mod ddl;
 pub mod ir;
 pub mod parse;

@@ -67,6 +67,8 @@ states! {
     INVALID_TEXT = b"22P02";
     /// Bytes that are no value of the type.
     INVALID_BINARY = b"22P03";
+    /// A line of COPY that does not have the form or the columns that it must have.
+    BAD_COPY_FILE = b"22P04";
     /// A value that breaks NOT NULL.
     NOT_NULL_VIOLATION = b"23502";
     /// A row whose parent does not exist, or a parent that has rows.
@@ -145,6 +147,8 @@ states! {
     INVALID_COLUMN_REFERENCE = b"42P10";
     /// A table definition that contradicts itself.
     INVALID_TABLE_DEFINITION = b"42P16";
+    /// A foreign key that refers to no unique columns, or to other numbers of them.
+    INVALID_FOREIGN_KEY = b"42830";
     /// A parameter whose type nothing tells.
     INDETERMINATE_TYPE = b"42P18";
     /// Other objects need the object.
@@ -235,6 +239,7 @@ struct Report {
     detail: Option<String>,
     hint: Option<String>,
     constraint: Option<String>,
+    context: Option<String>,
     position: Option<Position>,
 }
 
@@ -247,6 +252,7 @@ impl Error {
             detail: None,
             hint: None,
             constraint: None,
+            context: None,
             position: None,
         }))
     }
@@ -280,6 +286,12 @@ impl Error {
         self
     }
 
+    /// Adds where it happened, unless that is known already: a line of COPY.
+    pub fn with_context(mut self, context: impl Into<String>) -> Error {
+        self.0.context.get_or_insert_with(|| context.into());
+        self
+    }
+
     /// Adds where in the statement the cause is, unless it is known already.
     pub fn at(mut self, position: Option<Position>) -> Error {
         self.0.position = self.0.position.or(position);
@@ -309,6 +321,11 @@ impl Error {
     /// The constraint that was broken.
     pub fn constraint(&self) -> Option<&str> {
         self.0.constraint.as_deref()
+    }
+
+    /// Where it happened.
+    pub fn context(&self) -> Option<&str> {
+        self.0.context.as_deref()
     }
 
     /// Where in the statement the cause is.

@@ -134,6 +134,31 @@ impl Messages {
         self.message(b'I', |_| ());
     }
 
+    /// The client sends, or gets, the rows of a COPY as text.
+    fn copy_response(&mut self, kind: u8, columns: usize) {
+        self.message(kind, |body| {
+            body.push(0);
+            push_u16(body, columns);
+            (0..columns).for_each(|_| push_u16(body, 0));
+        });
+    }
+
+    pub(crate) fn copy_in(&mut self, columns: usize) {
+        self.copy_response(b'G', columns);
+    }
+
+    pub(crate) fn copy_out(&mut self, columns: usize) {
+        self.copy_response(b'H', columns);
+    }
+
+    pub(crate) fn copy_data(&mut self, data: &[u8]) {
+        self.message(b'd', |body| body.extend_from_slice(data));
+    }
+
+    pub(crate) fn copy_done(&mut self) {
+        self.message(b'c', |_| ());
+    }
+
     pub(crate) fn command_complete(&mut self, tag: &dyn Display) {
         self.message(b'C', |body| push_text(body, &tag.to_string()));
     }
@@ -159,6 +184,7 @@ impl Messages {
             if let Some(position) = error.position() {
                 field(b'P', &position.number().to_string());
             }
+            error.context().into_iter().for_each(|text| field(b'W', text));
             error.constraint().into_iter().for_each(|text| field(b'n', text));
             body.push(0);
         });

@@ -1,5 +1,6 @@
 //! The first task of a connection: it takes messages and says what follows from them.
 
+use super::copying::Copying;
 use super::planned::{Named, Portal, Prepared, Work};
 use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::outcome;
@@ -9,7 +10,7 @@ use crate::cancel::Registered;
 use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::SENT_BYTES;
 use crate::shared::Shared;
-use crate::store::{Answer, Connection, Parsed, Statement};
+use crate::store::{Answer, Connection, CopyIn, Parsed, Statement};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,6 +49,8 @@ pub(super) enum Held {
     Several(Vec<Submission>),
     /// It was submitted.
     Read(Execution, Room),
+    /// Rows that came for a COPY: written when the segment ends. With what is sent before.
+    Copy(Box<CopyIn>, Messages),
 }
 
 impl Held {
@@ -56,7 +59,7 @@ impl Held {
         match self {
             Held::Write(one) => vec![one],
             Held::Several(all) => all,
-            Held::Read(..) => Vec::new(),
+            Held::Read(..) | Held::Copy(..) => Vec::new(),
         }
     }
 }
@@ -83,8 +86,10 @@ pub(super) struct Conversation {
     pub(super) out: Messages,
     pub(super) held: Option<Held>,
     pub(super) block: Block,
+    /// The COPY whose rows come.
+    pub(super) copying: Option<Box<Copying>>,
     /// Whether messages are passed over until the next Sync.
-    skips: bool,
+    pub(super) skips: bool,
     queue: Queue,
     pub(super) registered: Registered,
     shared: Arc<Shared>,
@@ -119,6 +124,7 @@ impl Conversation {
             out,
             held: None,
             block: Block::default(),
+            copying: None,
             skips: false,
             queue,
             registered,
@@ -165,6 +171,9 @@ impl Conversation {
 
     /// Takes a message; `false` of the last one.
     async fn message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
+        if self.copying.is_some() {
+            return self.copy_message(frame).await;
+        }
         if self.skips && !matches!(frame.kind, b'S' | b'X') {
             return Ok(true);
         }
@@ -206,6 +215,7 @@ impl Conversation {
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, _)) => self.out = execution.before,
+            Some(Held::Copy(_, before)) => self.out = before,
             Some(held) => {
                 // Clients pass over everything up to the Sync.
                 if let Some(first) = held.submissions().into_iter().next() {
@@ -234,6 +244,7 @@ impl Conversation {
         let (mut execution, room) = match held {
             Held::Read(execution, room) => (execution, room),
             Held::Several(_) => unreachable!("they are released as one"),
+            Held::Copy(rows, before) => return self.release_copy(*rows, before, then).await,
             Held::Write(submission) => {
                 let rows_max = submission.rows_max;
                 let (execution, room) = self.submit(submission, false).await?;
@@ -372,7 +383,12 @@ impl Conversation {
             return Ok(Prepared::new(Work::Session(asked), columns, bytes));
         }
         let statement = self.connection.prepare(parsed, types).await?;
-        let columns = statement.columns.clone().into();
+        // The rows of a COPY are no answer.
+        let columns = match &statement.copy {
+            Some(_) => Vec::new(),
+            None => statement.columns.clone(),
+        };
+        let columns = columns.into();
         Ok(Prepared::new(Work::Store(statement), columns, bytes))
     }
 }

@@ -152,6 +152,9 @@ impl Conversation {
             }
             Work::Store(statement) => Arc::clone(statement),
         };
+        if statement.copy.is_some() {
+            return self.copy(&statement, false).await;
+        }
         let is_read = statement.is_read();
         if is_read && rows_max > 0 {
             self.open_held().await?;

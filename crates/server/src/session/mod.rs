@@ -8,6 +8,8 @@
 mod about;
 mod block;
 mod conversation;
+mod copy;
+mod copying;
 mod extended;
 mod planned;
 mod queue;

@@ -48,7 +48,8 @@ impl Prepared {
 
     pub(super) fn parameters(&self) -> &[Type] {
         match &self.work {
-            Work::Store(statement) => &statement.parameters,
+            // The parameter of a COPY is not the client's.
+            Work::Store(statement) if statement.copy.is_none() => &statement.parameters,
             _ => &[],
         }
     }

@@ -8,6 +8,12 @@ use crate::limits::{HELD_BYTES_MAX, HELD_MAX, SENT_BYTES};
 use crate::store::{BlockOperation, Modes};
 use values::{Error, Result};
 
+/// The error of what runs behind a COPY FROM that is written at the Sync.
+fn behind_a_copy() -> Error {
+    let message = "nothing can run behind COPY FROM, before the next Sync";
+    Error::unsupported(message, "Send Sync behind it.")
+}
+
 /// What a definition may not be together with.
 pub(super) fn beside_a_definition() -> Error {
     let message = "a definition can only be the last statement of its segment, behind queries";
@@ -19,6 +25,10 @@ impl Conversation {
     pub(super) fn hold(&mut self, submission: Submission) -> Result<()> {
         self.held = Some(match self.held.take() {
             None => Held::Write(submission),
+            Some(held @ Held::Copy(..)) => {
+                self.held = Some(held);
+                return Err(behind_a_copy());
+            }
             Some(held) => {
                 let mut all = held.submissions();
                 let is_definition = |one: &Submission| one.statement.is_definition();
@@ -36,7 +46,7 @@ impl Conversation {
     /// Whether more is held than should be.
     pub(super) fn holds_much(&self) -> bool {
         let (count, bytes) = match &self.held {
-            None | Some(Held::Read(..)) => return false,
+            None | Some(Held::Read(..) | Held::Copy(..)) => return false,
             Some(Held::Write(one)) => (1, one.bytes),
             Some(Held::Several(all)) => (all.len(), all.iter().map(|one| one.bytes).sum()),
         };
@@ -47,6 +57,10 @@ impl Conversation {
     /// Makes a block of what is held, and sends its answers.
     pub(super) async fn open_held(&mut self) -> Result<(), Stop> {
         let Some(held) = self.held.take() else { return Ok(()) };
+        if let Held::Copy(..) = held {
+            self.held = Some(held);
+            return Err(behind_a_copy().into());
+        }
         let all = held.submissions();
         if all.iter().any(|one| one.statement.is_definition()) {
             self.held = Some(Held::Several(all));

@@ -21,6 +21,9 @@ impl Conversation {
                 self.report(&error).await?;
             }
         }
+        if self.copying.is_some() {
+            return Ok(());
+        }
         self.end_segment().await
     }
 
@@ -134,6 +137,9 @@ impl Conversation {
             Work::Session(asked) => return Ok(self.about(asked, &shape)?),
             Work::Store(statement) => Arc::clone(statement),
         };
+        if statement.copy.is_some() {
+            return self.copy(&statement, true).await;
+        }
         if !statement.parameters.is_empty() {
             let message = "there is no parameter $1";
             return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message).into());

@@ -122,6 +122,7 @@ enum TagKind {
     Insert,
     Update,
     Delete,
+    Copy,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -137,6 +138,7 @@ pub(super) fn encode_answer(answer: sql::run::Answer) -> Vec<u8> {
         Tag::Insert(count) => (TagKind::Insert, count),
         Tag::Update(count) => (TagKind::Update, count),
         Tag::Delete(count) => (TagKind::Delete, count),
+        Tag::Copy(count) => (TagKind::Copy, count),
     };
     let values = |row: Vec<Datum>| row.into_iter().map(Value).collect();
     let rows = answer.rows.into_iter().map(values).collect();
@@ -152,6 +154,7 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Result<sql::run::Answer> {
         TagKind::Insert => Tag::Insert(count),
         TagKind::Update => Tag::Update(count),
         TagKind::Delete => Tag::Delete(count),
+        TagKind::Copy => Tag::Copy(count),
     };
     let data = |row: Vec<Value>| row.into_iter().map(|value| value.0).collect();
     Ok(sql::run::Answer { tag, rows: answered.rows.into_iter().map(data).collect() })
@@ -165,6 +168,7 @@ struct Report {
     hint: Option<String>,
     constraint: Option<String>,
     position: Option<u32>,
+    context: Option<String>,
 }
 
 pub(super) fn encode_error(error: &Error) -> Vec<u8> {
@@ -176,6 +180,7 @@ pub(super) fn encode_error(error: &Error) -> Vec<u8> {
         hint: owned(error.hint()),
         constraint: owned(error.constraint()),
         position: error.position().map(Position::number),
+        context: owned(error.context()),
     };
     postcard::to_allocvec(&report).expect("a vector takes all")
 }
@@ -194,6 +199,9 @@ pub(super) fn decode_error(bytes: &[u8]) -> Error {
     }
     if let Some(constraint) = report.constraint {
         error = error.with_constraint(constraint);
+    }
+    if let Some(context) = report.context {
+        error = error.with_context(context);
     }
     error.at(report.position.and_then(Position::new))
 }
@@ -226,6 +234,7 @@ mod tests {
             .with_detail("which")
             .with_hint("what to do")
             .with_constraint("key")
+            .with_context("where")
             .at(Position::new(7));
         let again = decode_error(&encode_error(&error));
         assert_eq!(format!("{:?}", encode_error(&again)), format!("{:?}", encode_error(&error)));

@@ -11,9 +11,9 @@ use values::{Datum, Error, Result, SqlState, Type, Zone};
 /// One client's connection: its statements take effect in the order in which they are submitted,
 /// however many are under way.
 pub struct Connection {
-    shared: Arc<Shared>,
-    pipeline: Arc<Pipeline>,
-    zone: Zone,
+    pub(super) shared: Arc<Shared>,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) zone: Zone,
 }
 
 impl Connection {
@@ -42,6 +42,15 @@ impl Connection {
     /// What is wrong with the statement, and where.
     pub async fn prepare(&self, parsed: &Parsed, types: &[Option<Type>]) -> Result<Arc<Statement>> {
         self.shared.prepare(parsed, types, &self.zone).await
+    }
+
+    /// Waits for all that was submitted.
+    pub(super) async fn all_done(&mut self) -> Result<()> {
+        // A query is answered behind all that came before it.
+        let parsed = self.parse("SELECT 1").await?;
+        let [query] = &parsed[..] else { unreachable!("it is one statement") };
+        let query = self.prepare(query, &[]).await?;
+        self.submit(&query, Vec::new()).await.map(|_| ())
     }
 
     /// Runs a statement; returns before it has. Parameters have the statement's types.

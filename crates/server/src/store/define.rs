@@ -28,11 +28,7 @@ impl Shared {
         context: &Context,
     ) -> Result<Answer> {
         let alone = self.gate.write().await;
-        for slot in self.outstanding() {
-            slot.answered().await;
-        }
-        let snapshot = self.database.snapshot_async().await.map_err(failure::of_read)?;
-        let catalog = self.catalog();
+        let (catalog, snapshot) = self.settled().await?;
         let (definition, call) = self.defined(statement, context, &catalog, &snapshot)?;
         let (tag, notice) = (definition.tag.to_owned(), definition.notice);
         let answer = Answer { tag, rows: Vec::new(), notice };
@@ -81,7 +77,7 @@ impl Shared {
     }
 
     /// A call that is no statement.
-    async fn call(&self, call: &[u8]) -> Result<sql::run::Answer> {
+    pub(super) async fn call(&self, call: &[u8]) -> Result<sql::run::Answer> {
         let submitter = self.database.in_part(Part::Serial);
         let called = submitter.submit_raw_async(self.procedure, call).await;
         let answer = match called {

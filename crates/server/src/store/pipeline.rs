@@ -55,6 +55,8 @@ pub(super) struct Pipeline {
     pub(super) numbers: Mutex<Stock>,
 }
 
+/// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
+const COPY_STEPS_TIMES: u64 = 16;
 /// How often a statement is submitted again for more numbers.
 pub(super) const TRIES_MAX: u32 = 16;
 
@@ -137,7 +139,10 @@ impl Pipeline {
             is_predicted,
             now: work.now.bits(),
             zone: ZoneForm::of(&work.zone),
-            steps_max: limits.steps_max,
+            steps_max: match planned.plan.is_copy() {
+                true => limits.steps_max.saturating_mul(COPY_STEPS_TIMES),
+                false => limits.steps_max,
+            },
             memory_bytes_max: limits.memory_bytes_max as u64,
             parameters: work.parameters.iter().cloned().map(Value).collect(),
             plan: &planned.bytes,
@@ -255,7 +260,12 @@ impl Pipeline {
 
     /// Asks with how many numbers it runs, and gives it so many.
     async fn counted(&self, work: &Work, planned: &Planned) -> Result<Answer> {
-        let mut numbers = BTreeMap::new();
+        let mut numbers = match work.parameters.first() {
+            Some(Datum::Bytea(rows)) if planned.plan.is_copy() => {
+                planned.plan.numbers_of_copy(sql::copy::count(rows))
+            }
+            _ => BTreeMap::new(),
+        };
         for tried in 0..TRIES_MAX {
             let called = self.call(work, planned, false, numbers.clone()).await;
             let answer = called.map_err(|error| failure::of_call(&error))?.await;

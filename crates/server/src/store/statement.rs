@@ -1,7 +1,7 @@
 //! Statements as clients have them: parsed, and planned.
 
 use super::pool::Pool;
-use sql::bind::{Options, OutputColumn};
+use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Plan};
 use sql::parse::Control;
@@ -86,6 +86,8 @@ pub struct Statement {
     pub parameters: Vec<Type>,
     /// The columns of its answer; none if there are no rows.
     pub columns: Vec<OutputColumn>,
+    /// How rows come or go, of a COPY.
+    pub copy: Option<Copy>,
     pub(super) parsed: Parsed,
     pub(super) zone: Zone,
     /// The version of the catalog that it was planned with.
@@ -149,6 +151,7 @@ impl Statement {
         let mut statement = Statement {
             parameters: Vec::new(),
             columns: Vec::new(),
+            copy: None,
             parsed,
             zone,
             version,
@@ -163,6 +166,7 @@ impl Statement {
             let prepared = sql::prepare(catalog, statement.parsed.tree(), &options)?;
             statement.parameters = prepared.parameters;
             statement.columns = prepared.columns;
+            statement.copy = prepared.copy;
             statement.planned = Some(Planned::new(prepared.plan));
         }
         Ok(Arc::new(statement))

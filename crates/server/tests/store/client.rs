@@ -40,7 +40,7 @@ pub(crate) fn copy(store: &Store, from: &Path, to: &Path) {
 }
 
 /// Waits for a future on this thread.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 

@@ -8,9 +8,11 @@ mod session;
 
 mod blocks;
 mod client;
+mod copy;
 mod crashes;
 mod definitions;
 mod determinism;
+mod foreign_keys;
 mod limits;
 mod order;
 mod scripts;

@@ -29,7 +29,7 @@ fn is_default(expr: &Expr) -> bool {
 }
 
 /// What a row gets that states no value for the column.
-fn default_of(table: &Table, column: ColumnNumber) -> Expression {
+pub(super) fn default_of(table: &Table, column: ColumnNumber) -> Expression {
     let stated = table.columns[usize::from(column)].default.clone();
     stated.unwrap_or_else(|| Expression::constant(Value(Datum::Null)))
 }
@@ -59,7 +59,7 @@ impl Binder<'_> {
     }
 
     /// The columns that the values are for.
-    fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<ColumnNumber>> {
+    pub(super) fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<ColumnNumber>> {
         if names.is_empty() {
             let columns = table.relation.columns.iter().enumerate();
             return Ok(columns

@@ -6,9 +6,12 @@ mod binder;
 mod change;
 mod coerce;
 mod conditions;
+mod copied;
+mod copy;
 mod expression;
 mod from;
 mod functions;
+mod guard;
 mod items;
 mod joins;
 mod kinds;
@@ -22,8 +25,10 @@ mod subquery;
 mod with;
 
 pub use access::Choice;
+pub use copied::{CopiedTable, Copy, Direction};
 pub use prepare::{Options, OutputColumn, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},
+    guard::{leading_index, unique_index},
     kinds::kind_of,
 };

@@ -3,11 +3,12 @@
 use super::access::Choice;
 use super::binder::Binder;
 use super::coerce::Bound;
+use super::copied::Copy;
 use super::items::{Item, Untyped};
 use crate::catalog::Catalog;
 use crate::ir::{Composed, Input, Kind, Main, Plan, QUERY_DEPTH_MAX};
 use crate::parse::Statement;
-use sqlparser::ast::{SetExpr, Statement as Tree};
+use sqlparser::ast::{Query, SetExpr, Statement as Tree};
 use values::{Error, Result, SqlState, Type, Zone};
 
 /// A plan, and what a client asks about it.
@@ -19,6 +20,8 @@ pub struct Prepared {
     pub parameters: Vec<Type>,
     /// The columns of the answer; none if there are no rows.
     pub columns: Vec<OutputColumn>,
+    /// How rows come or go, of a COPY.
+    pub copy: Option<Copy>,
 }
 
 /// A column of an answer.
@@ -58,14 +61,15 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
     let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
     binder.no_queries = None;
+    if let Tree::Copy { .. } = &statement.tree {
+        let (plan, columns, form) = binder.copy(&statement.tree)?;
+        let prepared = binder.prepared(catalog, plan, columns)?;
+        return Ok(Prepared { copy: Some(form), ..prepared });
+    }
     let (main, columns) = match binder.statement(&statement.tree)? {
         Tree::Query(query) => {
-            let bound = binder.query(query, Untyped::Text)?;
-            let columns = bound.items.iter().map(Item::column).collect();
-            if binder.queries.is_empty() && bound.plan.input == Input::Source {
-                return binder.prepared(Plan::Select(bound.plan.select), columns);
-            }
-            (Main::Query(binder.push_query(bound.plan)?), columns)
+            let (plan, columns) = binder.whole_query(query)?;
+            return binder.prepared(catalog, plan, columns);
         }
         Tree::Insert(tree) => {
             let (plan, columns) = binder.insert(tree)?;
@@ -85,10 +89,22 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
         Main::Delete(plan) if queries.is_empty() => Plan::Delete(plan),
         main => Plan::Composed(Composed { queries, main }),
     };
-    binder.prepared(plan, columns)
+    binder.prepared(catalog, plan, columns)
 }
 
 impl Binder<'_> {
+    /// The plan of a statement that is a query, and its columns.
+    pub(super) fn whole_query(&mut self, query: &Query) -> Result<(Plan, Vec<OutputColumn>)> {
+        let bound = self.query(query, Untyped::Text)?;
+        let columns = bound.items.iter().map(Item::column).collect();
+        if self.queries.is_empty() && bound.plan.input == Input::Source {
+            return Ok((Plan::Select(bound.plan.select), columns));
+        }
+        let main = Main::Query(self.push_query(bound.plan)?);
+        let queries = std::mem::take(&mut self.queries);
+        Ok((Plan::Composed(Composed { queries, main }), columns))
+    }
+
     /// The statement behind a WITH, whose queries it can name.
     fn statement<'t>(&mut self, tree: &'t Tree) -> Result<&'t Tree> {
         let Tree::Query(query) = tree else { return Ok(tree) };
@@ -104,11 +120,17 @@ impl Binder<'_> {
     }
 
     /// The plan with what clients ask about it.
-    fn prepared(self, plan: Plan, columns: Vec<OutputColumn>) -> Result<Prepared> {
+    fn prepared(
+        self,
+        catalog: &Catalog,
+        plan: Plan,
+        columns: Vec<OutputColumn>,
+    ) -> Result<Prepared> {
         if plan.is_too_deep() {
             let message = format!("queries are nested deeper than {QUERY_DEPTH_MAX} levels");
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
         }
+        let plan = super::guard::guarded(catalog, plan)?;
         assert_eq!(
             plan.output().len(),
             columns.len(),
@@ -120,6 +142,7 @@ impl Binder<'_> {
                 Error::new(SqlState::INDETERMINATE_TYPE, message)
             })
         });
-        Ok(Prepared { plan, parameters: parameters.collect::<Result<Vec<_>>>()?, columns })
+        let parameters = parameters.collect::<Result<Vec<_>>>()?;
+        Ok(Prepared { plan, parameters, columns, copy: None })
     }
 }

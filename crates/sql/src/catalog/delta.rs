@@ -1,7 +1,8 @@
 //! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
 
-use super::schema::{Sequence, Table};
-use crate::ir::{ObjectId, Space, to_bytes};
+use super::schema::{ForeignKey, Sequence, Table};
+use super::snapshot::Catalog;
+use crate::ir::{ObjectId, Relation, Space, to_bytes};
 
 /// A change from one version of the catalog to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +14,7 @@ pub struct Delta {
 
 pub(super) const TABLE: u8 = b't';
 pub(super) const SEQUENCE: u8 = b's';
+pub(super) const FOREIGN_KEY: u8 = b'f';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
@@ -50,6 +52,17 @@ impl Delta {
         self.cleared.push((space, prefix(id)));
     }
 
+    /// Makes or replaces a foreign key.
+    pub fn put_foreign_key(&mut self, key: &ForeignKey) {
+        assert_eq!(key.columns.len(), key.referred.len(), "each column refers to one");
+        self.rows.push((self::key(FOREIGN_KEY, key.id), Some(to_bytes(key))));
+    }
+
+    /// Removes a foreign key.
+    pub fn drop_foreign_key(&mut self, id: ObjectId) {
+        self.rows.push((key(FOREIGN_KEY, id), None));
+    }
+
     /// Makes or replaces a sequence.
     pub fn put_sequence(&mut self, sequence: &Sequence) {
         assert!(sequence.increment != 0, "a sequence counts");
@@ -62,6 +75,17 @@ impl Delta {
     pub fn drop_sequence(&mut self, id: ObjectId) {
         self.rows.push((key(SEQUENCE, id), None));
         self.counters.push(id);
+    }
+
+    /// Gives a table and its indexes ids that no object has had.
+    pub fn renew_ids(&mut self, catalog: &Catalog, relation: &mut Relation) {
+        let mut id = catalog.next_id();
+        relation.id = id;
+        for index in &mut relation.indexes {
+            id = id.next();
+            index.id = id;
+        }
+        self.set_next_id(id.next());
     }
 
     /// The next id that no object has had.

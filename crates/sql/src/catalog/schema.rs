@@ -1,6 +1,6 @@
 //! Tables and sequences as the catalog keeps them.
 
-use crate::ir::{ColumnNumber, Expression, ObjectId, Relation};
+use crate::ir::{ColumnNumber, Expression, ObjectId, Referential, Relation};
 use serde::{Deserialize, Serialize};
 
 /// A table: what its plans need, and what only statements about it need.
@@ -51,6 +51,29 @@ pub struct Sequence {
     pub maximum: i64,
     /// Whether it begins again after its end.
     pub cycle: bool,
+}
+
+/// A foreign key. It names its tables, whose ids change with TRUNCATE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignKey {
+    /// Its object id.
+    pub id: ObjectId,
+    /// The constraint's name.
+    pub name: String,
+    /// The table whose rows refer.
+    pub child: String,
+    /// The columns that refer.
+    pub columns: Vec<ColumnNumber>,
+    /// The table that they refer to.
+    pub parent: String,
+    /// The columns that they refer to, which are unique together.
+    pub referred: Vec<ColumnNumber>,
+    /// What becomes of children when their parent goes.
+    pub on_delete: Referential,
+    /// What becomes of them when its key changes.
+    pub on_update: Referential,
+    /// Whether it was stated DEFERRABLE; it is checked at the end of each call in any case.
+    pub is_deferrable: bool,
 }
 
 impl Table {

@@ -1,7 +1,7 @@
 //! One version of the catalog.
 
-use super::delta::{Delta, NEXT_ID, SEQUENCE, TABLE};
-use super::schema::{Sequence, Table};
+use super::delta::{Delta, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE};
+use super::schema::{ForeignKey, Sequence, Table};
 use crate::ir::{ObjectId, from_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ pub struct Catalog {
     next_id: ObjectId,
     tables: BTreeMap<ObjectId, Arc<Table>>,
     sequences: BTreeMap<ObjectId, Arc<Sequence>>,
+    foreign_keys: BTreeMap<ObjectId, Arc<ForeignKey>>,
     /// Tables, indexes and sequences share their names, as in PostgreSQL.
     names: BTreeMap<String, ObjectId>,
 }
@@ -28,6 +29,7 @@ impl Default for Catalog {
             next_id: FIRST_ID,
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            foreign_keys: BTreeMap::new(),
             names: BTreeMap::new(),
         }
     }
@@ -81,6 +83,16 @@ impl Catalog {
             }
             (SEQUENCE, None) => {
                 self.sequences.remove(&id);
+            }
+            (FOREIGN_KEY, Some(row)) => {
+                let key: ForeignKey = from_bytes(row, "foreign key of the catalog")?;
+                if key.id != id || key.columns.len() != key.referred.len() {
+                    return Err(Error::corrupted("foreign key of the catalog is damaged"));
+                }
+                self.foreign_keys.insert(id, Arc::new(key));
+            }
+            (FOREIGN_KEY, None) => {
+                self.foreign_keys.remove(&id);
             }
             (NEXT_ID, Some(row)) => self.next_id = from_bytes(row, "next id of the catalog")?,
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
@@ -136,6 +148,11 @@ impl Catalog {
     /// The sequence with this id.
     pub fn sequence_by_id(&self, id: ObjectId) -> Option<&Arc<Sequence>> {
         self.sequences.get(&id)
+    }
+
+    /// All foreign keys, by id.
+    pub fn foreign_keys(&self) -> impl Iterator<Item = &Arc<ForeignKey>> {
+        self.foreign_keys.values()
     }
 
     /// Whether a table, index or sequence has this name.

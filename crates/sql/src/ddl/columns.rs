@@ -1,6 +1,7 @@
 //! The columns of CREATE TABLE.
 
 use super::draft::{Draft, LaterCheck, NamedColumn, named_columns};
+use super::foreign::LaterKey;
 use super::sequences::{from_options, next_value};
 use crate::bind::{kind_of, name_of, unsupported};
 use crate::catalog::{ColumnInfo, Identity};
@@ -131,7 +132,10 @@ impl Draft<'_> {
                     collation.to_string().as_str(),
                     "\"C\"" | "\"POSIX\"" | "\"default\""
                 ) => {}
-            ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES")),
+            ColumnOption::ForeignKey(key) => {
+                let columns = vec![name.to_owned()];
+                self.later_keys.push(LaterKey { name: constraint, columns, tree: key.clone() });
+            }
             other => return Err(unsupported(&format!("column option {other}"))),
         }
         Ok(())
@@ -168,7 +172,12 @@ impl Draft<'_> {
                 self.later_checks.push(LaterCheck { name, column: None, condition });
                 Ok(())
             }
-            TableConstraint::ForeignKey(_) => Err(unsupported("FOREIGN KEY")),
+            TableConstraint::ForeignKey(key) => {
+                let name = key.name.as_ref().map(name_of);
+                let columns = key.columns.iter().map(name_of).collect();
+                self.later_keys.push(LaterKey { name, columns, tree: key.clone() });
+                Ok(())
+            }
             other => Err(unsupported(&format!("constraint {other}"))),
         }
     }

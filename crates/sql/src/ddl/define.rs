@@ -24,7 +24,7 @@ pub fn define(
             sequences::create(catalog, name, *if_not_exists, sequence_options)?
         }
         Tree::Drop { object_type, if_exists, names, cascade, .. } => match object_type {
-            ObjectType::Table => table::drop(catalog, names, *if_exists)?,
+            ObjectType::Table => table::drop(catalog, names, *if_exists, *cascade)?,
             ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,
             ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
             other => return Err(unsupported(&format!("DROP {other}"))),

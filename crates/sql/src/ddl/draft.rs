@@ -1,8 +1,9 @@
 //! A table while it is made, and what its keys are of.
 
+use super::foreign::LaterKey;
 use super::sequences::next_value;
 use crate::bind::{Binder, name_of, unsupported};
-use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
+use crate::catalog::{Catalog, ColumnInfo, Delta, ForeignKey, Sequence, Table};
 use crate::ir::{
     Check, Column, ColumnNumber, Expression, Index, KeyColumn, Kind, ObjectId, Space, Value,
 };
@@ -39,6 +40,9 @@ pub(super) struct Draft<'a> {
     pub(super) table: Table,
     pub(super) delta: Delta,
     pub(super) later_checks: Vec<LaterCheck>,
+    pub(super) later_keys: Vec<LaterKey>,
+    /// Foreign keys of the table that are new.
+    pub(super) keys: Vec<ForeignKey>,
     pub(super) catalog: &'a Catalog,
     pub(super) lines: &'a Lines,
     pub(super) context: &'a Context,

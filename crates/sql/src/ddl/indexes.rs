@@ -2,6 +2,7 @@
 
 use super::definition::Definition;
 use super::draft::{NamedColumn, entry_space, free_name, key_columns, named_columns};
+use super::foreign::refuse_drop;
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
 use crate::ir::{ColumnNumber, Expression, Index, Op, Plan, Select, Source};
@@ -109,6 +110,7 @@ pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> 
         };
         let mut next = Table::clone(table);
         let index = next.relation.indexes.remove(at);
+        refuse_drop(catalog, &next, "index", &index.name)?;
         definition.delta.clear(index.space, index.id);
         definition.delta.put_table(&next);
     }

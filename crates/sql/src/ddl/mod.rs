@@ -5,6 +5,7 @@ mod columns;
 mod define;
 mod definition;
 mod draft;
+mod foreign;
 mod indexes;
 mod sequences;
 mod table;

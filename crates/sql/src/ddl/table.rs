@@ -2,13 +2,15 @@
 
 use super::definition::Definition;
 use super::draft::{Draft, entry_space};
+use super::foreign::{add_children, drop_keys, refuse_truncate};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
 use crate::ir::{ObjectId, Op, Relation, Space};
 use crate::parse::Lines;
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
-    CreateTable, CreateTableOptions, ObjectName, Truncate, TruncateIdentityOption,
+    CascadeOption, CreateTable, CreateTableOptions, ObjectName, SqlOption, Truncate,
+    TruncateIdentityOption,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use values::row::COLUMNS_MAX;
@@ -44,6 +46,8 @@ pub(super) fn create(
         table: Table { relation, columns: Vec::new() },
         delta: Delta::default(),
         later_checks: Vec::new(),
+        later_keys: Vec::new(),
+        keys: Vec::new(),
         catalog,
         lines,
         context,
@@ -58,6 +62,7 @@ pub(super) fn create(
     }
     draft.bind_checks()?;
     draft.hide_key();
+    draft.bind_keys()?;
     choose_spaces(&mut draft.table);
     draft.delta.put_table(&draft.table);
     let next_id = draft.next_id;
@@ -84,6 +89,22 @@ fn choose_spaces(table: &mut Table) {
     }
 }
 
+/// Whether options are only about how PostgreSQL stores rows.
+fn has_no_effect(options: &CreateTableOptions) -> bool {
+    let is_storage = |option: &SqlOption| match option {
+        SqlOption::KeyValue { key, .. } => {
+            let name = key.to_string().to_ascii_lowercase();
+            name == "fillfactor" || name.starts_with("autovacuum_")
+        }
+        _ => false,
+    };
+    match options {
+        CreateTableOptions::None => true,
+        CreateTableOptions::With(options) => options.iter().all(is_storage),
+        _ => false,
+    }
+}
+
 fn refuse(tree: &CreateTable) -> Result<()> {
     let refused = [
         (tree.temporary || tree.global.is_some(), "a temporary table"),
@@ -92,7 +113,7 @@ fn refuse(tree: &CreateTable) -> Result<()> {
         (tree.like.is_some(), "LIKE"),
         (tree.inherits.is_some(), "INHERITS"),
         (tree.partition_by.is_some() || tree.partition_of.is_some(), "a partitioned table"),
-        (tree.table_options != CreateTableOptions::None, "an option of a table"),
+        (!has_no_effect(&tree.table_options), "an option of a table"),
         (tree.on_commit.is_some(), "ON COMMIT"),
     ];
     match refused.iter().find(|(present, _)| *present) {
@@ -101,8 +122,16 @@ fn refuse(tree: &CreateTable) -> Result<()> {
     }
 }
 
-pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> Result<Definition> {
+pub(super) fn drop(
+    catalog: &Catalog,
+    names: &[ObjectName],
+    if_exists: bool,
+    cascade: bool,
+) -> Result<Definition> {
     let mut definition = Definition::new("DROP TABLE", Delta::default());
+    let all = names.iter().map(table_name).collect::<Result<BTreeSet<String>>>()?;
+    let all = all.into_iter().filter(|name| catalog.table(name).is_some()).collect();
+    drop_keys(catalog, &all, cascade, &mut definition)?;
     for name in names {
         let own = table_name(name)?;
         let Some(table) = catalog.table(&own) else {
@@ -125,11 +154,17 @@ pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition>
     let mut changed: BTreeMap<ObjectId, Table> = BTreeMap::new();
     let mut definition = Definition::new("TRUNCATE TABLE", Delta::default());
     let mut next_id = catalog.next_id();
-    for target in &tree.table_names {
-        let own = table_name(&target.name)?;
+    let names = tree.table_names.iter().map(|target| table_name(&target.name));
+    let mut names = names.collect::<Result<Vec<String>>>()?;
+    if tree.cascade == Some(CascadeOption::Cascade) {
+        definition.notice = add_children(catalog, &mut names);
+    }
+    let mut truncated = BTreeSet::new();
+    for own in names {
         let table = catalog.table(&own).ok_or_else(|| {
             Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
         })?;
+        truncated.insert(own);
         let old = table.relation.id;
         let next = changed.entry(old).or_insert_with(|| Table::clone(table));
         if next.relation.id != old {
@@ -147,6 +182,7 @@ pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition>
             }
         }
     }
+    refuse_truncate(catalog, &truncated)?;
     for (old, table) in &changed {
         if table.relation.id != *old {
             let before = catalog.tables().find(|table| table.relation.id == *old);

@@ -29,6 +29,9 @@ pub enum InsertRows {
     Queried(Box<Select>, Vec<Expression>),
     /// A query of several, and each column over its rows.
     Composed(QueryNumber, Vec<Expression>),
+    /// COPY: the first parameter has the rows' values of these columns, line by line; and each
+    /// column over them.
+    Copied(Vec<ColumnNumber>, Vec<Expression>),
 }
 
 /// ON CONFLICT.
@@ -91,7 +94,9 @@ impl Insert {
                 query.each_expression(each);
                 columns.iter().for_each(&mut *each);
             }
-            InsertRows::Composed(_, columns) => columns.iter().for_each(&mut *each),
+            InsertRows::Composed(_, columns) | InsertRows::Copied(_, columns) => {
+                columns.iter().for_each(&mut *each);
+            }
         }
         if let Some(conflict) = &self.conflict
             && let Action::Update { assignments, filter } = &conflict.action

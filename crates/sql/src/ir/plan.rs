@@ -3,11 +3,13 @@
 use super::change::{Delete, Insert, InsertRows, Update};
 use super::composed::{Composed, Main, QUERY_DEPTH_MAX};
 use super::expression::{Expression, Op};
+use super::foreign::Guarded;
 use super::number::ObjectId;
 use super::query::Select;
+use super::relation::Relation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use values::Result;
+use values::{Error, Result};
 
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub enum Plan {
     Delete(Delete),
     /// One of these with several tables or queries.
     Composed(Composed),
+    /// Writes rows of a table that foreign keys refer from or to.
+    Guarded(Box<Guarded>),
 }
 
 impl Plan {
@@ -33,6 +37,25 @@ impl Plan {
             Plan::Update(plan) => &plan.returning,
             Plan::Delete(plan) => &plan.returning,
             Plan::Composed(plan) => plan.output(),
+            Plan::Guarded(guarded) => guarded.plan.output(),
+        }
+    }
+
+    /// The table whose rows it writes.
+    pub(crate) fn written(&self) -> Option<&Relation> {
+        match self {
+            Plan::Select(_) => None,
+            Plan::Insert(plan) => Some(&plan.relation),
+            Plan::Update(plan) => plan.source.relation.as_ref(),
+            Plan::Delete(plan) => plan.source.relation.as_ref(),
+            Plan::Composed(plan) => match &plan.main {
+                Main::Query(_) => None,
+                Main::Insert(plan) => Some(&plan.relation),
+                Main::Update(plan) => plan.source.relation.as_ref(),
+                Main::Delete(plan) => plan.source.relation.as_ref(),
+                Main::Change(plan) => Some(&plan.relation),
+            },
+            Plan::Guarded(guarded) => guarded.plan.written(),
         }
     }
 
@@ -60,9 +83,27 @@ impl Plan {
                     plan.conflict.is_some() || returned
                 }
                 InsertRows::Queried(query, _) => query.source.relation.is_some(),
-                InsertRows::Composed(..) => true,
+                InsertRows::Composed(..) | InsertRows::Copied(..) => true,
             },
             Plan::Update(_) | Plan::Delete(_) | Plan::Composed(_) => true,
+            Plan::Guarded(guarded) => {
+                let mut defaults = guarded.keys.iter().flat_map(|key| &key.defaults);
+                guarded.plan.is_by_rows() || defaults.any(Expression::takes_number)
+            }
+        }
+    }
+
+    /// How many numbers a COPY of this many rows takes.
+    pub fn numbers_of_copy(&self, rows: u32) -> BTreeMap<ObjectId, u32> {
+        let times = |(id, count): (ObjectId, u32)| (id, count.saturating_mul(rows));
+        self.numbers().into_iter().map(times).collect()
+    }
+
+    /// Whether its rows come with the first parameter.
+    pub fn is_copy(&self) -> bool {
+        match self {
+            Plan::Guarded(guarded) => guarded.plan.is_copy(),
+            plan => matches!(plan, Plan::Insert(Insert { rows: InsertRows::Copied(..), .. })),
         }
     }
 
@@ -71,13 +112,14 @@ impl Plan {
         match self {
             Plan::Select(_) => true,
             Plan::Composed(plan) => matches!(plan.main, Main::Query(_)),
-            Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_) => false,
+            Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_) | Plan::Guarded(_) => false,
         }
     }
 
     /// The statement's first word, as PostgreSQL says it in messages.
     pub fn command(&self) -> &'static str {
         match self {
+            _ if self.is_copy() => "COPY FROM",
             Plan::Select(_) => "SELECT",
             Plan::Insert(_) => "INSERT",
             Plan::Update(_) => "UPDATE",
@@ -90,6 +132,7 @@ impl Plan {
                 Main::Change(change) if change.assignments.is_some() => "UPDATE",
                 Main::Change(_) => "DELETE",
             },
+            Plan::Guarded(guarded) => guarded.plan.command(),
         }
     }
 
@@ -108,6 +151,10 @@ impl Plan {
             Plan::Update(plan) => plan.each_expression(each),
             Plan::Delete(plan) => plan.each_expression(each),
             Plan::Composed(plan) => plan.each_expression(each),
+            Plan::Guarded(guarded) => {
+                guarded.plan.each_expression(each);
+                guarded.keys.iter().flat_map(|key| &key.defaults).for_each(each);
+            }
         }
     }
 
@@ -119,6 +166,13 @@ impl Plan {
             Plan::Update(plan) => plan.source.check(),
             Plan::Delete(plan) => plan.source.check(),
             Plan::Composed(plan) => plan.check(),
+            Plan::Guarded(guarded) => {
+                if !guarded.is_sound() {
+                    return Err(Error::corrupted("foreign keys of a plan are damaged"));
+                }
+                guarded.relations.iter().try_for_each(Relation::check)?;
+                guarded.plan.check()
+            }
         }
     }
 }

@@ -3,18 +3,13 @@
 //! Everything old goes before anything new comes, so uniqueness is that of the statement's final
 //! rows.
 
+pub(super) use super::change::Change;
 use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Rows};
 use super::scan::{key_of, layout};
 use crate::ir::{Index, KeyColumn, ObjectId, Relation, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
-
-/// A row before and after a statement.
-pub(super) struct Change {
-    pub(super) old: Option<Vec<Datum>>,
-    pub(super) new: Option<Vec<Datum>>,
-}
 
 /// What happens with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,22 +143,34 @@ pub(super) fn apply(
     changes: &[Change],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<()> {
-    for change in changes {
+    apply_each(relation, changes, evaluator).map_err(|(_, error)| error)
+}
+
+/// The same; an error comes with the place of its change.
+pub(super) fn apply_each(
+    relation: &Relation,
+    changes: &[Change],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<(), (usize, Error)> {
+    for (at, change) in changes.iter().enumerate() {
         assert!(change.old.is_some() || change.new.is_some(), "a change has a row");
         if let Some(new) = &change.new {
-            check(relation, new, evaluator)?;
+            check(relation, new, evaluator).map_err(|error| (at, error))?;
         }
     }
     let keys: Vec<ChangedKeys> =
         changes.iter().map(|change| ChangedKeys::of(relation, change)).collect();
-    for keys in &keys {
-        remove_old(relation, keys, evaluator.rows)?;
+    for (at, keys) in keys.iter().enumerate() {
+        remove_old(relation, keys, evaluator.rows).map_err(|error| (at, error))?;
     }
     let layout = layout(relation);
-    for (change, keys) in changes.iter().zip(&keys) {
+    for (at, (change, keys)) in changes.iter().zip(&keys).enumerate() {
         if let Some(row) = &change.new {
-            write_new(relation, &layout, row, keys, evaluator.rows)?;
+            write_new(relation, &layout, row, keys, evaluator.rows).map_err(|error| (at, error))?;
         }
+    }
+    if let Some(journal) = &mut evaluator.journal {
+        journal.extend_from_slice(changes);
     }
     Ok(())
 }

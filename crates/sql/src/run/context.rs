@@ -46,6 +46,8 @@ pub enum Tag {
     Update(u64),
     /// Rows removed.
     Delete(u64),
+    /// Rows that COPY added.
+    Copy(u64),
 }
 
 impl std::fmt::Display for Tag {
@@ -55,6 +57,7 @@ impl std::fmt::Display for Tag {
             Tag::Insert(count) => write!(f, "INSERT 0 {count}"),
             Tag::Update(count) => write!(f, "UPDATE {count}"),
             Tag::Delete(count) => write!(f, "DELETE {count}"),
+            Tag::Copy(count) => write!(f, "COPY {count}"),
         }
     }
 }

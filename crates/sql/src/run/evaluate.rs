@@ -2,6 +2,7 @@
 
 use super::budget::Memory;
 use super::cast::cast;
+use super::change::Change;
 use super::compute::call;
 use super::context::Context;
 pub(super) use super::context::malformed;
@@ -16,6 +17,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) rows: &'a mut dyn Rows,
     pub(super) memory: Memory,
     pub(super) queries: Queries<'a>,
+    /// The changes of rows so far, of a statement whose foreign keys are kept behind it.
+    pub(super) journal: Option<Vec<Change>>,
     stack: Vec<Datum>,
 }
 
@@ -31,7 +34,8 @@ impl<'a> Evaluator<'a> {
         rows: &'a mut dyn Rows,
     ) -> Evaluator<'a> {
         let memory = Memory::new(context.limits.memory_bytes_max);
-        Evaluator { context, rows, memory, queries: Queries::of(queries), stack: Vec::new() }
+        let queries = Queries::of(queries);
+        Evaluator { context, rows, memory, queries, journal: None, stack: Vec::new() }
     }
 
     /// The value for a row.

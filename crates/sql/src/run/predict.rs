@@ -6,7 +6,9 @@ use super::evaluate::{Evaluator, malformed};
 use super::rows::Rows;
 use super::scan::{decode, is_single, layout, single_key};
 use super::write::assigned;
-use crate::ir::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Plan, Relation, Update};
+use crate::ir::{
+    Action, Assignment, Conflict, Delete, Guarded, Insert, InsertRows, Plan, Relation, Update,
+};
 use values::Result;
 
 /// Whether [`predict`] can say what the plan writes.
@@ -14,7 +16,8 @@ pub fn is_predicted(plan: &Plan) -> bool {
     match plan {
         Plan::Select(_) | Plan::Composed(_) => false,
         Plan::Insert(Insert {
-            rows: InsertRows::Queried(..) | InsertRows::Composed(..), ..
+            rows: InsertRows::Queried(..) | InsertRows::Composed(..) | InsertRows::Copied(..),
+            ..
         }) => false,
         Plan::Insert(plan) => match &plan.conflict {
             None => true,
@@ -22,6 +25,22 @@ pub fn is_predicted(plan: &Plan) -> bool {
         },
         Plan::Update(plan) => is_single(&plan.source) && !takes_numbers(&plan.assignments),
         Plan::Delete(plan) => is_single(&plan.source),
+        Plan::Guarded(guarded) => is_predicted(&guarded.plan) && !may_follow(guarded),
+    }
+}
+
+/// Whether children may be written, too. Which ones only the run can say.
+fn may_follow(guarded: &Guarded) -> bool {
+    // The statement's table is the first; children of children follow only what follows it.
+    let mut own = guarded.keys.iter().filter(|key| key.parent == 0);
+    match &guarded.plan {
+        Plan::Delete(_) => own.any(|key| key.on_delete.writes()),
+        Plan::Update(plan) => own.any(|key| {
+            let moves = |each: &Assignment| key.referred.contains(&each.column);
+            key.on_update.writes() && plan.assignments.iter().any(moves)
+        }),
+        // ON CONFLICT whose writes can be said changes no key.
+        _ => false,
     }
 }
 
@@ -60,13 +79,17 @@ pub fn is_lookup(plan: &Plan) -> bool {
 /// here ends the run, too.
 pub fn predict(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Vec<Written>> {
     assert!(is_predicted(plan), "the plan's writes can be said before");
+    let plan = match plan {
+        Plan::Guarded(guarded) => &guarded.plan,
+        plan => plan,
+    };
     let mut evaluator = Evaluator::new(context, rows);
     let mut written = Vec::new();
     match plan {
         Plan::Insert(plan) => insert(plan, &mut evaluator, &mut written)?,
         Plan::Update(plan) => update(plan, &mut evaluator, &mut written)?,
         Plan::Delete(plan) => delete(plan, &mut evaluator, &mut written)?,
-        Plan::Select(_) | Plan::Composed(_) => return Err(malformed()),
+        Plan::Select(_) | Plan::Composed(_) | Plan::Guarded(_) => return Err(malformed()),
     }
     Ok(written)
 }

@@ -173,7 +173,7 @@ fn find_single(
 
 /// What the search takes for granted of a page: it goes on behind the last row, and ends it by the
 /// number of rows.
-fn check_page(page: &[Entry], scan: Scan<'_>) {
+pub(super) fn check_page(page: &[Entry], scan: Scan<'_>) {
     assert!(page.len() <= scan.rows_max, "a scan gives no more rows than was asked for");
     assert!(
         page.is_sorted_by(|left, right| left.0 < right.0),
@@ -186,7 +186,7 @@ fn check_page(page: &[Entry], scan: Scan<'_>) {
 }
 
 /// The row that an entry of a scan leads to. Entries of rows always lead to a row.
-fn row_of(
+pub(super) fn row_of(
     relation: &Relation,
     index: Option<&Index>,
     entry: Entry,

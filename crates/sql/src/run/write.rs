@@ -1,16 +1,17 @@
 //! INSERT, UPDATE and DELETE, and the entrance for all plans.
 
-use super::changes::{Change, apply, primary_key};
+use super::changes::{Change, apply, apply_each, primary_key};
 use super::context::{Answer, Context, Tag};
 use super::evaluate::{Evaluator, malformed};
+use super::foreign::keep;
 use super::joined_change::change;
 use super::overlay::Overlay;
 use super::rows::Rows;
 use super::scan::{decode, find, key_of, layout};
 use super::select::select;
 use crate::ir::{
-    Action, Assignment, Composed, Conflict, Delete, Expression, Index, Insert, InsertRows, Main,
-    Plan, Relation, Update,
+    Action, Assignment, ColumnNumber, Composed, Conflict, Delete, Expression, Index, Insert,
+    InsertRows, Main, Plan, Relation, Update,
 };
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -32,7 +33,7 @@ pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer
         }
         _ => {
             let mut overlay = Overlay::new(rows);
-            let answer = write(plan, context, &mut overlay)?;
+            let answer = guarded_write(plan, context, &mut overlay)?;
             overlay.apply()?;
             Ok(answer)
         }
@@ -43,22 +44,39 @@ fn answer_of(rows: Vec<Vec<Datum>>) -> Answer {
     Answer { tag: Tag::Select(rows.len() as u64), rows }
 }
 
-fn write(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+/// Runs a plan that writes, and keeps the foreign keys that it touches.
+fn guarded_write(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+    let (plan, guarded) = match plan {
+        Plan::Guarded(guarded) => (&guarded.plan, Some(guarded)),
+        plan => (plan, None),
+    };
+    let queries = match plan {
+        Plan::Composed(plan) => &plan.queries[..],
+        _ => &[],
+    };
+    let mut evaluator = Evaluator::of(queries, context, rows);
+    evaluator.journal = guarded.map(|_| Vec::new());
+    let answer = write(plan, &mut evaluator)?;
+    if let Some(guarded) = guarded {
+        let changes = evaluator.journal.take().unwrap_or_default();
+        keep(guarded, changes, &mut evaluator)?;
+    }
+    Ok(answer)
+}
+
+fn write(plan: &Plan, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     match plan {
-        Plan::Select(_) => Err(malformed()),
-        Plan::Insert(plan) => insert(plan, &mut Evaluator::new(context, rows)),
-        Plan::Update(plan) => update(plan, &mut Evaluator::new(context, rows)),
-        Plan::Delete(plan) => delete(plan, &mut Evaluator::new(context, rows)),
-        Plan::Composed(plan) => {
-            let mut evaluator = Evaluator::of(&plan.queries, context, rows);
-            match &plan.main {
-                Main::Query(_) => Err(malformed()),
-                Main::Insert(plan) => insert(plan, &mut evaluator),
-                Main::Update(plan) => update(plan, &mut evaluator),
-                Main::Delete(plan) => delete(plan, &mut evaluator),
-                Main::Change(plan) => change(plan, &mut evaluator),
-            }
-        }
+        Plan::Insert(plan) => insert(plan, evaluator),
+        Plan::Update(plan) => update(plan, evaluator),
+        Plan::Delete(plan) => delete(plan, evaluator),
+        Plan::Composed(plan) => match &plan.main {
+            Main::Query(_) => Err(malformed()),
+            Main::Insert(plan) => insert(plan, evaluator),
+            Main::Update(plan) => update(plan, evaluator),
+            Main::Delete(plan) => delete(plan, evaluator),
+            Main::Change(plan) => change(plan, evaluator),
+        },
+        Plan::Select(_) | Plan::Guarded(_) => Err(malformed()),
     }
 }
 
@@ -81,6 +99,9 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
                 proposed.push(evaluator.values(columns, row)?);
             }
         }
+        InsertRows::Copied(targets, columns) => {
+            return copy(relation, targets, columns, evaluator);
+        }
     }
     for row in &proposed {
         evaluator.memory.add(row)?;
@@ -100,6 +121,37 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let count = written.len() as u64;
     let rows = returning(&plan.returning, &written, evaluator)?;
     Ok(Answer { tag: Tag::Insert(count), rows })
+}
+
+/// The rows of a COPY; errors say in which line.
+fn copy(
+    relation: &Relation,
+    targets: &[ColumnNumber],
+    columns: &[Expression],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Answer> {
+    let Some(Datum::Bytea(bytes)) = evaluator.context.parameters.first() else {
+        return Err(malformed());
+    };
+    let types = targets.iter().map(|target| {
+        let column = relation.columns.get(usize::from(*target)).ok_or_else(malformed)?;
+        Ok(column.kind.ty)
+    });
+    let layout = Layout::new(types.collect::<Result<Vec<_>>>()?);
+    let (mut lines, mut changes) = (Vec::new(), Vec::new());
+    for (line, row) in crate::copy::read(bytes, &layout)? {
+        let row = evaluator.values(columns, &row)?;
+        evaluator.memory.add(&row)?;
+        if row.len() != relation.columns.len() {
+            return Err(malformed());
+        }
+        lines.push(line);
+        changes.push(Change { old: None, new: Some(row) });
+    }
+    apply_each(relation, &changes, evaluator).map_err(|(at, error)| {
+        error.with_context(format!("COPY {}, line {}", relation.name, lines[at]))
+    })?;
+    Ok(Answer { tag: Tag::Copy(changes.len() as u64), rows: Vec::new() })
 }
 
 pub(super) fn returning(

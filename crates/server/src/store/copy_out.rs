@@ -1,0 +1,85 @@
+//! The rows of COPY ... TO, page by page, at one snapshot.
+
+use super::connection::Connection;
+use super::failure;
+use super::rows::{ReadRows, Reads, Steps};
+use super::shared::Shared;
+use super::statement::Statement;
+use nvcaracal::Snapshot;
+use sql::run::Pages;
+use std::sync::Arc;
+use values::{Datum, Result};
+
+/// Rows that are copied to a client.
+pub struct CopyOut {
+    shared: Arc<Shared>,
+    rows: Rows,
+}
+
+enum Rows {
+    /// Of a query: all that are left.
+    Found(Vec<Vec<Datum>>),
+    /// Of a table.
+    Pages(Box<(Snapshot, Pages)>),
+}
+
+/// Rows that are given at a time.
+const GIVEN_ROWS: usize = 256;
+
+impl Connection {
+    /// Begins a COPY ... TO, behind all that was submitted.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub async fn copy_out(&mut self, statement: &Arc<Statement>) -> Result<CopyOut> {
+        let shared = Arc::clone(&self.shared);
+        let copy = statement.copy.as_ref().expect("it is a COPY");
+        if copy.table.is_none() {
+            let answer = self.submit(statement, Vec::new()).await?;
+            return Ok(CopyOut { shared, rows: Rows::Found(answer.rows) });
+        }
+        self.all_done().await?;
+        let (inside, statement) = self.pipeline.enter(statement).await?;
+        let snapshot = shared.database.snapshot_async().await.map_err(failure::of_read)?;
+        drop(inside);
+        let table = statement.copy.as_ref().and_then(|copy| copy.table.as_ref());
+        let table = table.expect("it was a table's before, too");
+        let pages = Pages::of(&table.relation, &table.targets);
+        Ok(CopyOut { shared, rows: Rows::Pages(Box::new((snapshot, pages))) })
+    }
+}
+
+impl CopyOut {
+    /// The next rows; none behind the last.
+    ///
+    /// # Errors
+    /// Of reading.
+    pub async fn next_page(&mut self) -> Result<Vec<Vec<Datum>>> {
+        let shared = Arc::clone(&self.shared);
+        let mut rows = std::mem::replace(&mut self.rows, Rows::Found(Vec::new()));
+        let work = move || (rows.next_page(&shared), rows);
+        let Some((page, rows)) = self.shared.pool.run(work).await else {
+            return Err(failure::cut_off());
+        };
+        self.rows = rows;
+        page
+    }
+}
+
+impl Rows {
+    fn next_page(&mut self, shared: &Shared) -> Result<Vec<Vec<Datum>>> {
+        match self {
+            Rows::Found(rows) => {
+                let left = rows.split_off(rows.len().min(GIVEN_ROWS));
+                Ok(std::mem::replace(rows, left))
+            }
+            Rows::Pages(read) => {
+                let (snapshot, pages) = &mut **read;
+                // The rows are bounded by the table.
+                let steps = Steps::new(u64::MAX);
+                let reads = Reads::Snapshot(snapshot);
+                pages.next_page(&mut ReadRows { spaces: &shared.spaces, reads, steps })
+            }
+        }
+    }
+}

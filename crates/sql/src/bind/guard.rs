@@ -1,0 +1,190 @@
+//! Which foreign keys a statement that writes may touch.
+
+use crate::catalog::{Catalog, ForeignKey as Known, Table};
+use crate::ir::{
+    Action, Assignment, ColumnNumber, Expression, ForeignKey, Guarded, Index, Insert, KeyColumn,
+    Main, Plan, Referential, Relation, Value,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use values::{Datum, Error, Result};
+
+/// What a statement does with the rows of its table.
+#[derive(Default)]
+struct Touch {
+    inserts: bool,
+    deletes: bool,
+    /// The columns that it assigns to.
+    updates: BTreeSet<ColumnNumber>,
+}
+
+impl Touch {
+    fn of(plan: &Plan) -> Touch {
+        match plan {
+            Plan::Insert(insert) => Touch::of_insert(insert),
+            Plan::Update(update) => Touch::of_assignments(&update.assignments),
+            Plan::Delete(_) => Touch::of_removal(),
+            Plan::Composed(plan) => match &plan.main {
+                Main::Query(_) => Touch::default(),
+                Main::Insert(insert) => Touch::of_insert(insert),
+                Main::Update(update) => Touch::of_assignments(&update.assignments),
+                Main::Delete(_) => Touch::of_removal(),
+                Main::Change(change) => match &change.assignments {
+                    Some(assignments) => Touch::of_assignments(assignments),
+                    None => Touch::of_removal(),
+                },
+            },
+            Plan::Select(_) | Plan::Guarded(_) => Touch::default(),
+        }
+    }
+
+    fn of_insert(insert: &Insert) -> Touch {
+        let touch = match insert.conflict.as_ref().map(|conflict| &conflict.action) {
+            Some(Action::Update { assignments, .. }) => Touch::of_assignments(assignments),
+            _ => Touch::default(),
+        };
+        Touch { inserts: true, ..touch }
+    }
+
+    fn of_assignments(list: &[Assignment]) -> Touch {
+        Touch { updates: list.iter().map(|each| each.column).collect(), ..Touch::default() }
+    }
+
+    fn of_removal() -> Touch {
+        Touch { deletes: true, ..Touch::default() }
+    }
+
+    /// Whether rows may refer to others behind it.
+    fn moves_children(&self, key: &Known) -> bool {
+        self.inserts || key.columns.iter().any(|column| self.updates.contains(column))
+    }
+
+    /// Whether rows may be referred to that are no more.
+    fn moves_parents(&self, key: &Known) -> bool {
+        self.deletes || key.referred.iter().any(|column| self.updates.contains(column))
+    }
+}
+
+/// The plan with the foreign keys that it may touch; as it is if there are none.
+pub(super) fn guarded(catalog: &Catalog, plan: Plan) -> Result<Plan> {
+    let Some(relation) = plan.written() else { return Ok(plan) };
+    if catalog.foreign_keys().next().is_none() {
+        return Ok(plan);
+    }
+    let touch = Touch::of(&plan);
+    let name = relation.name.clone();
+    let mut guard = Guard { catalog, relations: vec![relation.clone()], keys: Vec::new() };
+    let mut cascades = Vec::new();
+    for key in catalog.foreign_keys() {
+        let moves_parents = key.parent == name && touch.moves_parents(key);
+        if (key.child == name && touch.moves_children(key)) || moves_parents {
+            guard.add(key)?;
+        }
+        if moves_parents && (key.on_delete.writes() || key.on_update.writes()) {
+            cascades.push(key.child.clone());
+        }
+    }
+    // Rows that follow are parents and children themselves.
+    let mut seen = BTreeSet::new();
+    while let Some(table) = cascades.pop() {
+        if !seen.insert(table.clone()) {
+            continue;
+        }
+        for key in catalog.foreign_keys() {
+            if key.child == table || key.parent == table {
+                guard.add(key)?;
+            }
+            if key.parent == table && (key.on_delete.writes() || key.on_update.writes()) {
+                cascades.push(key.child.clone());
+            }
+        }
+    }
+    if guard.keys.is_empty() {
+        return Ok(plan);
+    }
+    let (relations, keys) = (guard.relations, guard.keys);
+    Ok(Plan::Guarded(Box::new(Guarded { plan, relations, keys })))
+}
+
+struct Guard<'a> {
+    catalog: &'a Catalog,
+    relations: Vec<Relation>,
+    keys: Vec<ForeignKey>,
+}
+
+fn missing(key: &Known) -> Error {
+    Error::corrupted(format!("foreign key \"{}\" is damaged", key.name))
+}
+
+impl Guard<'_> {
+    fn add(&mut self, key: &Known) -> Result<()> {
+        if self.keys.iter().any(|own| own.name == key.name && self.is_child(own, key)) {
+            return Ok(());
+        }
+        let child = self.catalog.table(&key.child).ok_or_else(|| missing(key))?;
+        let parent = self.catalog.table(&key.parent).ok_or_else(|| missing(key))?;
+        let own = ForeignKey {
+            name: key.name.clone(),
+            child: self.place(child),
+            parent: self.place(parent),
+            columns: key.columns.clone(),
+            referred: key.referred.clone(),
+            parent_index: unique_index(&parent.relation, &key.referred)
+                .ok_or_else(|| missing(key))?,
+            child_index: leading_index(&child.relation, &key.columns)
+                .ok_or_else(|| missing(key))?,
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+            defaults: defaults(child, key),
+        };
+        self.keys.push(own);
+        Ok(())
+    }
+
+    fn is_child(&self, own: &ForeignKey, key: &Known) -> bool {
+        self.relations[usize::from(own.child)].name == key.child
+    }
+
+    fn place(&mut self, table: &Arc<Table>) -> u16 {
+        let named = |relation: &Relation| relation.id == table.relation.id;
+        let place = self.relations.iter().position(named).unwrap_or_else(|| {
+            self.relations.push(table.relation.clone());
+            self.relations.len() - 1
+        });
+        u16::try_from(place).expect("definitions keep tables with keys between them few")
+    }
+}
+
+/// What SET DEFAULT sets.
+fn defaults(child: &Table, key: &Known) -> Vec<Expression> {
+    let sets = [key.on_delete, key.on_update].contains(&Referential::SetDefault);
+    let default = |column: &ColumnNumber| {
+        let stated = child.columns[usize::from(*column)].default.clone().filter(|_| sets);
+        stated.unwrap_or_else(|| Expression::constant(Value(Datum::Null)))
+    };
+    key.columns.iter().map(default).collect()
+}
+
+fn is_set(key: &[KeyColumn], columns: &[ColumnNumber]) -> bool {
+    key.iter().all(|each| columns.contains(&each.column))
+}
+
+/// The unique index of just these columns, or the primary key (`None`).
+pub(crate) fn unique_index(relation: &Relation, columns: &[ColumnNumber]) -> Option<Option<u16>> {
+    let fits = |key: &[KeyColumn]| key.len() == columns.len() && is_set(key, columns);
+    if fits(&relation.primary) {
+        return Some(None);
+    }
+    let fits = |index: &Index| index.unique && fits(&index.columns);
+    relation.indexes.iter().position(fits).map(|at| Some(at as u16))
+}
+
+/// The index that begins with these columns, or the primary key (`None`).
+pub(crate) fn leading_index(relation: &Relation, columns: &[ColumnNumber]) -> Option<Option<u16>> {
+    let fits =
+        |key: &[KeyColumn]| key.len() >= columns.len() && is_set(&key[..columns.len()], columns);
+    if fits(&relation.primary) {
+        return Some(None);
+    }
+    relation.indexes.iter().position(|index| fits(&index.columns)).map(|at| Some(at as u16))
+}

@@ -1,0 +1,156 @@
+//! Where lines end in bytes that come in parts.
+
+use super::form::{Form, Style};
+use values::{Error, Result, SqlState};
+
+/// The longest line: a row has less.
+const LINE_BYTES_MAX: usize = 4 << 20;
+
+/// A line without its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number, from 1: that of its last line, if a field in quotes has several.
+    pub number: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Bytes as they come, of which lines are taken.
+#[derive(Debug)]
+pub struct Lines {
+    style: Style,
+    quote: u8,
+    escape: u8,
+    bytes: Vec<u8>,
+    /// Where the next line begins, and how far it was looked at.
+    begin: usize,
+    at: usize,
+    /// Whether a quote is open.
+    in_quotes: bool,
+    /// Line ends so far, those within quotes included.
+    number: u64,
+    /// Whether the first line ended in CR LF: then all do.
+    returns: Option<bool>,
+    /// Whether `\.` has come: what follows does not count.
+    has_ended: bool,
+}
+
+impl Lines {
+    /// No bytes yet.
+    pub fn new(form: &Form) -> Lines {
+        Lines {
+            style: form.style,
+            quote: form.quote,
+            escape: form.escape,
+            bytes: Vec::new(),
+            begin: 0,
+            at: 0,
+            in_quotes: false,
+            number: 0,
+            returns: None,
+            has_ended: false,
+        }
+    }
+
+    /// More bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.has_ended {
+            return;
+        }
+        self.bytes.drain(..self.begin);
+        self.at -= self.begin;
+        self.begin = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole line.
+    ///
+    /// # Errors
+    /// A line that is too long.
+    pub fn next_line(&mut self) -> Result<Option<Line>> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        let Some(end) = self.line_end() else {
+            if self.bytes.len() - self.begin > LINE_BYTES_MAX {
+                let message = format!("a line of COPY has more than {LINE_BYTES_MAX} bytes");
+                return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
+            }
+            return Ok(None);
+        };
+        let line = self.take(end);
+        self.begin = end + 1;
+        self.at = self.begin;
+        Ok(line)
+    }
+
+    /// What is left behind the last line end.
+    ///
+    /// # Errors
+    /// Quotes that are open.
+    pub fn last_line(&mut self) -> Result<Option<Line>> {
+        if self.has_ended || self.begin == self.bytes.len() {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.in_quotes {
+            return Err(Error::new(SqlState::BAD_COPY_FILE, "unterminated CSV quoted field"));
+        }
+        let end = self.bytes.len();
+        let line = self.take(end);
+        self.begin = end;
+        self.at = end;
+        Ok(line)
+    }
+
+    /// How many lines there were.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The line that ends here; `None` of the one that ends all.
+    fn take(&mut self, end: usize) -> Option<Line> {
+        let mut bytes = &self.bytes[self.begin..end];
+        let has_return = bytes.last() == Some(&b'\r');
+        if has_return && *self.returns.get_or_insert(true) {
+            bytes = &bytes[..bytes.len() - 1];
+        }
+        self.returns.get_or_insert(false);
+        if bytes == b"\\." {
+            self.has_ended = true;
+            return None;
+        }
+        Some(Line { number: self.number, bytes: bytes.to_vec() })
+    }
+
+    /// Where the line that begins ends.
+    fn line_end(&mut self) -> Option<usize> {
+        while let Some(byte) = self.bytes.get(self.at).copied() {
+            let next = self.bytes.get(self.at + 1).copied();
+            match (self.style, byte) {
+                (Style::Text, b'\\') => {
+                    // A line end behind a backslash belongs to the field.
+                    let next = next?;
+                    self.number += u64::from(next == b'\n');
+                    self.at += 1;
+                }
+                (Style::Csv, byte)
+                    if self.in_quotes && byte == self.escape && byte != self.quote =>
+                {
+                    let next = next?;
+                    self.at += usize::from(next == self.quote || next == self.escape);
+                }
+                (Style::Csv, byte) if byte == self.quote => self.in_quotes = !self.in_quotes,
+                (_, b'\n') => {
+                    self.number += 1;
+                    if !self.in_quotes {
+                        return Some(self.at);
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        None
+    }
+}

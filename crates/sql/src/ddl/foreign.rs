@@ -1,0 +1,302 @@
+//! Foreign keys while tables are made, changed and dropped.
+
+use super::definition::Definition;
+use super::draft::{Draft, entry_space, free_name};
+use crate::bind::{leading_index, name_of, table_name, unique_index, unsupported};
+use crate::catalog::{Catalog, ForeignKey, Table};
+use crate::ir::{ColumnNumber, Index, KeyColumn, Referential};
+use sqlparser::ast::{
+    ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident, ReferentialAction,
+};
+use std::collections::BTreeSet;
+use values::{Error, Result, SqlState, Type};
+
+/// A foreign key that waits until all columns are there.
+pub(super) struct LaterKey {
+    pub(super) name: Option<String>,
+    pub(super) columns: Vec<String>,
+    pub(super) tree: ForeignKeyConstraint,
+}
+
+fn action(action: Option<ReferentialAction>) -> Referential {
+    match action {
+        None | Some(ReferentialAction::NoAction) => Referential::NoAction,
+        Some(ReferentialAction::Restrict) => Referential::Restrict,
+        Some(ReferentialAction::Cascade) => Referential::Cascade,
+        Some(ReferentialAction::SetNull) => Referential::SetNull,
+        Some(ReferentialAction::SetDefault) => Referential::SetDefault,
+    }
+}
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::new(SqlState::INVALID_FOREIGN_KEY, message)
+}
+
+impl Draft<'_> {
+    /// Makes the foreign keys, now that all columns are there; returns indexes that came for them.
+    pub(super) fn bind_keys(&mut self) -> Result<()> {
+        for later in std::mem::take(&mut self.later_keys) {
+            let key = self.foreign_key(later)?;
+            self.index_for(&key);
+            self.delta.put_foreign_key(&key);
+            self.keys.push(key);
+        }
+        Ok(())
+    }
+
+    fn foreign_key(&mut self, later: LaterKey) -> Result<ForeignKey> {
+        let LaterKey { name, columns, tree } = later;
+        let is_full = matches!(tree.match_kind, Some(ConstraintReferenceMatchKind::Full));
+        if is_full && columns.len() > 1 || partial(&tree) {
+            return Err(unsupported("MATCH FULL of several columns, or MATCH PARTIAL"));
+        }
+        let characteristics = tree.characteristics.as_ref();
+        if characteristics.is_some_and(|each| each.enforced == Some(false)) {
+            return Err(unsupported("NOT ENFORCED"));
+        }
+        let own = self.table.relation.name.clone();
+        let parent_name = table_name(&tree.foreign_table)?;
+        let parent = if parent_name == own {
+            self.table.clone()
+        } else {
+            let missing = || {
+                let message = format!("relation \"{parent_name}\" does not exist");
+                Error::new(SqlState::UNDEFINED_TABLE, message)
+            };
+            Table::clone(self.catalog.table(&parent_name).ok_or_else(missing)?)
+        };
+        let names = columns.join("_");
+        let columns = numbers(&self.table, &columns)?;
+        let referred = referred(&parent, &tree.referred_columns)?;
+        if columns.len() != referred.len() {
+            let message = "number of referencing and referenced columns for foreign key disagree";
+            return Err(wrong(message));
+        }
+        if unique_index(&parent.relation, &referred).is_none() {
+            return Err(wrong(format!(
+                "there is no unique constraint matching given keys for referenced table \
+                 \"{parent_name}\""
+            )));
+        }
+        let name = self.constraint_name(name, &format!("{own}_{names}_fkey"))?;
+        check_types(&name, &self.table, &columns, &parent, &referred)?;
+        let is_deferrable = characteristics
+            .is_some_and(|each| each.deferrable == Some(true) || each.initially.is_some());
+        Ok(ForeignKey {
+            id: self.new_id(),
+            name,
+            child: own,
+            columns,
+            parent: parent_name,
+            referred,
+            on_delete: action(tree.on_delete),
+            on_update: action(tree.on_update),
+            is_deferrable,
+        })
+    }
+
+    /// The name of a constraint, which no other one of the table has.
+    fn constraint_name(&mut self, stated: Option<String>, wanted: &str) -> Result<String> {
+        let own = &self.table.relation.name;
+        let known = self.catalog.foreign_keys().filter(|key| key.child == *own);
+        let mut taken: BTreeSet<&str> = known.map(|key| key.name.as_str()).collect();
+        taken.extend(self.keys.iter().map(|key| key.name.as_str()));
+        taken.extend(self.table.relation.checks.iter().map(|check| check.name.as_str()));
+        taken.extend(self.table.relation.indexes.iter().map(|index| index.name.as_str()));
+        taken.insert(&self.table.relation.primary_name);
+        match stated {
+            Some(name) if taken.contains(name.as_str()) => {
+                let message =
+                    format!("constraint \"{name}\" for relation \"{own}\" already exists");
+                Err(Error::new(SqlState::DUPLICATE_OBJECT, message))
+            }
+            Some(name) => Ok(name),
+            None => Ok(free_name(wanted, |name| taken.contains(name))),
+        }
+    }
+
+    /// Children of a parent are found by an index, which is made if there is none.
+    fn index_for(&mut self, key: &ForeignKey) {
+        if leading_index(&self.table.relation, &key.columns).is_some() {
+            return;
+        }
+        let column = |column: &ColumnNumber| KeyColumn {
+            column: *column,
+            descending: false,
+            nulls_first: false,
+        };
+        let columns: Vec<KeyColumn> = key.columns.iter().map(column).collect();
+        let space = entry_space(&self.table, &columns, false);
+        let (id, name) = (self.new_id(), self.free_name(&format!("{}_idx", key.name)));
+        self.table.relation.indexes.push(Index { id, name, space, unique: false, columns });
+    }
+}
+
+fn partial(tree: &ForeignKeyConstraint) -> bool {
+    matches!(tree.match_kind, Some(ConstraintReferenceMatchKind::Partial))
+}
+
+fn numbers(table: &Table, names: &[String]) -> Result<Vec<ColumnNumber>> {
+    let mut numbers = Vec::new();
+    for name in names {
+        let number = table.column(name).ok_or_else(|| {
+            let message =
+                format!("column \"{name}\" referenced in foreign key constraint does not exist");
+            Error::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        if numbers.contains(&number) {
+            return Err(unsupported("a column that is twice in a foreign key"));
+        }
+        numbers.push(number);
+    }
+    Ok(numbers)
+}
+
+/// The columns that are named, or those of the primary key.
+fn referred(parent: &Table, names: &[Ident]) -> Result<Vec<ColumnNumber>> {
+    if !names.is_empty() {
+        return numbers(parent, &names.iter().map(name_of).collect::<Vec<_>>());
+    }
+    let relation = &parent.relation;
+    let columns: Vec<ColumnNumber> = relation.primary.iter().map(|each| each.column).collect();
+    if columns.iter().any(|column| relation.columns[usize::from(*column)].hidden) {
+        let message = format!("there is no primary key for referenced table \"{}\"", relation.name);
+        return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+    }
+    Ok(columns)
+}
+
+/// Values of both sides must be comparable without loss.
+fn check_types(
+    name: &str,
+    child: &Table,
+    columns: &[ColumnNumber],
+    parent: &Table,
+    referred: &[ColumnNumber],
+) -> Result<()> {
+    for (column, other) in columns.iter().zip(referred) {
+        let own = &child.relation.columns[usize::from(*column)];
+        let other = &parent.relation.columns[usize::from(*other)];
+        let (from, to): (Type, Type) = (own.kind.ty, other.kind.ty);
+        let is_text = |ty: Type| ty == Type::Text || ty == Type::Varchar;
+        let same =
+            from == to || (from.is_integer() && to.is_integer()) || (is_text(from) && is_text(to));
+        if !same {
+            let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+            let detail = format!(
+                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                own.name,
+                other.name,
+                from.name(),
+                to.name()
+            );
+            return Err(Error::new(SqlState::DATATYPE_MISMATCH, message).with_detail(detail));
+        }
+        if !from.may_be_key() {
+            return Err(unsupported("a foreign key of this type"));
+        }
+    }
+    Ok(())
+}
+
+/// What DROP TABLE does with the foreign keys of the tables and those that refer to them.
+pub(super) fn drop_keys(
+    catalog: &Catalog,
+    tables: &BTreeSet<String>,
+    cascade: bool,
+    definition: &mut Definition,
+) -> Result<()> {
+    let mut depending = Vec::new();
+    for key in catalog.foreign_keys() {
+        if tables.contains(&key.child) {
+            definition.delta.drop_foreign_key(key.id);
+        } else if tables.contains(&key.parent) {
+            definition.delta.drop_foreign_key(key.id);
+            depending.push(key);
+        }
+    }
+    if depending.is_empty() {
+        return Ok(());
+    }
+    let shown = |key: &ForeignKey| format!("constraint {} on table {}", key.name, key.child);
+    if cascade {
+        definition.notice = Some(match &depending[..] {
+            [one] => format!("drop cascades to {}", shown(one)),
+            several => format!("drop cascades to {} other objects", several.len()),
+        });
+        return Ok(());
+    }
+    let lines =
+        depending.iter().map(|key| format!("{} depends on table {}", shown(key), key.parent));
+    let message = match tables.len() {
+        1 => format!(
+            "cannot drop table {} because other objects depend on it",
+            tables.first().map_or("", |name| name)
+        ),
+        _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+    };
+    Err(dependent(message, lines.collect()))
+}
+
+fn dependent(message: String, lines: Vec<String>) -> Error {
+    Error::new(SqlState::DEPENDENT_OBJECTS, message)
+        .with_detail(lines.join("\n"))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+/// Refuses to drop what a foreign key looks rows up by; `next` is the table without it.
+pub(super) fn refuse_drop(catalog: &Catalog, next: &Table, kind: &str, name: &str) -> Result<()> {
+    let relation = &next.relation;
+    let needed = catalog.foreign_keys().find(|key| {
+        (key.parent == relation.name && unique_index(relation, &key.referred).is_none())
+            || (key.child == relation.name && leading_index(relation, &key.columns).is_none())
+    });
+    match needed {
+        None => Ok(()),
+        Some(key) => {
+            let message = format!("cannot drop {kind} {name} because other objects depend on it");
+            let line = format!("constraint {} on table {}", key.name, key.child);
+            let error = Error::new(SqlState::DEPENDENT_OBJECTS, message);
+            Err(error
+                .with_detail(format!("{line} depends on {kind} {name}"))
+                .with_hint("Drop the foreign key first."))
+        }
+    }
+}
+
+/// TRUNCATE ... CASCADE: adds the tables that refer to these; what the client is told.
+pub(super) fn add_children(catalog: &Catalog, tables: &mut Vec<String>) -> Option<String> {
+    let mut notices = Vec::new();
+    let mut at = 0;
+    while let Some(parent) = tables.get(at).cloned() {
+        for key in catalog.foreign_keys().filter(|key| key.parent == parent) {
+            if !tables.contains(&key.child) {
+                notices.push(format!("truncate cascades to table \"{}\"", key.child));
+                tables.push(key.child.clone());
+            }
+        }
+        at += 1;
+    }
+    (!notices.is_empty()).then(|| notices.join("\n"))
+}
+
+/// Tables that others refer to are truncated with them only.
+pub(super) fn refuse_truncate(catalog: &Catalog, tables: &BTreeSet<String>) -> Result<()> {
+    let left = |key: &&std::sync::Arc<ForeignKey>| {
+        tables.contains(&key.parent) && !tables.contains(&key.child)
+    };
+    match catalog.foreign_keys().find(left) {
+        None => Ok(()),
+        Some(key) => {
+            let message = "cannot truncate a table referenced in a foreign key constraint";
+            Err(Error::unsupported(
+                message,
+                &format!(
+                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                    key.child
+                ),
+            )
+            .with_detail(format!("Table \"{}\" references \"{}\".", key.child, key.parent)))
+        }
+    }
+}

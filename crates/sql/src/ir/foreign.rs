@@ -1,0 +1,99 @@
+//! Plans of statements on tables with foreign keys.
+
+use super::expression::Expression;
+use super::number::ColumnNumber;
+use super::plan::Plan;
+use super::relation::Relation;
+use serde::{Deserialize, Serialize};
+
+/// A statement that writes, with the foreign keys that it may touch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Guarded {
+    /// The statement without them.
+    pub plan: Plan,
+    /// The tables that they are between; the first is the statement's.
+    pub relations: Vec<Relation>,
+    /// The keys.
+    pub keys: Vec<ForeignKey>,
+}
+
+/// A foreign key between two of the tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignKey {
+    /// The constraint's name.
+    pub name: String,
+    /// The place of the table whose rows refer.
+    pub child: u16,
+    /// The place of the table that they refer to.
+    pub parent: u16,
+    /// The columns that refer.
+    pub columns: Vec<ColumnNumber>,
+    /// The columns that they refer to.
+    pub referred: Vec<ColumnNumber>,
+    /// The parent's unique index of these, or its primary key (`None`).
+    pub parent_index: Option<u16>,
+    /// The child's index that begins with the columns that refer, or its primary key (`None`).
+    pub child_index: Option<u16>,
+    /// What becomes of children when their parent goes.
+    pub on_delete: Referential,
+    /// What becomes of them when its key changes.
+    pub on_update: Referential,
+    /// What SET DEFAULT sets, for each column.
+    pub defaults: Vec<Expression>,
+}
+
+/// What becomes of rows whose parent goes or changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named after SQL's actions")]
+pub enum Referential {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+}
+
+impl Referential {
+    /// Whether it writes rows.
+    pub fn writes(self) -> bool {
+        !matches!(self, Referential::NoAction | Referential::Restrict)
+    }
+}
+
+impl Guarded {
+    /// Whether all numbers name something.
+    pub(super) fn is_sound(&self) -> bool {
+        let key_is_sound = |key: &ForeignKey| {
+            let child = self.relations.get(usize::from(key.child));
+            let parent = self.relations.get(usize::from(key.parent));
+            let (Some(child), Some(parent)) = (child, parent) else { return false };
+            let has = |relation: &Relation, columns: &[ColumnNumber]| {
+                columns.iter().all(|column| usize::from(*column) < relation.columns.len())
+            };
+            let index_of = |relation: &Relation, index: Option<u16>| match index {
+                Some(at) => {
+                    relation.indexes.get(usize::from(at)).map(|index| index.columns.clone())
+                }
+                None => Some(relation.primary.clone()),
+            };
+            let begins = |relation: &Relation, index, columns: &[ColumnNumber]| {
+                index_of(relation, index).is_some_and(|key| {
+                    key.len() >= columns.len()
+                        && key[..columns.len()].iter().all(|each| columns.contains(&each.column))
+                })
+            };
+            !key.columns.is_empty()
+                && key.columns.len() == key.referred.len()
+                && key.columns.len() == key.defaults.len()
+                && has(child, &key.columns)
+                && has(parent, &key.referred)
+                && begins(child, key.child_index, &key.columns)
+                && begins(parent, key.parent_index, &key.referred)
+        };
+        let is_write = self.plan.written().is_some();
+        is_write
+            && !matches!(self.plan, Plan::Guarded(_))
+            && !self.relations.is_empty()
+            && self.keys.iter().all(key_is_sound)
+    }
+}

@@ -1,0 +1,346 @@
+//! Foreign keys: what becomes of the children of rows that a statement removes or changes, and
+//! whether all children have parents behind it. No locks are needed: what is read here is the state
+//! at the call's serial position, with the statement's own writes.
+
+use super::cast::cast;
+use super::changes::{Change, apply, primary_key};
+use super::evaluate::{Evaluator, malformed};
+use super::rows::Scan;
+use super::scan::{check_page, decode, key_of, layout, order, row_of};
+use crate::ir::{ColumnNumber, ForeignKey, Guarded, Index, KeyColumn, Kind, Referential, Relation};
+use std::collections::VecDeque;
+use values::{Datum, Error, Result, SqlState, Strictness, Zone, key, text};
+
+/// Children that are read at a time.
+const PAGE_ROWS: usize = 256;
+
+/// Keeps the keys of a statement that has made these changes of its table.
+pub(super) fn keep(
+    guarded: &Guarded,
+    changes: Vec<Change>,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<()> {
+    let mut later = Later::default();
+    let mut queue = VecDeque::from([(0, changes)]);
+    while let Some((place, changes)) = queue.pop_front() {
+        for key in &guarded.keys {
+            if usize::from(key.child) == place {
+                later.note_children(guarded, key, &changes);
+            }
+        }
+        for key in &guarded.keys {
+            if usize::from(key.parent) == place {
+                let written = follow(guarded, key, &changes, &mut later, evaluator)?;
+                if !written.is_empty() {
+                    later.has_followed = true;
+                    queue.push_back((usize::from(key.child), written));
+                }
+            }
+        }
+    }
+    later.check(guarded, evaluator)
+}
+
+/// What is checked once all rows are written.
+#[derive(Default)]
+struct Later<'a> {
+    /// Keys, and the values that parents had.
+    parents: Vec<(&'a ForeignKey, Vec<Datum>)>,
+    /// Keys, and children that are new or refer to another parent.
+    children: Vec<(&'a ForeignKey, Vec<Datum>)>,
+    /// Whether rows were changed behind the statement's own: children may be others by now.
+    has_followed: bool,
+}
+
+/// The values of columns; `None` if one is NULL: then nothing is referred to.
+fn values_of(row: &[Datum], columns: &[ColumnNumber]) -> Option<Vec<Datum>> {
+    let value = |column: &ColumnNumber| row.get(usize::from(*column)).filter(|it| !it.is_null());
+    columns.iter().map(|column| value(column).cloned()).collect()
+}
+
+/// Whether two values are one key.
+fn is_same(left: &[Datum], right: &[Datum]) -> bool {
+    let plain = key::Order { descending: false, nulls_first: false, nullable: true };
+    let bytes = |values: &[Datum]| {
+        let mut bytes = Vec::new();
+        values.iter().for_each(|value| key::push(&mut bytes, value, plain));
+        bytes
+    };
+    bytes(left) == bytes(right)
+}
+
+/// Children's values as the parent's columns hold them, or the other way round; `None` if they
+/// cannot.
+fn converted(
+    values: &[Datum],
+    relation: &Relation,
+    columns: &[ColumnNumber],
+) -> Option<Vec<Datum>> {
+    let convert = |(value, column): (&Datum, &ColumnNumber)| {
+        let kind = Kind::plain(relation.columns[usize::from(*column)].kind.ty);
+        cast(value.clone(), kind, Strictness::Assignment, &Zone::utc()).ok()
+    };
+    values.iter().zip(columns).map(convert).collect()
+}
+
+impl<'a> Later<'a> {
+    fn note_children(&mut self, guarded: &Guarded, key: &'a ForeignKey, changes: &[Change]) {
+        let relation = &guarded.relations[usize::from(key.child)];
+        for change in changes {
+            let Some(new) = &change.new else { continue };
+            let Some(values) = values_of(new, &key.columns) else { continue };
+            let old = change.old.as_ref().and_then(|old| values_of(old, &key.columns));
+            if old.is_some_and(|old| is_same(&old, &values)) {
+                continue;
+            }
+            assert!(new.len() == relation.columns.len(), "a row has a value for each column");
+            self.children.push((key, new.clone()));
+        }
+    }
+
+    fn check(self, guarded: &Guarded, evaluator: &mut Evaluator<'_>) -> Result<()> {
+        for (key, values) in &self.parents {
+            check_gone(guarded, key, values, evaluator)?;
+        }
+        for (key, row) in &self.children {
+            let relation = &guarded.relations[usize::from(key.child)];
+            let row = match self.has_followed {
+                false => Some(row.clone()),
+                true => current(relation, row, evaluator)?,
+            };
+            let values = row.and_then(|row| values_of(&row, &key.columns));
+            if let Some(values) = values
+                && !has_parent(guarded, key, &values, evaluator)?
+            {
+                return Err(orphan(guarded, key, &values));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row with the same primary key, as it is now.
+fn current(
+    relation: &Relation,
+    row: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Option<Vec<Datum>>> {
+    evaluator.rows.steps(1)?;
+    let bytes = evaluator.rows.get(relation.space, &primary_key(relation, row))?;
+    bytes.map(|bytes| decode(relation, &layout(relation), &bytes)).transpose()
+}
+
+/// What the key says of the children of rows that changed: they are written here, or looked at
+/// later. Returns the changes.
+fn follow<'a>(
+    guarded: &Guarded,
+    key: &'a ForeignKey,
+    changes: &[Change],
+    later: &mut Later<'a>,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Change>> {
+    let relation = &guarded.relations[usize::from(key.child)];
+    let mut written: Vec<Change> = Vec::new();
+    for change in changes {
+        let Some(old) = change.old.as_ref().and_then(|old| values_of(old, &key.referred)) else {
+            continue;
+        };
+        let new = change.new.as_ref().map(|new| values_of(new, &key.referred));
+        if let Some(Some(new)) = &new
+            && is_same(&old, new)
+        {
+            continue;
+        }
+        let action = if new.is_some() { key.on_update } else { key.on_delete };
+        match action {
+            Referential::NoAction => later.parents.push((key, old)),
+            Referential::Restrict => check_gone(guarded, key, &old, evaluator)?,
+            Referential::Cascade | Referential::SetNull | Referential::SetDefault => {
+                for child in children(guarded, key, &old, usize::MAX, evaluator)? {
+                    let next = match (action, &new) {
+                        (Referential::Cascade, None) => None,
+                        _ => Some(moved(relation, key, &child, action, &new, evaluator)?),
+                    };
+                    written.push(Change { old: Some(child), new: next });
+                }
+            }
+        }
+    }
+    apply(relation, &written, evaluator)?;
+    Ok(written)
+}
+
+/// The child with other values in the columns that refer.
+fn moved(
+    relation: &Relation,
+    key: &ForeignKey,
+    child: &[Datum],
+    action: Referential,
+    parent: &Option<Option<Vec<Datum>>>,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Datum>> {
+    let values = match (action, parent) {
+        (Referential::Cascade, Some(Some(new))) => {
+            let fitted = new.iter().zip(&key.columns).map(|(value, column)| {
+                let kind = relation.columns[usize::from(*column)].kind;
+                cast(value.clone(), kind, Strictness::Assignment, &Zone::utc())
+            });
+            fitted.collect::<Result<Vec<_>>>()?
+        }
+        (Referential::SetDefault, _) => evaluator.values(&key.defaults, &[])?,
+        _ => vec![Datum::Null; key.columns.len()],
+    };
+    let mut row = child.to_vec();
+    for (column, value) in key.columns.iter().zip(values) {
+        row[usize::from(*column)] = value;
+    }
+    Ok(row)
+}
+
+/// Refuses children that still refer to a parent that is gone.
+fn check_gone(
+    guarded: &Guarded,
+    key: &ForeignKey,
+    values: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<()> {
+    let parent = &guarded.relations[usize::from(key.parent)];
+    let child = &guarded.relations[usize::from(key.child)];
+    // Another row may have the key by now.
+    if is_there(parent, key.parent_index, &key.referred, values, evaluator)?
+        || children(guarded, key, values, 1, evaluator)?.is_empty()
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+        parent.name, key.name, child.name
+    );
+    let shown = shown(parent, &key.referred, values);
+    Err(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+        .with_detail(format!("Key {shown} is still referenced from table \"{}\".", child.name))
+        .with_constraint(&key.name))
+}
+
+fn orphan(guarded: &Guarded, key: &ForeignKey, values: &[Datum]) -> Error {
+    let parent = &guarded.relations[usize::from(key.parent)];
+    let child = &guarded.relations[usize::from(key.child)];
+    let message = format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        child.name, key.name
+    );
+    let shown = shown(child, &key.columns, values);
+    Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+        .with_detail(format!("Key {shown} is not present in table \"{}\".", parent.name))
+        .with_constraint(&key.name)
+}
+
+/// `(a, b)=(1, 2)`
+fn shown(relation: &Relation, columns: &[ColumnNumber], values: &[Datum]) -> String {
+    let names: Vec<&str> =
+        columns.iter().map(|column| relation.columns[usize::from(*column)].name.as_str()).collect();
+    let zone = Zone::utc();
+    let values: Vec<String> = values.iter().map(|value| text::print(value, &zone)).collect();
+    format!("({})=({})", names.join(", "), values.join(", "))
+}
+
+fn has_parent(
+    guarded: &Guarded,
+    key: &ForeignKey,
+    values: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<bool> {
+    let parent = &guarded.relations[usize::from(key.parent)];
+    match converted(values, parent, &key.referred) {
+        Some(values) => is_there(parent, key.parent_index, &key.referred, &values, evaluator),
+        None => Ok(false),
+    }
+}
+
+/// A row of which only these columns are known.
+fn partial(relation: &Relation, columns: &[ColumnNumber], values: &[Datum]) -> Vec<Datum> {
+    let mut row = vec![Datum::Null; relation.columns.len()];
+    for (column, value) in columns.iter().zip(values) {
+        row[usize::from(*column)] = value.clone();
+    }
+    row
+}
+
+/// Whether a unique key of these values exists.
+fn is_there(
+    relation: &Relation,
+    index: Option<u16>,
+    columns: &[ColumnNumber],
+    values: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<bool> {
+    evaluator.rows.steps(1)?;
+    let row = partial(relation, columns, values);
+    let found = match index_at(relation, index)? {
+        None => evaluator.rows.get(relation.space, &primary_key(relation, &row))?,
+        Some(index) => {
+            let key = key_of(relation, index.id, &index.columns, &row);
+            evaluator.rows.get(index.space, &key::shorten(key))?
+        }
+    };
+    Ok(found.is_some())
+}
+
+fn index_at(relation: &Relation, index: Option<u16>) -> Result<Option<&Index>> {
+    match index {
+        Some(at) => relation.indexes.get(usize::from(at)).map(Some).ok_or_else(malformed),
+        None => Ok(None),
+    }
+}
+
+/// The rows that refer to a parent with these values, at most so many.
+fn children(
+    guarded: &Guarded,
+    key: &ForeignKey,
+    values: &[Datum],
+    rows_max: usize,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Vec<Datum>>> {
+    let relation = &guarded.relations[usize::from(key.child)];
+    // What does not fit the child's columns is in none of its rows.
+    let Some(values) = converted(values, relation, &key.columns) else { return Ok(Vec::new()) };
+    let index = index_at(relation, key.child_index)?;
+    let (id, space, columns): (_, _, &[KeyColumn]) = match index {
+        Some(index) => (index.id, index.space, &index.columns),
+        None => (relation.id, relation.space, &relation.primary),
+    };
+    let row = partial(relation, &key.columns, &values);
+    let mut prefix = id.to_bytes().to_vec();
+    for column in &columns[..key.columns.len()] {
+        key::push(&mut prefix, &row[usize::from(column.column)], order(relation, column));
+    }
+    let prefix = key::bound(prefix);
+    let (mut from, to) = (prefix.clone(), key::after_prefix(&prefix));
+    let (layout, mut found) = (layout(relation), Vec::new());
+    loop {
+        let mut page = Vec::new();
+        let scan = Scan { space, from: &from, to: to.as_deref(), rows_max: PAGE_ROWS };
+        evaluator.rows.scan(scan, &mut page)?;
+        check_page(&page, scan);
+        let more = page.len() == PAGE_ROWS;
+        if let Some((last, _)) = page.last() {
+            from = [last, &[0][..]].concat();
+        }
+        for entry in page {
+            evaluator.rows.steps(1)?;
+            let (_, bytes) = row_of(relation, index, entry, evaluator)?;
+            let row = decode(relation, &layout, &bytes)?;
+            let own = values_of(&row, &key.columns);
+            // Long keys are cut: the row says what it refers to.
+            if own.is_some_and(|own| is_same(&own, &values)) {
+                found.push(row);
+                if found.len() >= rows_max {
+                    return Ok(found);
+                }
+            }
+        }
+        if !more {
+            return Ok(found);
+        }
+    }
+}
