@@ -6,7 +6,7 @@ use super::coerce::Bound;
 use super::from::{FromItem, FromRows};
 use super::items::{Item, Untyped, identity};
 use super::kinds::Willing;
-use super::prepare::OutputColumn;
+use super::output::OutputColumn;
 use crate::catalog::{Identity, Table};
 use crate::ir::{
     Action, Assignment, Change, ColumnNumber, Conflict, Delete, Expression, Input, Insert,

@@ -1,6 +1,6 @@
 //! How the rows of a COPY come or go.
 
-use super::prepare::OutputColumn;
+use super::output::OutputColumn;
 use crate::copy::Form;
 use crate::ir::{ColumnNumber, Relation};
 

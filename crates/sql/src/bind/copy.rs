@@ -3,7 +3,7 @@
 use super::binder::{Binder, unsupported};
 use super::change::default_of;
 use super::copied::{CopiedTable, Copy, Direction};
-use super::prepare::OutputColumn;
+use super::output::OutputColumn;
 use crate::copy::Form;
 use crate::ir::{ColumnNumber, Expression, Insert, InsertRows, Op, Plan};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Query, Statement as Tree};

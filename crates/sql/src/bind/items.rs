@@ -2,7 +2,7 @@
 
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
-use super::prepare::OutputColumn;
+use super::output::OutputColumn;
 use crate::ir::{ColumnNumber, Expression, Op, Query as Plan};
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 use values::{Error, Result, SqlState, Type};

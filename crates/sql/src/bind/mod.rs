@@ -17,6 +17,7 @@ mod joins;
 mod kinds;
 mod operators;
 mod order;
+mod output;
 mod prepare;
 mod query;
 mod scope;
@@ -26,7 +27,8 @@ mod with;
 
 pub use access::Choice;
 pub use copied::{CopiedTable, Copy, Direction};
-pub use prepare::{Options, OutputColumn, Prepared, prepare};
+pub use output::OutputColumn;
+pub use prepare::{Options, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},
     guard::{leading_index, unique_index},

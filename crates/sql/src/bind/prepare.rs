@@ -2,11 +2,11 @@
 
 use super::access::Choice;
 use super::binder::Binder;
-use super::coerce::Bound;
 use super::copied::Copy;
 use super::items::{Item, Untyped};
+use super::output::OutputColumn;
 use crate::catalog::Catalog;
-use crate::ir::{Composed, Input, Kind, Main, Plan, QUERY_DEPTH_MAX};
+use crate::ir::{Composed, Input, Main, Plan, QUERY_DEPTH_MAX};
 use crate::parse::Statement;
 use sqlparser::ast::{Query, SetExpr, Statement as Tree};
 use values::{Error, Result, SqlState, Type, Zone};
@@ -22,21 +22,6 @@ pub struct Prepared {
     pub columns: Vec<OutputColumn>,
     /// How rows come or go, of a COPY.
     pub copy: Option<Copy>,
-}
-
-/// A column of an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutputColumn {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub kind: Kind,
-}
-
-impl OutputColumn {
-    pub(super) fn of(name: &str, bound: &Bound) -> OutputColumn {
-        OutputColumn { name: name.to_owned(), kind: bound.kind.unwrap_or(Kind::plain(Type::Text)) }
-    }
 }
 
 /// What a plan depends on beside catalog and text.
