@@ -1,4 +1,4 @@
-//! The first task of a connection: it takes messages and says what follows from them.
+//! One half of a connection: it takes messages and says what follows from them.
 
 use super::copying::Copying;
 use super::planned::{Named, Portal, Prepared, Work};

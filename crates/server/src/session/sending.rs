@@ -1,4 +1,4 @@
-//! The second task of a connection: it waits for answers in order and sends them.
+//! The other half of a connection: it waits for answers in order and sends them.
 
 use super::queue::{Entry, Execution, Outcome, Queued, Shape};
 use crate::codec::{Messages, Severity};
