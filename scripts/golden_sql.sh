@@ -18,8 +18,8 @@ for script in crates/server/tests/sql/*.sql; do
     (cd "$(dirname "$script")" && "$postgresql_bin/psql" -X -h "$room" -U nvcaracal -d bank \
         -f "$(basename "$script")" >"$(basename "$script" .sql).out" 2>&1)
     "$postgresql_bin/dropdb" -h "$room" -U nvcaracal bank
-    if ! grep -q '^\\' "$script"; then
-        # Without commands of psql it is a script for crate sql, too.
+    if ! grep -qE '^(\\|BEGIN)' "$script"; then
+        # Without commands of psql and blocks it is a script for crate sql, too.
         "$postgresql_bin/createdb" -h "$room" -U nvcaracal bank
         scripts/golden_slt.py "$script" "crates/sql/tests/slt/$(basename "$script" .sql).slt" \
             "$postgresql_bin/psql" -X -h "$room" -U nvcaracal -d bank
