@@ -108,10 +108,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// A statement of a text; `None` if it is none for the store.
+    /// A statement of a text; `None` if it is none for the store, or has messages of its own.
     async fn submission(&self, parsed: &Parsed, bytes: usize) -> Result<Option<Submission>> {
         let prepared = Arc::new(self.plan(parsed, &[], bytes).await?);
         let Work::Store(statement) = &prepared.work else { return Ok(None) };
+        if statement.copy.is_some() {
+            return Ok(None);
+        }
         if !statement.parameters.is_empty() {
             let message = "there is no parameter $1";
             return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));

@@ -27,15 +27,24 @@ pub(crate) fn on_disk(path: &Path) -> Store {
     Store::open(options(StoreOptions::at(device))).unwrap()
 }
 
-/// Copies a store as a crash leaves it now: once no call runs, as files are copied one by one.
+/// Copies a store as a crash leaves it now: once no call runs, and nothing writes a snapshot any
+/// more, as files are copied one by one.
 pub(crate) fn copy(store: &Store, from: &Path, to: &Path) {
     while store.is_clearing() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    let names: Vec<_> =
+        std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let is_same =
+        |name| std::fs::read(from.join(name)).unwrap() == std::fs::read(to.join(name)).unwrap();
+    loop {
+        for name in &names {
+            std::fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+        if names.iter().all(is_same) {
+            return;
+        }
     }
 }
 

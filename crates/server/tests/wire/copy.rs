@@ -98,7 +98,8 @@ fn a_copy_is_refused_in_a_block_and_beside_other_statements() {
         assert_eq!(client.query(text)[0], "error 0A000", "{text}");
         client.query("ROLLBACK");
         let behind = format!("INSERT INTO a VALUES (1); {text}");
-        assert_eq!(client.query(&behind)[1], "error 0A000", "{text}");
+        let answers = client.query(&behind);
+        assert!(answers.contains(&"error 0A000".to_owned()), "{answers:?}");
         let answers = client.segment(&[run("INSERT INTO a VALUES (1)"), copy(text)]);
         assert!(answers.contains(&"error 0A000".to_owned()), "{answers:?}");
     }
