@@ -6,14 +6,12 @@
 //! lab found it.
 
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use engine::{
     Body, Calls, Definitions, Earlier, Engine, EngineConfig, EpochInfo, LoggedSchema,
     ProcedureDefinition, ProcedureTable, Transaction, WriteSet,
 };
-use pmem::{DiskCall, DiskFile, DiskHook, Dram, File, FileOptions, Outcome};
+use pmem::{Dram, File, FileOptions};
 use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step, for_serial_part};
 use storage::input_log::RESERVE_SEGMENTS;
 use storage::{StoreOptions, TableId};
@@ -118,19 +116,6 @@ fn insert_behind(version: u32) -> Body {
     Body { procedure, types, version, is_kept: version == 1 }
 }
 
-/// A disk on which a snapshot takes a while.
-#[derive(Debug)]
-struct SlowJournal;
-
-impl DiskHook for SlowJournal {
-    fn before(&self, call: &DiskCall<'_>) -> Outcome {
-        if call.file == DiskFile::Journal {
-            thread::sleep(Duration::from_millis(10));
-        }
-        Outcome::Proceed
-    }
-}
-
 /// A program whose body has this version; the second one keeps that of the first for logs, and has
 /// more workers, each of which needs a segment.
 fn open_version(device: &Arc<File>, version: u32) -> engine::Result<Engine<File>> {
@@ -166,8 +151,7 @@ fn o_43_a_full_log_of_the_program_before_is_closed() {
     for segments in SEGMENTS..SEGMENTS + 4 {
         let dir = tempfile::tempdir().unwrap();
         let open = |version| {
-            let mut options = FileOptions::new(16 << 20, segments * 4096);
-            options.hook = Some(Arc::new(SlowJournal));
+            let options = FileOptions::new(16 << 20, segments * 4096);
             open_version(&Arc::new(File::open(dir.path(), &options).unwrap()), version)
         };
         let mut engine = open(1).unwrap();
