@@ -27,6 +27,26 @@ fn large_answers_long_runs_and_long_rows_are_refused() {
     assert_eq!(client.value("SELECT count(*) FROM t WHERE length(b) = 200000"), "100");
 }
 
+/// What follows from a statement is collected like its own rows.
+#[test]
+fn rows_that_foreign_keys_change_count_as_memory() {
+    let options = StoreOptions { memory_bytes_max: 1 << 20, clock: noon, ..StoreOptions::memory() };
+    let mut client = Client::new(&Store::open(options).unwrap());
+    client.run("CREATE TABLE p (a int PRIMARY KEY)").unwrap();
+    let key = "CREATE TABLE d (a int PRIMARY KEY, p int REFERENCES p ON DELETE CASCADE, b text)";
+    client.run(key).unwrap();
+    client.run("INSERT INTO p VALUES (1), (2)").unwrap();
+    for n in 0..20 {
+        let parent = if n == 0 { 2 } else { 1 };
+        let row = format!("INSERT INTO d VALUES ({n}, {parent}, repeat('x', 100000))");
+        client.run(&row).unwrap();
+    }
+    refused(&mut client, "DELETE FROM p WHERE a = 1", "53200");
+    client.run("DELETE FROM p WHERE a = 2").unwrap();
+    assert_eq!(client.query("SELECT a FROM d WHERE a = 0").len(), 0);
+    assert_eq!(client.query("SELECT a FROM d WHERE a = 1").len(), 1);
+}
+
 #[test]
 fn errors_keep_what_they_say() {
     let mut client = Client::new(&memory());

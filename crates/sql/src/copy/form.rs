@@ -116,19 +116,13 @@ impl Stated {
     }
 
     fn legacy_csv(&mut self, option: &CopyLegacyCsvOption) -> Result<()> {
-        match option {
-            CopyLegacyCsvOption::Header => once(&mut self.header, true),
-            CopyLegacyCsvOption::Quote(char) => once(&mut self.quote, *char),
-            CopyLegacyCsvOption::Escape(char) => once(&mut self.escape, *char),
-            CopyLegacyCsvOption::ForceQuote(names) => {
-                self.force_quote.clone_from(names);
-                Ok(())
-            }
-            CopyLegacyCsvOption::ForceNotNull(names) => {
-                self.force_not_null.clone_from(names);
-                Ok(())
-            }
-        }
+        self.option(&match option {
+            CopyLegacyCsvOption::Header => CopyOption::Header(true),
+            CopyLegacyCsvOption::Quote(char) => CopyOption::Quote(*char),
+            CopyLegacyCsvOption::Escape(char) => CopyOption::Escape(*char),
+            CopyLegacyCsvOption::ForceQuote(names) => CopyOption::ForceQuote(names.clone()),
+            CopyLegacyCsvOption::ForceNotNull(names) => CopyOption::ForceNotNull(names.clone()),
+        })
     }
 
     /// Refuses what no line could be read with.

@@ -5,14 +5,11 @@
 use super::cast::cast;
 use super::changes::{Change, apply, primary_key};
 use super::evaluate::{Evaluator, malformed};
-use super::rows::Scan;
-use super::scan::{check_page, decode, key_of, layout, order, row_of};
+use super::range::Range;
+use super::scan::{decode, key_of, layout, order, row_of};
 use crate::ir::{ColumnNumber, ForeignKey, Guarded, Index, KeyColumn, Kind, Referential, Relation};
 use std::collections::VecDeque;
 use values::{Datum, Error, Result, SqlState, Strictness, Zone, key, text};
-
-/// Children that are read at a time.
-const PAGE_ROWS: usize = 256;
 
 /// Keeps the keys of a statement that has made these changes of its table.
 pub(super) fn keep(
@@ -315,17 +312,10 @@ fn children(
         key::push(&mut prefix, &row[usize::from(column.column)], order(relation, column));
     }
     let prefix = key::bound(prefix);
-    let (mut from, to) = (prefix.clone(), key::after_prefix(&prefix));
+    let to = key::after_prefix(&prefix);
+    let mut range = Range::new(space, prefix, to);
     let (layout, mut found) = (layout(relation), Vec::new());
-    loop {
-        let mut page = Vec::new();
-        let scan = Scan { space, from: &from, to: to.as_deref(), rows_max: PAGE_ROWS };
-        evaluator.rows.scan(scan, &mut page)?;
-        check_page(&page, scan);
-        let more = page.len() == PAGE_ROWS;
-        if let Some((last, _)) = page.last() {
-            from = [last, &[0][..]].concat();
-        }
+    while let Some(page) = range.next_page(evaluator.rows)? {
         for entry in page {
             evaluator.rows.steps(1)?;
             let (_, bytes) = row_of(relation, index, entry, evaluator)?;
@@ -333,14 +323,13 @@ fn children(
             let own = values_of(&row, &key.columns);
             // Long keys are cut: the row says what it refers to.
             if own.is_some_and(|own| is_same(&own, &values)) {
+                evaluator.memory.add(&row)?;
                 found.push(row);
                 if found.len() >= rows_max {
                     return Ok(found);
                 }
             }
         }
-        if !more {
-            return Ok(found);
-        }
     }
+    Ok(found)
 }

@@ -21,6 +21,7 @@ mod overlay;
 mod pages;
 mod predict;
 mod queries;
+mod range;
 mod rows;
 mod scan;
 mod select;

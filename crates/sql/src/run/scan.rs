@@ -1,13 +1,11 @@
 //! Finds the rows of a source, in the canonical order.
 
 use super::evaluate::{Evaluator, malformed};
-use super::rows::{Entry, Scan};
+use super::range::Range;
+use super::rows::Entry;
 use crate::ir::{Access, Index, KeyColumn, ObjectId, Relation, Source, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, key};
-
-/// Rows that are read at a time.
-const PAGE_ROWS: usize = 256;
 
 /// A row with the key that it has in the store.
 pub(super) struct Found {
@@ -108,20 +106,11 @@ pub(super) fn find_for(
         None => None,
     };
     let mut found = Vec::new();
-    let Some((mut from, to)) = range(relation, index, &source.access, other, evaluator)? else {
+    let Some(mut range) = range(relation, index, &source.access, other, evaluator)? else {
         return Ok(found);
     };
-    let space = index.map_or(relation.space, |index| index.space);
     let layout = layout(relation);
-    loop {
-        let mut page = Vec::new();
-        let scan = Scan { space, from: &from, to: to.as_deref(), rows_max: PAGE_ROWS };
-        evaluator.rows.scan(scan, &mut page)?;
-        check_page(&page, scan);
-        let more = page.len() == PAGE_ROWS;
-        if let Some((last, _)) = page.last() {
-            from = [last, &[0][..]].concat();
-        }
+    while let Some(page) = range.next_page(evaluator.rows)? {
         for entry in page {
             evaluator.rows.steps(1)?;
             let (key, bytes) = row_of(relation, index, entry, evaluator)?;
@@ -133,9 +122,6 @@ pub(super) fn find_for(
                     return Ok(found);
                 }
             }
-        }
-        if !more {
-            break;
         }
     }
     if index.is_some() {
@@ -171,20 +157,6 @@ fn find_single(
     Ok(vec![Found { key, row }])
 }
 
-/// What the search takes for granted of a page: it goes on behind the last row, and ends it by the
-/// number of rows.
-pub(super) fn check_page(page: &[Entry], scan: Scan<'_>) {
-    assert!(page.len() <= scan.rows_max, "a scan gives no more rows than was asked for");
-    assert!(
-        page.is_sorted_by(|left, right| left.0 < right.0),
-        "a scan gives each key once, sorted"
-    );
-    if let (Some((first, _)), Some((last, _))) = (page.first(), page.last()) {
-        assert!(&first[..] >= scan.from, "a scan begins at its first key");
-        assert!(scan.to.is_none_or(|to| &last[..] < to), "a scan ends before its last key");
-    }
-}
-
 /// The row that an entry of a scan leads to. Entries of rows always lead to a row.
 pub(super) fn row_of(
     relation: &Relation,
@@ -216,8 +188,6 @@ fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u
     Ok([&relation.id.to_bytes(), rest].concat())
 }
 
-type Range = (Vec<u8>, Option<Vec<u8>>);
-
 /// The keys that an access covers; `None` if a value is NULL, which equals nothing.
 fn range(
     relation: &Relation,
@@ -226,9 +196,9 @@ fn range(
     other: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Option<Range>> {
-    let (id, columns) = match index {
-        Some(index) => (index.id, &index.columns),
-        None => (relation.id, &relation.primary),
+    let (id, space, columns) = match index {
+        Some(index) => (index.id, index.space, &index.columns),
+        None => (relation.id, relation.space, &relation.primary),
     };
     let mut prefix = id.to_bytes().to_vec();
     let mut columns = columns.iter();
@@ -257,7 +227,7 @@ fn range(
             }
         }
     }
-    Ok(Some((key::bound(from), to)))
+    Ok(Some(Range::new(space, key::bound(from), to)))
 }
 
 /// The key of the one row that an access covers, which states a whole primary key; `None` if a
