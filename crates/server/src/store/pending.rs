@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use values::{Datum, Result};
 
 /// The answer to a statement.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// The command tag.
     pub tag: String,

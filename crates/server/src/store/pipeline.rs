@@ -33,6 +33,8 @@ pub(super) struct Work {
 pub(super) enum Task {
     Statement(Work),
     Block(Operation, Promise),
+    /// Answered, with nothing, when all before it is.
+    Fence(Promise),
 }
 
 #[derive(Default)]
@@ -85,6 +87,7 @@ impl Pipeline {
             Task::Block(operation, promise) => self
                 .operate_now(operation, promise)
                 .map(|(operation, promise)| Task::Block(operation, promise)),
+            fence @ Task::Fence(_) => Some(fence),
         };
         let Some(task) = left else { return };
         state.queue.push_back(task);
@@ -310,6 +313,10 @@ impl Runner {
             match task {
                 Task::Statement(work) => self.pipeline.step(work).await,
                 Task::Block(operation, promise) => self.pipeline.operate(operation, promise).await,
+                Task::Fence(promise) => {
+                    self.pipeline.all_answered().await;
+                    promise.answer(Ok(Answer::default()));
+                }
             }
         }
     }

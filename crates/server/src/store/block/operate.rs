@@ -7,7 +7,7 @@ use super::super::pool::lock;
 use super::super::rows::Reads;
 use super::super::statement::{Statement, Way};
 use super::operation::{BlockOperation, Operation, Run};
-use super::state::{BlockState, Tried, moved, said};
+use super::state::{Below, BlockState, Tried, moved, said};
 use values::{Error, Result, SqlState, Timestamp};
 
 fn no_block() -> Error {
@@ -99,19 +99,22 @@ impl Pipeline {
         let mut own = lock(&self.block);
         let Some(block) = own.as_mut() else { return Some(Err(no_block())) };
         let snapshot = block.snapshot.clone();
-        let reads = match (&snapshot, block.modes.keeps_snapshot) {
-            (Some(snapshot), _) => (Reads::Snapshot(snapshot), Some(GETS_AT_ONCE)),
+        let below = match (&snapshot, block.modes.keeps_snapshot) {
+            (Some(snapshot), _) => {
+                Below { reads: Reads::Snapshot(snapshot), gets_max: Some(GETS_AT_ONCE) }
+            }
             (None, true) => return None,
             (None, false) => {
                 let database = &shared.database;
                 // Two rows of the newest state may be of different states.
-                (Reads::Newest { database, waits: false, is_later: false }, Some(1))
+                let reads = Reads::Newest { database, waits: false, is_later: false };
+                Below { reads, gets_max: Some(1) }
             }
         };
         if let Err(error) = block.check(statement, run) {
             return Some(Err(error));
         }
-        match block.attempt(shared, statement, run, reads) {
+        match block.attempt(shared, statement, run, below) {
             Tried::Done(result) => Some(result.map(Answer::from)),
             Tried::Later | Tried::Short(_) => None,
         }
@@ -183,7 +186,8 @@ impl Pipeline {
         if !block.modes.keeps_snapshot && is_short(&statement) {
             let database = &shared.database;
             let reads = Reads::Newest { database, waits: true, is_later: false };
-            if let Tried::Done(result) = block.attempt(shared, &statement, run, (reads, Some(1))) {
+            let below = Below { reads, gets_max: Some(1) };
+            if let Tried::Done(result) = block.attempt(shared, &statement, run, below) {
                 return result;
             }
         }
@@ -195,7 +199,8 @@ impl Pipeline {
             block.snapshot = Some(snapshot.clone());
         }
         loop {
-            match block.attempt(shared, &statement, run, (Reads::Snapshot(&snapshot), None)) {
+            let below = Below { reads: Reads::Snapshot(&snapshot), gets_max: None };
+            match block.attempt(shared, &statement, run, below) {
                 Tried::Done(result) => return result,
                 Tried::Short(wanted) => block.numbers.fill(&wanted, shared).await?,
                 Tried::Later => unreachable!("a snapshot has everything at once"),

@@ -59,6 +59,8 @@ impl Rows for BlockRows<'_, '_, '_, '_> {
 /// How far a block has come.
 #[derive(Default)]
 struct Progress {
+    /// The step that runs.
+    at: usize,
     buffer: Buffer,
     savepoints: Vec<usize>,
     answers: Vec<Vec<u8>>,
@@ -135,6 +137,7 @@ impl Statements {
         progress: &mut Progress,
     ) -> Result<(), Stop> {
         for (at, step) in block.steps.iter().enumerate() {
+            progress.at = at;
             match step {
                 Step::Savepoint => progress.savepoints.push(progress.buffer.savepoint()),
                 Step::RollBack(savepoint) => {
@@ -144,7 +147,7 @@ impl Statements {
                         None => return Err(refused(&damaged())),
                     }
                 }
-                Step::Run(run) => self.run_step(block, (at, run), rows, progress)?,
+                Step::Run(run) => self.run_step(block, run, rows, progress)?,
             }
             if rows.stopped.is_some() {
                 return Ok(());
@@ -156,7 +159,7 @@ impl Statements {
     fn run_step(
         &self,
         block: &Block<'_>,
-        (at, run): (usize, &RunStep),
+        run: &RunStep,
         call: &mut CallRows<'_, '_, '_>,
         progress: &mut Progress,
     ) -> Result<(), Stop> {
@@ -174,7 +177,8 @@ impl Statements {
         }
         if let Some(told) = told {
             if is_short || digest(result) != told.digest {
-                let payload = u32::try_from(at).expect("steps are limited").to_le_bytes().to_vec();
+                let payload =
+                    u32::try_from(progress.at).expect("steps are limited").to_le_bytes().to_vec();
                 return Err(Abort { payload, ..Abort::code(DIFFERS) }.into());
             }
             return Ok(());

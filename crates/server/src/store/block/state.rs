@@ -58,6 +58,13 @@ pub(in super::super) struct BlockState {
     full: Option<Error>,
 }
 
+/// What a statement reads below its block.
+pub(super) struct Below<'r> {
+    pub(super) reads: Reads<'r>,
+    /// How many single rows it may read, and nothing else.
+    pub(super) gets_max: Option<u32>,
+}
+
 /// What came of a try to run a statement.
 pub(super) enum Tried {
     Done(Result<sql::run::Answer>),
@@ -185,24 +192,24 @@ impl BlockState {
         Some(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint(hint))
     }
 
-    /// Runs a statement that was checked. `gets_max` is how many single rows it may read, and
-    /// nothing else.
+    /// Runs a statement that was checked.
     pub(super) fn attempt(
         &mut self,
         shared: &Shared,
         statement: &Arc<Statement>,
         run: &Run,
-        (reads, gets_max): (Reads<'_>, Option<u32>),
+        below: Below<'_>,
     ) -> Tried {
         let planned = statement.planned.as_ref().expect("it is no definition");
         let options = &shared.options;
         let is_query = planned.plan.is_query();
         let done = if is_query && !self.has_written() { 0 } else { self.work_done };
         let steps_max = options.steps_max.saturating_sub(done);
-        let read = ReadRows { spaces: &shared.spaces, reads, steps: Steps::new(steps_max) };
+        let read =
+            ReadRows { spaces: &shared.spaces, reads: below.reads, steps: Steps::new(steps_max) };
         let mut rows = BlockReads {
             read,
-            gets_left: gets_max,
+            gets_left: below.gets_max,
             is_over: false,
             stock: &self.numbers,
             taken: BTreeMap::new(),
@@ -228,24 +235,33 @@ impl BlockState {
         self.work_done = self.work_done.saturating_add(work);
         self.has_run = true;
         let numbers = self.numbers.give(&taken);
-        Tried::Done(self.record((statement, run), mark, result, numbers, options))
+        let result = self.fitting(mark, result, options.memory_bytes_max);
+        Tried::Done(self.record(statement, run, result, numbers))
+    }
+
+    /// Takes a statement back after which the block has more bytes than it may.
+    fn fitting(
+        &mut self,
+        mark: usize,
+        result: Result<sql::run::Answer>,
+        bytes_max: usize,
+    ) -> Result<sql::run::Answer> {
+        if self.buffer.bytes() <= bytes_max {
+            return result;
+        }
+        self.buffer.roll_back(mark);
+        let message = "a block writes more bytes than a statement may collect";
+        Err(Error::new(SqlState::OUT_OF_MEMORY, message).with_hint("Commit more often."))
     }
 
     /// Keeps what a statement came to.
     fn record(
         &mut self,
-        (statement, run): (&Arc<Statement>, &Run),
-        mark: usize,
-        mut result: Result<sql::run::Answer>,
+        statement: &Arc<Statement>,
+        run: &Run,
+        result: Result<sql::run::Answer>,
         numbers: BTreeMap<ObjectId, Vec<u64>>,
-        options: &StoreOptions,
     ) -> Result<sql::run::Answer> {
-        if self.buffer.bytes() > options.memory_bytes_max {
-            self.buffer.roll_back(mark);
-            let message = "a block writes more bytes than a statement may collect";
-            let error = Error::new(SqlState::OUT_OF_MEMORY, message);
-            result = Err(error.with_hint("Commit more often."));
-        }
         // What a limit refuses says nothing about rows.
         let says_nothing = result.as_ref().is_err_and(|error| is_of_limits(error.state()));
         if self.modes.is_read_only || self.full.is_some() || says_nothing {
