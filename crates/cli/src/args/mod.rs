@@ -1,6 +1,7 @@
 //! The command line: every option, its unit, default and limits.
 
 mod contention;
+mod limits;
 mod rows;
 mod run;
 mod serve;

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use bench::{FailPoint, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT};
+use bench::FailPoint;
 use clap::{Args, value_parser};
 use pmem::DeviceSpec;
+
+use super::limits::LimitArguments;
 
 /// What all workloads have in common.
 #[derive(Debug, Args)]
@@ -51,14 +53,9 @@ pub struct RunArguments {
     /// Bytes of a segment of the store, a power of two, 4096 to 67108864 [default: 262144]
     #[arg(long)]
     pub segment_bytes: Option<u64>,
-    /// Bytes that the store may grow to: address space, not memory or disk
-    #[arg(long, default_value_t = IMAGE_LIMIT_BYTES_DEFAULT,
-          value_parser = value_parser!(u64).range(1 << 24..=1 << 46))]
-    pub image_limit_bytes: u64,
-    /// Bytes that its input log may grow to: address space, not memory or disk
-    #[arg(long, default_value_t = LOG_LIMIT_BYTES_DEFAULT,
-          value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]
-    pub log_limit_bytes: u64,
+    /// How far the store may grow.
+    #[command(flatten)]
+    pub limits: LimitArguments,
     /// Names the data and the stream of calls [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,

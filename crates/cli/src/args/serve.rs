@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use bench::{IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT};
 use clap::{Args, value_parser};
 
+use super::limits::LimitArguments;
 use super::rows::StorePath;
 
 /// What is served, where, and to which clients.
@@ -29,14 +29,9 @@ pub struct ServeArguments {
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub workers: Option<u64>,
-    /// Bytes that the store may grow to: address space, not memory or disk
-    #[arg(long, default_value_t = IMAGE_LIMIT_BYTES_DEFAULT,
-          value_parser = value_parser!(u64).range(1 << 24..=1 << 46))]
-    pub image_limit_bytes: u64,
-    /// Bytes that its input log may grow to: address space, not memory or disk
-    #[arg(long, default_value_t = LOG_LIMIT_BYTES_DEFAULT,
-          value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]
-    pub log_limit_bytes: u64,
+    /// How far the store may grow.
+    #[command(flatten)]
+    pub limits: LimitArguments,
     /// Say where it listens as one JSON object on one line
     #[arg(long)]
     pub json: bool,

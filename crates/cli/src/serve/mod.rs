@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     let signals = Signals::listen()?;
     let device = device(arguments.path.as_ref())?;
     let mut of_store = StoreOptions {
-        data_bytes_max: arguments.image_limit_bytes,
-        log_bytes_max: arguments.log_limit_bytes,
+        data_bytes_max: arguments.limits.image_limit_bytes,
+        log_bytes_max: arguments.limits.log_limit_bytes,
         ..StoreOptions::at(device.clone())
     };
     if let Some(workers) = arguments.workers {

@@ -152,8 +152,8 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
             ..asked
         },
         serial_calls_max: 0,
-        image_limit_bytes: arguments.image_limit_bytes,
-        log_limit_bytes: arguments.log_limit_bytes,
+        image_limit_bytes: arguments.limits.image_limit_bytes,
+        log_limit_bytes: arguments.limits.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),
         resume: arguments.resume,
         verify: arguments.verify,

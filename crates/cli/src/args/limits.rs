@@ -1,0 +1,17 @@
+//! The options of all that makes stores.
+
+use bench::{IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT};
+use clap::{Args, value_parser};
+
+/// How far a store may grow.
+#[derive(Debug, Clone, Args)]
+pub struct LimitArguments {
+    /// Bytes that the store may grow to: address space, not memory or disk
+    #[arg(long, default_value_t = IMAGE_LIMIT_BYTES_DEFAULT,
+          value_parser = value_parser!(u64).range(1 << 24..=1 << 46))]
+    pub image_limit_bytes: u64,
+    /// Bytes that its input log may grow to: address space, not memory or disk
+    #[arg(long, default_value_t = LOG_LIMIT_BYTES_DEFAULT,
+          value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]
+    pub log_limit_bytes: u64,
+}
