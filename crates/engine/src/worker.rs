@@ -312,6 +312,10 @@ unsafe impl<D: Device> HoldsValues for Epoch<'_, D> {}
 
 impl<D: Device> Epoch<'_, D> {
     pub(crate) fn barrier(&self) -> Result<(), Stopped> {
+        if self.workers == 1 {
+            // It waits for none.
+            return self.shared.barrier.wait(self.core.stopped());
+        }
         let clock = self.core.config.clock;
         let arrived = clock();
         let result = self.shared.barrier.wait(self.core.stopped());

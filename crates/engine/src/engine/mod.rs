@@ -28,7 +28,6 @@ use crate::call::order::SubmissionOrder;
 use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
 use crate::declaration::declare::LookupError;
 use crate::declaration::declare::Reader;
-use crate::declaration::demand::SpaceDemand;
 use crate::engine::reader::ShutsGate;
 use crate::epoch;
 use crate::epoch::workers;
@@ -314,8 +313,7 @@ impl<D: Device> Engine<D> {
         let shared = &mut self.shared;
         shared.claimed.reset(calls, workers);
         shared.progress.iter_mut().for_each(Progress::reset);
-        let tables = self.core.tables.len();
-        *shared.demand.get_mut().expect("no panic while locked") = SpaceDemand::new(tables);
+        shared.demand.get_mut().expect("no panic while locked").clear();
         shared.handovers.write().expect("no panic while locked").clear();
         *shared.deferred_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;

@@ -53,7 +53,10 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
             continue;
         }
         let needed = inserts.get(pool).copied().unwrap_or(0);
-        let stock = Stock { needed, ..stock_of(sub_pools) };
+        let stock = match epoch.store.segments().is_begun(pool) {
+            true => Stock { needed, ..stock_of(sub_pools) },
+            false => Stock { needed, ..Stock::default() },
+        };
         demand.stock(pool, worker.local.worker, epoch.workers, stock);
     }
 }
@@ -65,7 +68,7 @@ fn stock_of(sub_pools: &[SubPool]) -> Stock {
         lists: sub_pools.first().map_or(0, SubPool::free_list_segments),
         ..Stock::default()
     };
-    for sub_pool in sub_pools {
+    for sub_pool in sub_pools.iter().filter(|sub_pool| !sub_pool.is_empty()) {
         stock.free += sub_pool.available();
         stock.fresh += sub_pool.room();
         stock.all += sub_pool.slots();
@@ -114,7 +117,7 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     let tables = tables.iter().copied();
     handover::plan(epoch, &mut demand, tables.clone());
     let of_all = |pool| stock_of_all(epoch, worker, &demand, pool);
-    let used = |pool| of_all(pool).used();
+    let used = |pool| used_of_all(epoch, worker, &demand, pool);
     let needed = demand.segments(tables.clone(), epoch.workers as u64, segment_bytes, used);
     if epoch.replay.is_some() {
         return Ok(segments.reserve(device, needed.all())?);
@@ -143,6 +146,31 @@ fn check_guess<D: Device>(epoch: &Epoch<'_, D>, needed: Needed) -> Result<()> {
         "values as long as their tables allow would need {guessed} bytes more, at most {most} are \
          taken before the values are known"
     )))
+}
+
+/// How many slots of a pool hold something.
+fn used_of_all<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &Worker<D>,
+    demand: &SpaceDemand,
+    pool: usize,
+) -> u64 {
+    if !epoch.store.segments().is_begun(pool) {
+        return 0;
+    }
+    let is_alone = epoch.workers == 1;
+    let mut sum = match is_alone {
+        true => Stock::default(),
+        false => Stock::of_all(&demand.stocks[pool]),
+    };
+    let own = is_alone.then_some(&worker.row_store.sub_pools[pool]);
+    let idle = epoch.shared.idle.lock().expect("no panic while locked");
+    let sub_pools = own.into_iter().chain(idle.iter().map(|idle| &idle.sub_pools[pool])).flatten();
+    for sub_pool in sub_pools.filter(|sub_pool| !sub_pool.is_empty()) {
+        sum.all += sub_pool.slots();
+        sum.left += sub_pool.slots_left();
+    }
+    sum.used()
 }
 
 /// What all workers have of a pool together. Lists are those of the worker with the shortest among

@@ -14,6 +14,7 @@ use storage::TableId;
 
 use crate::body;
 use crate::call::procedure::{Procedure, Registration};
+use crate::call::share::Share;
 use crate::call::ticket::Ticket;
 use crate::data::readable::with_readable;
 use crate::data::stored;
@@ -232,18 +233,23 @@ impl Database {
     /// As [`Database::submit`] and [`Ticket::wait`].
     pub fn call<P: Procedure>(&self, procedure: P) -> Result<P::Output> {
         let number = self.number::<P>()?;
-        body::check_may_wait()?;
-        self.queue().check_here()?;
-        self.queue().check_writable()?;
-        let Inner { shared, seat, .. } = &*self.inner;
-        let at_once = with_readable(&procedure, |arguments| {
-            self.queue().check_arguments(arguments)?;
-            Ok::<_, Error>(shared.run_at_once(seat, number, arguments))
-        });
-        match at_once.map_err(Error::mistake)?? {
+        let alone = with_readable(&procedure, |arguments| self.run_alone(number, arguments));
+        match alone.map_err(Error::mistake)?? {
             Some(share) => Ticket::new(share, 0).wait(),
             None => self.submit(procedure)?.wait(),
         }
+    }
+
+    /// Runs a call on this thread, if there is no other one to share an epoch with: where its
+    /// answer is.
+    pub(crate) fn run_alone(&self, number: u16, arguments: &[u8]) -> Result<Option<Arc<Share>>> {
+        body::check_may_wait()?;
+        let queue = self.queue();
+        queue.check_here()?;
+        queue.check_writable()?;
+        queue.check_arguments(arguments)?;
+        let Inner { shared, seat, .. } = &*self.inner;
+        Ok(shared.run_at_once(seat, number, arguments))
     }
 
     /// Submits a call; waits while the queue is full.

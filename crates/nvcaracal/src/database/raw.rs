@@ -90,6 +90,24 @@ impl Submitter {
         .await
     }
 
+    /// Runs a call of a procedure that is an object on this thread, in an epoch of its own, if no
+    /// other call is under way that could share one with it, and few were lately; `None`, and
+    /// nothing happened, if there is. That saves waking two threads, and takes as long as the epoch
+    /// does, with the sync of its log: for tasks whose thread has nothing else to do meanwhile. The
+    /// call runs in the serial part, after all that this submitter has submitted before.
+    ///
+    /// # Errors
+    /// As [`Submitter::submit`].
+    pub fn run_raw_alone(
+        &self,
+        procedure: ProcedureNumber,
+        arguments: &[u8],
+    ) -> Result<Option<Ticket<Vec<u8>>>> {
+        let (database, number) = (&self.database, self.database.check_raw(procedure)?);
+        let share = database.run_alone(number, arguments)?;
+        Ok(share.map(|share| Ticket::new(share, 0)))
+    }
+
     fn push_raw(
         &self,
         procedure: ProcedureNumber,

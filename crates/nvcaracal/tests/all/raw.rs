@@ -151,6 +151,27 @@ fn calls_answers_and_aborts_are_bytes() {
 }
 
 #[test]
+fn o_109_a_call_runs_alone_where_none_is_under_way_and_after_those_of_before() {
+    let (db, _) = open(DeviceSpec::Dram, "").unwrap();
+    let (run, by) = (db.raw_procedure("interpreter").unwrap(), db.submitter());
+    let mut value = Vec::new();
+    let mut put = |ticket: nvcaracal::Ticket<Vec<u8>>, next: &str| {
+        assert_eq!(ticket.wait().unwrap(), std::mem::replace(&mut value, next.into()));
+    };
+    for number in 0..2_000 {
+        let (first, second) = (format!("{number}"), format!("{number} alone"));
+        let submitted = by.try_submit_raw(run, format!("p0k={first}").as_bytes()).unwrap();
+        let alone = by.run_raw_alone(run, format!("p0k={second}").as_bytes()).unwrap();
+        put(submitted, &first);
+        alone.into_iter().for_each(|ticket| put(ticket, &second));
+    }
+    // Once the sequencer has done its last epoch it always runs.
+    let alone = std::iter::repeat_with(|| by.run_raw_alone(run, b"p0k=last").unwrap());
+    put(alone.flatten().next().expect("the iterator has no end"), "last");
+    assert!(by.run_raw_alone(run, &vec![b'a'; (8 << 20) + 1]).unwrap_err().is_limit());
+}
+
+#[test]
 fn two_objects_of_one_name_are_a_mistake() {
     let catalog = Catalog::new();
     let make = || Arc::new(Interpreter { catalog: catalog.clone(), semantics: "" });

@@ -78,6 +78,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Ok(Frame { kind, body })
     }
 
+    /// Whether more than the messages that were taken has arrived.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.socket.buffer().is_empty()
+    }
+
     /// Room for a body grows with what arrives, not with what its length promises.
     async fn body(&mut self, kind: u8, limit: usize) -> Result<Vec<u8>, Ended> {
         let length = self.socket.read_u32().await? as usize;

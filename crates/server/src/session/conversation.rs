@@ -152,6 +152,7 @@ impl Conversation {
                 }
                 frame = frames.next() => frame,
             };
+            self.connection.is_waited_for(!frames.has_more());
             match frame {
                 Ok(frame) => match self.message(frame).await {
                     Ok(true) => {}

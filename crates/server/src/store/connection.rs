@@ -6,6 +6,7 @@ use super::pipeline::{Pipeline, Task, Work};
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use values::{Datum, Error, Result, SqlState, Type, Zone};
 
 /// One client's connection: its statements take effect in the order in which they are submitted,
@@ -26,6 +27,12 @@ impl Connection {
     /// functions of those that are submitted.
     pub fn set_zone(&mut self, zone: Zone) {
         self.zone = zone;
+    }
+
+    /// Whether what is submitted next is waited for before more is submitted. Until then, and while
+    /// no other connection submits anything, a small call runs on this thread.
+    pub fn is_waited_for(&mut self, is_waited_for: bool) {
+        self.pipeline.is_waited_for.store(is_waited_for, Ordering::Relaxed);
     }
 
     /// The statements of a text, which semicolons separate; none of an empty one.

@@ -11,7 +11,7 @@ use super::spaces::{ALL, Spaces};
 use nvcaracal::{Database, Tuning};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::RwLock;
 
@@ -55,6 +55,8 @@ impl Store {
             catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
             parsed: Mutex::new(Cache::new(options.plans_bytes_max / 2)),
             statements: Mutex::new(plans),
+            pipelines: AtomicU64::new(0),
+            last_pipeline: AtomicU64::new(u64::MAX),
             last: Mutex::default(),
             kept: Mutex::default(),
             clearing: AtomicUsize::new(0),

@@ -13,6 +13,7 @@ use nvcaracal::{Part, Submitter, Ticket};
 use sql::ir::{ObjectId, Value};
 use sql::run::{Context, Limits};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::RwLockReadGuard;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
@@ -47,6 +48,10 @@ struct State {
 /// One connection's statements.
 pub(super) struct Pipeline {
     pub(super) shared: Arc<Shared>,
+    /// Which of all it is.
+    number: u64,
+    /// Whether its connection waits for what it submits.
+    pub(super) is_waited_for: AtomicBool,
     serial: Submitter,
     parallel: Submitter,
     state: Mutex<State>,
@@ -59,6 +64,8 @@ pub(super) struct Pipeline {
 
 /// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
 const COPY_STEPS_TIMES: u64 = 16;
+/// Longer calls are run by the sequencer's thread: connections of this one do not wait for them.
+const RUN_HERE_BYTES_MAX: usize = 4 << 10;
 /// How often a statement is submitted again for more numbers.
 pub(super) const TRIES_MAX: u32 = 16;
 
@@ -69,6 +76,8 @@ impl Pipeline {
             serial: submitter.part(Part::Serial),
             parallel: submitter.part(Part::Parallel),
             state: Mutex::default(),
+            number: shared.pipelines.fetch_add(1, Ordering::Relaxed),
+            is_waited_for: AtomicBool::new(false),
             last: shared.new_last(),
             block: Mutex::default(),
             numbers: Mutex::default(),
@@ -77,15 +86,18 @@ impl Pipeline {
     }
 
     pub(super) fn submit(self: &Arc<Pipeline>, task: Task) {
+        // Reads count, too: those of this thread would wait.
+        let is_alone =
+            self.shared.last_pipeline.swap(self.number, Ordering::Relaxed) == self.number;
         let mut state = lock(&self.state);
         if state.is_running {
             state.queue.push_back(task);
             return;
         }
         let left = match task {
-            Task::Statement(work) => self.call_now(work).map(Task::Statement),
+            Task::Statement(work) => self.call_now(work, is_alone).map(Task::Statement),
             Task::Block(operation, promise) => self
-                .operate_now(operation, promise)
+                .operate_now(operation, promise, is_alone)
                 .map(|(operation, promise)| Task::Block(operation, promise)),
             fence @ Task::Fence(_) => Some(fence),
         };
@@ -98,7 +110,7 @@ impl Pipeline {
 
     /// Makes a call of the statement, or looks its row up, or gives it back if something has to be
     /// waited for.
-    fn call_now(&self, work: Work) -> Option<Work> {
+    fn call_now(&self, work: Work, is_alone: bool) -> Option<Work> {
         let shared = &self.shared;
         let Some(planned) = &work.statement.planned else { return Some(work) };
         if matches!(planned.way, Way::Query | Way::Counted) {
@@ -117,12 +129,31 @@ impl Pipeline {
             return None;
         };
         let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone());
-        match self.submitter(*is_predicted).try_submit_raw(shared.procedure, &bytes) {
+        match self.submit_call(*is_predicted, is_alone, &bytes) {
             Ok(ticket) => self.last.set(work.promise.call(ticket)),
             Err(error) if error.is_queue_full() => return Some(work),
             Err(error) => work.promise.answer(Err(failure::of_call(&error))),
         }
         None
+    }
+
+    /// Submits a call; runs it on this thread if that keeps nothing waiting: it is small, its
+    /// connection waits for it, and no other one submits anything.
+    pub(super) fn submit_call(
+        &self,
+        is_predicted: bool,
+        is_alone: bool,
+        bytes: &[u8],
+    ) -> nvcaracal::Result<Ticket<Vec<u8>>> {
+        let (submitter, procedure) = (self.submitter(is_predicted), self.shared.procedure);
+        let runs_here = is_alone
+            && is_predicted
+            && bytes.len() <= RUN_HERE_BYTES_MAX
+            && self.is_waited_for.load(Ordering::Relaxed);
+        if runs_here && let Some(ticket) = submitter.run_raw_alone(procedure, bytes)? {
+            return Ok(ticket);
+        }
+        submitter.try_submit_raw(procedure, bytes)
     }
 
     pub(super) fn submitter(&self, is_predicted: bool) -> &Submitter {

@@ -10,7 +10,7 @@ use super::statement::{Parsed, Statement};
 use nvcaracal::Database;
 use nvcaracal::raw::ProcedureNumber;
 use sql::catalog::Catalog;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::RwLock;
 use values::{Result, Type, Zone};
@@ -31,6 +31,9 @@ pub(super) struct Shared {
     pub(super) catalog: Mutex<Arc<Catalog>>,
     pub(super) parsed: Mutex<Cache<Arc<str>, Vec<Parsed>>>,
     pub(super) statements: Mutex<Cache<StatementKey, Arc<Statement>>>,
+    /// Connections there were, and the one that was the last to submit something.
+    pub(super) pipelines: AtomicU64,
+    pub(super) last_pipeline: AtomicU64,
     /// The last calls of all connections.
     pub(super) last: Mutex<Vec<Weak<Last>>>,
     /// Those of connections that have ended.

@@ -55,6 +55,41 @@ fn o_109_a_statement_behind_a_deferred_one_finds_its_row() {
 }
 
 #[test]
+fn o_109_a_statement_that_is_waited_for_runs_where_no_other_client_submits() {
+    let store = memory();
+    let mut clients = [Client::new(&store), Client::new(&store)];
+    clients[0].run("CREATE TABLE t (a int PRIMARY KEY, b int)").unwrap();
+    clients[0].run("INSERT INTO t VALUES (1, 0)").unwrap();
+    let is_done_at_once = |client: &mut Client| {
+        client.connection.is_waited_for(true);
+        let text = "UPDATE t SET b = b + 1 WHERE a = 1 RETURNING b";
+        let mut pending = client.submit(text, vec![]).unwrap();
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::Pin::new(&mut pending).poll(&mut context) {
+            std::task::Poll::Ready(answer) => (true, answer.unwrap()),
+            std::task::Poll::Pending => (false, pending.wait().unwrap()),
+        }
+    };
+    let mut count = 0;
+    let mut expect = |answer: server::store::Answer| {
+        count += 1;
+        assert_eq!(shown(&answer.rows[0]), [count.to_string()]);
+    };
+    // From the first time on at which the sequencer's thread has nothing to do, all do.
+    let mut at_once = 0;
+    while at_once < 100 {
+        let (is_at_once, answer) = is_done_at_once(&mut clients[0]);
+        expect(answer);
+        assert!(is_at_once || at_once == 0, "another thread ran it");
+        at_once += u32::from(is_at_once);
+    }
+    // In turns with another client the order is the same.
+    for at in 0..100 {
+        expect(is_done_at_once(&mut clients[at % 2]).1);
+    }
+}
+
+#[test]
 fn o_84_queries_beside_writers_see_whole_statements_and_all_that_was_answered() {
     let store = memory();
     let mut client = Client::new(&store);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use pmem::sync::Mutex;
-use pmem::sync::atomic::{AtomicU64, Ordering};
+use pmem::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pmem::{Device, DeviceError, Port};
 
 use crate::error::{Result, StorageError};
@@ -119,6 +119,8 @@ pub struct Segments {
     next: AtomicU64,
     spare: Mutex<Spare>,
     spare_count: AtomicU64,
+    /// Pools that have or had segments.
+    begun: [AtomicBool; POOLS],
 }
 
 impl Segments {
@@ -135,6 +137,7 @@ impl Segments {
             next: AtomicU64::new(0),
             spare: Mutex::default(),
             spare_count: AtomicU64::new(0),
+            begun: std::array::from_fn(|_| AtomicBool::new(false)),
         }
     }
 
@@ -163,6 +166,12 @@ impl Segments {
     /// Segments that were ever allocated.
     pub fn used(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
+    }
+
+    /// Whether a pool may have slots: it has or had segments.
+    #[inline]
+    pub fn is_begun(&self, pool: usize) -> bool {
+        self.begun[pool].load(Ordering::Relaxed)
     }
 
     /// Segments of these that no pool has.
@@ -201,6 +210,7 @@ impl Segments {
                 let entry = entry.ok_or_else(|| {
                     StorageError::Corrupt(format!("segment directory entry {segment}: {word:#x}"))
                 })?;
+                self.begun[usize::from(entry.pool)].store(true, Ordering::Relaxed);
                 uses.push((segment as u32, entry));
             }
         }
@@ -285,6 +295,7 @@ impl Segments {
             u64::from(segment) < self.used(),
             "segment {segment} was counted when it was taken"
         );
+        self.begun[usize::from(entry.pool)].store(true, Ordering::Relaxed);
         self.write_entry(port, segment, entry);
         Ok(segment)
     }

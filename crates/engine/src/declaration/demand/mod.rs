@@ -151,6 +151,17 @@ impl SpaceDemand {
         }
     }
 
+    /// Nothing needed, as before the next epoch.
+    pub(crate) fn clear(&mut self) {
+        self.inserts.fill(0);
+        self.writes.fill(0);
+        self.covered.fill(false);
+        self.decided.clear();
+        self.collected = 0;
+        self.stocks.iter_mut().for_each(Vec::clear);
+        self.handed.fill(0);
+    }
+
     /// Says what one of several workers has of a pool.
     pub(crate) fn stock(&mut self, pool: usize, worker: WorkerId, workers: usize, stock: Stock) {
         self.stocks[pool].resize(workers, Stock::default());

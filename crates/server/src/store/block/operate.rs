@@ -24,6 +24,7 @@ impl Pipeline {
         &self,
         operation: Operation,
         promise: Promise,
+        is_alone: bool,
     ) -> Option<(Operation, Promise)> {
         match operation {
             Operation::Run(run) => match self.run_now(&run) {
@@ -31,7 +32,7 @@ impl Pipeline {
                 None => return Some((Operation::Run(run), promise)),
             },
             Operation::Of(BlockOperation::Commit, now) => {
-                let promise = self.commit_now(promise)?;
+                let promise = self.commit_now(promise, is_alone)?;
                 return Some((Operation::Of(BlockOperation::Commit, now), promise));
             }
             Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
@@ -121,7 +122,7 @@ impl Pipeline {
     }
 
     /// Commits if nothing has to be waited for; else gives the promise back.
-    fn commit_now(&self, promise: Promise) -> Option<Promise> {
+    fn commit_now(&self, promise: Promise, is_alone: bool) -> Option<Promise> {
         let shared = &self.shared;
         let mut own = lock(&self.block);
         let Some(block) = own.as_mut() else {
@@ -140,8 +141,7 @@ impl Pipeline {
             return Some(promise);
         }
         let bytes = block.encode(&shared.options);
-        let submitter = self.submitter(!block.is_large());
-        match submitter.try_submit_raw(shared.procedure, &bytes) {
+        match self.submit_call(!block.is_large(), is_alone, &bytes) {
             Ok(ticket) => {
                 let block = own.take().expect("it was there");
                 drop(own);

@@ -312,6 +312,12 @@ impl SubPool {
             .saturating_sub(self.now.tail % self.entries_per_segment)
     }
 
+    /// Whether it has no slot: no segment of slots, and none in its free list.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.data_count == 0 && self.now.head == self.now.tail
+    }
+
     /// Slots of all segments that it has, in use or not.
     pub fn slots(&self) -> u64 {
         self.data_count * self.slots_per_segment
