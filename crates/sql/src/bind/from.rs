@@ -1,12 +1,12 @@
 //! FROM: tables, queries and joins in the order in which they are written.
 
 use super::binder::{Binder, name_of, table_name, unsupported};
-use super::conditions::Conjunct;
-use super::items::{Untyped, identity};
+use super::conditions::{Conjunct, moved};
+use super::items::{Bounded, Filtered, Untyped, identity};
 use super::kinds::common;
 use super::scope::{Mark, Resolved, visible_columns};
 use crate::catalog::Table;
-use crate::ir::{Function, Input, JoinKind, Kind, QueryNumber, Relation, Select};
+use crate::ir::{Expression, Function, Input, JoinKind, Kind, Op, QueryNumber, Relation, Select};
 use sqlparser::ast::{
     Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, TableAlias, TableFactor,
     TableWithJoins,
@@ -32,6 +32,15 @@ pub(super) enum FromRows {
     Query(QueryNumber),
     /// A query that is computed for each row of the items before it.
     Lateral(QueryNumber),
+}
+
+/// A query of a FROM that was bound.
+struct Derived {
+    bound: Bounded,
+    kind: JoinKind,
+    is_lateral: bool,
+    /// Whether FROM has nothing else.
+    is_alone: bool,
 }
 
 /// The most tables and queries of a FROM.
@@ -62,28 +71,34 @@ impl Binder<'_> {
                 // Its rows without partners are not those of the tables before the comma.
                 self.nested_join(table, items)?;
             } else {
-                self.chain(table, items)?;
+                self.chain(table, list.len() == 1, items)?;
             }
         }
         Ok(())
     }
 
-    /// One table with its joins.
-    fn chain(&mut self, table: &TableWithJoins, items: &mut Vec<FromItem>) -> Result<()> {
+    /// One table with its joins; `is_alone` says that FROM has nothing else.
+    fn chain(
+        &mut self,
+        table: &TableWithJoins,
+        is_alone: bool,
+        items: &mut Vec<FromItem>,
+    ) -> Result<()> {
         let begin = self.scope.mark();
+        let is_alone = is_alone && items.is_empty() && table.joins.is_empty();
         match &table.relation {
             TableFactor::NestedJoin { table_with_joins, alias: None } if items.is_empty() => {
-                self.chain(table_with_joins, items)?;
+                self.chain(table_with_joins, is_alone, items)?;
             }
-            factor => self.factor(factor, JoinKind::Inner, items)?,
+            factor => self.factor(factor, JoinKind::Inner, is_alone, items)?,
         }
         for join in &table.joins {
             let (kind, constraint) = kind_of_join(&join.join_operator)?;
             let middle = self.scope.mark();
-            self.factor(&join.relation, kind, items)?;
+            self.factor(&join.relation, kind, false, items)?;
             let on = self.constraint(constraint, kind, begin, middle)?;
             if let Some(item) = items.last_mut() {
-                item.on = on;
+                item.on.extend(on);
             }
         }
         Ok(())
@@ -93,7 +108,7 @@ impl Binder<'_> {
     fn nested_join(&mut self, table: &TableWithJoins, items: &mut Vec<FromItem>) -> Result<()> {
         let (plan, scope) = self.apart(|binder| {
             let mut inner = Vec::new();
-            binder.chain(table, &mut inner)?;
+            binder.chain(table, false, &mut inner)?;
             let joins = binder.joins(inner, Vec::new());
             let width = binder.scope.width();
             let plan = binder.plan(Input::Joins(joins), Select::of(identity(width)));
@@ -123,6 +138,7 @@ impl Binder<'_> {
         &mut self,
         factor: &TableFactor,
         kind: JoinKind,
+        is_alone: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         match factor {
@@ -130,7 +146,10 @@ impl Binder<'_> {
                 self.table_item(name, alias.as_ref(), kind, items)
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
-                self.derived_item(*lateral, subquery, alias.as_ref(), kind, items)
+                let alias = self.derived_alias(subquery, alias.as_ref())?;
+                let bound = self.derived(*lateral, subquery, kind)?;
+                let derived = Derived { bound, kind, is_lateral: *lateral, is_alone };
+                self.derived_item(derived, "", Some(alias), items)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.nested_join(table_with_joins, items)?;
@@ -192,42 +211,83 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    fn derived_item(
-        &mut self,
-        lateral: bool,
+    /// A query in FROM must have a name.
+    fn derived_alias<'t>(
+        &self,
         query: &Query,
-        alias: Option<&TableAlias>,
-        kind: JoinKind,
-        items: &mut Vec<FromItem>,
-    ) -> Result<()> {
-        let Some(alias) = alias else {
+        alias: Option<&'t TableAlias>,
+    ) -> Result<&'t TableAlias> {
+        alias.ok_or_else(|| {
             let message = "subquery in FROM must have an alias";
-            return Err(Error::new(SqlState::SYNTAX_ERROR, message)
+            Error::new(SqlState::SYNTAX_ERROR, message)
                 .with_hint("For example, FROM (SELECT ...) [AS] foo.")
-                .at(self.position_of(query)));
-        };
+                .at(self.position_of(query))
+        })
+    }
+
+    fn derived(&mut self, lateral: bool, query: &Query, kind: JoinKind) -> Result<Bounded> {
         if lateral && kind.keeps_own() {
             return Err(unsupported("LATERAL on the right side of RIGHT or FULL JOIN"));
         }
-        let bound = if lateral {
-            self.inner(query)?
-        } else {
-            let before = self.beside.len();
-            self.beside.extend(self.scope.tables().map(str::to_owned));
-            let bound = self.query(query, Untyped::Text);
-            self.beside.truncate(before);
-            bound?
-        };
-        let is_lateral = lateral && bound.plan.is_correlated;
-        let columns = bound.items.iter().enumerate().map(|(at, item)| {
+        if lateral {
+            return self.inner(query);
+        }
+        let before = self.beside.len();
+        self.beside.extend(self.scope.tables().map(str::to_owned));
+        let bound = self.query(query, Untyped::Text);
+        self.beside.truncate(before);
+        bound
+    }
+
+    /// A query of FROM, with a name of its own or an alias.
+    fn derived_item(
+        &mut self,
+        derived: Derived,
+        own: &str,
+        alias: Option<&TableAlias>,
+        items: &mut Vec<FromItem>,
+    ) -> Result<()> {
+        let (begin, kind) = (self.scope.width(), derived.kind);
+        let names = derived.bound.items.iter().enumerate().map(|(at, item)| {
             (at, item.name.clone(), item.bound.kind.unwrap_or(Kind::plain(Type::Text)))
         });
-        let columns: Vec<_> = columns.collect();
-        let (begin, width) = (self.scope.width(), columns.len());
-        let number = self.push_query(bound.plan)?;
+        let names: Vec<_> = names.collect();
+        if let Some(table) = self.pulled_up(&derived) {
+            let (name, names) = self.named_columns(own, alias, names)?;
+            let width = table.relation.columns.len();
+            self.check_joined_width(width)?;
+            let output = derived.bound.plan.select.output;
+            let columns = names.into_iter().zip(output).map(|((_, column, kind), output)| {
+                let code = moved(output.code, begin);
+                Resolved { code, kind, table: name.clone(), name: column }
+            });
+            self.scope.add_resolved(&name, width, columns.collect());
+            let on = table.conditions.into_iter().map(|each| each.moved(begin)).collect();
+            let rows = FromRows::Table(table.relation);
+            return self.add_item(FromItem { kind, begin, width, rows, on }, items);
+        }
+        let is_lateral = derived.is_lateral && derived.bound.plan.is_correlated;
+        let width = names.len();
+        let number = self.push_query(derived.bound.plan)?;
         let rows = if is_lateral { FromRows::Lateral(number) } else { FromRows::Query(number) };
-        self.add_table("", Some(alias), width, columns)?;
+        self.add_table(own, alias, width, names)?;
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
+    }
+
+    /// The table that stands for a query of FROM which only filters its rows and computes columns
+    /// of each: then conditions of the statement find rows by its keys.
+    fn pulled_up(&self, derived: &Derived) -> Option<Filtered> {
+        let table = derived.bound.table.as_ref()?;
+        let output = &derived.bound.plan.select.output;
+        let is_column = |each: &Expression| matches!(each.code[..], [Op::Column(_)]);
+        // Where rows without partners come in, computed columns would not be NULL in them. Columns
+        // may be named many times, so that long ones would make the plan much longer.
+        let may_stand = output.iter().all(is_column)
+            || derived.is_alone && output.iter().map(|each| each.code.len()).sum::<usize>() <= 64;
+        let conditions = table.conditions.iter().map(|conjunct| &conjunct.bound.code);
+        let mut all = output.iter().map(|each| &each.code).chain(conditions);
+        let is_fit = may_stand && !derived.is_lateral && !derived.kind.keeps_own();
+        (is_fit && all.all(|code| self.is_movable(code))).then(|| table.clone())
     }
 
     /// Brings a table into the scope, by its alias if it has one.
@@ -236,8 +296,21 @@ impl Binder<'_> {
         own: &str,
         alias: Option<&TableAlias>,
         width: usize,
-        mut columns: Vec<(usize, String, Kind)>,
+        columns: Vec<(usize, String, Kind)>,
     ) -> Result<()> {
+        let (name, columns) = self.named_columns(own, alias, columns)?;
+        self.check_joined_width(width)?;
+        self.scope.add_columns(&name, width, columns);
+        Ok(())
+    }
+
+    /// The name of a table of FROM, which no other one has, and those of its columns.
+    fn named_columns(
+        &self,
+        own: &str,
+        alias: Option<&TableAlias>,
+        mut columns: Vec<(usize, String, Kind)>,
+    ) -> Result<(String, Vec<(usize, String, Kind)>)> {
         let name = alias.map_or_else(|| own.to_owned(), |alias| name_of(&alias.name));
         let renamed = alias.map(|alias| &alias.columns[..]).unwrap_or_default();
         if renamed.len() > columns.len() {
@@ -252,9 +325,7 @@ impl Binder<'_> {
             column.1 = name_of(&alias.name);
         }
         self.check_alias(&name)?;
-        self.check_joined_width(width)?;
-        self.scope.add_columns(&name, width, columns);
-        Ok(())
+        Ok((name, columns))
     }
 
     fn check_joined_width(&self, width: usize) -> Result<()> {

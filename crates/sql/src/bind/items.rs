@@ -2,8 +2,9 @@
 
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
+use super::conditions::Conjunct;
 use super::output::OutputColumn;
-use crate::ir::{ColumnNumber, Expression, Op, Query as Plan};
+use crate::ir::{ColumnNumber, Expression, Op, Query as Plan, Relation};
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 use values::{Error, Result, SqlState, Type};
 
@@ -12,6 +13,15 @@ pub(super) struct Bounded {
     pub(super) plan: Plan,
     /// Their code is that of the plan's output.
     pub(super) items: Vec<Item>,
+    /// The table whose rows it filters and computes, if it does nothing else.
+    pub(super) table: Option<Filtered>,
+}
+
+/// A table with conditions on its rows.
+#[derive(Clone)]
+pub(super) struct Filtered {
+    pub(super) relation: Box<Relation>,
+    pub(super) conditions: Vec<Conjunct>,
 }
 
 /// What becomes of literals and parameters without a type among the columns of an answer.

@@ -76,6 +76,11 @@ impl Scope {
             name,
         };
         let columns: Vec<Resolved> = columns.into_iter().map(resolved).collect();
+        self.add_resolved(table, width, columns);
+    }
+
+    /// Adds a table with so many columns, from which these are computed.
+    pub(super) fn add_resolved(&mut self, table: &str, width: usize, columns: Vec<Resolved>) {
         // `excluded` must be named.
         if table != "excluded" {
             self.shown.extend(columns.iter().cloned());
