@@ -34,13 +34,16 @@ pub(super) enum FromRows {
     Lateral(QueryNumber),
 }
 
+/// Places, names and types of columns.
+type Columns = Vec<(usize, String, Kind)>;
+
 /// A query of a FROM that was bound.
 struct Derived {
     bound: Bounded,
     kind: JoinKind,
     is_lateral: bool,
-    /// Whether FROM has nothing else.
-    is_alone: bool,
+    /// Whether rows may lack it.
+    may_lack: bool,
 }
 
 /// The most tables and queries of a FROM.
@@ -63,39 +66,39 @@ impl Binder<'_> {
         list: &[TableWithJoins],
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
+        let keeps_own =
+            |join: &Join| kind_of_join(&join.join_operator).is_ok_and(|(kind, _)| kind.keeps_own());
+        let may_lack = list.iter().flat_map(|table| &table.joins).any(keeps_own);
         for table in list {
-            let keeps_own = |join: &Join| {
-                kind_of_join(&join.join_operator).is_ok_and(|(kind, _)| kind.keeps_own())
-            };
             if !items.is_empty() && table.joins.iter().any(keeps_own) {
                 // Its rows without partners are not those of the tables before the comma.
                 self.nested_join(table, items)?;
             } else {
-                self.chain(table, list.len() == 1, items)?;
+                self.chain(table, may_lack, items)?;
             }
         }
         Ok(())
     }
 
-    /// One table with its joins; `is_alone` says that FROM has nothing else.
+    /// One table with its joins; `may_lack` says whether rows may lack any of the tables.
     fn chain(
         &mut self,
         table: &TableWithJoins,
-        is_alone: bool,
+        may_lack: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         let begin = self.scope.mark();
-        let is_alone = is_alone && items.is_empty() && table.joins.is_empty();
+        let may_lack = may_lack || table.joins.iter().any(keeps_own);
         match &table.relation {
             TableFactor::NestedJoin { table_with_joins, alias: None } if items.is_empty() => {
-                self.chain(table_with_joins, is_alone, items)?;
+                self.chain(table_with_joins, may_lack, items)?;
             }
-            factor => self.factor(factor, JoinKind::Inner, is_alone, items)?,
+            factor => self.factor(factor, JoinKind::Inner, may_lack, items)?,
         }
         for join in &table.joins {
             let (kind, constraint) = kind_of_join(&join.join_operator)?;
             let middle = self.scope.mark();
-            self.factor(&join.relation, kind, false, items)?;
+            self.factor(&join.relation, kind, may_lack, items)?;
             let on = self.constraint(constraint, kind, begin, middle)?;
             if let Some(item) = items.last_mut() {
                 item.on.extend(on);
@@ -108,7 +111,7 @@ impl Binder<'_> {
     fn nested_join(&mut self, table: &TableWithJoins, items: &mut Vec<FromItem>) -> Result<()> {
         let (plan, scope) = self.apart(|binder| {
             let mut inner = Vec::new();
-            binder.chain(table, false, &mut inner)?;
+            binder.chain(table, true, &mut inner)?;
             let joins = binder.joins(inner, Vec::new());
             let width = binder.scope.width();
             let plan = binder.plan(Input::Joins(joins), Select::of(identity(width)));
@@ -138,17 +141,17 @@ impl Binder<'_> {
         &mut self,
         factor: &TableFactor,
         kind: JoinKind,
-        is_alone: bool,
+        may_lack: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
-                self.table_item(name, alias.as_ref(), kind, items)
+                self.table_item(name, alias.as_ref(), kind, may_lack, items)
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
                 let alias = self.derived_alias(subquery, alias.as_ref())?;
                 let bound = self.derived(*lateral, subquery, kind)?;
-                let derived = Derived { bound, kind, is_lateral: *lateral, is_alone };
+                let derived = Derived { bound, kind, is_lateral: *lateral, may_lack };
                 self.derived_item(derived, "", Some(alias), items)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
@@ -167,6 +170,7 @@ impl Binder<'_> {
         name: &ObjectName,
         alias: Option<&TableAlias>,
         kind: JoinKind,
+        may_lack: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         let begin = self.scope.width();
@@ -178,8 +182,18 @@ impl Binder<'_> {
             let rows = FromRows::Query(number);
             return self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items);
         }
+        let own = table_name(name)?;
+        if let Some(view) = self.catalog.view(&own) {
+            let bound = self.view(view)?;
+            let derived = Derived { bound, kind, is_lateral: false, may_lack };
+            self.derived_item(derived, &own, alias, items)?;
+            self.note_relation(view.id);
+            let columns: Vec<usize> = (0..view.columns.len()).collect();
+            self.scope.set_origin(view.id, &columns);
+            return Ok(());
+        }
         let table = self.table(name)?;
-        self.add_scanned(&table, &table_name(name)?, alias)?;
+        self.add_scanned(&table, &own, alias)?;
         let width = table.relation.columns.len();
         let rows = FromRows::Table(Box::new(table.relation.clone()));
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
@@ -191,9 +205,12 @@ impl Binder<'_> {
         own: &str,
         alias: Option<&TableAlias>,
     ) -> Result<()> {
-        let columns = visible_columns(&table.relation).collect();
+        let columns: Vec<_> = visible_columns(&table.relation).collect();
+        let places: Vec<usize> = columns.iter().map(|(at, ..)| *at).collect();
         self.add_table(own, alias, table.relation.columns.len(), columns)?;
         self.scope.set_primary(&table.relation);
+        self.scope.set_origin(table.relation.id, &places);
+        self.note_relation(table.relation.id);
         Ok(())
     }
 
@@ -242,12 +259,13 @@ impl Binder<'_> {
     /// A query of FROM, with a name of its own or an alias.
     fn derived_item(
         &mut self,
-        derived: Derived,
+        mut derived: Derived,
         own: &str,
         alias: Option<&TableAlias>,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         let (begin, kind) = (self.scope.width(), derived.kind);
+        derived.may_lack |= kind != JoinKind::Inner;
         let names = derived.bound.items.iter().enumerate().map(|(at, item)| {
             (at, item.name.clone(), item.bound.kind.unwrap_or(Kind::plain(Type::Text)))
         });
@@ -259,7 +277,7 @@ impl Binder<'_> {
             let output = derived.bound.plan.select.output;
             let columns = names.into_iter().zip(output).map(|((_, column, kind), output)| {
                 let code = moved(output.code, begin);
-                Resolved { code, kind, table: name.clone(), name: column }
+                Resolved { code, kind, table: name.clone(), name: column, origin: None }
             });
             self.scope.add_resolved(&name, width, columns.collect());
             let on = table.conditions.into_iter().map(|each| each.moved(begin)).collect();
@@ -283,7 +301,7 @@ impl Binder<'_> {
         // Where rows without partners come in, computed columns would not be NULL in them. Columns
         // may be named many times, so that long ones would make the plan much longer.
         let may_stand = output.iter().all(is_column)
-            || derived.is_alone && output.iter().map(|each| each.code.len()).sum::<usize>() <= 64;
+            || !derived.may_lack && output.iter().map(|each| each.code.len()).sum::<usize>() <= 64;
         let conditions = table.conditions.iter().map(|conjunct| &conjunct.bound.code);
         let mut all = output.iter().map(|each| &each.code).chain(conditions);
         let is_fit = may_stand && !derived.is_lateral && !derived.kind.keeps_own();
@@ -296,7 +314,7 @@ impl Binder<'_> {
         own: &str,
         alias: Option<&TableAlias>,
         width: usize,
-        columns: Vec<(usize, String, Kind)>,
+        columns: Columns,
     ) -> Result<()> {
         let (name, columns) = self.named_columns(own, alias, columns)?;
         self.check_joined_width(width)?;
@@ -309,8 +327,8 @@ impl Binder<'_> {
         &self,
         own: &str,
         alias: Option<&TableAlias>,
-        mut columns: Vec<(usize, String, Kind)>,
-    ) -> Result<(String, Vec<(usize, String, Kind)>)> {
+        mut columns: Columns,
+    ) -> Result<(String, Columns)> {
         let name = alias.map_or_else(|| own.to_owned(), |alias| name_of(&alias.name));
         let renamed = alias.map(|alias| &alias.columns[..]).unwrap_or_default();
         if renamed.len() > columns.len() {
@@ -394,6 +412,8 @@ impl Binder<'_> {
             let (left, right) = self.scope.sides(begin, middle);
             let left = self.using_column(left, &name, "left")?;
             let right = self.using_column(right, &name, "right")?;
+            self.note_column(&left);
+            self.note_column(&right);
             let both = vec![left.bound(), right.bound()];
             let (Some(ty), [left_bound, right_bound]) =
                 (common(left.kind.ty, right.kind.ty), &both[..])
@@ -420,6 +440,7 @@ impl Binder<'_> {
                 code: one.code,
                 table: left.table.clone(),
                 name,
+                origin: left.origin,
             });
             let equal = self.unify(both)?;
             conjuncts.push(self.compared(Function::Equal, equal));
@@ -446,6 +467,11 @@ impl Binder<'_> {
             }
         }
     }
+}
+
+/// Whether rows of the right side stay that have no partner.
+fn keeps_own(join: &Join) -> bool {
+    kind_of_join(&join.join_operator).is_ok_and(|(kind, _)| kind.keeps_own())
 }
 
 /// What a join is, and its condition.

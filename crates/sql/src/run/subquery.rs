@@ -46,8 +46,8 @@ impl Evaluator<'_> {
         Ok(answered)
     }
 
-    /// Gives the rows of a query beside the one that runs to `each`: of one that is needed once they
-    /// are not kept.
+    /// Gives the rows of a query beside the one that runs to `each`. Those of one that is needed
+    /// once are not kept.
     pub(super) fn visit_query(
         &mut self,
         number: QueryNumber,
