@@ -105,7 +105,7 @@ fn joins_and_subqueries_count_steps_and_memory() {
     assert_eq!(code(&format!("SELECT 1 FROM ({long}) x ORDER BY c LIMIT 5")), "ok");
     assert_eq!(code(&format!("SELECT 1 FROM ({long}) x ORDER BY c")), "53200");
     assert_eq!(
-        code(&format!("SELECT max(c) FROM (SELECT repeat(b, 100000) AS c, a FROM t) x GROUP BY a")),
+        code("SELECT max(c) FROM (SELECT repeat(b, 100000) AS c, a FROM t) x GROUP BY a"),
         "53200"
     );
     // What is computed for a row is gone with the next one.
