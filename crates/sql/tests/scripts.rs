@@ -42,6 +42,10 @@ fn scripts_have_their_answers_by_every_access_path() {
                 catalog.tables().map(|table| (**table).clone()).collect()
             };
             assert_eq!(tables(&reopened), tables(&session.catalog));
+            let views = |catalog: &sql::catalog::Catalog| -> Vec<_> {
+                catalog.views().map(|view| (**view).clone()).collect()
+            };
+            assert_eq!(views(&reopened), views(&session.catalog));
             states.push(session.state());
         }
         assert!(

@@ -147,6 +147,8 @@ states! {
     INVALID_COLUMN_REFERENCE = b"42P10";
     /// A table definition that contradicts itself.
     INVALID_TABLE_DEFINITION = b"42P16";
+    /// An object that needs itself.
+    INVALID_OBJECT_DEFINITION = b"42P17";
     /// A foreign key that refers to no unique columns, or to other numbers of them.
     INVALID_FOREIGN_KEY = b"42830";
     /// A parameter whose type nothing tells.

@@ -6,7 +6,7 @@ use super::pool::lock;
 use nvcaracal::Ticket;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use values::{Datum, Result};
 
@@ -146,6 +146,11 @@ impl Promise {
         (Promise { slot: Some(Arc::clone(&slot)) }, Pending { slot })
     }
 
+    /// Tells whether the answer is waited for.
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted(self.slot.as_ref().map(Arc::downgrade).unwrap_or_default())
+    }
+
     /// The call will be answered.
     pub(super) fn call(self, ticket: Ticket<Vec<u8>>) -> Arc<Slot> {
         self.called(ticket, None)
@@ -165,6 +170,16 @@ impl Promise {
     pub(super) fn answer(mut self, answer: Result<Answer>) {
         let slot = self.slot.take().expect("it is there until the answer");
         slot.set(State::Answered(answer));
+    }
+}
+
+/// Tells whether the answer to a read is waited for.
+pub(super) struct Wanted(Weak<Slot>);
+
+impl Wanted {
+    /// Whether there is more than the promise of it.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.0.strong_count() > 1
     }
 }
 

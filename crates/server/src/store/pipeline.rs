@@ -249,7 +249,7 @@ impl Pipeline {
         self.all_answered().await;
         let snapshot = shared.database.snapshot_async().await.map_err(failure::of_read)?;
         drop(inside);
-        let steps = Steps::new(shared.options.steps_max);
+        let steps = Steps::of_read(&shared.pool, work.promise.wanted());
         let reads = Reads::Snapshot(&snapshot);
         let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
         let context = self.context(work);

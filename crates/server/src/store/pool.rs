@@ -28,6 +28,8 @@ struct Task {
 #[derive(Default)]
 struct Waiting {
     tasks: VecDeque<Arc<Task>>,
+    /// How many threads there are too many.
+    surplus: usize,
     has_ended: bool,
 }
 
@@ -55,10 +57,14 @@ impl Queue {
         None
     }
 
-    /// The next task; `None` at the end.
+    /// The next task; `None` if the thread is one too many, or at the end.
     fn pop(&self) -> Option<Arc<Task>> {
         let mut waiting = lock(&self.waiting);
         loop {
+            if let Some(left) = waiting.surplus.checked_sub(1) {
+                waiting.surplus = left;
+                return None;
+            }
             if let Some(task) = waiting.tasks.pop_front() {
                 return Some(task);
             }
@@ -101,18 +107,37 @@ impl Pool {
         let queue = Arc::new(Queue::default());
         let pool = Pool { queue, threads: Mutex::default() };
         for _ in 0..threads.max(1) {
-            let queue = Arc::clone(&pool.queue);
-            let thread = std::thread::Builder::new()
-                .name("nvcaracal-sql".to_owned())
-                .stack_size(sql::parse::STACK_BYTES)
-                .spawn(move || {
-                    while let Some(task) = queue.pop() {
-                        task.run();
-                    }
-                })?;
-            lock(&pool.threads).push(thread);
+            pool.start()?;
         }
         Ok(pool)
+    }
+
+    fn start(&self) -> std::io::Result<()> {
+        let queue = Arc::clone(&self.queue);
+        let thread = std::thread::Builder::new()
+            .name("nvcaracal-sql".to_owned())
+            .stack_size(sql::parse::STACK_BYTES)
+            .spawn(move || {
+                while let Some(task) = queue.pop() {
+                    task.run();
+                }
+            })?;
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Ok(())
+    }
+
+    /// A thread of the pool does something long: another one stands in for it until this is
+    /// dropped. `None` if there can be no more threads.
+    pub(super) fn lend(&self) -> Option<Lent> {
+        self.start().ok()?;
+        Some(Lent(Arc::clone(&self.queue)))
+    }
+
+    /// Whether what is not done will not be.
+    pub(super) fn has_ended(&self) -> bool {
+        lock(&self.queue.waiting).has_ended
     }
 
     /// Does the work sometime. After the end it is dropped undone.
@@ -163,6 +188,16 @@ impl Pool {
     }
 }
 
+/// A thread that the pool has meanwhile.
+pub(super) struct Lent(Arc<Queue>);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        lock(&self.0.waiting).surplus += 1;
+        self.0.more.notify_one();
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         self.end();
@@ -183,5 +218,21 @@ mod tests {
         assert_eq!(run(|| 3), Some(3));
         pool.end();
         assert_eq!(run(|| 4), None);
+    }
+
+    #[test]
+    fn what_takes_long_does_not_hold_up_the_rest() {
+        let pool = Arc::new(Pool::new(1).unwrap());
+        let own = Arc::clone(&pool);
+        let outer = pool.run(move || {
+            let lent = own.lend();
+            // The only thread is this one.
+            let inner = block_on(own.run(|| 1));
+            drop(lent);
+            inner
+        });
+        assert_eq!(block_on(outer), Some(Some(1)));
+        assert_eq!(block_on(pool.run(|| 2)), Some(2));
+        assert_eq!(block_on(pool.run(|| 3)), Some(3));
     }
 }

@@ -1,5 +1,7 @@
 //! The library's rows as plans see them: in a call, and at a snapshot.
 
+use super::pending::Wanted;
+use super::pool::{Lent, Pool};
 use super::spaces::{Spaces, sequence};
 use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
 use sql::ir::{ObjectId, Space};
@@ -8,18 +10,68 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::{Bound, ControlFlow};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use values::{Error, Result, SqlState};
+
+/// Steps of a read after which it looks around: some milliseconds.
+const SLICE_STEPS: u64 = 65_536;
 
 /// Counts steps up to a limit.
 pub(super) struct Steps {
     left: u64,
     max: u64,
+    slices: Option<Slices>,
+}
+
+/// The slices of a read that may go on for long.
+struct Slices {
+    /// The steps that are left of the slice.
+    left: u64,
+    wanted: Wanted,
+    pool: Arc<Pool>,
+    /// The thread that stands in for this one after the first slice.
+    lent: Option<Lent>,
+}
+
+impl Slices {
+    fn count(&mut self, count: u64) -> Result<()> {
+        match self.left.checked_sub(count) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => self.next(),
+        }
+    }
+
+    #[cold]
+    fn next(&mut self) -> Result<()> {
+        self.left = SLICE_STEPS;
+        if !self.wanted.is_wanted() {
+            let message = "canceling statement due to user request";
+            return Err(Error::new(SqlState::QUERY_CANCELED, message));
+        }
+        if self.pool.has_ended() {
+            return Err(super::failure::cut_off());
+        }
+        if self.lent.is_none() {
+            self.lent = self.pool.lend();
+        }
+        Ok(())
+    }
 }
 
 impl Steps {
     pub(super) fn new(max: u64) -> Steps {
-        Steps { left: max, max }
+        Steps { left: max, max, slices: None }
+    }
+
+    /// Those of a read outside of blocks: it does as many as it needs, as long as its answer is
+    /// waited for. Work of others goes on meanwhile.
+    pub(super) fn of_read(pool: &Arc<Pool>, wanted: Wanted) -> Steps {
+        let slices = Slices { left: SLICE_STEPS, wanted, pool: Arc::clone(pool), lent: None };
+        Steps { slices: Some(slices), ..Steps::new(u64::MAX) }
     }
 
     /// How many were counted.
@@ -28,6 +80,9 @@ impl Steps {
     }
 
     fn count(&mut self, count: u64) -> Result<()> {
+        if let Some(slices) = &mut self.slices {
+            slices.count(count)?;
+        }
         match self.left.checked_sub(count) {
             Some(left) => {
                 self.left = left;
@@ -291,5 +346,29 @@ pub(super) fn allocate(numbers: &BTreeMap<ObjectId, u32>, sequences: &mut nvcara
         for _ in 0..*count {
             sequences.allocate(sequence(*id));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pending::Promise;
+    use super::*;
+
+    #[test]
+    fn a_read_goes_on_while_its_answer_is_waited_for() {
+        let pool = Arc::new(Pool::new(1).unwrap());
+        let (promise, pending) = Promise::new();
+        let mut steps = Steps::of_read(&pool, promise.wanted());
+        for _ in 0..1_000 {
+            steps.count(100_000).unwrap();
+        }
+        drop(pending);
+        let error = steps.count(100_000).unwrap_err();
+        assert_eq!(error.state().code(), "57014");
+        let (promise, _pending) = Promise::new();
+        let mut steps = Steps::of_read(&pool, promise.wanted());
+        steps.count(100_000).unwrap();
+        pool.end();
+        assert!(steps.count(100_000).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use crate::client::{Client, copy, memory, on_disk};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use server::store::Store;
+use server::store::{Pending, Store};
 use std::collections::BTreeSet;
 
 const TABLES: [&str; 4] = [
@@ -28,12 +28,16 @@ fn write(client: &mut Client, seed: u64, count: usize) {
         };
         under_way.push(client.submit(&text, Vec::new()).unwrap());
         if under_way.len() == 16 {
-            for pending in under_way.drain(..) {
-                if let Err(error) = pending.wait() {
-                    assert!(["23503", "23505"].contains(&error.state().code()), "{error}");
-                }
-            }
+            under_way.drain(..).for_each(wait);
         }
+    }
+    // What is dropped takes place, too, but perhaps only while the rows are checked.
+    under_way.into_iter().for_each(wait);
+}
+
+fn wait(pending: Pending) {
+    if let Err(error) = pending.wait() {
+        assert!(["23503", "23505"].contains(&error.state().code()), "{error}");
     }
 }
 

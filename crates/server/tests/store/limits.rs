@@ -27,6 +27,54 @@ fn large_answers_long_runs_and_long_rows_are_refused() {
     assert_eq!(client.value("SELECT count(*) FROM t WHERE length(b) = 200000"), "100");
 }
 
+/// A query outside of blocks does as many steps as it needs, and an aggregate keeps no rows.
+#[test]
+fn aggregates_of_more_rows_than_memory_has_room_for_are_answered() {
+    let mut options = StoreOptions { steps_max: 60_000, clock: noon, ..StoreOptions::memory() };
+    (options.memory_bytes_max, options.threads) = (200_000, 1);
+    let mut client = Client::new(&Store::open(options).unwrap());
+    client.run("CREATE TABLE t (a int PRIMARY KEY, b int, c float8, d text)").unwrap();
+    client.run("CREATE INDEX ON t (b)").unwrap();
+    for part in 0..20 {
+        let row = |n: u32| format!("({n}, {}, 0.1, repeat('x', 1000))", n % 7);
+        let rows: Vec<_> = (part * 100..part * 100 + 100).map(row).collect();
+        client.run(&format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    }
+    assert_eq!(
+        client.value("SELECT count(*) FROM t WHERE length(d) = 1000 AND a + 0 >= 0"),
+        "2000"
+    );
+    assert_eq!(client.value("SELECT sum(a) FROM t WHERE b < 7"), "1999000");
+    client.run("CREATE TABLE u (a int PRIMARY KEY)").unwrap();
+    client.run("INSERT INTO u SELECT a FROM t WHERE a < 500").unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM (SELECT a, d FROM t) x, u"), "1000000");
+    let all = "SELECT count(*) FROM (SELECT a, d FROM t UNION ALL SELECT a, d FROM t) x";
+    assert_eq!(client.value(all), "4000");
+    let groups = client.query("SELECT b, count(*), max(length(d)) FROM t GROUP BY b ORDER BY 1");
+    assert_eq!(groups.len(), 7);
+    assert_eq!(client.query("SELECT d FROM t ORDER BY c, a DESC LIMIT 20").len(), 20);
+    assert_eq!(client.query("SELECT d FROM t LIMIT 20 OFFSET 1900").len(), 20);
+    // Sums of floats have the order of the primary key, also through an index.
+    let sums = [
+        client.value("SELECT sum(c * a) FROM t WHERE b + 0 >= 1"),
+        client.value("SELECT sum(c * a) FROM t WHERE b >= 1"),
+    ];
+    assert_eq!(sums[0], sums[1]);
+    let rows = [
+        client.query("SELECT a FROM t WHERE b >= 3 AND length(d) = 1000 LIMIT 500 OFFSET 600"),
+        client.query("SELECT a FROM t WHERE b + 0 >= 3 AND length(d) = 1000 LIMIT 500 OFFSET 600"),
+    ];
+    assert_eq!(rows[0], rows[1]);
+    refused(&mut client, "SELECT d FROM t", "53200");
+    refused(&mut client, "SELECT string_agg(d, '') FROM t", "53200");
+    refused(&mut client, "SELECT max(d || a) FROM t GROUP BY a", "53200");
+    refused(
+        &mut client,
+        "UPDATE t SET c = c + 1 WHERE (SELECT count(*) FROM u x, u y) = 0",
+        "54001",
+    );
+}
+
 /// What follows from a statement is collected like its own rows.
 #[test]
 fn rows_that_foreign_keys_change_count_as_memory() {

@@ -16,3 +16,4 @@ mod foreign_keys;
 mod limits;
 mod order;
 mod scripts;
+mod views;

@@ -2,7 +2,7 @@
 
 use super::coerce::{Bound, Coercer};
 use super::kinds::Willing;
-use super::scope::{Resolved, Scope};
+use super::scope::{Noted, Resolved, Scope};
 use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Op, Query, QueryNumber};
 use crate::parse::Lines;
@@ -33,6 +33,12 @@ pub(crate) struct Binder<'a> {
     pub(super) beside: Vec<String>,
     /// The clause that is bound, for messages.
     pub(super) clause: &'static str,
+    /// The zone of literals, if it is not the session's.
+    pub(super) literal_zone: Option<Zone>,
+    /// In how many views the query is that is bound.
+    pub(super) view_depth: usize,
+    /// What is noted of a view that is made.
+    pub(super) noted: Option<Noted>,
 }
 
 /// A query while one is bound that is computed in its rows.
@@ -179,22 +185,36 @@ impl<'a> Binder<'a> {
             no_queries: Some("check constraint"),
             beside: Vec::new(),
             clause: "",
+            literal_zone: None,
+            view_depth: 0,
+            noted: None,
         }
     }
 
-    /// Where a part of the statement begins.
+    /// Where a part of the statement begins; a view's text is not the statement's.
     pub(super) fn position(&self, part: &impl Spanned) -> Option<Position> {
+        if self.view_depth > 0 {
+            return None;
+        }
         self.lines.position(part.span().start)
     }
 
     /// Where a name begins.
     pub(super) fn position_of_name(&self, name: &Ident) -> Option<Position> {
+        if self.view_depth > 0 {
+            return None;
+        }
         self.lines.position(name.span.start)
     }
 
     /// The table with this name.
     pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<Table>> {
         let own = table_name(name)?;
+        if self.catalog.view(&own).is_some() {
+            let message = format!("view \"{own}\" cannot be written to or copied");
+            let hint = "Write to the table that it selects from, or use COPY (SELECT ...) TO.";
+            return Err(Error::unsupported(message, hint).at(self.position(name)));
+        }
         self.catalog.table(&own).cloned().ok_or_else(|| {
             Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
                 .at(self.position(name))
@@ -213,7 +233,8 @@ impl<'a> Binder<'a> {
     }
 
     fn coercer(&mut self) -> Coercer<'_> {
-        Coercer { parameters: &mut self.parameters, zone: self.zone }
+        let zone = self.literal_zone.as_ref().unwrap_or(self.zone);
+        Coercer { parameters: &mut self.parameters, zone }
     }
 
     pub(super) fn coerce(&mut self, bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {

@@ -5,7 +5,7 @@ use super::binder::Binder;
 use super::coerce::{Bound, Form};
 use super::expression::call;
 use super::operators::{comparison, joined};
-use crate::ir::{Expression, Function, Op};
+use crate::ir::{ColumnNumber, Expression, Function, Op};
 use sqlparser::ast::{BinaryOperator, Expr};
 use values::{Result, Type};
 
@@ -100,6 +100,28 @@ impl Binder<'_> {
             _ => false,
         })
     }
+}
+
+impl Conjunct {
+    /// The same over a row in which the columns begin at another place.
+    pub(super) fn moved(mut self, begin: usize) -> Conjunct {
+        self.bound.code = moved(self.bound.code, begin);
+        for note in &mut self.notes {
+            note.column = ColumnNumber::at(begin + usize::from(note.column));
+            note.value.code = moved(std::mem::take(&mut note.value.code), begin);
+        }
+        self
+    }
+}
+
+/// A program over a row in which its columns begin at another place.
+pub(super) fn moved(mut code: Vec<Op>, begin: usize) -> Vec<Op> {
+    for op in &mut code {
+        if let Op::Column(column) = op {
+            *column = ColumnNumber::at(begin + usize::from(*column));
+        }
+    }
+    code
 }
 
 /// One condition of all, and what it says about columns without another row.

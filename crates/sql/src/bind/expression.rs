@@ -155,6 +155,7 @@ impl Binder<'_> {
         found: Resolved,
         position: Option<Position>,
     ) -> Result<Bound> {
+        self.note_column(&found);
         let grouping = self.grouping.as_mut().filter(|grouping| !grouping.inside);
         let Some(grouping) = grouping else { return Ok(found.bound()) };
         let message = || {
@@ -182,6 +183,9 @@ impl Binder<'_> {
             let Level { scope, grouping } = &mut self.levels[depth];
             let Some(found) = scope.resolve(table, name)? else { continue };
             self.reaches = self.reaches.min(depth);
+            if let Some(noted) = &mut self.noted {
+                noted.columns.extend(found.origin);
+            }
             let mut code = found.code.clone();
             if let Some(grouping) = grouping.as_mut().filter(|grouping| !grouping.inside) {
                 let message = || {

@@ -1,12 +1,12 @@
 //! FROM: tables, queries and joins in the order in which they are written.
 
 use super::binder::{Binder, name_of, table_name, unsupported};
-use super::conditions::Conjunct;
-use super::items::{Untyped, identity};
+use super::conditions::{Conjunct, moved};
+use super::items::{Bounded, Filtered, Untyped, identity};
 use super::kinds::common;
 use super::scope::{Mark, Resolved, visible_columns};
 use crate::catalog::Table;
-use crate::ir::{Function, Input, JoinKind, Kind, QueryNumber, Relation, Select};
+use crate::ir::{Expression, Function, Input, JoinKind, Kind, Op, QueryNumber, Relation, Select};
 use sqlparser::ast::{
     Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, TableAlias, TableFactor,
     TableWithJoins,
@@ -34,6 +34,18 @@ pub(super) enum FromRows {
     Lateral(QueryNumber),
 }
 
+/// Places, names and types of columns.
+type Columns = Vec<(usize, String, Kind)>;
+
+/// A query of a FROM that was bound.
+struct Derived {
+    bound: Bounded,
+    kind: JoinKind,
+    is_lateral: bool,
+    /// Whether rows may lack it.
+    may_lack: bool,
+}
+
 /// The most tables and queries of a FROM.
 pub(super) const ITEMS_MAX: usize = 64;
 /// The most columns of a joined row.
@@ -54,36 +66,42 @@ impl Binder<'_> {
         list: &[TableWithJoins],
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
+        let keeps_own =
+            |join: &Join| kind_of_join(&join.join_operator).is_ok_and(|(kind, _)| kind.keeps_own());
+        let may_lack = list.iter().flat_map(|table| &table.joins).any(keeps_own);
         for table in list {
-            let keeps_own = |join: &Join| {
-                kind_of_join(&join.join_operator).is_ok_and(|(kind, _)| kind.keeps_own())
-            };
             if !items.is_empty() && table.joins.iter().any(keeps_own) {
                 // Its rows without partners are not those of the tables before the comma.
                 self.nested_join(table, items)?;
             } else {
-                self.chain(table, items)?;
+                self.chain(table, may_lack, items)?;
             }
         }
         Ok(())
     }
 
-    /// One table with its joins.
-    fn chain(&mut self, table: &TableWithJoins, items: &mut Vec<FromItem>) -> Result<()> {
+    /// One table with its joins; `may_lack` says whether rows may lack any of the tables.
+    fn chain(
+        &mut self,
+        table: &TableWithJoins,
+        may_lack: bool,
+        items: &mut Vec<FromItem>,
+    ) -> Result<()> {
         let begin = self.scope.mark();
+        let may_lack = may_lack || table.joins.iter().any(keeps_own);
         match &table.relation {
             TableFactor::NestedJoin { table_with_joins, alias: None } if items.is_empty() => {
-                self.chain(table_with_joins, items)?;
+                self.chain(table_with_joins, may_lack, items)?;
             }
-            factor => self.factor(factor, JoinKind::Inner, items)?,
+            factor => self.factor(factor, JoinKind::Inner, may_lack, items)?,
         }
         for join in &table.joins {
             let (kind, constraint) = kind_of_join(&join.join_operator)?;
             let middle = self.scope.mark();
-            self.factor(&join.relation, kind, items)?;
+            self.factor(&join.relation, kind, may_lack, items)?;
             let on = self.constraint(constraint, kind, begin, middle)?;
             if let Some(item) = items.last_mut() {
-                item.on = on;
+                item.on.extend(on);
             }
         }
         Ok(())
@@ -93,7 +111,7 @@ impl Binder<'_> {
     fn nested_join(&mut self, table: &TableWithJoins, items: &mut Vec<FromItem>) -> Result<()> {
         let (plan, scope) = self.apart(|binder| {
             let mut inner = Vec::new();
-            binder.chain(table, &mut inner)?;
+            binder.chain(table, true, &mut inner)?;
             let joins = binder.joins(inner, Vec::new());
             let width = binder.scope.width();
             let plan = binder.plan(Input::Joins(joins), Select::of(identity(width)));
@@ -123,14 +141,18 @@ impl Binder<'_> {
         &mut self,
         factor: &TableFactor,
         kind: JoinKind,
+        may_lack: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
-                self.table_item(name, alias.as_ref(), kind, items)
+                self.table_item(name, alias.as_ref(), kind, may_lack, items)
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
-                self.derived_item(*lateral, subquery, alias.as_ref(), kind, items)
+                let alias = self.derived_alias(subquery, alias.as_ref())?;
+                let bound = self.derived(*lateral, subquery, kind)?;
+                let derived = Derived { bound, kind, is_lateral: *lateral, may_lack };
+                self.derived_item(derived, "", Some(alias), items)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.nested_join(table_with_joins, items)?;
@@ -148,6 +170,7 @@ impl Binder<'_> {
         name: &ObjectName,
         alias: Option<&TableAlias>,
         kind: JoinKind,
+        may_lack: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         let begin = self.scope.width();
@@ -159,8 +182,18 @@ impl Binder<'_> {
             let rows = FromRows::Query(number);
             return self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items);
         }
+        let own = table_name(name)?;
+        if let Some(view) = self.catalog.view(&own) {
+            let bound = self.view(view)?;
+            let derived = Derived { bound, kind, is_lateral: false, may_lack };
+            self.derived_item(derived, &own, alias, items)?;
+            self.note_relation(view.id);
+            let columns: Vec<usize> = (0..view.columns.len()).collect();
+            self.scope.set_origin(view.id, &columns);
+            return Ok(());
+        }
         let table = self.table(name)?;
-        self.add_scanned(&table, &table_name(name)?, alias)?;
+        self.add_scanned(&table, &own, alias)?;
         let width = table.relation.columns.len();
         let rows = FromRows::Table(Box::new(table.relation.clone()));
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
@@ -172,9 +205,12 @@ impl Binder<'_> {
         own: &str,
         alias: Option<&TableAlias>,
     ) -> Result<()> {
-        let columns = visible_columns(&table.relation).collect();
+        let columns: Vec<_> = visible_columns(&table.relation).collect();
+        let places: Vec<usize> = columns.iter().map(|(at, ..)| *at).collect();
         self.add_table(own, alias, table.relation.columns.len(), columns)?;
         self.scope.set_primary(&table.relation);
+        self.scope.set_origin(table.relation.id, &places);
+        self.note_relation(table.relation.id);
         Ok(())
     }
 
@@ -192,42 +228,84 @@ impl Binder<'_> {
         Ok(found)
     }
 
-    fn derived_item(
-        &mut self,
-        lateral: bool,
+    /// A query in FROM must have a name.
+    fn derived_alias<'t>(
+        &self,
         query: &Query,
-        alias: Option<&TableAlias>,
-        kind: JoinKind,
-        items: &mut Vec<FromItem>,
-    ) -> Result<()> {
-        let Some(alias) = alias else {
+        alias: Option<&'t TableAlias>,
+    ) -> Result<&'t TableAlias> {
+        alias.ok_or_else(|| {
             let message = "subquery in FROM must have an alias";
-            return Err(Error::new(SqlState::SYNTAX_ERROR, message)
+            Error::new(SqlState::SYNTAX_ERROR, message)
                 .with_hint("For example, FROM (SELECT ...) [AS] foo.")
-                .at(self.position_of(query)));
-        };
+                .at(self.position_of(query))
+        })
+    }
+
+    fn derived(&mut self, lateral: bool, query: &Query, kind: JoinKind) -> Result<Bounded> {
         if lateral && kind.keeps_own() {
             return Err(unsupported("LATERAL on the right side of RIGHT or FULL JOIN"));
         }
-        let bound = if lateral {
-            self.inner(query)?
-        } else {
-            let before = self.beside.len();
-            self.beside.extend(self.scope.tables().map(str::to_owned));
-            let bound = self.query(query, Untyped::Text);
-            self.beside.truncate(before);
-            bound?
-        };
-        let is_lateral = lateral && bound.plan.is_correlated;
-        let columns = bound.items.iter().enumerate().map(|(at, item)| {
+        if lateral {
+            return self.inner(query);
+        }
+        let before = self.beside.len();
+        self.beside.extend(self.scope.tables().map(str::to_owned));
+        let bound = self.query(query, Untyped::Text);
+        self.beside.truncate(before);
+        bound
+    }
+
+    /// A query of FROM, with a name of its own or an alias.
+    fn derived_item(
+        &mut self,
+        mut derived: Derived,
+        own: &str,
+        alias: Option<&TableAlias>,
+        items: &mut Vec<FromItem>,
+    ) -> Result<()> {
+        let (begin, kind) = (self.scope.width(), derived.kind);
+        derived.may_lack |= kind != JoinKind::Inner;
+        let names = derived.bound.items.iter().enumerate().map(|(at, item)| {
             (at, item.name.clone(), item.bound.kind.unwrap_or(Kind::plain(Type::Text)))
         });
-        let columns: Vec<_> = columns.collect();
-        let (begin, width) = (self.scope.width(), columns.len());
-        let number = self.push_query(bound.plan)?;
+        let names: Vec<_> = names.collect();
+        if let Some(table) = self.pulled_up(&derived) {
+            let (name, names) = self.named_columns(own, alias, names)?;
+            let width = table.relation.columns.len();
+            self.check_joined_width(width)?;
+            let output = derived.bound.plan.select.output;
+            let columns = names.into_iter().zip(output).map(|((_, column, kind), output)| {
+                let code = moved(output.code, begin);
+                Resolved { code, kind, table: name.clone(), name: column, origin: None }
+            });
+            self.scope.add_resolved(&name, width, columns.collect());
+            let on = table.conditions.into_iter().map(|each| each.moved(begin)).collect();
+            let rows = FromRows::Table(table.relation);
+            return self.add_item(FromItem { kind, begin, width, rows, on }, items);
+        }
+        let is_lateral = derived.is_lateral && derived.bound.plan.is_correlated;
+        let width = names.len();
+        let number = self.push_query(derived.bound.plan)?;
         let rows = if is_lateral { FromRows::Lateral(number) } else { FromRows::Query(number) };
-        self.add_table("", Some(alias), width, columns)?;
+        self.add_table(own, alias, width, names)?;
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
+    }
+
+    /// The table that stands for a query of FROM which only filters its rows and computes columns
+    /// of each: then conditions of the statement find rows by its keys.
+    fn pulled_up(&self, derived: &Derived) -> Option<Filtered> {
+        let table = derived.bound.table.as_ref()?;
+        let output = &derived.bound.plan.select.output;
+        let is_column = |each: &Expression| matches!(each.code[..], [Op::Column(_)]);
+        // Where rows without partners come in, computed columns would not be NULL in them. Columns
+        // may be named many times, so that long ones would make the plan much longer.
+        let may_stand = output.iter().all(is_column)
+            || !derived.may_lack && output.iter().map(|each| each.code.len()).sum::<usize>() <= 64;
+        let conditions = table.conditions.iter().map(|conjunct| &conjunct.bound.code);
+        let mut all = output.iter().map(|each| &each.code).chain(conditions);
+        let is_fit = may_stand && !derived.is_lateral && !derived.kind.keeps_own();
+        (is_fit && all.all(|code| self.is_movable(code))).then(|| table.clone())
     }
 
     /// Brings a table into the scope, by its alias if it has one.
@@ -236,8 +314,21 @@ impl Binder<'_> {
         own: &str,
         alias: Option<&TableAlias>,
         width: usize,
-        mut columns: Vec<(usize, String, Kind)>,
+        columns: Columns,
     ) -> Result<()> {
+        let (name, columns) = self.named_columns(own, alias, columns)?;
+        self.check_joined_width(width)?;
+        self.scope.add_columns(&name, width, columns);
+        Ok(())
+    }
+
+    /// The name of a table of FROM, which no other one has, and those of its columns.
+    fn named_columns(
+        &self,
+        own: &str,
+        alias: Option<&TableAlias>,
+        mut columns: Columns,
+    ) -> Result<(String, Columns)> {
         let name = alias.map_or_else(|| own.to_owned(), |alias| name_of(&alias.name));
         let renamed = alias.map(|alias| &alias.columns[..]).unwrap_or_default();
         if renamed.len() > columns.len() {
@@ -252,9 +343,7 @@ impl Binder<'_> {
             column.1 = name_of(&alias.name);
         }
         self.check_alias(&name)?;
-        self.check_joined_width(width)?;
-        self.scope.add_columns(&name, width, columns);
-        Ok(())
+        Ok((name, columns))
     }
 
     fn check_joined_width(&self, width: usize) -> Result<()> {
@@ -323,6 +412,8 @@ impl Binder<'_> {
             let (left, right) = self.scope.sides(begin, middle);
             let left = self.using_column(left, &name, "left")?;
             let right = self.using_column(right, &name, "right")?;
+            self.note_column(&left);
+            self.note_column(&right);
             let both = vec![left.bound(), right.bound()];
             let (Some(ty), [left_bound, right_bound]) =
                 (common(left.kind.ty, right.kind.ty), &both[..])
@@ -349,6 +440,7 @@ impl Binder<'_> {
                 code: one.code,
                 table: left.table.clone(),
                 name,
+                origin: left.origin,
             });
             let equal = self.unify(both)?;
             conjuncts.push(self.compared(Function::Equal, equal));
@@ -375,6 +467,11 @@ impl Binder<'_> {
             }
         }
     }
+}
+
+/// Whether rows of the right side stay that have no partner.
+fn keeps_own(join: &Join) -> bool {
+    kind_of_join(&join.join_operator).is_ok_and(|(kind, _)| kind.keeps_own())
 }
 
 /// What a join is, and its condition.

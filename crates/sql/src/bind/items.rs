@@ -2,8 +2,10 @@
 
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
+use super::conditions::Conjunct;
 use super::output::OutputColumn;
-use crate::ir::{ColumnNumber, Expression, Op, Query as Plan};
+use super::scope::Resolved;
+use crate::ir::{ColumnNumber, Expression, Op, Query as Plan, Relation};
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 use values::{Error, Result, SqlState, Type};
 
@@ -12,6 +14,15 @@ pub(super) struct Bounded {
     pub(super) plan: Plan,
     /// Their code is that of the plan's output.
     pub(super) items: Vec<Item>,
+    /// The table whose rows it filters and computes, if it does nothing else.
+    pub(super) table: Option<Filtered>,
+}
+
+/// A table with conditions on its rows.
+#[derive(Clone)]
+pub(super) struct Filtered {
+    pub(super) relation: Box<Relation>,
+    pub(super) conditions: Vec<Conjunct>,
 }
 
 /// What becomes of literals and parameters without a type among the columns of an answer.
@@ -58,18 +69,26 @@ impl Binder<'_> {
                     let bound = self.expression(expr)?;
                     items.push(Item { name: name_of(alias), bound, expr: Some(expr.clone()) });
                 }
-                SelectItem::Wildcard(_) => self.wildcard(None, &mut items)?,
+                SelectItem::Wildcard(star) => {
+                    let columns = self.wildcard(None, &mut items)?;
+                    self.note_star(star, None, &columns)?;
+                }
                 SelectItem::QualifiedWildcard(
                     sqlparser::ast::SelectItemQualifiedWildcardKind::ObjectName(name),
-                    _,
-                ) => self.wildcard(Some(&table_name(name)?), &mut items)?,
+                    star,
+                ) => {
+                    let table = table_name(name)?;
+                    let columns = self.wildcard(Some(&table), &mut items)?;
+                    self.note_star(star, Some(&table), &columns)?;
+                }
                 _ => return Err(unsupported("this form of column")),
             }
         }
         Ok(items)
     }
 
-    fn wildcard(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> Result<()> {
+    /// Adds the columns that `*` means.
+    fn wildcard(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> Result<Vec<Resolved>> {
         let wanted = match table {
             None if self.scope.width() == 0 => {
                 let message = "SELECT * with no tables specified is not valid";
@@ -84,12 +103,12 @@ impl Binder<'_> {
         if items.len() + wanted.len() > COLUMNS_MAX {
             return Err(too_many());
         }
-        for column in wanted {
+        for column in &wanted {
             let name = column.name.clone();
-            let bound = self.own_column(column, None)?;
+            let bound = self.own_column(column.clone(), None)?;
             items.push(Item { name, bound, expr: None });
         }
-        Ok(())
+        Ok(wanted)
     }
 }
 

@@ -23,6 +23,7 @@ mod query;
 mod scope;
 mod sets;
 mod subquery;
+mod views;
 mod with;
 
 pub use access::Choice;
@@ -33,4 +34,5 @@ pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},
     guard::{leading_index, unique_index},
     kinds::kind_of,
+    views::NewView,
 };

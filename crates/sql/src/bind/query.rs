@@ -2,16 +2,22 @@
 
 use super::binder::{Binder, Grouping, name_of, unsupported};
 use super::coerce::Bound;
-use super::conditions::filter_of;
+use super::conditions::{Conjunct, filter_of};
 use super::from::{FromItem, FromRows};
-use super::items::{Bounded, Item, Untyped};
+use super::items::{Bounded, Filtered, Item, Untyped};
 use super::order::{no_position, ordinal};
 use crate::ir::{ColumnNumber, Group, Input, Op, Query as Plan, Select, Source};
 use sqlparser::ast::{Distinct, Expr, GroupByExpr, Query, Select as Tree, SelectItem, SetExpr};
 use values::Result;
 
-/// Input and the rest of a query, and its columns.
-pub(super) type Parts = (Input, Select, Vec<Item>);
+/// A query while it is bound.
+pub(super) struct Parts {
+    pub(super) input: Input,
+    pub(super) select: Select,
+    pub(super) items: Vec<Item>,
+    /// The table whose rows it filters and computes, if it does nothing else.
+    table: Option<Filtered>,
+}
 
 impl Binder<'_> {
     /// Binds a query by itself: it sees the tables of the queries that it is computed in, and not
@@ -21,8 +27,8 @@ impl Binder<'_> {
             let named = binder.named.len();
             let parts = binder.query_parts(query, untyped);
             binder.named.truncate(named);
-            let (input, select, items) = parts?;
-            Ok(Bounded { plan: binder.plan(input, select), items })
+            let Parts { input, select, items, table } = parts?;
+            Ok(Bounded { plan: binder.plan(input, select), items, table })
         })
     }
 
@@ -64,7 +70,7 @@ impl Binder<'_> {
         let from = self.from(&tree.from)?;
         self.grouping = None;
         let conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
-        let (input, source) = self.input(from, conditions)?;
+        let (input, source, table) = self.input(from, conditions)?;
         let keys = self.group_keys(tree)?;
         let stated = !keys.is_empty() || tree.having.is_some();
         self.grouping = Some(Grouping { keys, ..Grouping::default() });
@@ -94,24 +100,28 @@ impl Binder<'_> {
         let (limit, offset) = self.limits(query)?;
         let output = items.iter().map(|item| item.bound.clone().expression()).collect();
         let select = Select { source, group, having, output, distinct, sort, limit, offset };
-        Ok((input, select, items))
+        let table = table.filter(|_| select.is_plain());
+        Ok(Parts { input, select, items, table })
     }
 
     /// The rows of a FROM that count. Those of one table are as they always were.
     fn input(
         &mut self,
         mut from: Vec<FromItem>,
-        conditions: Vec<super::conditions::Conjunct>,
-    ) -> Result<(Input, Source)> {
+        conditions: Vec<Conjunct>,
+    ) -> Result<(Input, Source, Option<Filtered>)> {
         if let [] | [FromItem { rows: FromRows::Table(_), .. }] = from[..] {
-            let (filter, predicates) = filter_of(conditions);
-            let Some(FromItem { rows: FromRows::Table(relation), .. }) = from.pop() else {
-                return Ok((Input::Source, Source { filter, ..Source::default() }));
+            let Some(FromItem { rows: FromRows::Table(relation), on, .. }) = from.pop() else {
+                let (filter, _) = filter_of(conditions);
+                return Ok((Input::Source, Source { filter, ..Source::default() }, None));
             };
+            let conditions = [on, conditions].concat();
+            let (filter, predicates) = filter_of(conditions.clone());
             let access = super::access::choose(&relation, &predicates, self.choice);
-            return Ok((Input::Source, Source { relation: Some(*relation), access, filter }));
+            let source = Source { relation: Some((*relation).clone()), access, filter };
+            return Ok((Input::Source, source, Some(Filtered { relation, conditions })));
         }
-        Ok((Input::Joins(self.joins(from, conditions)), Source::default()))
+        Ok((Input::Joins(self.joins(from, conditions)), Source::default(), None))
     }
 
     /// A query in brackets, with an order or a limit behind them.
@@ -137,7 +147,8 @@ impl Binder<'_> {
         let sort = self.sort(query, &items, false, true)?;
         let (limit, offset) = self.limits(query)?;
         let output = items.iter().map(|item| item.bound.clone().expression()).collect();
-        Ok((input, Select { sort, limit, offset, ..Select::of(output) }, items))
+        let select = Select { sort, limit, offset, ..Select::of(output) };
+        Ok(Parts { input, select, items, table: None })
     }
 
     /// Columns that have no type are text.
@@ -186,6 +197,14 @@ impl Binder<'_> {
             }
         }
         Ok(expr.clone())
+    }
+}
+
+impl Select {
+    /// Whether it only filters rows and computes columns.
+    fn is_plain(&self) -> bool {
+        let is_whole = self.limit.is_none() && self.offset.is_none() && self.sort.is_empty();
+        is_whole && self.group.is_none() && self.having.is_none() && !self.distinct
     }
 }
 

@@ -1,7 +1,9 @@
 //! The columns that names in a statement mean.
 
 use super::coerce::Bound;
-use crate::ir::{ColumnNumber, Kind, Op, Relation};
+use crate::ir::{ColumnNumber, Kind, ObjectId, Op, Relation};
+use crate::parse::Stars;
+use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
 /// The tables of a query, one after the other in the row.
@@ -31,6 +33,24 @@ pub(super) struct Resolved {
     pub(super) kind: Kind,
     pub(super) table: String,
     pub(super) name: String,
+    /// The column of a table or view that it is.
+    pub(super) origin: Option<Origin>,
+}
+
+/// A column of a table or view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Origin {
+    pub(super) relation: ObjectId,
+    pub(super) column: ColumnNumber,
+}
+
+/// What is noted of a view's query while it is bound for the first time.
+#[derive(Default)]
+pub(crate) struct Noted {
+    /// The columns that each `*` means: later ones of a table are not the view's.
+    pub(super) stars: Stars,
+    pub(super) relations: BTreeSet<ObjectId>,
+    pub(super) columns: BTreeSet<Origin>,
 }
 
 impl Resolved {
@@ -74,8 +94,14 @@ impl Scope {
             kind,
             table: table.to_owned(),
             name,
+            origin: None,
         };
         let columns: Vec<Resolved> = columns.into_iter().map(resolved).collect();
+        self.add_resolved(table, width, columns);
+    }
+
+    /// Adds a table with so many columns, from which these are computed.
+    pub(super) fn add_resolved(&mut self, table: &str, width: usize, columns: Vec<Resolved>) {
         // `excluded` must be named.
         if table != "excluded" {
             self.shown.extend(columns.iter().cloned());
@@ -121,6 +147,18 @@ impl Scope {
         if let Some(table) = self.tables.last_mut() {
             let numbers = relation.primary.iter().map(|key| usize::from(key.column));
             table.primary = numbers.map(|at| ColumnNumber::at(begin + at)).collect();
+        }
+    }
+
+    /// The columns of the last table are these of a relation.
+    pub(super) fn set_origin(&mut self, relation: ObjectId, columns: &[usize]) {
+        let Some(table) = self.tables.last_mut() else { return };
+        let count = table.columns.len();
+        let begin = self.shown.len().saturating_sub(count);
+        let shown = self.shown[begin..].iter_mut();
+        for ((own, shown), at) in table.columns.iter_mut().zip(shown).zip(columns) {
+            let origin = Some(Origin { relation, column: ColumnNumber::at(*at) });
+            (own.origin, shown.origin) = (origin, origin);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
 
-use super::schema::{ForeignKey, Sequence, Table};
+use super::schema::{ForeignKey, Sequence, Table, View};
 use super::snapshot::Catalog;
 use crate::ir::{ObjectId, Relation, Space, to_bytes};
 
@@ -15,6 +15,7 @@ pub struct Delta {
 pub(super) const TABLE: u8 = b't';
 pub(super) const SEQUENCE: u8 = b's';
 pub(super) const FOREIGN_KEY: u8 = b'f';
+pub(super) const VIEW: u8 = b'v';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
@@ -61,6 +62,16 @@ impl Delta {
     /// Removes a foreign key.
     pub fn drop_foreign_key(&mut self, id: ObjectId) {
         self.rows.push((key(FOREIGN_KEY, id), None));
+    }
+
+    /// Makes or replaces a view.
+    pub fn put_view(&mut self, view: &View) {
+        self.rows.push((key(VIEW, view.id), Some(to_bytes(view))));
+    }
+
+    /// Removes a view.
+    pub fn drop_view(&mut self, id: ObjectId) {
+        self.rows.push((key(VIEW, id), None));
     }
 
     /// Makes or replaces a sequence.

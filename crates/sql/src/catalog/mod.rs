@@ -7,5 +7,5 @@ mod schema;
 mod snapshot;
 
 pub use delta::{Delta, prefix};
-pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table};
+pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};
 pub use snapshot::Catalog;

@@ -1,6 +1,6 @@
-//! Tables and sequences as the catalog keeps them.
+//! Tables, views and sequences as the catalog keeps them.
 
-use crate::ir::{ColumnNumber, Expression, ObjectId, Referential, Relation};
+use crate::ir::{ColumnNumber, Expression, Kind, ObjectId, Referential, Relation};
 use serde::{Deserialize, Serialize};
 
 /// A table: what its plans need, and what only statements about it need.
@@ -74,6 +74,43 @@ pub struct ForeignKey {
     pub on_update: Referential,
     /// Whether it was stated DEFERRABLE; it is checked at the end of each call in any case.
     pub is_deferrable: bool,
+}
+
+/// A view: its query is bound again by each statement that selects from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct View {
+    /// Its object id.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ViewColumn>,
+    /// The text of its query, in which no `*` stands for columns.
+    pub text: String,
+    /// The zone of the session that made it, which literals without one are in.
+    pub zone: String,
+    /// The distance from UTC of a zone that is nothing else.
+    pub zone_seconds: Option<i32>,
+    /// The tables and views that it selects from.
+    pub uses: Vec<Used>,
+}
+
+/// A column of a view.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ViewColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// A table or view that a view selects from. It is named, as ids change with TRUNCATE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Used {
+    /// Its name.
+    pub relation: String,
+    /// The columns that the view's query names.
+    pub columns: Vec<String>,
 }
 
 impl Table {

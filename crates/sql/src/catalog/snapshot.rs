@@ -1,7 +1,7 @@
 //! One version of the catalog.
 
-use super::delta::{Delta, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE};
-use super::schema::{ForeignKey, Sequence, Table};
+use super::delta::{Delta, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
+use super::schema::{ForeignKey, Sequence, Table, View};
 use crate::ir::{ObjectId, from_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ pub struct Catalog {
     tables: BTreeMap<ObjectId, Arc<Table>>,
     sequences: BTreeMap<ObjectId, Arc<Sequence>>,
     foreign_keys: BTreeMap<ObjectId, Arc<ForeignKey>>,
-    /// Tables, indexes and sequences share their names, as in PostgreSQL.
+    views: BTreeMap<ObjectId, Arc<View>>,
+    /// Tables, views, indexes and sequences share their names, as in PostgreSQL.
     names: BTreeMap<String, ObjectId>,
 }
 
@@ -30,6 +31,7 @@ impl Default for Catalog {
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
             foreign_keys: BTreeMap::new(),
+            views: BTreeMap::new(),
             names: BTreeMap::new(),
         }
     }
@@ -94,6 +96,16 @@ impl Catalog {
             (FOREIGN_KEY, None) => {
                 self.foreign_keys.remove(&id);
             }
+            (VIEW, Some(row)) => {
+                let view: View = from_bytes(row, "view of the catalog")?;
+                if view.id != id {
+                    return Err(Error::corrupted("view of the catalog is damaged"));
+                }
+                self.views.insert(id, Arc::new(view));
+            }
+            (VIEW, None) => {
+                self.views.remove(&id);
+            }
             (NEXT_ID, Some(row)) => self.next_id = from_bytes(row, "next id of the catalog")?,
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
         }
@@ -109,6 +121,9 @@ impl Catalog {
             for index in &relation.indexes {
                 self.names.insert(index.name.clone(), index.id);
             }
+        }
+        for view in self.views.values() {
+            self.names.insert(view.name.clone(), view.id);
         }
         for sequence in self.sequences.values() {
             self.names.insert(sequence.name.clone(), sequence.id);
@@ -140,6 +155,16 @@ impl Catalog {
         })
     }
 
+    /// The view with this name.
+    pub fn view(&self, name: &str) -> Option<&Arc<View>> {
+        self.views.get(self.names.get(name)?)
+    }
+
+    /// All views, by id.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.views.values()
+    }
+
     /// The sequence with this name.
     pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
         self.sequences.get(self.names.get(name)?)
@@ -155,7 +180,7 @@ impl Catalog {
         self.foreign_keys.values()
     }
 
-    /// Whether a table, index or sequence has this name.
+    /// Whether a table, view, index or sequence has this name.
     pub fn is_named(&self, name: &str) -> bool {
         self.names.contains_key(name)
     }

@@ -1,7 +1,7 @@
 //! The entrance for definitions.
 
 use super::definition::Definition;
-use super::{indexes, sequences, table};
+use super::{indexes, sequences, table, views};
 use crate::bind::unsupported;
 use crate::catalog::Catalog;
 use crate::parse::Statement;
@@ -17,19 +17,23 @@ pub fn define(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Option<Definition>> {
-    Ok(Some(match &statement.tree {
+    let definition = match &statement.tree {
         Tree::CreateTable(tree) => table::create(catalog, &statement.lines, tree, context)?,
+        Tree::CreateView(tree) => views::create(catalog, statement, tree, context)?,
         Tree::CreateIndex(tree) => indexes::create(catalog, tree, context, rows)?,
         Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
             sequences::create(catalog, name, *if_not_exists, sequence_options)?
         }
         Tree::Drop { object_type, if_exists, names, cascade, .. } => match object_type {
             ObjectType::Table => table::drop(catalog, names, *if_exists, *cascade)?,
+            ObjectType::View => views::drop(catalog, names, *if_exists, *cascade)?,
             ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,
             ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
             other => return Err(unsupported(&format!("DROP {other}"))),
         },
         Tree::Truncate(tree) => table::truncate(catalog, tree)?,
         _ => return Ok(None),
-    }))
+    };
+    views::refuse_broken(catalog, &definition)?;
+    Ok(Some(definition))
 }

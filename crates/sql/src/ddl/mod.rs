@@ -9,6 +9,7 @@ mod foreign;
 mod indexes;
 mod sequences;
 mod table;
+mod views;
 
 pub use define::define;
 pub use definition::Definition;

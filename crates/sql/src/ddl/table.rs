@@ -3,6 +3,7 @@
 use super::definition::Definition;
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
+use super::views::{drop_dependents, refuse_view};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
 use crate::ir::{ObjectId, Op, Relation, Space};
@@ -132,9 +133,12 @@ pub(super) fn drop(
     let all = names.iter().map(table_name).collect::<Result<BTreeSet<String>>>()?;
     let all = all.into_iter().filter(|name| catalog.table(name).is_some()).collect();
     drop_keys(catalog, &all, cascade, &mut definition)?;
+    drop_dependents(catalog, "table", &all, cascade, &mut definition)?;
     for name in names {
         let own = table_name(name)?;
         let Some(table) = catalog.table(&own) else {
+            let hint = "Use DROP VIEW to remove a view.";
+            refuse_view(catalog, &own).map_err(|error| error.with_hint(hint))?;
             let message = format!("table \"{own}\" does not exist");
             let error = Error::new(SqlState::UNDEFINED_TABLE, message);
             definition.skip_missing(error, if_exists)?;
@@ -161,6 +165,7 @@ pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition>
     }
     let mut truncated = BTreeSet::new();
     for own in names {
+        refuse_view(catalog, &own)?;
         let table = catalog.table(&own).ok_or_else(|| {
             Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
         })?;

@@ -198,7 +198,7 @@ impl Query {
     }
 
     /// The queries that it needs.
-    fn each_number(&self, each: &mut dyn FnMut(QueryNumber)) {
+    pub(crate) fn each_number(&self, each: &mut dyn FnMut(QueryNumber)) {
         match &self.input {
             Input::Source | Input::Values(_) => {}
             Input::Set(first, steps) => {

@@ -111,6 +111,7 @@ impl Statement {
         matches!(
             &self.tree,
             Tree::CreateTable(_)
+                | Tree::CreateView(_)
                 | Tree::CreateIndex(_)
                 | Tree::CreateSequence { .. }
                 | Tree::Drop { .. }

@@ -6,9 +6,11 @@ mod limits;
 mod position;
 mod session;
 mod statement;
+mod view;
 
 pub use control::{BlockModes, Control};
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
 pub(crate) use position::Lines;
 pub use session::{SessionColumn, SessionFunction};
 pub use statement::{STACK_BYTES, Statement, parse, with_stack};
+pub(crate) use view::{Stars, query_text};

@@ -18,6 +18,8 @@ pub const STACK_BYTES: usize = 64 << 20;
 pub struct Statement {
     pub(crate) tree: ast::Statement,
     pub(crate) lines: Arc<Lines>,
+    /// The text that it is from, of a view, which is kept.
+    pub(crate) text: Option<Arc<str>>,
 }
 
 /// Parses the statements of a text, which semicolons separate; none of an empty one.
@@ -47,7 +49,13 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     })?;
     assert!(trees.len() <= STATEMENTS_MAX + 1, "semicolons separate statements");
     let lines = Arc::new(lines);
-    Ok(trees.into_iter().map(|tree| Statement { tree, lines: lines.clone() }).collect())
+    let mut shared: Option<Arc<str>> = None;
+    let statement = |tree| {
+        let is_view = matches!(tree, ast::Statement::CreateView(_));
+        let own = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
+        Statement { tree, lines: lines.clone(), text: own }
+    };
+    Ok(trees.into_iter().map(statement).collect())
 }
 
 fn syntax_error(lines: &Lines, error: ParserError, token: &Token, next: Location) -> Error {

@@ -1,8 +1,10 @@
 //! Groups and aggregates. Groups come by first appearance, rows in canonical order, so that sums of
 //! floats do not depend on the plan.
 
+use super::budget::bytes_of;
 use super::evaluate::Evaluator;
-use crate::ir::{Aggregate, AggregateKind, Function, Group};
+use super::scan::Each;
+use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type, row};
 
@@ -12,11 +14,19 @@ struct State {
     value: Datum,
     items: Vec<Datum>,
     seen: BTreeSet<Vec<u8>>,
+    /// The memory that it takes beside itself.
+    bytes: usize,
 }
 
 impl State {
     fn new() -> State {
-        State { count: 0, value: Datum::Null, items: Vec::new(), seen: BTreeSet::new() }
+        State { count: 0, value: Datum::Null, items: Vec::new(), seen: BTreeSet::new(), bytes: 0 }
+    }
+
+    /// Another value.
+    fn set(&mut self, value: Datum) {
+        self.bytes = self.bytes + value.memory_bytes() - self.value.memory_bytes();
+        self.value = value;
     }
 }
 
@@ -40,39 +50,104 @@ pub(super) fn identity(values: &[Datum]) -> Vec<u8> {
     bytes
 }
 
-/// The rows of the groups: keys, then aggregates.
-pub(super) fn groups(
-    group: &Group,
-    rows: impl Iterator<Item = Vec<Datum>>,
-    evaluator: &mut Evaluator<'_>,
-) -> Result<Vec<Vec<Datum>>> {
-    let mut places: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
-    let mut groups: Vec<(Vec<Datum>, Vec<State>)> = Vec::new();
-    let states = || group.aggregates.iter().map(|_| State::new()).collect::<Vec<_>>();
-    if group.keys.is_empty() {
-        places.insert(Vec::new(), 0);
-        groups.push((Vec::new(), states()));
-    }
-    for row in rows {
-        let keys = evaluator.values(&group.keys, &row)?;
-        let place = *places.entry(identity(&keys)).or_insert(groups.len());
-        if place == groups.len() {
-            evaluator.memory.add(&keys)?;
-            groups.push((keys, states()));
+/// The groups of rows that come one after the other.
+pub(super) struct Groups<'p> {
+    group: &'p Group,
+    places: BTreeMap<Vec<u8>, usize>,
+    groups: Vec<(Vec<Datum>, Vec<State>)>,
+    /// The memory that they take.
+    held: usize,
+}
+
+impl<'p> Groups<'p> {
+    /// No rows yet.
+    pub(super) fn of(group: &'p Group) -> Groups<'p> {
+        let (places, groups) = (BTreeMap::new(), Vec::new());
+        let mut all = Groups { group, places, groups, held: 0 };
+        if group.keys.is_empty() {
+            all.places.insert(Vec::new(), 0);
+            all.groups.push((Vec::new(), all.states()));
         }
-        for (aggregate, state) in group.aggregates.iter().zip(&mut groups[place].1) {
-            add(aggregate, state, &row, evaluator)?;
-        }
+        all
     }
-    groups
-        .into_iter()
-        .map(|(mut keys, states)| {
-            for (aggregate, state) in group.aggregates.iter().zip(states) {
+
+    fn states(&self) -> Vec<State> {
+        self.group.aggregates.iter().map(|_| State::new()).collect()
+    }
+
+    /// Counts a row.
+    pub(super) fn add(&mut self, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<()> {
+        let group = self.group;
+        let keys = evaluator.values(&group.keys, row)?;
+        let key = identity(&keys);
+        let key_bytes = key.len();
+        let place = *self.places.entry(key).or_insert(self.groups.len());
+        if place == self.groups.len() {
+            let bytes = bytes_of(&keys) + key_bytes + group.aggregates.len() * size_of::<State>();
+            evaluator.memory.add_bytes(bytes)?;
+            self.held += bytes;
+            self.groups.push((keys, self.states()));
+        }
+        for (aggregate, state) in group.aggregates.iter().zip(&mut self.groups[place].1) {
+            let before = state.bytes;
+            add(aggregate, state, row, evaluator)?;
+            evaluator.memory.add_bytes(state.bytes.saturating_sub(before))?;
+            evaluator.memory.subtract(before.saturating_sub(state.bytes));
+            self.held = self.held + state.bytes - before;
+        }
+        Ok(())
+    }
+
+    /// Gives each group to `each`: keys, then aggregates.
+    pub(super) fn finish(
+        self,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut Each<'_, Vec<Datum>>,
+    ) -> Result<()> {
+        for (mut keys, states) in self.groups {
+            for (aggregate, state) in self.group.aggregates.iter().zip(states) {
                 keys.push(finish(aggregate, state)?);
             }
-            Ok(keys)
-        })
-        .collect()
+            if each(keys, evaluator)?.is_break() {
+                break;
+            }
+        }
+        evaluator.memory.subtract(self.held);
+        Ok(())
+    }
+}
+
+/// Whether the aggregates of all rows come to the same in any order of these.
+pub(super) fn has_no_order(group: &Group, relation: Option<&Relation>) -> bool {
+    let is_exact = |aggregate: &Aggregate| {
+        let ty = match aggregate.arguments.first().map(|argument| &argument.code[..]) {
+            None => return aggregate.kind == AggregateKind::CountRows,
+            Some([Op::Column(column)]) => {
+                let columns = relation.map(|relation| &relation.columns[..]).unwrap_or_default();
+                columns.get(usize::from(*column)).map(|column| column.kind.ty)
+            }
+            Some(_) => return false,
+        };
+        match aggregate.kind {
+            AggregateKind::Count | AggregateKind::BoolAnd | AggregateKind::BoolOr => true,
+            AggregateKind::Sum | AggregateKind::Average => ty.is_some_and(Type::is_integer),
+            AggregateKind::Minimum | AggregateKind::Maximum => matches!(
+                ty,
+                Some(
+                    Type::Int2
+                        | Type::Int4
+                        | Type::Int8
+                        | Type::Text
+                        | Type::Date
+                        | Type::Timestamp
+                        | Type::Timestamptz
+                )
+            ),
+            _ => false,
+        }
+    };
+    group.keys.is_empty()
+        && group.aggregates.iter().all(|each| each.filter.is_none() && is_exact(each))
 }
 
 fn add(
@@ -92,7 +167,7 @@ fn add(
     let Some(value) = arguments.first() else { return Err(malformed()) };
     if aggregate.kind == AggregateKind::First {
         if state.count == 0 {
-            state.value = value.clone();
+            state.set(value.clone());
         }
         state.count += 1;
         return Ok(());
@@ -101,10 +176,12 @@ fn add(
         return Ok(());
     }
     if aggregate.distinct {
-        if !state.seen.insert(identity(&arguments[..1])) {
+        let identity = identity(&arguments[..1]);
+        let bytes = size_of::<Vec<u8>>() + identity.len();
+        if !state.seen.insert(identity) {
             return Ok(());
         }
-        evaluator.memory.add(&arguments[..1])?;
+        state.bytes += bytes;
     }
     state.count += 1;
     match aggregate.kind {
@@ -117,10 +194,10 @@ fn add(
             };
         }
         AggregateKind::Minimum if state.value.is_null() || value.compare(&state.value).is_lt() => {
-            state.value = value.clone();
+            state.set(value.clone());
         }
         AggregateKind::Maximum if state.value.is_null() || value.compare(&state.value).is_gt() => {
-            state.value = value.clone();
+            state.set(value.clone());
         }
         AggregateKind::Minimum | AggregateKind::Maximum | AggregateKind::First => {}
         AggregateKind::BoolAnd | AggregateKind::BoolOr => {
@@ -133,7 +210,7 @@ fn add(
             if aggregate.kind == AggregateKind::StringAggregate && state.count > 1 {
                 state.items.push(arguments.get(1).cloned().unwrap_or(Datum::Null));
             }
-            evaluator.memory.add(&arguments)?;
+            state.bytes += bytes_of(&arguments);
             state.items.push(value.clone());
         }
     }

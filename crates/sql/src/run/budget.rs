@@ -9,13 +9,18 @@ pub(super) struct Memory {
     max: usize,
 }
 
+/// The memory that a row takes.
+pub(super) fn bytes_of(row: &[Datum]) -> usize {
+    size_of::<Vec<Datum>>() + row.iter().map(Datum::memory_bytes).sum::<usize>()
+}
+
 impl Memory {
     pub(super) fn new(max: usize) -> Memory {
         Memory { used: 0, max }
     }
 
     pub(super) fn add(&mut self, row: &[Datum]) -> Result<()> {
-        self.add_bytes(size_of::<Vec<Datum>>() + row.iter().map(Datum::memory_bytes).sum::<usize>())
+        self.add_bytes(bytes_of(row))
     }
 
     pub(super) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
@@ -26,6 +31,12 @@ impl Memory {
                 .with_hint("Read or change fewer rows at a time."));
         }
         Ok(())
+    }
+
+    /// So much of it is gone.
+    pub(super) fn subtract(&mut self, bytes: usize) {
+        assert!(bytes <= self.used, "only what was added is gone");
+        self.used -= bytes;
     }
 
     /// What is collected now; a later [`Memory::release`] goes back to it.

@@ -3,56 +3,144 @@
 //! soon as it is there.
 
 use super::aggregate::identity;
+use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
-use super::scan::{Found, find, find_for};
-use crate::ir::{Expression, Item, ItemRows, Joins, Method};
+use super::scan::{Each, Found, Order, find, find_for, visit};
+use crate::ir::{Expression, Item, ItemRows, JoinKind, Joins, Method};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use values::{Datum, Result};
 
-/// The joined rows that count, in canonical order; `enough` are enough.
+/// Gives the joined rows that count to `each`.
 pub(super) fn joined(
     joins: &Joins,
+    order: Order,
+    is_once: bool,
     evaluator: &mut Evaluator<'_>,
-    enough: usize,
-) -> Result<Vec<Vec<Datum>>> {
-    let mut levels: Vec<Level<'_>> = joins.items.iter().map(Level::new).collect();
+    each: &mut Each<'_, Vec<Datum>>,
+) -> Result<()> {
+    let levels: Vec<Level<'_>> = joins.items.iter().map(Level::new).collect();
     let width = joins.items.iter().map(|item| usize::from(item.begin) + usize::from(item.width));
-    let mut row = vec![Datum::Null; width.max().unwrap_or(0)];
-    let mut answer = Answer { rows: Vec::new(), keys: Vec::new(), stated: &joins.stated };
-    let Some(first) = levels.first_mut() else { return Err(malformed()) };
-    first.open(&row, evaluator)?;
-    let mut at = 0;
-    loop {
-        let is_last = at + 1 == levels.len();
-        if levels[at].advance(&mut row, evaluator)? {
-            if !is_last {
-                at += 1;
-                levels[at].open(&row, evaluator)?;
-                continue;
-            }
-            answer.add(&row, &levels, evaluator)?;
-            if answer.stated.is_empty() && answer.rows.len() >= enough {
-                break;
-            }
-        } else if at > 0 && !levels[at].is_ending {
-            at -= 1;
-        } else if is_last {
-            break;
-        } else {
-            // No rows are left before the next item: now come its rows without partners.
-            at += 1;
-            levels[at].end(&mut row, evaluator)?;
-        }
-    }
-    Ok(answer.in_order())
+    let row = vec![Datum::Null; width.max().unwrap_or(0)];
+    let stated = if order == Order::Any { &[] } else { &joins.stated[..] };
+    let mut waiting = Waiting { rows: Vec::new(), held: 0, stated };
+    let mut walk = Walk { levels, row };
+    walk.all(is_once, evaluator, &mut |row, levels, evaluator| match stated {
+        [] => each(row.to_vec(), evaluator),
+        _ => waiting.add(row, levels, evaluator),
+    })?;
+    waiting.give(evaluator, each)
 }
 
-/// Joined rows as they come.
-struct Answer<'p> {
-    rows: Vec<Vec<Datum>>,
-    /// Where the rows belong, if they do not come in canonical order.
-    keys: Vec<Vec<Place>>,
+/// The items of a FROM while their rows are joined.
+struct Walk<'p> {
+    levels: Vec<Level<'p>>,
+    /// The joined row so far.
+    row: Vec<Datum>,
+}
+
+/// What takes joined rows.
+type EachJoined<'s> =
+    dyn FnMut(&[Datum], &[Level<'_>], &mut Evaluator<'_>) -> Result<ControlFlow<()>> + 's;
+
+impl<'p> Walk<'p> {
+    fn all(
+        &mut self,
+        is_once: bool,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut EachJoined<'_>,
+    ) -> Result<()> {
+        let first = self.levels.first().ok_or_else(malformed)?.item;
+        let mut flow = if first.kind == JoinKind::Inner && first.method == Method::Loop {
+            self.first(first, is_once, evaluator, each)?
+        } else {
+            self.levels[0].open(&self.row, evaluator)?;
+            self.below(0, evaluator, each)?
+        };
+        // No rows are left before an item: now come its rows without partners.
+        for at in 1..self.levels.len() {
+            if flow.is_break() {
+                break;
+            }
+            self.levels[at].end(&mut self.row, evaluator)?;
+            flow = self.below(at, evaluator, each)?;
+        }
+        Ok(())
+    }
+
+    /// Joins the rows of the first item as they come.
+    fn first(
+        &mut self,
+        item: &'p Item,
+        is_once: bool,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut EachJoined<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let (mut count, mut flow) = (0, ControlFlow::Continue(()));
+        let mut take = |row: Vec<Datum>, evaluator: &mut Evaluator<'_>| {
+            let slots = self.levels[0].slots(&mut self.row)?;
+            if slots.len() != row.len() {
+                return Err(malformed());
+            }
+            slots.clone_from_slice(&row);
+            self.levels[0].current = Some(count);
+            count += 1;
+            evaluator.rows.steps(1)?;
+            if evaluator.holds(&item.condition, &self.row)?
+                && evaluator.holds(&item.filter, &self.row)?
+            {
+                flow = match self.levels.len() {
+                    1 => each(&self.row, &self.levels, evaluator)?,
+                    _ => {
+                        self.levels[1].open(&self.row, evaluator)?;
+                        self.below(1, evaluator, each)?
+                    }
+                };
+            }
+            Ok(flow)
+        };
+        match &item.rows {
+            ItemRows::Table(source) => {
+                visit(source, &[], Order::Canonical, evaluator, &mut |found, evaluator| {
+                    take(found.row, evaluator)
+                })?;
+            }
+            ItemRows::Query(number) => evaluator.visit_query(*number, is_once, &mut take)?,
+        }
+        Ok(flow)
+    }
+
+    /// Gives the joined rows of an item that was opened, and those behind it, to `each`.
+    fn below(
+        &mut self,
+        first: usize,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut EachJoined<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let mut at = first;
+        loop {
+            if self.levels[at].advance(&mut self.row, evaluator)? {
+                if at + 1 < self.levels.len() {
+                    at += 1;
+                    self.levels[at].open(&self.row, evaluator)?;
+                } else if each(&self.row, &self.levels, evaluator)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            } else if at > first {
+                at -= 1;
+            } else {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+}
+
+/// Joined rows that do not come in canonical order.
+struct Waiting<'p> {
+    rows: Vec<(Vec<Place>, Vec<Datum>)>,
+    /// The memory that they take.
+    held: usize,
     stated: &'p [u16],
 }
 
@@ -64,36 +152,41 @@ enum Place {
     Missing,
 }
 
-impl Answer<'_> {
+impl Waiting<'_> {
     fn add(
         &mut self,
         row: &[Datum],
         levels: &[Level<'_>],
         evaluator: &mut Evaluator<'_>,
-    ) -> Result<()> {
-        evaluator.memory.add(row)?;
-        self.rows.push(row.to_vec());
-        if self.stated.is_empty() {
-            return Ok(());
-        }
+    ) -> Result<ControlFlow<()>> {
+        let mut bytes = bytes_of(row);
         let mut key = Vec::with_capacity(self.stated.len());
         for at in self.stated {
             let place = levels.get(usize::from(*at)).ok_or_else(malformed)?.place();
-            let bytes = if let Place::Key(key) = &place { key.len() } else { 0 };
-            evaluator.memory.add_bytes(size_of::<Place>() + bytes)?;
+            let own = if let Place::Key(key) = &place { key.len() } else { 0 };
+            bytes += size_of::<Place>() + own;
             key.push(place);
         }
-        self.keys.push(key);
-        Ok(())
+        self.held += bytes;
+        evaluator.memory.add_bytes(bytes)?;
+        self.rows.push((key, row.to_vec()));
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn in_order(self) -> Vec<Vec<Datum>> {
-        if self.stated.is_empty() {
-            return self.rows;
+    /// Gives them on in canonical order.
+    fn give(
+        mut self,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut Each<'_, Vec<Datum>>,
+    ) -> Result<()> {
+        self.rows.sort_by(|left, right| left.0.cmp(&right.0));
+        for (_, row) in self.rows {
+            if each(row, evaluator)?.is_break() {
+                break;
+            }
         }
-        let mut keyed: Vec<_> = self.keys.into_iter().zip(self.rows).collect();
-        keyed.sort_by(|left, right| left.0.cmp(&right.0));
-        keyed.into_iter().map(|(_, row)| row).collect()
+        evaluator.memory.subtract(self.held);
+        Ok(())
     }
 }
 
@@ -164,7 +257,7 @@ impl<'p> Level<'p> {
             }
             (Method::Lookup, ItemRows::Table(source)) => {
                 let before = self.release(evaluator);
-                let found = find_for(source, row, evaluator, usize::MAX)?;
+                let found = find_for(source, row, evaluator)?;
                 self.held = evaluator.taken_bytes() - before;
                 Candidates::Found(found)
             }
@@ -192,7 +285,7 @@ impl<'p> Level<'p> {
         }
         let rows = match &self.item.rows {
             ItemRows::Table(source) => {
-                let found = find(source, evaluator, usize::MAX)?;
+                let found = find(source, evaluator)?;
                 Rc::new(found.into_iter().map(|found| found.row).collect())
             }
             ItemRows::Query(number) => evaluator.rows_of(*number, usize::MAX)?,

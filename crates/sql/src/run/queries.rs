@@ -20,6 +20,8 @@ pub(super) struct Queries<'a> {
     pub(super) sets: BTreeMap<QueryNumber, Rc<Members>>,
     /// The memory that these two take.
     pub(super) kept: usize,
+    /// In how many places of queries each is named, once that was asked.
+    named: Vec<u32>,
 }
 
 /// The rows of a query, to find equal ones.
@@ -36,7 +38,24 @@ impl<'a> Queries<'a> {
             answered: BTreeMap::new(),
             sets: BTreeMap::new(),
             kept: 0,
+            named: Vec::new(),
         }
+    }
+
+    /// Whether one place of all queries names this one.
+    pub(super) fn is_named_once(&mut self, number: QueryNumber) -> bool {
+        if self.named.is_empty() {
+            let mut named = vec![0; self.list.len()];
+            for query in self.list {
+                query.each_number(&mut |number| {
+                    if let Some(count) = named.get_mut(usize::from(number)) {
+                        *count += 1;
+                    }
+                });
+            }
+            self.named = named;
+        }
+        self.named.get(usize::from(number)) == Some(&1)
     }
 
     pub(super) fn outer(&self, depth: u16, column: ColumnNumber) -> Result<Datum> {

@@ -1,9 +1,11 @@
 //! Finds the rows of a source, in the canonical order.
 
+use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::range::Range;
 use super::rows::Entry;
-use crate::ir::{Access, Index, KeyColumn, ObjectId, Relation, Source, Space};
+use crate::ir::{Access, Expression, Index, KeyColumn, ObjectId, Relation, Source, Space};
+use std::ops::ControlFlow;
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, key};
 
@@ -71,14 +73,25 @@ fn push_typed(
     Ok(())
 }
 
-/// All rows of the source that count, in the order of the primary key. `enough` rows end the search
-/// early where the order allows it.
-pub(super) fn find(
-    source: &Source,
-    evaluator: &mut Evaluator<'_>,
-    enough: usize,
-) -> Result<Vec<Found>> {
-    find_for(source, &[], evaluator, enough)
+/// What takes rows one after the other, until it breaks.
+pub(super) type Each<'s, T> = dyn FnMut(T, &mut Evaluator<'_>) -> Result<ControlFlow<()>> + 's;
+
+/// In which order rows are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// That of the primary key.
+    Canonical,
+    /// Any: nothing of it can show.
+    Any,
+}
+
+/// The part of a statement's memory that rows may take which wait to be put in order; of further
+/// ones only the keys are kept, and they are read again.
+const WAITING_PART: usize = 16;
+
+/// All rows of the source that count, in the order of the primary key.
+pub(super) fn find(source: &Source, evaluator: &mut Evaluator<'_>) -> Result<Vec<Found>> {
+    find_for(source, &[], evaluator)
 }
 
 /// The same where the access sees another row.
@@ -86,18 +99,35 @@ pub(super) fn find_for(
     source: &Source,
     other: &[Datum],
     evaluator: &mut Evaluator<'_>,
-    enough: usize,
 ) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    visit(source, other, Order::Canonical, evaluator, &mut |found, evaluator| {
+        evaluator.memory.add(&found.row)?;
+        all.push(found);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(all)
+}
+
+/// Gives the rows of the source that count to `each`. The access sees another row.
+pub(super) fn visit(
+    source: &Source,
+    other: &[Datum],
+    order: Order,
+    evaluator: &mut Evaluator<'_>,
+    each: &mut Each<'_, Found>,
+) -> Result<()> {
     let Some(relation) = &source.relation else {
-        let counts = evaluator.holds(&source.filter, &[])?;
-        return Ok(if counts {
-            vec![Found { key: Vec::new(), row: Vec::new() }]
-        } else {
-            Vec::new()
-        });
+        if evaluator.holds(&source.filter, &[])? {
+            let _ = each(Found { key: Vec::new(), row: Vec::new() }, evaluator)?;
+        }
+        return Ok(());
     };
     if is_single(source) {
-        return find_single(relation, source, other, evaluator);
+        if let Some(found) = find_single(relation, source, other, evaluator)? {
+            let _ = each(found, evaluator)?;
+        }
+        return Ok(());
     }
     let index = match source.access.index {
         Some(at) => Some(relation.indexes.get(usize::from(at)).ok_or_else(|| {
@@ -105,29 +135,90 @@ pub(super) fn find_for(
         })?),
         None => None,
     };
-    let mut found = Vec::new();
-    let Some(mut range) = range(relation, index, &source.access, other, evaluator)? else {
-        return Ok(found);
+    let Some(range) = range(relation, index, &source.access, other, evaluator)? else {
+        return Ok(());
     };
-    let layout = layout(relation);
-    while let Some(page) = range.next_page(evaluator.rows)? {
-        for entry in page {
-            evaluator.rows.steps(1)?;
-            let (key, bytes) = row_of(relation, index, entry, evaluator)?;
-            let row = decode(relation, &layout, &bytes)?;
-            if evaluator.holds(&source.filter, &row)? {
-                evaluator.memory.add(&row)?;
-                found.push(Found { key, row });
-                if index.is_none() && found.len() >= enough {
-                    return Ok(found);
+    let table = Scanned { relation, layout: layout(relation), filter: &source.filter };
+    match index {
+        Some(_) if order == Order::Canonical => table.sorted(index, range, evaluator, each),
+        _ => table.scan(index, range, evaluator, each),
+    }
+}
+
+/// A table while its rows are visited.
+struct Scanned<'p> {
+    relation: &'p Relation,
+    layout: Layout,
+    filter: &'p Option<Expression>,
+}
+
+impl Scanned<'_> {
+    /// The rows of a range that count, in its order.
+    fn scan(
+        &self,
+        index: Option<&Index>,
+        mut range: Range,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut Each<'_, Found>,
+    ) -> Result<()> {
+        while let Some(page) = range.next_page(evaluator.rows)? {
+            for entry in page {
+                evaluator.rows.steps(1)?;
+                let (key, bytes) = row_of(self.relation, index, entry, evaluator)?;
+                let row = decode(self.relation, &self.layout, &bytes)?;
+                if evaluator.holds(self.filter, &row)?
+                    && each(Found { key, row }, evaluator)?.is_break()
+                {
+                    return Ok(());
                 }
             }
         }
+        Ok(())
     }
-    if index.is_some() {
-        found.sort_by(|left, right| left.key.cmp(&right.key));
+
+    /// The same in the order of the primary key.
+    fn sorted(
+        &self,
+        index: Option<&Index>,
+        range: Range,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut Each<'_, Found>,
+    ) -> Result<()> {
+        let mut waiting: Vec<(Vec<u8>, Option<Vec<Datum>>)> = Vec::new();
+        let (mut held, mut rows_held) = (0, 0);
+        let rows_max = evaluator.context.limits.memory_bytes_max / WAITING_PART;
+        self.scan(index, range, evaluator, &mut |found, evaluator| {
+            let Found { key, row } = found;
+            let row_bytes = bytes_of(&row);
+            let row = (rows_held + row_bytes <= rows_max).then_some(row);
+            let kept = if row.is_some() { row_bytes } else { 0 };
+            let bytes = key.len() + size_of::<(Vec<u8>, Option<Vec<Datum>>)>() + kept;
+            evaluator.memory.add_bytes(bytes)?;
+            (held, rows_held) = (held + bytes, rows_held + kept);
+            waiting.push((key, row));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        waiting.sort_by(|left, right| left.0.cmp(&right.0));
+        for (key, row) in waiting {
+            let row = match row {
+                Some(row) => row,
+                None => self.again(&key, evaluator)?,
+            };
+            if each(Found { key, row }, evaluator)?.is_break() {
+                break;
+            }
+        }
+        evaluator.memory.subtract(held);
+        Ok(())
     }
-    Ok(found)
+
+    /// A row that was there before.
+    fn again(&self, key: &[u8], evaluator: &mut Evaluator<'_>) -> Result<Vec<Datum>> {
+        evaluator.rows.steps(1)?;
+        let bytes = evaluator.rows.get(self.relation.space, key)?;
+        let bytes = bytes.ok_or_else(|| Error::corrupted("a row of a scan is gone"))?;
+        decode(self.relation, &self.layout, &bytes)
+    }
 }
 
 /// Whether the source is the row of a whole primary key.
@@ -143,18 +234,14 @@ fn find_single(
     source: &Source,
     other: &[Datum],
     evaluator: &mut Evaluator<'_>,
-) -> Result<Vec<Found>> {
+) -> Result<Option<Found>> {
     let Some(key) = single_key(relation, &source.access, other, evaluator)? else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
-    let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(Vec::new()) };
+    let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(None) };
     evaluator.rows.steps(1)?;
     let row = decode(relation, &layout(relation), &bytes)?;
-    if !evaluator.holds(&source.filter, &row)? {
-        return Ok(Vec::new());
-    }
-    evaluator.memory.add(&row)?;
-    Ok(vec![Found { key, row }])
+    Ok(evaluator.holds(&source.filter, &row)?.then_some(Found { key, row }))
 }
 
 /// The row that an entry of a scan leads to. Entries of rows always lead to a row.

@@ -1,23 +1,30 @@
-//! Queries.
+//! Queries: rows go through the stages of a query one after the other, and only what has to wait
+//! is kept.
 
-use super::aggregate::{groups, identity};
+use super::aggregate::{Groups, has_no_order, identity};
+use super::budget::bytes_of;
 use super::evaluate::Evaluator;
 use super::join::joined;
-use super::scan::find;
+use super::scan::{Each, Order, visit};
 use super::set::combined;
-use crate::ir::{Expression, Input, Query, Select, SortKey};
+use crate::ir::{Expression, Input, Query, Relation, Select, SortKey};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use values::{Datum, Error, Result, SqlState};
 
 /// The rows of a query of one table.
 pub(super) fn select(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
+    let mut each = collect(&mut rows);
     let window = Window::of(query, evaluator)?;
-    if window.limit == 0 {
-        return Ok(Vec::new());
+    if window.limit > 0 {
+        let mut stages = Stages::of(query, window, &mut each);
+        stages.source(query, evaluator)?;
+        stages.end(evaluator)?;
     }
-    let found = find(&query.source, evaluator, input_enough(query, &window))?;
-    finish(query, &window, found.into_iter().map(|found| found.row).collect(), evaluator)
+    drop(each);
+    Ok(rows)
 }
 
 /// The rows of any query; `enough` are enough.
@@ -26,72 +33,252 @@ pub(super) fn rows_of(
     evaluator: &mut Evaluator<'_>,
     enough: usize,
 ) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
+    visit_rows(query, evaluator, enough, &mut collect(&mut rows))?;
+    Ok(rows)
+}
+
+/// What collects rows.
+fn collect(
+    rows: &mut Vec<Vec<Datum>>,
+) -> impl FnMut(Vec<Datum>, &mut Evaluator<'_>) -> Result<ControlFlow<()>> {
+    |row, evaluator| {
+        evaluator.memory.add(&row)?;
+        rows.push(row);
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Gives the rows of any query to `each`; `enough` are enough.
+pub(super) fn visit_rows(
+    query: &Query,
+    evaluator: &mut Evaluator<'_>,
+    enough: usize,
+    each: &mut Each<'_, Vec<Datum>>,
+) -> Result<()> {
     let select = &query.select;
     let mut window = Window::of(select, evaluator)?;
     window.limit = window.limit.min(enough);
     if window.limit == 0 {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    let enough = input_enough(select, &window);
-    let input = match &query.input {
-        Input::Source => {
-            let found = find(&select.source, evaluator, enough)?;
-            found.into_iter().map(|found| found.row).collect()
-        }
+    let mut stages = Stages::of(select, window, each);
+    let is_once = !query.is_correlated;
+    match &query.input {
+        Input::Source => stages.source(select, evaluator)?,
         Input::Values(rows) => {
-            let mut values = Vec::with_capacity(rows.len());
             for row in rows {
-                values.push(evaluator.values(row, &[])?);
-            }
-            values
-        }
-        Input::Set(first, steps) => combined(*first, steps, evaluator)?,
-        Input::Joins(joins) => joined(joins, evaluator, enough)?,
-    };
-    finish(select, &window, input, evaluator)
-}
-
-/// How many rows a query needs before the rest is done with them.
-fn input_enough(query: &Select, window: &Window) -> usize {
-    let plain =
-        query.group.is_none() && query.having.is_none() && query.sort.is_empty() && !query.distinct;
-    if plain { window.end() } else { usize::MAX }
-}
-
-/// What is done with rows: groups, order, columns.
-fn finish(
-    query: &Select,
-    window: &Window,
-    mut input: Vec<Vec<Datum>>,
-    evaluator: &mut Evaluator<'_>,
-) -> Result<Vec<Vec<Datum>>> {
-    if let Some(group) = &query.group {
-        input = groups(group, input.into_iter(), evaluator)?;
-    }
-    if query.having.is_some() {
-        let mut kept = Vec::new();
-        for row in input {
-            if evaluator.holds(&query.having, &row)? {
-                kept.push(row);
+                let row = evaluator.values(row, &[])?;
+                if stages.take(row, evaluator)?.is_break() {
+                    break;
+                }
             }
         }
-        input = kept;
-    }
-    if !query.distinct {
-        let sorted = sort(input, &query.sort, evaluator)?;
-        let mut answer = Vec::new();
-        for row in window.cut(sorted.iter()) {
-            let output = evaluator.values(&query.output, row)?;
-            evaluator.memory.add(&output)?;
-            answer.push(output);
+        Input::Set(first, steps) => {
+            let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
+            combined(*first, steps, is_once, evaluator, &mut take)?;
         }
-        return Ok(answer);
+        Input::Joins(joins) => {
+            let order = stages.order(None);
+            let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
+            joined(joins, order, is_once, evaluator, &mut take)?;
+        }
     }
-    let rows = distinct(query, input, evaluator)?;
-    Ok(window.cut(rows.into_iter()).collect())
+    stages.end(evaluator)
+}
+
+/// What is done with the rows of a query one after the other: groups, order, columns.
+struct Stages<'q, 's, 'e> {
+    groups: Option<Groups<'q>>,
+    answer: Answer<'q, 's, 'e>,
+}
+
+impl<'q, 's, 'e> Stages<'q, 's, 'e> {
+    fn of(query: &'q Select, window: Window, each: &'s mut Each<'e, Vec<Datum>>) -> Self {
+        let answer = Answer {
+            query,
+            window,
+            passed: 0,
+            seen: BTreeSet::new(),
+            kept: Vec::new(),
+            is_sorted: false,
+            held: 0,
+            each,
+        };
+        Stages { groups: query.group.as_ref().map(Groups::of), answer }
+    }
+
+    /// Takes the rows of the select's own source.
+    fn source(&mut self, query: &Select, evaluator: &mut Evaluator<'_>) -> Result<()> {
+        let order = self.order(query.source.relation.as_ref());
+        visit(&query.source, &[], order, evaluator, &mut |found, evaluator| {
+            self.take(found.row, evaluator)
+        })
+    }
+
+    /// In which order the rows have to come.
+    fn order(&self, relation: Option<&Relation>) -> Order {
+        match &self.answer.query.group {
+            Some(group) if has_no_order(group, relation) => Order::Any,
+            _ => Order::Canonical,
+        }
+    }
+
+    fn take(&mut self, row: Vec<Datum>, evaluator: &mut Evaluator<'_>) -> Result<ControlFlow<()>> {
+        match &mut self.groups {
+            Some(groups) => {
+                groups.add(&row, evaluator)?;
+                Ok(ControlFlow::Continue(()))
+            }
+            None => self.answer.take(row, evaluator),
+        }
+    }
+
+    /// After the last row.
+    fn end(mut self, evaluator: &mut Evaluator<'_>) -> Result<()> {
+        if let Some(groups) = self.groups.take() {
+            groups.finish(evaluator, &mut |row, evaluator| self.answer.take(row, evaluator))?;
+        }
+        self.answer.end(evaluator)
+    }
+}
+
+/// The rows of the answer: they are given on at once, or wait to be sorted.
+struct Answer<'q, 's, 'e> {
+    query: &'q Select,
+    window: Window,
+    /// How many rows were there, of those that need not wait.
+    passed: usize,
+    /// With DISTINCT, those that were there.
+    seen: BTreeSet<Vec<u8>>,
+    kept: Vec<Keyed>,
+    /// Whether those that wait are sorted, and enough.
+    is_sorted: bool,
+    /// The memory that all of this takes.
+    held: usize,
+    each: &'s mut Each<'e, Vec<Datum>>,
+}
+
+/// A row that waits: with DISTINCT one of the answer, else one from which the answer's is computed
+/// when its place is known.
+struct Keyed {
+    keys: Vec<Datum>,
+    row: Vec<Datum>,
+}
+
+impl Keyed {
+    fn bytes(&self) -> usize {
+        bytes_of(&self.keys) + bytes_of(&self.row)
+    }
+}
+
+impl Answer<'_, '_, '_> {
+    fn take(&mut self, row: Vec<Datum>, evaluator: &mut Evaluator<'_>) -> Result<ControlFlow<()>> {
+        let query = self.query;
+        if !evaluator.holds(&query.having, &row)? {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if query.distinct {
+            let output = evaluator.values(&query.output, &row)?;
+            let identity = identity(&output);
+            let bytes = size_of::<Vec<u8>>() + identity.len();
+            if !self.seen.insert(identity) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.hold(bytes, evaluator)?;
+            if query.sort.is_empty() {
+                return self.pass(output, evaluator);
+            }
+            // The order is over columns of the answer, which are computed from the row, too.
+            let keys = self.keys(&row, evaluator)?;
+            return self.keep(Keyed { keys, row: output }, evaluator);
+        }
+        if !query.sort.is_empty() {
+            let keys = self.keys(&row, evaluator)?;
+            return self.keep(Keyed { keys, row }, evaluator);
+        }
+        if self.passed < self.window.offset {
+            self.passed += 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let output = evaluator.values(&query.output, &row)?;
+        self.pass(output, evaluator)
+    }
+
+    fn keys(&self, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<Vec<Datum>> {
+        self.query.sort.iter().map(|key| evaluator.value(&key.value, row)).collect()
+    }
+
+    fn hold(&mut self, bytes: usize, evaluator: &mut Evaluator<'_>) -> Result<()> {
+        self.held += bytes;
+        evaluator.memory.add_bytes(bytes)
+    }
+
+    /// Gives a row on, if it is behind OFFSET.
+    fn pass(
+        &mut self,
+        output: Vec<Datum>,
+        evaluator: &mut Evaluator<'_>,
+    ) -> Result<ControlFlow<()>> {
+        self.passed += 1;
+        if self.passed > self.window.offset && (self.each)(output, evaluator)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(match self.passed >= self.window.end() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Keeps a row, unless enough others come before it.
+    fn keep(&mut self, keyed: Keyed, evaluator: &mut Evaluator<'_>) -> Result<ControlFlow<()>> {
+        const SPARE: usize = 64;
+        let enough = self.window.end();
+        let sort = &self.query.sort;
+        if self.is_sorted
+            && compare(&self.kept[enough - 1].keys, &keyed.keys, sort) != Ordering::Greater
+        {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.hold(keyed.bytes(), evaluator)?;
+        self.kept.push(keyed);
+        if self.kept.len() >= enough.saturating_mul(2).saturating_add(SPARE) {
+            self.sort();
+            let bytes: usize = self.kept.drain(enough..).map(|keyed| keyed.bytes()).sum();
+            self.held -= bytes;
+            evaluator.memory.subtract(bytes);
+            self.is_sorted = true;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Stable: rows that are equal here stay in canonical order.
+    fn sort(&mut self) {
+        let sort = &self.query.sort;
+        self.kept.sort_by(|left, right| compare(&left.keys, &right.keys, sort));
+    }
+
+    fn end(mut self, evaluator: &mut Evaluator<'_>) -> Result<()> {
+        self.sort();
+        for keyed in self.window.cut(std::mem::take(&mut self.kept).into_iter()) {
+            let bytes = keyed.bytes();
+            let output = match self.query.distinct {
+                true => keyed.row,
+                false => evaluator.values(&self.query.output, &keyed.row)?,
+            };
+            self.held -= bytes;
+            evaluator.memory.subtract(bytes);
+            if (self.each)(output, evaluator)?.is_break() {
+                break;
+            }
+        }
+        evaluator.memory.subtract(self.held);
+        Ok(())
+    }
 }
 
 /// LIMIT and OFFSET.
+#[derive(Clone, Copy)]
 struct Window {
     limit: usize,
     offset: usize,
@@ -112,44 +299,6 @@ impl Window {
     fn cut<T>(&self, rows: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         rows.skip(self.offset).take(self.limit)
     }
-}
-
-/// With DISTINCT the order is over the answer's rows, so both are computed before.
-fn distinct(
-    query: &Select,
-    input: Vec<Vec<Datum>>,
-    evaluator: &mut Evaluator<'_>,
-) -> Result<Vec<Vec<Datum>>> {
-    let mut seen = BTreeSet::new();
-    let mut kept = Vec::new();
-    for row in input {
-        let output = evaluator.values(&query.output, &row)?;
-        if seen.insert(identity(&output)) {
-            evaluator.memory.add(&output)?;
-            let keys = query.sort.iter().map(|key| evaluator.value(&key.value, &row));
-            kept.push((keys.collect::<Result<Vec<_>>>()?, output));
-        }
-    }
-    kept.sort_by(|left, right| compare(&left.0, &right.0, &query.sort));
-    Ok(kept.into_iter().map(|(_, output)| output).collect())
-}
-
-fn sort(
-    input: Vec<Vec<Datum>>,
-    keys: &[SortKey],
-    evaluator: &mut Evaluator<'_>,
-) -> Result<Vec<Vec<Datum>>> {
-    if keys.is_empty() {
-        return Ok(input);
-    }
-    let mut keyed = Vec::with_capacity(input.len());
-    for row in input {
-        let values = keys.iter().map(|key| evaluator.value(&key.value, &row));
-        keyed.push((values.collect::<Result<Vec<_>>>()?, row));
-    }
-    // Stable: rows that are equal here stay in canonical order.
-    keyed.sort_by(|left, right| compare(&left.0, &right.0, keys));
-    Ok(keyed.into_iter().map(|(_, row)| row).collect())
 }
 
 fn compare(left: &[Datum], right: &[Datum], keys: &[SortKey]) -> Ordering {

@@ -3,18 +3,36 @@
 
 use super::aggregate::identity;
 use super::evaluate::Evaluator;
+use super::scan::Each;
 use crate::ir::{QueryNumber, SetOperator, SetStep};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use values::{Datum, Result};
 
 type Rows = Vec<Vec<Datum>>;
 
-/// The rows of a query, combined with those of others.
+/// Gives the rows of a query, combined with those of others, to `each`.
 pub(super) fn combined(
     first: QueryNumber,
     steps: &[SetStep],
+    is_once: bool,
     evaluator: &mut Evaluator<'_>,
-) -> Result<Rows> {
+    each: &mut Each<'_, Vec<Datum>>,
+) -> Result<()> {
+    if steps.iter().all(|step| step.operator == SetOperator::Union && step.all) {
+        let mut flow = ControlFlow::Continue(());
+        for number in std::iter::once(first).chain(steps.iter().map(|step| step.query)) {
+            evaluator.visit_query(number, is_once, &mut |row, evaluator| {
+                evaluator.rows.steps(1)?;
+                flow = each(row, evaluator)?;
+                Ok(flow)
+            })?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        return Ok(());
+    }
     let mut rows = evaluator.rows_of(first, usize::MAX)?.to_vec();
     for step in steps {
         let other = evaluator.rows_of(step.query, usize::MAX)?;
@@ -31,7 +49,12 @@ pub(super) fn combined(
             SetOperator::Except => matched(rows, &other, step.all, false),
         };
     }
-    Ok(rows)
+    for row in rows {
+        if each(row, evaluator)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Each row once, where it came first.

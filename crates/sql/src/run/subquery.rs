@@ -4,7 +4,8 @@ use super::aggregate::identity;
 use super::compute;
 use super::evaluate::{Evaluator, malformed};
 use super::queries::{Answered, Members};
-use super::select::rows_of;
+use super::scan::Each;
+use super::select::{rows_of, visit_rows};
 use crate::ir::{Function, QueryNumber, Use};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -43,6 +44,26 @@ impl Evaluator<'_> {
         self.queries.kept += self.taken_bytes() - before;
         self.queries.answered.insert(number, answered.clone());
         Ok(answered)
+    }
+
+    /// Gives the rows of a query beside the one that runs to `each`. Those of one that is needed
+    /// once are not kept.
+    pub(super) fn visit_query(
+        &mut self,
+        number: QueryNumber,
+        is_once: bool,
+        each: &mut Each<'_, Vec<Datum>>,
+    ) -> Result<()> {
+        let query = self.queries.list.get(usize::from(number)).ok_or_else(malformed)?;
+        if is_once && !query.is_correlated && self.queries.is_named_once(number) {
+            return visit_rows(query, self, usize::MAX, each);
+        }
+        for row in self.rows_of(number, usize::MAX)?.iter() {
+            if each(row.clone(), self)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The memory that is taken, without that of queries that are kept until the end.

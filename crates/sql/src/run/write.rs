@@ -280,7 +280,7 @@ pub(super) fn assigned(
 
 fn update(plan: &Update, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let found = find(&plan.source, evaluator, usize::MAX)?;
+    let found = find(&plan.source, evaluator)?;
     let mut changes = Vec::with_capacity(found.len());
     for found in found {
         let new = assigned(&plan.assignments, &found.row, &found.row, evaluator)?;
@@ -295,7 +295,7 @@ fn update(plan: &Update, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
 
 fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let found = find(&plan.source, evaluator, usize::MAX)?;
+    let found = find(&plan.source, evaluator)?;
     let changes: Vec<Change> =
         found.into_iter().map(|found| Change { old: Some(found.row), new: None }).collect();
     apply(relation, &changes, evaluator)?;

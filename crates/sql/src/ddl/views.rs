@@ -1,0 +1,304 @@
+//! Views, and what depends on the tables and views that they select from.
+
+use super::definition::Definition;
+use crate::bind::{Binder, NewView, name_of, table_name, unsupported};
+use crate::catalog::{Catalog, Delta, Table, Used, View, ViewColumn};
+use crate::ir::Kind;
+use crate::parse::{Statement, query_text};
+use crate::run::Context;
+use sqlparser::ast::{CreateTableOptions, CreateView, ObjectName, Spanned};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use values::{Error, Result, SqlState};
+
+pub(super) fn create(
+    catalog: &Catalog,
+    statement: &Statement,
+    tree: &CreateView,
+    context: &Context,
+) -> Result<Definition> {
+    const TAG: &str = "CREATE VIEW";
+    refuse(tree)?;
+    let name = table_name(&tree.name)?;
+    let old = catalog.view(&name);
+    if catalog.is_named(&name) && !tree.or_replace {
+        return Definition::existing(TAG, &name, false);
+    }
+    if catalog.is_named(&name) && old.is_none() {
+        let message = format!("\"{name}\" is not a view");
+        return Err(Error::new(SqlState::WRONG_OBJECT, message));
+    }
+    let zone = &context.zone;
+    let bound = Binder::new(catalog, &statement.lines, zone, &[]).new_view(&tree.query)?;
+    let NewView { mut columns, stars, uses } = bound;
+    name_columns(&mut columns, tree)?;
+    let text = statement.text.as_deref().unwrap_or_default();
+    let text = query_text(text, tree.name.span().start, &stars)?;
+    let mut delta = Delta::default();
+    let id = match old {
+        Some(old) => {
+            check_replaced(old, &columns)?;
+            refuse_circle(catalog, &name, &uses)?;
+            old.id
+        }
+        None => {
+            delta.set_next_id(catalog.next_id().next());
+            catalog.next_id()
+        }
+    };
+    let (zone, zone_seconds) = (zone.name().to_owned(), zone.fixed_seconds());
+    let view = View { id, name, columns, text, zone, zone_seconds, uses };
+    delta.put_view(&view);
+    bind_again(catalog, &view, &delta, statement, context)?;
+    Ok(Definition::new(TAG, delta))
+}
+
+/// What is kept must come to the same when it is bound again.
+fn bind_again(
+    catalog: &Catalog,
+    view: &View,
+    delta: &Delta,
+    statement: &Statement,
+    context: &Context,
+) -> Result<()> {
+    let next = catalog.with(delta)?;
+    let mut binder = Binder::new(&next, &statement.lines, &context.zone, &[]);
+    binder.check_view(view)
+}
+
+/// Gives the columns the names that the statement states.
+fn name_columns(columns: &mut [ViewColumn], tree: &CreateView) -> Result<()> {
+    if tree.columns.len() > columns.len() {
+        let message = "CREATE VIEW specifies more column names than columns";
+        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+    }
+    for (column, stated) in columns.iter_mut().zip(&tree.columns) {
+        column.name = name_of(&stated.name);
+    }
+    let mut names = BTreeSet::new();
+    match columns.iter().find(|column| !names.insert(&column.name)) {
+        Some(twice) => {
+            let message = format!("column \"{}\" specified more than once", twice.name);
+            Err(Error::new(SqlState::DUPLICATE_COLUMN, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn refuse(tree: &CreateView) -> Result<()> {
+    let has_types = tree.columns.iter().any(|column| column.data_type.is_some());
+    let refused = [
+        (tree.materialized, "a materialized view"),
+        (tree.temporary, "a temporary view"),
+        (tree.options != CreateTableOptions::None, "an option of a view"),
+        (tree.if_not_exists || tree.or_alter || tree.secure, "this form of CREATE VIEW"),
+        (has_types || tree.to.is_some() || tree.params.is_some(), "this form of CREATE VIEW"),
+    ];
+    match refused.iter().find(|(present, _)| *present) {
+        Some((_, name)) => Err(unsupported(name)),
+        None => Ok(()),
+    }
+}
+
+/// What selects from a view goes on with the view that replaces it.
+fn check_replaced(old: &View, columns: &[ViewColumn]) -> Result<()> {
+    let wrong = |message: String| Error::new(SqlState::INVALID_TABLE_DEFINITION, message);
+    if columns.len() < old.columns.len() {
+        return Err(wrong("cannot drop columns from view".to_owned()));
+    }
+    for (before, now) in old.columns.iter().zip(columns) {
+        if before.name != now.name {
+            let (before, now) = (&before.name, &now.name);
+            let message = format!("cannot change name of view column \"{before}\" to \"{now}\"");
+            return Err(
+                wrong(message).with_hint("Drop the view and create it again with the other name.")
+            );
+        }
+        if before.kind != now.kind {
+            return Err(wrong(format!(
+                "cannot change data type of view column \"{}\" from {} to {}",
+                before.name,
+                before.kind.ty.name(),
+                now.kind.ty.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A view that replaces another one may not select from itself.
+fn refuse_circle(catalog: &Catalog, name: &str, uses: &[Used]) -> Result<()> {
+    let mut open: Vec<&str> = uses.iter().map(|used| used.relation.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(used) = open.pop() {
+        if used == name {
+            let message = format!("infinite recursion detected in rules for relation \"{name}\"");
+            return Err(Error::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+        }
+        if let Some(view) = catalog.view(used).filter(|_| seen.insert(used)) {
+            open.extend(view.uses.iter().map(|used| used.relation.as_str()));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn drop(
+    catalog: &Catalog,
+    names: &[ObjectName],
+    if_exists: bool,
+    cascade: bool,
+) -> Result<Definition> {
+    let mut definition = Definition::new("DROP VIEW", Delta::default());
+    let mut dropped = BTreeSet::new();
+    for name in names {
+        let own = table_name(name)?;
+        if let Some(view) = catalog.view(&own) {
+            if dropped.insert(own) {
+                definition.delta.drop_view(view.id);
+            }
+            continue;
+        }
+        if catalog.table(&own).is_some() {
+            let message = format!("\"{own}\" is not a view");
+            return Err(Error::new(SqlState::WRONG_OBJECT, message)
+                .with_hint("Use DROP TABLE to remove a table."));
+        }
+        let message = format!("view \"{own}\" does not exist");
+        definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), if_exists)?;
+    }
+    drop_dependents(catalog, "view", &dropped, cascade, &mut definition)?;
+    Ok(definition)
+}
+
+/// Refuses what is about tables and gets a view.
+pub(super) fn refuse_view(catalog: &Catalog, name: &str) -> Result<()> {
+    match catalog.view(name) {
+        Some(_) => Err(Error::new(SqlState::WRONG_OBJECT, format!("\"{name}\" is not a table"))),
+        None => Ok(()),
+    }
+}
+
+/// Drops the views that select from what is dropped, or refuses to drop it.
+pub(super) fn drop_dependents(
+    catalog: &Catalog,
+    kind: &str,
+    dropped: &BTreeSet<String>,
+    cascade: bool,
+    definition: &mut Definition,
+) -> Result<()> {
+    let mut gone: BTreeSet<&str> = dropped.iter().map(String::as_str).collect();
+    let mut depending: Vec<(&Arc<View>, String)> = Vec::new();
+    let mut open: Vec<(&str, &Arc<View>)> = Vec::new();
+    dropped.iter().rev().for_each(|name| open.extend(users(catalog, name)));
+    while let Some((used, view)) = open.pop() {
+        if gone.insert(&view.name) {
+            let kind = if catalog.view(used).is_some() { "view" } else { "table" };
+            depending.push((view, format!("view {} depends on {kind} {used}", view.name)));
+            open.extend(users(catalog, &view.name));
+        }
+    }
+    if depending.is_empty() {
+        return Ok(());
+    }
+    if !cascade {
+        let message = match dropped.len() {
+            1 => format!(
+                "cannot drop {kind} {} because other objects depend on it",
+                dropped.first().map_or("", |name| name)
+            ),
+            _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+        };
+        let lines: Vec<String> = depending.into_iter().map(|(_, line)| line).collect();
+        return Err(dependent(message, lines.join("\n")));
+    }
+    let notice = match &depending[..] {
+        [(view, _)] => format!("drop cascades to view {}", view.name),
+        several => format!("drop cascades to {} other objects", several.len()),
+    };
+    let before = definition.notice.take().map(|before| before + "\n").unwrap_or_default();
+    definition.notice = Some(before + &notice);
+    for (view, _) in depending {
+        definition.delta.drop_view(view.id);
+    }
+    Ok(())
+}
+
+/// The views that select from a table or view, the last one first.
+fn users<'c>(catalog: &'c Catalog, name: &'c str) -> Vec<(&'c str, &'c Arc<View>)> {
+    let is_user = |view: &&Arc<View>| view.uses.iter().any(|used| used.relation == name);
+    let mut all: Vec<_> = catalog.views().filter(is_user).map(|view| (name, view)).collect();
+    all.reverse();
+    all
+}
+
+fn dependent(message: String, detail: String) -> Error {
+    Error::new(SqlState::DEPENDENT_OBJECTS, message)
+        .with_detail(detail)
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+/// Refuses a definition after which a view would not find what it selects from.
+pub(super) fn refuse_broken(catalog: &Catalog, definition: &Definition) -> Result<()> {
+    if catalog.views().next().is_none() {
+        return Ok(());
+    }
+    let next = catalog.with(&definition.delta)?;
+    for view in next.views() {
+        for used in &view.uses {
+            if let Some(table) = catalog.table(&used.relation) {
+                check_used(&next, view, used, table)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compares what a view uses of a table with what there will be.
+fn check_used(next: &Catalog, view: &View, used: &Used, before: &Table) -> Result<()> {
+    let (name, table) = (&view.name, &used.relation);
+    let renamed = |what: String| {
+        let message = format!("{what} is not supported, as view \"{name}\" names it");
+        Error::unsupported(message, "Drop the view, and create it again after that.")
+    };
+    let Some(after) = next.table(table) else {
+        let id = before.relation.id;
+        if next.tables().any(|other| other.relation.id == id) {
+            return Err(renamed(format!("another name for table \"{table}\"")));
+        }
+        let message = format!("cannot drop table {table} because other objects depend on it");
+        return Err(dependent(message, format!("view {name} depends on table {table}")));
+    };
+    let kind = |table: &Table, column: &str| -> Option<Kind> {
+        table.column(column).map(|at| table.relation.columns[usize::from(at)].kind)
+    };
+    for column in &used.columns {
+        let was = kind(before, column);
+        match kind(after, column) {
+            now if now == was => {}
+            Some(_) => {
+                let message = "cannot alter type of a column used by a view or rule";
+                let detail = format!("rule _RETURN on view {name} depends on column \"{column}\"");
+                return Err(
+                    Error::unsupported(message, "Drop the view before.").with_detail(detail)
+                );
+            }
+            None => {
+                let at = before.column(column).map(usize::from);
+                let at_place = at.and_then(|at| after.relation.columns.get(at));
+                let is_new = |name: &str| before.column(name).is_none();
+                let is_renamed =
+                    at_place.is_some_and(|column| !column.hidden && is_new(&column.name));
+                if is_renamed && after.relation.columns.len() == before.relation.columns.len() {
+                    return Err(renamed(format!("another name for column \"{column}\"")));
+                }
+                let message = format!(
+                    "cannot drop column {column} of table {table} because other objects depend \
+                     on it"
+                );
+                let detail = format!("view {name} depends on column {column} of table {table}");
+                return Err(dependent(message, detail));
+            }
+        }
+    }
+    Ok(())
+}
