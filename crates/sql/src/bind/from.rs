@@ -109,7 +109,7 @@ impl Binder<'_> {
         self.add_item(FromItem { kind: JoinKind::Inner, begin, width, rows, on: Vec::new() }, items)
     }
 
-    fn add_item(&mut self, item: FromItem, items: &mut Vec<FromItem>) -> Result<()> {
+    pub(super) fn add_item(&mut self, item: FromItem, items: &mut Vec<FromItem>) -> Result<()> {
         if items.len() >= ITEMS_MAX {
             let message = format!("FROM has more than {ITEMS_MAX} tables");
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
@@ -139,7 +139,7 @@ impl Binder<'_> {
                 }
                 Ok(())
             }
-            _ => Err(unsupported("a function or this form of table in FROM")),
+            factor => self.function_item(factor, kind, items),
         }
     }
 
@@ -158,6 +158,9 @@ impl Binder<'_> {
             self.add_table(&own, alias, width, columns)?;
             let rows = FromRows::Query(number);
             return self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items);
+        }
+        if let Some(known) = super::system::relation_named(name) {
+            return self.system_item(known, alias, kind, items);
         }
         let table = self.table(name)?;
         self.add_scanned(&table, &table_name(name)?, alias)?;
@@ -231,7 +234,7 @@ impl Binder<'_> {
     }
 
     /// Brings a table into the scope, by its alias if it has one.
-    fn add_table(
+    pub(super) fn add_table(
         &mut self,
         own: &str,
         alias: Option<&TableAlias>,

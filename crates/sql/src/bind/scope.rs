@@ -4,6 +4,9 @@ use super::coerce::Bound;
 use crate::ir::{ColumnNumber, Kind, Op, Relation};
 use values::{Error, Result, SqlState};
 
+/// The table of functions among the columns of a query.
+pub(super) const AMONG_COLUMNS: &str = "?rows?";
+
 /// The tables of a query, one after the other in the row.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
@@ -76,12 +79,21 @@ impl Scope {
             name,
         };
         let columns: Vec<Resolved> = columns.into_iter().map(resolved).collect();
-        // `excluded` must be named.
-        if table != "excluded" {
+        // `excluded` must be named, and functions among columns cannot be.
+        if table != "excluded" && table != AMONG_COLUMNS {
             self.shown.extend(columns.iter().cloned());
         }
         self.tables.push(ScopeTable { name: table.to_owned(), columns, primary: Vec::new() });
         self.width += width;
+    }
+
+    /// The last table has another column, which only its name after the table's means.
+    pub(super) fn add_unshown(&mut self, at: usize, name: &str, kind: Kind) {
+        if let Some(table) = self.tables.last_mut() {
+            let code = vec![Op::Column(ColumnNumber::at(at))];
+            let (own, name) = (table.name.clone(), name.to_owned());
+            table.columns.push(Resolved { code, kind, table: own, name });
+        }
     }
 
     /// Adds all tables of another scope after the others.

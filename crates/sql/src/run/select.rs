@@ -3,6 +3,7 @@
 use super::aggregate::{groups, identity};
 use super::evaluate::Evaluator;
 use super::join::joined;
+use super::row_functions::{function_rows, system_rows};
 use super::scan::find;
 use super::set::combined;
 use crate::ir::{Expression, Input, Query, Select, SortKey};
@@ -47,6 +48,8 @@ pub(super) fn rows_of(
         }
         Input::Set(first, steps) => combined(*first, steps, evaluator)?,
         Input::Joins(joins) => joined(joins, evaluator, enough)?,
+        Input::System(name) => system_rows(name, evaluator)?,
+        Input::Functions(calls, numbered) => function_rows(calls, *numbered, evaluator, enough)?,
     };
     finish(select, &window, input, evaluator)
 }
