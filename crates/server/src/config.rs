@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 /// The user and the database that there are.
-pub(crate) const NAME: &str = "nvcaracal";
+pub(crate) const NAME: &str = sql::system::NAME;
 
 /// Where the server listens, and to which clients.
 #[derive(Debug, Clone)]

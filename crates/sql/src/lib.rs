@@ -17,6 +17,7 @@ mod ddl;
 pub mod ir;
 pub mod parse;
 pub mod run;
+pub mod system;
 
 pub use bind::{OutputColumn, Prepared, prepare};
 pub use ddl::{Definition, define};

@@ -12,7 +12,7 @@ pub enum Datum {
     Bool(bool),
     /// `smallint`
     Int2(i16),
-    /// `integer`
+    /// `integer`, and numbers of objects
     Int4(i32),
     /// `bigint`
     Int8(i64),
@@ -22,7 +22,7 @@ pub enum Datum {
     Float8(f64),
     /// `numeric`
     Numeric(Numeric),
-    /// `text`, `varchar` and `char`; no NUL within.
+    /// Any type of text; no NUL within.
     Text(Box<str>),
     /// `bytea`
     Bytea(Box<[u8]>),
@@ -78,7 +78,11 @@ impl Datum {
 
     /// Whether a column or parameter of the type may hold it.
     pub fn fits(&self, ty: Type) -> bool {
-        self.kind().is_none_or(|kind| kind == ty || (kind == Type::Text && ty.is_text()))
+        self.kind().is_none_or(|kind| match kind {
+            Type::Text => ty.is_text(),
+            Type::Int4 => ty == kind || ty.is_object_id(),
+            _ => ty == kind,
+        })
     }
 
     /// The order of values of one type, NULL last. Values of two types are ordered by type: the

@@ -109,6 +109,12 @@ states! {
     DUPLICATE_CURSOR = b"42P03";
     /// A prepared statement that exists already.
     DUPLICATE_STATEMENT = b"42P05";
+    /// A regular expression that is none.
+    INVALID_REGULAR_EXPRESSION = b"2201B";
+    /// Text that is no name.
+    INVALID_NAME = b"42602";
+    /// A schema that does not exist.
+    UNDEFINED_SCHEMA = b"3F000";
     /// Text that is no statement.
     SYNTAX_ERROR = b"42601";
     /// A name that is too long.

@@ -27,6 +27,12 @@ fn datum(ty: Type) -> BoxedStrategy<Datum> {
         Type::Bool => any::<bool>().prop_map(Datum::Bool).boxed(),
         Type::Int2 => any::<i16>().prop_map(Datum::Int2).boxed(),
         Type::Int4 => any::<i32>().prop_map(Datum::Int4).boxed(),
+        Type::Oid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => (0..i32::MAX).prop_map(Datum::Int4).boxed(),
         Type::Int8 => any::<i64>().prop_map(Datum::Int8).boxed(),
         Type::Float4 => any::<u32>().prop_map(|bits| Datum::Float4(f32::from_bits(bits))).boxed(),
         Type::Float8 => prop_oneof![
@@ -36,7 +42,7 @@ fn datum(ty: Type) -> BoxedStrategy<Datum> {
         ]
         .boxed(),
         Type::Numeric => numeric().prop_map(Datum::Numeric).boxed(),
-        Type::Text | Type::Varchar | Type::Char => {
+        Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter => {
             prop_oneof!["[a-c\u{1}]{0,4}", "\\PC{0,20}"].prop_map(Datum::text).boxed()
         }
         Type::Bytea => prop_oneof![

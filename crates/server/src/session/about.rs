@@ -2,12 +2,13 @@
 
 use super::conversation::Conversation;
 use super::queue::Shape;
-use super::settings::{Changed, SERVER_VERSION};
+use super::settings::Changed;
 use crate::codec::Severity;
 use crate::config::NAME;
 use crate::store::{Control, OutputColumn};
 use sql::ir::Kind;
 use sql::parse::{SessionColumn, SessionFunction};
+use sql::system::Session;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -107,6 +108,7 @@ impl Conversation {
         if changed.zone {
             self.connection.set_zone((**self.settings.zone()).clone());
         }
+        self.show_session();
         if let Some(notice) = changed.notice.filter(|_| self.settings.wants_notices()) {
             let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
             self.out.report(Severity::Notice, &notice);
@@ -115,6 +117,14 @@ impl Conversation {
             Some(name) => self.settings.report(name, &mut self.out),
             None => self.settings.report_all(&mut self.out),
         }
+    }
+
+    /// What queries of the session's settings see from now on.
+    pub(super) fn show_session(&mut self) {
+        let all = self.settings.all();
+        let settings = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let process = self.registered.process;
+        self.connection.set_session(Session { process, settings });
     }
 
     /// Answers a query about the session.
@@ -128,10 +138,7 @@ impl Conversation {
 
     fn value(&mut self, function: &SessionFunction) -> Result<Datum> {
         Ok(match function {
-            SessionFunction::Version => {
-                let own = env!("CARGO_PKG_VERSION");
-                Datum::text(format!("PostgreSQL {SERVER_VERSION} (NVCaracal {own})"))
-            }
+            SessionFunction::Version => Datum::text(sql::system::version()),
             SessionFunction::Schema => Datum::text("public"),
             SessionFunction::Database | SessionFunction::User => Datum::text(NAME),
             SessionFunction::ProcessId => Datum::Int4(self.registered.process),

@@ -219,6 +219,7 @@ impl Conversation {
             self.settings.report(name, &mut self.out);
         }
         self.connection.set_zone((**self.settings.zone()).clone());
+        self.show_session();
     }
 
     /// SET LOCAL: until the end of the block.

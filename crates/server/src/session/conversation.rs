@@ -134,6 +134,7 @@ impl Conversation {
 
     /// Goes on until the client or the server ends it.
     pub(super) async fn run<R: AsyncRead + Unpin>(mut self, mut frames: Frames<R>) {
+        self.show_session();
         if self.flush().await.is_err() {
             return;
         }

@@ -120,6 +120,20 @@ impl Conversation {
         &mut self,
         all: Vec<Submission>,
     ) -> Result<(), Disconnected> {
+        if all.iter().any(|one| one.statement.needs_system()) {
+            // No call knows the system catalog: they are a block.
+            self.held = Some(Held::Several(all));
+            match self.open_held().await {
+                Ok(()) => {}
+                Err(Stop::Disconnected) => return Err(Disconnected),
+                Err(Stop::Wrong(error)) => {
+                    self.held = None;
+                    self.fail_block();
+                    self.report(&error).await?;
+                }
+            }
+            return self.end_segment().await;
+        }
         let then = std::mem::take(&mut self.out);
         match self.run_together(all).await {
             Ok(()) => self.out.append(then),

@@ -2,13 +2,11 @@
 
 use crate::codec::Messages;
 use crate::config::NAME;
+use sql::system::SERVER_VERSION;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use values::{Error, Result, SqlState, Zone};
-
-/// The version that clients are told: what they do depends on it.
-pub(crate) const SERVER_VERSION: &str = "15.0";
 
 /// What may be set.
 #[derive(Clone, Copy)]

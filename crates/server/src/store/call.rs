@@ -84,6 +84,7 @@ impl Run<'_> {
             limits: sql::run::Limits {
                 memory_bytes_max: usize::try_from(self.memory_bytes_max).unwrap_or(usize::MAX),
             },
+            system: None,
         })
     }
 }

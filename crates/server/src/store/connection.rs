@@ -5,6 +5,7 @@ use super::pending::{Pending, Promise};
 use super::pipeline::{Pipeline, Task, Work};
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
+use sql::system::Session;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use values::{Datum, Error, Result, SqlState, Type, Zone};
@@ -15,12 +16,13 @@ pub struct Connection {
     pub(super) shared: Arc<Shared>,
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) zone: Zone,
+    pub(super) session: Arc<Session>,
 }
 
 impl Connection {
     pub(super) fn new(shared: Arc<Shared>) -> Connection {
         let pipeline = Pipeline::new(Arc::clone(&shared));
-        Connection { shared, pipeline, zone: Zone::utc() }
+        Connection { shared, pipeline, zone: Zone::utc(), session: Arc::default() }
     }
 
     /// The session's zone, for literals of statements that are prepared from now on, and for
@@ -33,6 +35,11 @@ impl Connection {
     /// no other connection submits anything, a small call runs on this thread.
     pub fn is_waited_for(&mut self, is_waited_for: bool) {
         self.pipeline.is_waited_for.store(is_waited_for, Ordering::Relaxed);
+    }
+
+    /// What queries of the session see, of those that are submitted from now on.
+    pub fn set_session(&mut self, session: Session) {
+        self.session = Arc::new(session);
     }
 
     /// The statements of a text, which semicolons separate; none of an empty one.
@@ -67,7 +74,8 @@ impl Connection {
         }
         let now = (self.shared.options.clock)();
         let (statement, zone) = (Arc::clone(statement), self.zone.clone());
-        let work = Work { statement, parameters, now, zone, promise };
+        let session = Arc::clone(&self.session);
+        let work = Work { statement, parameters, now, zone, session, promise };
         self.pipeline.submit(Task::Statement(work));
         pending
     }
@@ -93,11 +101,15 @@ impl Connection {
                 promise.answer(Err(error));
                 return (pending, results);
             }
-            runs.push(Run::new(statement, parameters, self.zone.clone()));
+            runs.push(self.run_of(statement, parameters));
         }
         let together = Together::new(runs, (self.shared.options.clock)(), results.clone());
         self.pipeline.submit(Task::Block(Operation::Together(together), promise));
         (pending, results)
+    }
+
+    fn run_of(&self, statement: Arc<Statement>, parameters: Vec<Datum>) -> Run {
+        Run::new(statement, parameters, self.zone.clone(), Arc::clone(&self.session))
     }
 
     /// Runs a statement of the block. One that fails changes nothing, and the block goes on; when
@@ -112,7 +124,7 @@ impl Connection {
             promise.answer(Err(error));
             return pending;
         }
-        let run = Run::new(Arc::clone(statement), parameters, self.zone.clone());
+        let run = self.run_of(Arc::clone(statement), parameters);
         self.pipeline.submit(Task::Block(Operation::Run(run), promise));
         pending
     }

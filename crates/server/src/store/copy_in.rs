@@ -5,6 +5,7 @@ use super::connection::Connection;
 use super::load::Load;
 use super::pending::Answer;
 use super::statement::{Planned, Statement};
+use sql::catalog::Catalog;
 use sql::copy::CopiedRows;
 use sql::ir::{Insert, InsertRows, Plan};
 use std::sync::Arc;
@@ -94,7 +95,11 @@ impl CopyIn {
 }
 
 /// The plan of a part, whose rows go under other ids.
-pub(super) fn part_of(insert: &Insert, relation: sql::ir::Relation) -> Planned {
+pub(super) fn part_of(
+    insert: &Insert,
+    relation: sql::ir::Relation,
+    catalog: &Arc<Catalog>,
+) -> Planned {
     assert!(matches!(insert.rows, InsertRows::Copied(..)), "only COPY has parts");
-    Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }))
+    Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }), catalog)
 }

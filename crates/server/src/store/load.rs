@@ -60,7 +60,7 @@ impl Shared {
         let mut next = table.relation.clone();
         let mut delta = Delta::default();
         delta.renew_ids(&catalog, &mut next);
-        let part = part_of(insert, next.clone());
+        let part = part_of(insert, next.clone(), &catalog);
         self.write(&catalog, &delta).await?;
         let (shared, table) = (Arc::clone(self), Arc::clone(table));
         let (now, zone) = ((self.options.clock)(), zone.clone());

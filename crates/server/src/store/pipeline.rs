@@ -12,6 +12,7 @@ use super::statement::{Planned, Statement, Way};
 use nvcaracal::{Part, Submitter, Ticket};
 use sql::ir::{ObjectId, Value};
 use sql::run::{Context, Limits};
+use sql::system::Session;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,7 @@ pub(super) struct Work {
     pub(super) parameters: Vec<Datum>,
     pub(super) now: Timestamp,
     pub(super) zone: Zone,
+    pub(super) session: Arc<Session>,
     pub(super) promise: Promise,
 }
 
@@ -194,7 +196,7 @@ impl Pipeline {
     /// Does what a statement says, as the next of this connection.
     async fn step(&self, work: Work) {
         if work.statement.planned.is_none() {
-            let done = self.shared.define(&work.statement, &self.context(&work)).await;
+            let done = self.shared.define(&work.statement, &self.context(&work, None)).await;
             return work.promise.answer(done);
         }
         let (inside, statement) = match self.enter(&work.statement).await {
@@ -252,7 +254,7 @@ impl Pipeline {
         let steps = Steps::of_read(&shared.pool, work.promise.wanted());
         let reads = Reads::Snapshot(&snapshot);
         let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
-        let context = self.context(work);
+        let context = self.context(work, Some(planned));
         sql::run::run(&planned.plan, &context, &mut rows).map(Answer::from)
     }
 
@@ -263,7 +265,7 @@ impl Pipeline {
         let reads = Reads::Newest { database: &shared.database, waits, is_later: false };
         let steps = Steps::new(shared.options.steps_max);
         let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
-        let answer = sql::run::run(&planned.plan, &self.context(work), &mut rows);
+        let answer = sql::run::run(&planned.plan, &self.context(work, Some(planned)), &mut rows);
         match rows.reads {
             Reads::Newest { is_later: true, .. } => None,
             _ => Some(answer.map(Answer::from)),
@@ -271,13 +273,14 @@ impl Pipeline {
     }
 
     /// What a statement runs in outside of a call.
-    fn context(&self, work: &Work) -> Context {
+    fn context(&self, work: &Work, planned: Option<&Planned>) -> Context {
         let memory_bytes_max = self.shared.options.memory_bytes_max;
         Context {
             parameters: work.parameters.clone(),
             now: work.now,
             zone: work.zone.clone(),
             limits: Limits { memory_bytes_max },
+            system: planned.and_then(|planned| planned.system(&work.session)),
         }
     }
 

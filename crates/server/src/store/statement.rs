@@ -6,6 +6,7 @@ use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Plan};
 use sql::parse::Control;
 use sql::run::{is_lookup, is_predicted};
+use sql::system::{Session, System};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Type, Zone};
@@ -102,6 +103,8 @@ pub(super) struct Planned {
     /// The form that is logged.
     pub(super) bytes: Vec<u8>,
     pub(super) way: Way,
+    /// The catalog that it was planned with, if it reads that.
+    pub(super) catalog: Option<Arc<Catalog>>,
 }
 
 /// How a plan runs.
@@ -124,7 +127,8 @@ pub(super) enum Way {
 }
 
 impl Planned {
-    pub(super) fn new(plan: Plan) -> Planned {
+    pub(super) fn new(plan: Plan, catalog: &Arc<Catalog>) -> Planned {
+        let catalog = plan.needs_system().then(|| Arc::clone(catalog));
         let (bytes, numbers) = (sql::ir::encode(&plan), plan.numbers());
         let way = if numbers.is_empty() && is_lookup(&plan) {
             Way::Lookup
@@ -135,7 +139,13 @@ impl Planned {
         } else {
             Way::Counted
         };
-        Planned { plan, bytes, way }
+        Planned { plan, bytes, way, catalog }
+    }
+
+    /// What it reads beside rows.
+    pub(super) fn system(&self, session: &Arc<Session>) -> Option<Arc<System>> {
+        let catalog = Arc::clone(self.catalog.as_ref()?);
+        Some(Arc::new(System { catalog, session: Arc::clone(session) }))
     }
 }
 
@@ -145,7 +155,7 @@ impl Statement {
         parsed: &Parsed,
         types: &[Option<Type>],
         zone: &Zone,
-        catalog: &Catalog,
+        catalog: &Arc<Catalog>,
     ) -> Result<Arc<Statement>> {
         let (parsed, zone, version) = (parsed.clone(), zone.clone(), catalog.version());
         let mut statement = Statement {
@@ -167,13 +177,13 @@ impl Statement {
             statement.parameters = prepared.parameters;
             statement.columns = prepared.columns;
             statement.copy = prepared.copy;
-            statement.planned = Some(Planned::new(prepared.plan));
+            statement.planned = Some(Planned::new(prepared.plan, catalog));
         }
         Ok(Arc::new(statement))
     }
 
     /// The same statement with a later catalog.
-    pub(super) fn plan_again(&self, catalog: &Catalog) -> Result<Arc<Statement>> {
+    pub(super) fn plan_again(&self, catalog: &Arc<Catalog>) -> Result<Arc<Statement>> {
         let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
         Statement::plan(&self.parsed, &types, &self.zone, catalog)
     }
@@ -194,6 +204,12 @@ impl Statement {
     #[must_use]
     pub fn is_definition(&self) -> bool {
         self.planned.is_none()
+    }
+
+    /// Whether it reads the system catalog or the session, which no call can.
+    #[must_use]
+    pub fn needs_system(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.catalog.is_some())
     }
 
     /// Whether it only reads.

@@ -1,7 +1,7 @@
 //! Bound expressions, and how they become of another type.
 
 use super::kinds::{Willing, may_cast};
-use crate::ir::{ColumnNumber, Expression, Function, Kind, Op, Value};
+use crate::ir::{ColumnNumber, Expression, Function, Kind, Op, SystemFunction, Value};
 use values::{Datum, Error, Position, Result, SqlState, Type, Zone, text};
 
 /// An expression with its type; a literal or parameter may not have one yet.
@@ -84,6 +84,17 @@ impl Coercer<'_> {
     pub(super) fn coerce(&mut self, bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {
         let position = bound.position;
         match bound.form {
+            Form::Literal(ref literal)
+                if ty.is_named_object()
+                    && literal.trim().parse::<u32>().is_err()
+                    && literal != "-" =>
+            {
+                Ok(object_of_text(bound, ty))
+            }
+            Form::Parameter(_) if ty.is_named_object() => {
+                let text = self.coerce(bound, Type::Text, willing)?;
+                coerce_typed(text, ty, Willing::Explicit)
+            }
             Form::Literal(literal) => {
                 let value =
                     text::parse(ty, &literal, self.zone).map_err(|error| error.at(position))?;
@@ -122,6 +133,12 @@ fn coerce_typed(bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {
     if from == ty {
         return Ok(bound);
     }
+    if from.is_text() && ty.is_named_object() {
+        return Ok(object_of_text(bound, ty));
+    }
+    if from.is_named_object() && ty.is_text() {
+        return Ok(name_of_object(bound, ty));
+    }
     if from == Type::Char && ty.is_text() {
         // Blanks at the end do not count.
         let mut code = bound.code;
@@ -133,4 +150,28 @@ fn coerce_typed(bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {
         return Ok(Bound { kind: Some(Kind::plain(ty)), ..bound });
     }
     Ok(bound.cast_to(Kind::plain(ty), willing))
+}
+
+/// The constant of a type, for functions that differ by type.
+fn type_argument(ty: Type) -> Op {
+    Op::Constant(Value(Datum::Int2(i16::from(ty.code()))))
+}
+
+/// Text as the object that it names.
+fn object_of_text(text: Bound, ty: Type) -> Bound {
+    of_type(SystemFunction::ToObject, text, ty, ty)
+}
+
+/// An object as its name.
+pub(super) fn name_of_object(object: Bound, result: Type) -> Bound {
+    let ty = object.ty().unwrap_or(Type::Regclass);
+    of_type(SystemFunction::ObjectName, object, ty, result)
+}
+
+/// A function that differs by type.
+pub(super) fn of_type(function: SystemFunction, argument: Bound, ty: Type, result: Type) -> Bound {
+    let mut code = vec![type_argument(ty)];
+    code.extend(argument.code);
+    code.push(Op::System(function, 2));
+    Bound { position: argument.position, ..Bound::new(code, Kind::plain(result)) }
 }

@@ -6,7 +6,8 @@ use super::kinds::{Quantifier, Willing, common, kind_of};
 use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{
-    CaseWhen, CastKind, Expr, Ident, InTarget, Query, UnaryOperator, Value as Literal,
+    AccessExpr, CaseWhen, CastKind, Expr, Ident, InTarget, Query, Subscript, UnaryOperator,
+    Value as Literal,
 };
 use values::{Datum, Error, Numeric, Position, Result, SqlState, Type};
 
@@ -40,7 +41,10 @@ impl Binder<'_> {
             Expr::Identifier(ident) => self.column(None, ident),
             Expr::CompoundIdentifier(parts) => match &parts[..] {
                 [table, column] => self.column(Some(table), column),
-                [schema, table, column] if name_of(schema) == "public" => {
+                [schema, table, column]
+                    if ["public", "pg_catalog", "information_schema"]
+                        .contains(&name_of(schema).as_str()) =>
+                {
                     self.column(Some(table), column)
                 }
                 _ => Err(unsupported(expr)),
@@ -78,8 +82,37 @@ impl Binder<'_> {
                 self.like(Function::ILike, expr, pattern, *negated)
             }
             Expr::Array(array) => self.array(&array.elem),
+            Expr::Collate { expr, collation } => {
+                let name = collation.to_string().to_ascii_lowercase().replace('"', "");
+                let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+                if !matches!(name, "default" | "c" | "posix") {
+                    return Err(Error::unsupported(
+                        format!("collation {collation}"),
+                        "Text is in collation C.",
+                    ));
+                }
+                self.expression(expr)
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => self.subscripts(root, access_chain),
             _ => self.test(expr),
         }
+    }
+
+    fn subscripts(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound> {
+        let (array, chain) = match (root, chain) {
+            (Expr::Identifier(table), [AccessExpr::Dot(Expr::Identifier(column)), rest @ ..]) => {
+                (self.column(Some(table), column)?, rest)
+            }
+            _ => (self.expression(root)?, chain),
+        };
+        let element = array.ty().and_then(Type::element);
+        let (Some(element), [AccessExpr::Subscript(Subscript::Index { index })]) = (element, chain)
+        else {
+            return Err(unsupported(root));
+        };
+        let index = self.expression(index)?;
+        let index = self.coerce(index, Type::Int4, Willing::Assignment)?;
+        Ok(call(Function::Subscript, vec![array, index], element))
     }
 
     /// IS and its kin, then functions with a syntax of their own.

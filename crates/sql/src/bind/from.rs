@@ -127,7 +127,7 @@ impl Binder<'_> {
         self.add_item(FromItem { kind: JoinKind::Inner, begin, width, rows, on: Vec::new() }, items)
     }
 
-    fn add_item(&mut self, item: FromItem, items: &mut Vec<FromItem>) -> Result<()> {
+    pub(super) fn add_item(&mut self, item: FromItem, items: &mut Vec<FromItem>) -> Result<()> {
         if items.len() >= ITEMS_MAX {
             let message = format!("FROM has more than {ITEMS_MAX} tables");
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
@@ -161,7 +161,7 @@ impl Binder<'_> {
                 }
                 Ok(())
             }
-            _ => Err(unsupported("a function or this form of table in FROM")),
+            factor => self.function_item(factor, kind, items),
         }
     }
 
@@ -191,6 +191,9 @@ impl Binder<'_> {
             let columns: Vec<usize> = (0..view.columns.len()).collect();
             self.scope.set_origin(view.id, &columns);
             return Ok(());
+        }
+        if let Some(known) = super::system::relation_named(name) {
+            return self.system_item(known, alias, kind, items);
         }
         let table = self.table(name)?;
         self.add_scanned(&table, &own, alias)?;
@@ -309,7 +312,7 @@ impl Binder<'_> {
     }
 
     /// Brings a table into the scope, by its alias if it has one.
-    fn add_table(
+    pub(super) fn add_table(
         &mut self,
         own: &str,
         alias: Option<&TableAlias>,

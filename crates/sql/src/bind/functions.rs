@@ -2,12 +2,12 @@
 
 use super::binder::Binder;
 use super::coerce::Bound;
-use super::expression::{call, unsupported, word};
+use super::expression::{call, negate_if, unsupported, word};
 use super::kinds::Willing;
 use crate::ir::{Aggregate, AggregateKind, Function, Kind, Op, Value};
 use sqlparser::ast::{
-    CeilFloorKind, DuplicateTreatment, Expr, Function as Call, FunctionArg, FunctionArgExpr,
-    FunctionArguments, TrimWhereField,
+    BinaryOperator, CeilFloorKind, DuplicateTreatment, Expr, Function as Call, FunctionArg,
+    FunctionArgExpr, FunctionArguments, TrimWhereField,
 };
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -84,8 +84,11 @@ impl Binder<'_> {
                 let at = self.coerce(at, own, Willing::Implicit)?;
                 Ok(call(Function::AtTimeZone, vec![zone, at], result))
             }
-            Expr::AnyOp { left, compare_op: sqlparser::ast::BinaryOperator::Eq, right, .. } => {
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
                 self.equal_any(left, right)
+            }
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+                Ok(negate_if(true, self.equal_any(left, right)?))
             }
             _ => Err(unsupported(expr)),
         }
@@ -310,7 +313,7 @@ impl Binder<'_> {
                 let ty = all[0].ty().unwrap_or(Type::Text);
                 call(Function::NullIf, all, ty)
             }
-            _ => return Ok(None),
+            _ => return self.system_function(name, all),
         };
         Ok(Some(found))
     }
@@ -333,9 +336,9 @@ impl Binder<'_> {
     }
 
     fn next_value(&mut self, name: Bound) -> Result<Bound> {
-        let name = match &name.form {
-            super::coerce::Form::Literal(name) => name.clone(),
-            _ => {
+        let name = match super::system::literal_of_object(&name) {
+            Some(name) => name.to_owned(),
+            None => {
                 return Err(Error::unsupported("nextval of what is no literal", "Write the name."));
             }
         };

@@ -6,7 +6,7 @@ use super::conditions::Conjunct;
 use super::output::OutputColumn;
 use super::scope::Resolved;
 use crate::ir::{ColumnNumber, Expression, Op, Query as Plan, Relation};
-use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
+use sqlparser::ast::{AccessExpr, Expr, Query, SelectItem, SetExpr};
 use values::{Error, Result, SqlState, Type};
 
 /// A query with the columns of its answer.
@@ -123,11 +123,19 @@ fn too_many() -> Error {
 }
 
 /// The name that PostgreSQL gives a column without one.
-fn shown_name(expr: &Expr) -> String {
+pub(super) fn shown_name(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(ident) => name_of(ident),
         Expr::CompoundIdentifier(parts) => parts.last().map(name_of).unwrap_or_default(),
         Expr::Nested(inner) => shown_name(inner),
+        Expr::Collate { expr, .. } => shown_name(expr),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                AccessExpr::Dot(field) => Some(field),
+                AccessExpr::Subscript(_) => None,
+            });
+            shown_name(field.unwrap_or(root))
+        }
         Expr::Cast { expr, data_type, .. } => match shown_name(expr).as_str() {
             "?column?" => super::kinds::kind_of(data_type)
                 .map_or_else(|_| "?column?".to_owned(), |kind| cast_name(kind.ty)),
@@ -178,6 +186,7 @@ fn name_of_query(query: &Query) -> String {
 /// PostgreSQL's short names of types.
 fn cast_name(ty: Type) -> String {
     let short = match ty.element().unwrap_or(ty) {
+        Type::Letter => "char",
         Type::Bool => "bool",
         Type::Int2 => "int2",
         Type::Int4 => "int4",

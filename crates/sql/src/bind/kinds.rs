@@ -1,7 +1,10 @@
 //! Types by their names, and which of them become which others.
 
 use crate::ir::Kind;
-use sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, ObjectNamePart,
+    TimezoneInfo,
+};
 use values::{Error, Modifier, Result, SqlState, Type};
 
 /// The type that a statement names.
@@ -57,9 +60,28 @@ pub(crate) fn kind_of(data_type: &DataType) -> Result<Kind> {
             let ty = element.ty.array().unwrap_or(element.ty);
             return Ok(Kind { ty, modifier: element.modifier });
         }
+        DataType::Regclass => (Type::Regclass, vec![]),
+        DataType::Custom(name, modifiers) if modifiers.is_empty() => {
+            (type_named(name).ok_or_else(unknown)?, vec![])
+        }
         _ => return Err(unknown()),
     };
     Ok(Kind { ty, modifier: Modifier::of(ty, &arguments)? })
+}
+
+/// A type by its name in the catalog, which may have its schema before it.
+fn type_named(name: &ObjectName) -> Option<Type> {
+    let own = |part: &ObjectNamePart| {
+        let ident = part.as_ident()?;
+        let quoted = ident.quote_style.is_some();
+        Some(if quoted { ident.value.clone() } else { ident.value.to_ascii_lowercase() })
+    };
+    let name = match &name.0[..] {
+        [name] => own(name)?,
+        [schema, name] if own(schema)? == "pg_catalog" => own(name)?,
+        _ => return None,
+    };
+    crate::system::type_named(&name)
 }
 
 fn length_of(length: &Option<CharacterLength>) -> Vec<i64> {
@@ -102,6 +124,12 @@ fn rank(ty: Type) -> Option<u8> {
 pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     if from == to || (from.is_text() && to.is_text()) {
         return true;
+    }
+    if to.is_object_id() && (from.is_object_id() || from.is_integer()) {
+        return true;
+    }
+    if from.is_object_id() && matches!(to, Type::Int4 | Type::Int8) {
+        return willing >= Willing::Assignment;
     }
     let same_family = match (rank(from), rank(to)) {
         (Some(low), Some(high)) if low / 10 == high / 10 => Some(low < high),

@@ -20,9 +20,11 @@ mod order;
 mod output;
 mod prepare;
 mod query;
+mod row_functions;
 mod scope;
 mod sets;
 mod subquery;
+mod system;
 mod views;
 mod with;
 

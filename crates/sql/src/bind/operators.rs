@@ -2,7 +2,7 @@
 
 use super::binder::Binder;
 use super::coerce::{Bound, Form};
-use super::expression::{call, no_operator};
+use super::expression::{call, negate_if, no_operator};
 use super::kinds::{Willing, common};
 use crate::ir::{Function, Op};
 use sqlparser::ast::{BinaryOperator, Expr};
@@ -21,6 +21,8 @@ impl Binder<'_> {
         if let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) {
             return self.rows_compared(left, op, right);
         }
+        let named = named_operator(op);
+        let op = named.as_ref().unwrap_or(op);
         let (left, right) = (self.expression(left)?, self.expression(right)?);
         if let Some(function) = comparison(op) {
             let both = self.comparable(left, op, right)?;
@@ -35,6 +37,14 @@ impl Binder<'_> {
             BinaryOperator::BitwiseAnd => self.arithmetic(Function::BitAnd, left, op, right),
             BinaryOperator::BitwiseOr => self.arithmetic(Function::BitOr, left, op, right),
             BinaryOperator::StringConcat => self.concat(left, right),
+            BinaryOperator::PGRegexMatch => self.matches(left, right, false),
+            BinaryOperator::PGRegexIMatch => self.matches(left, right, true),
+            BinaryOperator::PGRegexNotMatch => {
+                Ok(negate_if(true, self.matches(left, right, false)?))
+            }
+            BinaryOperator::PGRegexNotIMatch => {
+                Ok(negate_if(true, self.matches(left, right, true)?))
+            }
             BinaryOperator::Arrow => self.json(Function::JsonField, left, right, Type::Jsonb),
             BinaryOperator::LongArrow => {
                 self.json(Function::JsonFieldText, left, right, Type::Text)
@@ -146,6 +156,11 @@ impl Binder<'_> {
     }
 
     fn concat(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        if left.ty().is_some_and(|ty| ty.element().is_some()) {
+            let shown = format!("{} || {}", left.type_name(), right.type_name());
+            let all = self.array_concat(left, right)?;
+            return all.ok_or_else(|| no_operator(&shown));
+        }
         if left.ty() == Some(Type::Bytea) && right.ty().is_none_or(|ty| ty == Type::Bytea) {
             let right = self.coerce(right, Type::Bytea, Willing::Implicit)?;
             return Ok(call(Function::Concat, vec![left, right], Type::Bytea));
@@ -169,6 +184,34 @@ impl Binder<'_> {
         let right = self.coerce(right, key, Willing::Implicit)?;
         Ok(call(function, vec![left, right], ty))
     }
+}
+
+/// The operator that `OPERATOR(pg_catalog....)` names.
+fn named_operator(op: &BinaryOperator) -> Option<BinaryOperator> {
+    let BinaryOperator::PGCustomBinaryOperator(parts) = op else { return None };
+    let sign = match &parts[..] {
+        [sign] => sign,
+        [schema, sign] if schema == "pg_catalog" => sign,
+        _ => return None,
+    };
+    Some(match sign.as_str() {
+        "~" => BinaryOperator::PGRegexMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "=" => BinaryOperator::Eq,
+        "<>" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "||" => BinaryOperator::StringConcat,
+        _ => return None,
+    })
 }
 
 /// The left side decides if it is `when`.

@@ -80,7 +80,15 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
 impl Binder<'_> {
     /// The plan of a statement that is a query, and its columns.
     pub(super) fn whole_query(&mut self, query: &Query) -> Result<(Plan, Vec<OutputColumn>)> {
-        let bound = self.query(query, Untyped::Text)?;
+        let mut bound = self.query(query, Untyped::Text)?;
+        // Clients see objects by their names.
+        for (item, output) in bound.items.iter_mut().zip(&mut bound.plan.select.output) {
+            if item.bound.ty().is_some_and(Type::is_named_object) {
+                item.bound.code = std::mem::take(&mut output.code);
+                item.bound = super::coerce::name_of_object(item.bound.clone(), Type::Text);
+                output.code = item.bound.code.clone();
+            }
+        }
         let columns = bound.items.iter().map(Item::column).collect();
         if self.queries.is_empty() && bound.plan.input == Input::Source {
             return Ok((Plan::Select(bound.plan.select), columns));
@@ -114,6 +122,14 @@ impl Binder<'_> {
         if plan.is_too_deep() {
             let message = format!("queries are nested deeper than {QUERY_DEPTH_MAX} levels");
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        if plan.needs_system() && !(plan.is_query() && plan.numbers().is_empty()) {
+            return Err(Error::unsupported(
+                "the system catalog, the session and regular expressions are not there for \
+                 statements that write or take numbers of sequences",
+                "Such a statement is logged, and comes to the same when it is repeated after a \
+                 crash. Ask in a query of its own, and give what it says as a parameter.",
+            ));
         }
         let plan = super::guard::guarded(catalog, plan)?;
         assert_eq!(

@@ -67,14 +67,15 @@ impl Binder<'_> {
 
     fn select(&mut self, tree: &Tree, query: &Query, untyped: Untyped) -> Result<Parts> {
         refuse_clauses(tree)?;
-        let from = self.from(&tree.from)?;
+        let mut from = self.from(&tree.from)?;
         self.grouping = None;
+        let projection = self.rows_among_columns(&tree.projection, &mut from)?;
         let conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
         let (input, source, table) = self.input(from, conditions)?;
         let keys = self.group_keys(tree)?;
         let stated = !keys.is_empty() || tree.having.is_some();
         self.grouping = Some(Grouping { keys, ..Grouping::default() });
-        let mut items = self.items(&tree.projection)?;
+        let mut items = self.items(&projection)?;
         if untyped == Untyped::Text {
             items = self.settled(items)?;
         }

@@ -6,6 +6,9 @@ use crate::parse::Stars;
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
+/// The table of functions among the columns of a query.
+pub(super) const AMONG_COLUMNS: &str = "?rows?";
+
 /// The tables of a query, one after the other in the row.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
@@ -102,12 +105,21 @@ impl Scope {
 
     /// Adds a table with so many columns, from which these are computed.
     pub(super) fn add_resolved(&mut self, table: &str, width: usize, columns: Vec<Resolved>) {
-        // `excluded` must be named.
-        if table != "excluded" {
+        // `excluded` must be named, and functions among columns cannot be.
+        if table != "excluded" && table != AMONG_COLUMNS {
             self.shown.extend(columns.iter().cloned());
         }
         self.tables.push(ScopeTable { name: table.to_owned(), columns, primary: Vec::new() });
         self.width += width;
+    }
+
+    /// The last table has another column, which only its name after the table's means.
+    pub(super) fn add_unshown(&mut self, at: usize, name: &str, kind: Kind) {
+        if let Some(table) = self.tables.last_mut() {
+            let code = vec![Op::Column(ColumnNumber::at(at))];
+            let (own, name) = (table.name.clone(), name.to_owned());
+            table.columns.push(Resolved { code, kind, table: own, name, origin: None });
+        }
     }
 
     /// Adds all tables of another scope after the others.

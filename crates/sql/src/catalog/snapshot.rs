@@ -175,6 +175,11 @@ impl Catalog {
         self.sequences.get(&id)
     }
 
+    /// All sequences, by id.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences.values()
+    }
+
     /// All foreign keys, by id.
     pub fn foreign_keys(&self) -> impl Iterator<Item = &Arc<ForeignKey>> {
         self.foreign_keys.values()

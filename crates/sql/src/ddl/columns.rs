@@ -38,6 +38,10 @@ impl Draft<'_> {
             Some(ty) => Kind::plain(ty),
             None => kind_of(&definition.data_type)?,
         };
+        if kind.ty.is_of_catalog() {
+            let message = format!("a column of type {} is not supported", kind.ty.name());
+            return Err(Error::unsupported(message, "Only the system catalog has such columns."));
+        }
         let nullable = serial.is_none();
         let missing = Value(Datum::Null);
         let column = Column { name: name.clone(), kind, nullable, missing, hidden: false };

@@ -3,10 +3,11 @@
 
 use super::change::{Assignment, Delete, Insert, InsertRows, Update};
 use super::expression::{Expression, Op};
-use super::join::{ItemRows, Joins};
+use super::join::{Item, ItemRows, Joins};
 use super::number::QueryNumber;
 use super::query::{Select, Source};
 use super::relation::Relation;
+use super::system::RowsCall;
 use serde::{Deserialize, Serialize};
 use values::{Error, Result};
 
@@ -73,6 +74,10 @@ pub enum Input {
     Set(QueryNumber, Vec<SetStep>),
     /// FROM
     Joins(Joins),
+    /// The rows of a relation of the system catalog, by its name with its schema; only in queries.
+    System(String),
+    /// The rows of functions, side by side; `true` adds their numbers as a last column.
+    Functions(Vec<RowsCall>, bool),
 }
 
 /// UNION, INTERSECT or EXCEPT of all rows so far with those of a query.
@@ -190,7 +195,10 @@ impl Change {
 impl Query {
     pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
         match &self.input {
-            Input::Source | Input::Set(..) => {}
+            Input::Source | Input::Set(..) | Input::System(_) => {}
+            Input::Functions(calls, _) => {
+                calls.iter().flat_map(|call| &call.arguments).for_each(&mut *each);
+            }
             Input::Values(rows) => rows.iter().flatten().for_each(&mut *each),
             Input::Joins(joins) => joins.each_expression(each),
         }
@@ -200,7 +208,7 @@ impl Query {
     /// The queries that it needs.
     pub(crate) fn each_number(&self, each: &mut dyn FnMut(QueryNumber)) {
         match &self.input {
-            Input::Source | Input::Values(_) => {}
+            Input::Source | Input::Values(_) | Input::System(_) | Input::Functions(..) => {}
             Input::Set(first, steps) => {
                 each(*first);
                 steps.iter().for_each(|step| each(step.query));
@@ -220,6 +228,15 @@ impl Query {
                 }
             }
         });
+    }
+
+    /// Whether it reads rows of a table itself.
+    pub(super) fn reads_table(&self) -> bool {
+        let is_table = |item: &Item| matches!(item.rows, ItemRows::Table(_));
+        match &self.input {
+            Input::Joins(joins) => joins.items.iter().any(is_table),
+            _ => self.select.source.relation.is_some(),
+        }
     }
 
     fn check(&self) -> Result<()> {

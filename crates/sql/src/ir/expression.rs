@@ -1,6 +1,7 @@
 //! Expressions: programs for a stack of values.
 
 use super::number::{ColumnNumber, ObjectId, QueryNumber};
+use super::system::SystemFunction;
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub enum Op {
     Outer(u16, ColumnNumber),
     /// Pushes what another query of the statement comes to, for this row.
     Query(Use, QueryNumber),
+    /// Pops so many arguments, pushes the result; only in queries.
+    System(SystemFunction, u32),
 }
 
 /// What is made of the rows of a query in an expression.
@@ -185,7 +188,7 @@ impl Op {
             | Op::Outer(..)
             | Op::Query(Use::Value | Use::Exists | Use::Array(_), _) => (0, 1),
             Op::Query(Use::Any(_, count) | Use::All(_, count), _) => (usize::from(*count), 1),
-            Op::Call(_, count) => (*count as usize, 1),
+            Op::Call(_, count) | Op::System(_, count) => (*count as usize, 1),
             Op::Cast(..) | Op::JumpIf(..) | Op::JumpIfNotNull(_) => (1, 1),
             Op::Jump(_) => (0, 0),
             Op::JumpUnless(_) | Op::Pop => (1, 0),

@@ -15,6 +15,7 @@ mod number;
 mod plan;
 mod query;
 mod relation;
+mod system;
 mod value;
 
 pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
@@ -28,4 +29,5 @@ pub use number::{ColumnNumber, ObjectId, QueryNumber};
 pub use plan::Plan;
 pub use query::{Access, Aggregate, AggregateKind, Bound, Group, Select, SortKey, Source};
 pub use relation::{Check, Column, Index, KeyColumn, Relation, Space};
+pub use system::{RowsCall, RowsFunction, SystemFunction};
 pub use value::{Kind, Value};

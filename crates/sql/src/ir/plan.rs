@@ -1,7 +1,7 @@
 //! Plans of statements.
 
 use super::change::{Delete, Insert, InsertRows, Update};
-use super::composed::{Composed, Main, QUERY_DEPTH_MAX};
+use super::composed::{Composed, Input, Main, QUERY_DEPTH_MAX, Query};
 use super::expression::{Expression, Op};
 use super::foreign::Guarded;
 use super::number::ObjectId;
@@ -155,6 +155,29 @@ impl Plan {
                 guarded.plan.each_expression(each);
                 guarded.keys.iter().flat_map(|key| &key.defaults).for_each(each);
             }
+        }
+    }
+
+    /// Whether it reads the system catalog or the session, which calls do not know.
+    pub fn needs_system(&self) -> bool {
+        let mut needs = match self {
+            Plan::Composed(plan) => {
+                plan.queries.iter().any(|query| matches!(query.input, Input::System(_)))
+            }
+            _ => false,
+        };
+        self.each_expression(&mut |expression| {
+            needs |= expression.code.iter().any(|op| matches!(op, Op::System(..)));
+        });
+        needs
+    }
+
+    /// Whether it reads rows of a table.
+    pub fn reads_tables(&self) -> bool {
+        match self {
+            Plan::Select(plan) => plan.source.relation.is_some(),
+            Plan::Composed(plan) => plan.queries.iter().any(Query::reads_table),
+            _ => true,
         }
     }
 

@@ -44,6 +44,14 @@ fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
             let dimensions = array.dimensions().to_vec();
             Ok(Datum::Array(Box::new(Array::with_dimensions(element, dimensions, items)?)))
         }
+        _ if ty.is_object_id() => match number(&datum, Type::Int8)? {
+            Datum::Int8(value) => i32::try_from(value)
+                .ok()
+                .filter(|value| *value >= 0)
+                .map(Datum::Int4)
+                .ok_or_else(|| out_of_range(Type::Oid)),
+            _ => Err(impossible(&datum, ty)),
+        },
         _ if ty.is_number() => number(&datum, ty),
         _ => Err(impossible(&datum, ty)),
     }

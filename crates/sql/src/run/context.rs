@@ -1,5 +1,7 @@
 //! What a run needs beside rows, and what it answers.
 
+use crate::system::System;
+use std::sync::Arc;
 use values::{Datum, Error, SqlState, Timestamp, Zone};
 
 /// What comes from outside of the statement: from the call, never from a clock.
@@ -13,6 +15,8 @@ pub struct Context {
     pub zone: Zone,
     /// What a statement may take.
     pub limits: Limits,
+    /// The system catalog and the session; none in calls, as a replay knows neither.
+    pub system: Option<Arc<System>>,
 }
 
 /// What a statement may take.
@@ -31,7 +35,13 @@ impl Default for Limits {
 impl Context {
     /// A context without parameters, at a time, in UTC.
     pub fn at(now: Timestamp) -> Context {
-        Context { parameters: Vec::new(), now, zone: Zone::utc(), limits: Limits::default() }
+        Context {
+            parameters: Vec::new(),
+            now,
+            zone: Zone::utc(),
+            limits: Limits::default(),
+            system: None,
+        }
     }
 }
 

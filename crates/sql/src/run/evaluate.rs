@@ -8,7 +8,8 @@ use super::context::Context;
 pub(super) use super::context::malformed;
 use super::queries::Queries;
 use super::rows::Rows;
-use crate::ir::{Expression, Op, Query};
+use crate::ir::{Expression, Op, Query, SystemFunction};
+use crate::system::Patterns;
 use values::{Datum, Result, Strictness};
 
 /// Runs expressions of one statement.
@@ -19,6 +20,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) queries: Queries<'a>,
     /// The changes of rows so far, of a statement whose foreign keys are kept behind it.
     pub(super) journal: Option<Vec<Change>>,
+    patterns: Patterns,
     stack: Vec<Datum>,
 }
 
@@ -35,7 +37,15 @@ impl<'a> Evaluator<'a> {
     ) -> Evaluator<'a> {
         let memory = Memory::new(context.limits.memory_bytes_max);
         let queries = Queries::of(queries);
-        Evaluator { context, rows, memory, queries, journal: None, stack: Vec::new() }
+        Evaluator {
+            context,
+            rows,
+            memory,
+            queries,
+            journal: None,
+            patterns: Patterns::default(),
+            stack: Vec::new(),
+        }
     }
 
     /// The value for a row.
@@ -77,6 +87,19 @@ impl<'a> Evaluator<'a> {
             Op::Call(function, count) => {
                 let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
                 let result = call(*function, &self.stack[begin..], self.context)?;
+                self.stack.truncate(begin);
+                result
+            }
+            Op::System(function, count) => {
+                let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
+                let system = self.context.system.as_deref().ok_or_else(malformed)?;
+                let arguments = &self.stack[begin..];
+                let work = arguments.iter().map(Datum::memory_bytes).sum::<usize>();
+                self.rows.steps(1 + work as u64 / 64)?;
+                let result = match function {
+                    SystemFunction::Matches => self.patterns.matches(arguments)?,
+                    _ => system.call(*function, arguments, &self.context.zone)?,
+                };
                 self.stack.truncate(begin);
                 result
             }

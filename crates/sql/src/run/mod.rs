@@ -22,6 +22,7 @@ mod pages;
 mod predict;
 mod queries;
 mod range;
+mod row_functions;
 mod rows;
 mod scan;
 mod select;

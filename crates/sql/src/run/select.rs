@@ -5,6 +5,7 @@ use super::aggregate::{Groups, has_no_order, identity};
 use super::budget::bytes_of;
 use super::evaluate::Evaluator;
 use super::join::joined;
+use super::row_functions::{function_rows, system_rows};
 use super::scan::{Each, Order, visit};
 use super::set::combined;
 use crate::ir::{Expression, Input, Query, Relation, Select, SortKey};
@@ -82,6 +83,17 @@ pub(super) fn visit_rows(
             let order = stages.order(None);
             let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
             joined(joins, order, is_once, evaluator, &mut take)?;
+        }
+        Input::System(name) => {
+            for row in system_rows(name, evaluator)? {
+                if stages.take(row, evaluator)?.is_break() {
+                    break;
+                }
+            }
+        }
+        Input::Functions(calls, numbered) => {
+            let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
+            function_rows(calls, *numbered, evaluator, &mut take)?;
         }
     }
     stages.end(evaluator)

@@ -24,12 +24,18 @@ pub fn decode(ty: Type, bytes: &[u8]) -> Result<Datum> {
     Ok(match ty {
         Type::Bool => Datum::Bool(fixed::<1>(ty, bytes)? != [0]),
         Type::Int2 => Datum::Int2(i16::from_be_bytes(fixed(ty, bytes)?)),
-        Type::Int4 => Datum::Int4(i32::from_be_bytes(fixed(ty, bytes)?)),
+        Type::Int4
+        | Type::Oid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => Datum::Int4(i32::from_be_bytes(fixed(ty, bytes)?)),
         Type::Int8 => Datum::Int8(i64::from_be_bytes(fixed(ty, bytes)?)),
         Type::Float4 => Datum::Float4(f32::from_bits(u32::from_be_bytes(fixed(ty, bytes)?))),
         Type::Float8 => Datum::Float8(f64::from_bits(u64::from_be_bytes(fixed(ty, bytes)?))),
         Type::Numeric => Datum::Numeric(decode_numeric(bytes)?),
-        Type::Text | Type::Varchar | Type::Char => {
+        Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter => {
             text::parse(ty, utf8(bytes)?, &crate::Zone::utc())?
         }
         Type::Bytea => Datum::Bytea(bytes.into()),

@@ -37,6 +37,23 @@ pub enum Type {
     Interval,
     /// `jsonb`
     Jsonb,
+    /// `oid`: the number of an object of the catalog. Values are `integer`s, and so are those of
+    /// the types below that are called by a kind of object.
+    Oid,
+    /// `name`: text in the catalog.
+    Name,
+    /// `"char"`: a letter in the catalog.
+    Letter,
+    /// `regclass`
+    Regclass,
+    /// `regtype`
+    Regtype,
+    /// `regproc`
+    Regproc,
+    /// `regnamespace`
+    Regnamespace,
+    /// `regrole`
+    Regrole,
     /// An array of one of the others.
     Array(Element),
 }
@@ -81,7 +98,7 @@ const fn known(
     Known { ty, name, oid: Oid(oid), array_oid: Oid(array_oid), fixed_bytes }
 }
 
-const KNOWN: [Known; 17] = [
+const KNOWN: [Known; 25] = [
     known(Type::Bool, "boolean", 16, 1000, Some(1)),
     known(Type::Int2, "smallint", 21, 1005, Some(2)),
     known(Type::Int4, "integer", 23, 1007, Some(4)),
@@ -99,6 +116,14 @@ const KNOWN: [Known; 17] = [
     known(Type::Timestamptz, "timestamp with time zone", 1184, 1185, Some(8)),
     known(Type::Interval, "interval", 1186, 1187, Some(16)),
     known(Type::Jsonb, "jsonb", 3802, 3807, None),
+    known(Type::Oid, "oid", 26, 1028, Some(4)),
+    known(Type::Name, "name", 19, 1003, None),
+    known(Type::Letter, "\"char\"", 18, 1002, None),
+    known(Type::Regclass, "regclass", 2205, 2210, Some(4)),
+    known(Type::Regtype, "regtype", 2206, 2211, Some(4)),
+    known(Type::Regproc, "regproc", 24, 1008, Some(4)),
+    known(Type::Regnamespace, "regnamespace", 4089, 4090, Some(4)),
+    known(Type::Regrole, "regrole", 4096, 4097, Some(4)),
 ];
 
 /// Set in the stored code of an array.
@@ -130,6 +155,14 @@ impl Type {
             Type::Timestamptz => 14,
             Type::Interval => 15,
             Type::Jsonb => 16,
+            Type::Oid => 17,
+            Type::Name => 18,
+            Type::Letter => 19,
+            Type::Regclass => 20,
+            Type::Regtype => 21,
+            Type::Regproc => 22,
+            Type::Regnamespace => 23,
+            Type::Regrole => 24,
             Type::Array(Element(place)) => place,
         }
     }
@@ -205,9 +238,28 @@ impl Type {
         !matches!(self, Type::Array(_) | Type::Jsonb)
     }
 
-    /// Whether it is one of the three types of text.
+    /// Whether it is one of the types of text.
     pub fn is_text(self) -> bool {
-        matches!(self, Type::Text | Type::Varchar | Type::Char)
+        matches!(self, Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter)
+    }
+
+    /// Whether its values are numbers of objects of the catalog.
+    pub fn is_object_id(self) -> bool {
+        self == Type::Oid || self.is_named_object()
+    }
+
+    /// Whether its values are numbers of objects that are shown by their names.
+    pub fn is_named_object(self) -> bool {
+        matches!(
+            self,
+            Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace | Type::Regrole
+        )
+    }
+
+    /// Whether only the catalog has columns of it.
+    pub fn is_of_catalog(self) -> bool {
+        let own = self.element().unwrap_or(self);
+        own.is_object_id() || matches!(own, Type::Name | Type::Letter)
     }
 
     /// Whether it is a type of numbers.
@@ -237,7 +289,7 @@ mod tests {
             assert_eq!(array.element(), Some(ty));
             assert_eq!(array.array(), None);
         }
-        assert_eq!(Type::from_code(17), None);
+        assert_eq!(Type::from_code(25), None);
         assert_eq!(Type::from_oid(Oid::new(2)), None);
     }
 }

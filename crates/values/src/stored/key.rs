@@ -145,7 +145,7 @@ pub fn skip(bytes: &[u8], ty: Type, order: Order) -> Result<&[u8]> {
     let mask = if order.descending { 0xff } else { 0 };
     let width = match ty {
         Type::Float4 => 8,
-        Type::Text | Type::Varchar | Type::Char | Type::Bytea => {
+        Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter | Type::Bytea => {
             escaped_bytes(bytes, mask).ok_or_else(corrupted)?
         }
         Type::Numeric => numeric_bytes(bytes, mask).ok_or_else(corrupted)?,

@@ -171,12 +171,18 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             _ => return Err(corrupted("a boolean is neither 0 nor 1")),
         },
         Type::Int2 => Datum::Int2(i16::from_le_bytes(fixed(bytes)?)),
-        Type::Int4 => Datum::Int4(i32::from_le_bytes(fixed(bytes)?)),
+        Type::Int4
+        | Type::Oid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => Datum::Int4(i32::from_le_bytes(fixed(bytes)?)),
         Type::Int8 => Datum::Int8(i64::from_le_bytes(fixed(bytes)?)),
         Type::Float4 => Datum::Float4(f32::from_bits(u32::from_le_bytes(fixed(bytes)?))),
         Type::Float8 => Datum::Float8(f64::from_bits(u64::from_le_bytes(fixed(bytes)?))),
         Type::Numeric => Datum::Numeric(read_numeric(bytes)?),
-        Type::Text | Type::Varchar | Type::Char => {
+        Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter => {
             let text = text()?;
             if text.contains('\0') {
                 return Err(corrupted("text has a NUL"));

@@ -27,7 +27,13 @@ pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
         Type::Float4 => Datum::Float4(float::parse_f32(text)?),
         Type::Float8 => Datum::Float8(float::parse_f64(text)?),
         Type::Numeric => Datum::Numeric(text.parse()?),
-        Type::Text | Type::Varchar | Type::Char => {
+        Type::Oid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => Datum::Int4(object_id(ty, text)?),
+        Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter => {
             if text.contains('\0') {
                 return Err(Error::new(
                     SqlState::INVALID_ENCODING,
@@ -49,6 +55,18 @@ pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
 
 fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\x0b'
+}
+
+/// The number of an object; those that there are fit an `integer`. `-` is none.
+fn object_id(ty: Type, text: &str) -> Result<i32> {
+    if ty.is_named_object() && text == "-" {
+        return Ok(0);
+    }
+    let number = integer::<u32>(ty, text)?;
+    i32::try_from(number).map_err(|_| {
+        let message = format!("value \"{text}\" is out of range for type {}", ty.name());
+        Error::new(SqlState::NUMERIC_OUT_OF_RANGE, message)
+    })
 }
 
 fn integer<T: TryFrom<i128>>(ty: Type, text: &str) -> Result<T> {

@@ -107,6 +107,7 @@ impl Block<'_> {
             limits: sql::run::Limits {
                 memory_bytes_max: usize::try_from(self.memory_bytes_max).unwrap_or(usize::MAX),
             },
+            system: None,
         })
     }
 

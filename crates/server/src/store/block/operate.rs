@@ -137,7 +137,8 @@ impl Pipeline {
             return None;
         }
         let Ok(_inside) = shared.gate.try_read() else { return Some(promise) };
-        if !block.is_of(shared.catalog().version()) {
+        let version = shared.catalog().version();
+        if !block.is_of(version) || block.has_seen_another(version) {
             return Some(promise);
         }
         let bytes = block.encode(&shared.options);
@@ -218,6 +219,9 @@ impl Pipeline {
         let shared = &self.shared;
         let _inside = shared.gate.read().await;
         let catalog = shared.catalog();
+        if block.has_seen_another(catalog.version()) {
+            return promise.answer(Err(moved()));
+        }
         for statement in block.stale_plans(catalog.version()) {
             let again = self.shared.again(statement, &catalog);
             match again.and_then(|again| statement.check_same(&again).map(|()| again)) {

@@ -3,6 +3,7 @@
 use super::super::pending::Answer;
 use super::super::pool::lock;
 use super::super::statement::Statement;
+use sql::system::Session;
 use std::sync::{Arc, Mutex};
 use values::{Datum, Result, Timestamp, Zone};
 
@@ -20,6 +21,7 @@ pub(in super::super) struct Run {
     pub(super) statement: Arc<Statement>,
     pub(super) parameters: Vec<Datum>,
     pub(super) zone: Zone,
+    pub(super) session: Arc<Session>,
 }
 
 /// What a connection does with its block.
@@ -80,7 +82,8 @@ impl Run {
         statement: Arc<Statement>,
         parameters: Vec<Datum>,
         zone: Zone,
+        session: Arc<Session>,
     ) -> Run {
-        Run { statement, parameters, zone }
+        Run { statement, parameters, zone, session }
     }
 }

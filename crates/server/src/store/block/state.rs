@@ -56,6 +56,8 @@ pub(in super::super) struct BlockState {
     bytes: usize,
     /// Why it cannot write any more: it has read too much.
     full: Option<Error>,
+    /// The version of the catalog that queries of the system catalog were answered from.
+    catalog_seen: Option<u64>,
 }
 
 /// What a statement reads below its block.
@@ -149,6 +151,7 @@ impl BlockState {
             work_done: 0,
             bytes: 0,
             full: None,
+            catalog_seen: None,
         }
     }
 
@@ -164,6 +167,13 @@ impl BlockState {
             let what = if is_query { "nextval()" } else { planned.plan.command() };
             let message = format!("cannot execute {what} in a read-only transaction");
             return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message));
+        }
+        if statement.needs_system() && planned.plan.reads_tables() && !self.modes.is_read_only {
+            return Err(Error::unsupported(
+                "a query of tables together with the system catalog or the session, in a block \
+                 that may write",
+                "Begin the block with READ ONLY, or ask in two queries.",
+            ));
         }
         let has_moved = self.has_run && self.version != statement.version;
         if has_moved && (self.has_written() || self.snapshot.is_some()) {
@@ -221,6 +231,7 @@ impl BlockState {
             now: self.now,
             zone: run.zone.clone(),
             limits: Limits { memory_bytes_max: options.memory_bytes_max },
+            system: planned.system(&run.session),
         };
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
@@ -234,6 +245,11 @@ impl BlockState {
         }
         self.work_done = self.work_done.saturating_add(work);
         self.has_run = true;
+        if statement.needs_system() {
+            // Its answer is that of the catalog, which the block commits with or not at all.
+            self.catalog_seen = Some(statement.version);
+            return Tried::Done(result);
+        }
         let numbers = self.numbers.give(&taken);
         let result = self.fitting(mark, result, options.memory_bytes_max);
         Tried::Done(self.record(statement, run, result, numbers))
@@ -338,6 +354,11 @@ impl BlockState {
             let message = format!("savepoint \"{name}\" does not exist");
             Error::new(SqlState::UNDEFINED_SAVEPOINT, message)
         })
+    }
+
+    /// Whether it was told of another catalog than this version.
+    pub(super) fn has_seen_another(&self, version: u64) -> bool {
+        self.catalog_seen.is_some_and(|seen| seen != version)
     }
 
     /// The plans that are not for this version of the catalog.

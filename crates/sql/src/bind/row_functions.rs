@@ -1,0 +1,250 @@
+//! What FROM may have beside tables and queries: relations of the system catalog, and functions
+//! whose results are rows. Those may stand among the columns of a query, too.
+
+use super::binder::{Binder, Level, name_of, unsupported};
+use super::from::{FromItem, FromRows};
+use super::items::{identity, shown_name};
+use super::kinds::Willing;
+use super::scope::AMONG_COLUMNS;
+use crate::ir::{Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select};
+use crate::system::{Known, TABLE_ID};
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SelectItem,
+    TableAlias, TableFactor,
+};
+use values::{Error, Result, SqlState, Type};
+
+/// A call of a function whose results are rows.
+struct Called<'e> {
+    name: String,
+    function: RowsFunction,
+    arguments: Vec<&'e Expr>,
+}
+
+/// The function with this name, which may have its schema before it.
+fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
+    let parts = name.0.iter().map(|part| part.as_ident().map(name_of));
+    let own = match &parts.collect::<Option<Vec<_>>>()?[..] {
+        [own] => own.clone(),
+        [schema, own] if schema == "pg_catalog" => own.clone(),
+        _ => return None,
+    };
+    let function = match own.as_str() {
+        "generate_series" => RowsFunction::Series,
+        "unnest" => RowsFunction::Unnest,
+        "generate_subscripts" => RowsFunction::Subscripts,
+        "pg_partition_ancestors" => RowsFunction::Nothing,
+        _ => return None,
+    };
+    Some((own, function))
+}
+
+fn called<'e>(name: &ObjectName, arguments: &'e [FunctionArg]) -> Result<Called<'e>> {
+    let (own, function) = function_named(name).ok_or_else(|| {
+        let message = format!("function {name} in FROM is not supported");
+        Error::unsupported(message, "generate_series, generate_subscripts and unnest are.")
+    })?;
+    let argument = |argument: &'e FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
+        _ => Err(unsupported("this form of argument")),
+    };
+    let arguments = arguments.iter().map(argument).collect::<Result<_>>()?;
+    Ok(Called { name: own, function, arguments })
+}
+
+impl Binder<'_> {
+    /// A relation of the system catalog.
+    pub(super) fn system_item(
+        &mut self,
+        known: &'static Known,
+        alias: Option<&TableAlias>,
+        kind: JoinKind,
+        items: &mut Vec<FromItem>,
+    ) -> Result<()> {
+        let (begin, width) = (self.scope.width(), known.columns.len() + 1);
+        let plan = self.apart(|binder| {
+            let input = Input::System(known.name.to_owned());
+            Ok(binder.plan(input, Select::of(identity(width))))
+        })?;
+        let rows = FromRows::Query(self.push_query(plan)?);
+        let own = known.name.rsplit('.').next().unwrap_or_default();
+        let columns = known.columns.iter().enumerate();
+        let columns = columns.map(|(at, (name, kind))| (at, (*name).to_owned(), *kind)).collect();
+        self.add_table(own, alias, width, columns)?;
+        self.scope.add_unshown(begin + width - 1, TABLE_ID, Kind::plain(Type::Oid));
+        self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
+    }
+
+    /// A function in FROM, if the factor is one. It sees the items before it.
+    pub(super) fn function_item(
+        &mut self,
+        factor: &TableFactor,
+        kind: JoinKind,
+        items: &mut Vec<FromItem>,
+    ) -> Result<()> {
+        let (calls, numbered, alias) = match factor {
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                (vec![called(name, &args.args)?], *with_ordinality, alias)
+            }
+            TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                (vec![called(name, args)?], *with_ordinality, alias)
+            }
+            TableFactor::UNNEST {
+                alias, array_exprs, with_offset: false, with_ordinality, ..
+            } => {
+                let call = |expr| Called {
+                    name: "unnest".to_owned(),
+                    function: RowsFunction::Unnest,
+                    arguments: vec![expr],
+                };
+                (array_exprs.iter().map(call).collect(), *with_ordinality, alias)
+            }
+            _ => return Err(unsupported("this form of table in FROM")),
+        };
+        let is_only = calls.len() == 1;
+        let own = calls.first().map(|call| call.name.clone()).unwrap_or_default();
+        let (query, kinds) = self.rows_query(calls, numbered)?;
+        // A function's only column is called as the alias is.
+        let column = alias.as_ref().filter(|_| is_only).map(|alias| name_of(&alias.name));
+        let column = column.unwrap_or_else(|| own.clone());
+        let mut columns: Vec<_> =
+            kinds.iter().enumerate().map(|(at, kind)| (at, column.clone(), *kind)).collect();
+        if numbered && let Some(last) = columns.last_mut() {
+            last.1 = "ordinality".to_owned();
+        }
+        let (begin, width) = (self.scope.width(), columns.len());
+        let rows = self.rows_of_query(query, kind)?;
+        self.add_table(&own, alias.as_ref(), width, columns)?;
+        self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
+    }
+
+    /// The columns of a query with its functions of rows in FROM. Several go side by side.
+    pub(super) fn rows_among_columns(
+        &mut self,
+        projection: &[SelectItem],
+        items: &mut Vec<FromItem>,
+    ) -> Result<Vec<SelectItem>> {
+        let mut projection = projection.to_vec();
+        let mut calls = Vec::new();
+        let found: Vec<Expr> = projection.iter_mut().filter_map(take_call).collect();
+        for expr in &found {
+            let Expr::Function(function) = expr else { continue };
+            let arguments = match &function.args {
+                FunctionArguments::List(list) => &list.args[..],
+                _ => &[],
+            };
+            calls.push(called(&function.name, arguments)?);
+        }
+        if calls.is_empty() {
+            return Ok(projection);
+        }
+        let (query, kinds) = self.rows_query(calls, false)?;
+        let (begin, width) = (self.scope.width(), kinds.len());
+        let rows = self.rows_of_query(query, JoinKind::Inner)?;
+        let columns = kinds.iter().enumerate().map(|(at, kind)| (at, at.to_string(), *kind));
+        self.scope.add_columns(AMONG_COLUMNS, width, columns);
+        let item = FromItem { kind: JoinKind::Inner, begin, width, rows, on: Vec::new() };
+        self.add_item(item, items)?;
+        for (at, place) in projection.iter_mut().filter_map(taken).enumerate() {
+            let parts = [AMONG_COLUMNS.to_owned(), at.to_string()];
+            *place =
+                Expr::CompoundIdentifier(parts.map(|part| Ident::with_quote('"', part)).into());
+        }
+        Ok(projection)
+    }
+
+    /// The query of functions side by side, and the types of its columns.
+    fn rows_query(&mut self, calls: Vec<Called<'_>>, numbered: bool) -> Result<(Query, Vec<Kind>)> {
+        let scope = std::mem::take(&mut self.scope);
+        let grouping = self.grouping.take();
+        self.levels.push(Level { scope, grouping });
+        let result = self.apart(|binder| {
+            let (mut all, mut kinds) = (Vec::new(), Vec::new());
+            for call in calls {
+                let (call, ty) = binder.rows_call(call)?;
+                all.push(call);
+                kinds.push(Kind::plain(ty));
+            }
+            if numbered {
+                kinds.push(Kind::plain(Type::Int8));
+            }
+            let width = kinds.len();
+            let plan = binder.plan(Input::Functions(all, numbered), Select::of(identity(width)));
+            Ok((plan, kinds))
+        });
+        let Level { scope, grouping } = self.levels.pop().expect("it was pushed");
+        (self.scope, self.grouping) = (scope, grouping);
+        result
+    }
+
+    fn rows_of_query(&mut self, query: Query, kind: JoinKind) -> Result<FromRows> {
+        let is_correlated = query.is_correlated;
+        if is_correlated && kind.keeps_own() {
+            return Err(unsupported("LATERAL on the right side of RIGHT or FULL JOIN"));
+        }
+        let number = self.push_query(query)?;
+        Ok(if is_correlated { FromRows::Lateral(number) } else { FromRows::Query(number) })
+    }
+
+    fn rows_call(&mut self, call: Called<'_>) -> Result<(RowsCall, Type)> {
+        let Called { name, function, arguments } = call;
+        let count = arguments.len();
+        let all = arguments.into_iter().map(|expr| self.expression(expr));
+        let all = all.collect::<Result<Vec<_>>>()?;
+        let types: Vec<Option<Type>> = all.iter().map(|bound| bound.ty()).collect();
+        let shown: Vec<String> = all.iter().map(|bound| bound.type_name()).collect();
+        let element = types.first().copied().flatten().and_then(Type::element);
+        let (wanted, result) = match (function, element) {
+            (RowsFunction::Unnest, Some(element)) if count == 1 => (vec![types[0]], element),
+            (RowsFunction::Subscripts, Some(_)) if count == 2 => {
+                (vec![types[0], Some(Type::Int4)], Type::Int4)
+            }
+            (RowsFunction::Series, None) if count == 2 || count == 3 => {
+                let is_long = types.contains(&Some(Type::Int8));
+                let own = if is_long { Type::Int8 } else { Type::Int4 };
+                (vec![Some(own); count], own)
+            }
+            (RowsFunction::Nothing, _) if count == 1 => {
+                (vec![Some(Type::Regclass)], Type::Regclass)
+            }
+            _ => {
+                let message = format!("function {name}({}) does not exist", shown.join(", "));
+                return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));
+            }
+        };
+        let pairs = all.into_iter().zip(wanted);
+        let arguments = pairs.map(|(bound, ty)| {
+            let bound = self.coerce(bound, ty.unwrap_or(Type::Text), Willing::Implicit)?;
+            Ok(bound.expression())
+        });
+        Ok((RowsCall { function, arguments: arguments.collect::<Result<_>>()? }, result))
+    }
+}
+
+/// Takes a call of a function of rows out of a column, which keeps its name.
+fn take_call(item: &mut SelectItem) -> Option<Expr> {
+    let expr = match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
+        _ => return None,
+    };
+    let Expr::Function(function) = expr else { return None };
+    function_named(&function.name)?;
+    let name = shown_name(expr);
+    let call = std::mem::replace(expr, Expr::Identifier(Ident::new(AMONG_COLUMNS)));
+    if let SelectItem::UnnamedExpr(expr) = item {
+        let alias = Ident::with_quote('"', name);
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+    }
+    Some(call)
+}
+
+/// The place of a call that was taken out.
+fn taken(item: &mut SelectItem) -> Option<&mut Expr> {
+    match item {
+        SelectItem::ExprWithAlias { expr, .. } => {
+            let is_place = matches!(expr, Expr::Identifier(own) if own.value == AMONG_COLUMNS);
+            is_place.then_some(expr)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,255 @@
+//! The system catalog and the session in queries: relations, types of objects, and functions.
+
+use super::binder::Binder;
+use super::coerce::{Bound, Form, of_type};
+use super::kinds::Willing;
+use crate::ir::{Kind, Op, SystemFunction, Value};
+use crate::system::{self, Known, known};
+use sqlparser::ast::ObjectName;
+use values::{Datum, Error, Result, Type};
+
+/// A function of the system catalog: what it computes, of which types, and its own.
+struct Described {
+    function: SystemFunction,
+    arguments: &'static [Type],
+    result: Type,
+}
+
+const fn described(
+    function: SystemFunction,
+    arguments: &'static [Type],
+    result: Type,
+) -> Option<Described> {
+    Some(Described { function, arguments, result })
+}
+
+/// The relation of the system catalog that a name means. `pg_catalog` is looked at first.
+pub(super) fn relation_named(name: &ObjectName) -> Option<&'static Known> {
+    let parts = name.0.iter().map(|part| part.as_ident().map(super::binder::name_of));
+    match &parts.collect::<Option<Vec<_>>>()?[..] {
+        [own] if own.starts_with("pg_") => known(&format!("pg_catalog.{own}")),
+        [schema, own] => known(&format!("{schema}.{own}")),
+        _ => None,
+    }
+}
+
+/// The text that was cast to a type of objects, if it is a literal.
+pub(super) fn literal_of_object(bound: &Bound) -> Option<&str> {
+    match (&bound.form, &bound.code[..]) {
+        (Form::Literal(text), _) => Some(text),
+        (
+            _,
+            [_, Op::Constant(Value(Datum::Text(text))), Op::System(SystemFunction::ToObject, 2)],
+        ) => Some(text),
+        _ => None,
+    }
+}
+
+/// Constants: what is always the same here.
+fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
+    let text = |value: &str| Some((Datum::text(value), Type::Name));
+    let nothing = Some((Datum::Null, Type::Text));
+    match (name, count) {
+        ("version", 0) => Some((Datum::text(system::version()), Type::Text)),
+        ("current_schema", 0) => text("public"),
+        ("current_database" | "current_catalog", 0) => text(system::NAME),
+        ("current_user" | "session_user" | "user" | "current_role", 0) => text(system::NAME),
+        ("getdatabaseencoding" | "pg_client_encoding", 0) => text("UTF8"),
+        ("pg_is_in_recovery", 0) | ("pg_is_other_temp_schema", 1) => {
+            Some((Datum::Bool(false), Type::Bool))
+        }
+        ("pg_my_temp_schema", 0) => Some((Datum::Int4(0), Type::Oid)),
+        (
+            "has_table_privilege"
+            | "has_schema_privilege"
+            | "has_database_privilege"
+            | "has_sequence_privilege"
+            | "has_function_privilege"
+            | "has_type_privilege"
+            | "has_any_column_privilege"
+            | "pg_has_role",
+            2 | 3,
+        )
+        | ("has_column_privilege", 3 | 4) => Some((Datum::Bool(true), Type::Bool)),
+        ("pg_relation_is_publishable" | "row_security_active", 1) => {
+            Some((Datum::Bool(false), Type::Bool))
+        }
+        ("obj_description" | "shobj_description", 1 | 2) | ("col_description", 2) => nothing,
+        (
+            "pg_get_triggerdef"
+            | "pg_get_ruledef"
+            | "pg_get_partkeydef"
+            | "pg_get_functiondef"
+            | "pg_get_function_arguments"
+            | "pg_get_function_identity_arguments"
+            | "pg_get_function_result"
+            | "pg_get_statisticsobjdef"
+            | "pg_get_statisticsobjdef_columns"
+            | "pg_tablespace_location",
+            1 | 2,
+        ) => nothing,
+        (
+            "pg_table_size"
+            | "pg_relation_size"
+            | "pg_total_relation_size"
+            | "pg_indexes_size"
+            | "pg_database_size"
+            | "pg_tablespace_size"
+            | "pg_sequence_last_value",
+            1 | 2,
+        ) => Some((Datum::Null, Type::Int8)),
+        _ => None,
+    }
+}
+
+fn function_named(name: &str, count: usize) -> Option<Described> {
+    use SystemFunction as F;
+    use Type::{Bool, Int4, Int8, Name, Oid, Text};
+    match (name, count) {
+        ("pg_backend_pid", 0) => described(F::ProcessId, &[], Int4),
+        ("current_setting", 1 | 2) => described(F::CurrentSetting, &[Text, Bool], Text),
+        ("format_type", 2) => described(F::FormatType, &[Oid, Int4], Text),
+        ("pg_get_indexdef", 1 | 3) => described(F::IndexDefinition, &[Oid, Int4, Bool], Text),
+        ("pg_get_constraintdef", 1 | 2) => described(F::ConstraintDefinition, &[Oid, Bool], Text),
+        ("pg_get_viewdef", 1 | 2) => described(F::ViewDefinition, &[Oid, Bool], Text),
+        ("pg_get_userbyid", 1) => described(F::UserName, &[Oid], Name),
+        (
+            "pg_table_is_visible"
+            | "pg_type_is_visible"
+            | "pg_function_is_visible"
+            | "pg_operator_is_visible"
+            | "pg_opclass_is_visible"
+            | "pg_opfamily_is_visible"
+            | "pg_collation_is_visible"
+            | "pg_conversion_is_visible"
+            | "pg_statistics_obj_is_visible"
+            | "pg_ts_config_is_visible"
+            | "pg_ts_dict_is_visible"
+            | "pg_ts_parser_is_visible"
+            | "pg_ts_template_is_visible",
+            1,
+        ) => described(F::IsVisible, &[Oid], Bool),
+        ("pg_get_serial_sequence", 2) => described(F::SerialSequence, &[Text, Text], Text),
+        ("pg_encoding_to_char", 1) => described(F::EncodingName, &[Int4], Name),
+        ("pg_char_to_encoding", 1) => described(F::EncodingNumber, &[Name], Int4),
+        ("quote_ident", 1) => described(F::QuoteIdentifier, &[Text], Text),
+        ("quote_literal", 1) => described(F::QuoteLiteral, &[Text], Text),
+        ("pg_size_pretty", 1) => described(F::SizePretty, &[Int8], Text),
+        _ => None,
+    }
+}
+
+/// `to_regclass` and its kin.
+fn found_type(name: &str) -> Option<Type> {
+    Some(match name {
+        "to_regclass" => Type::Regclass,
+        "to_regtype" => Type::Regtype,
+        "to_regproc" => Type::Regproc,
+        "to_regnamespace" => Type::Regnamespace,
+        "to_regrole" => Type::Regrole,
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    /// A function of the system catalog or the session, or one of arrays; `None` if there is none
+    /// of this name and number of arguments.
+    pub(super) fn system_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
+        if let Some((value, ty)) = constant(name, all.len()) {
+            return Ok(Some(Bound::constant(value, ty)));
+        }
+        let found = self.described_function(name, all)?;
+        if let (Some(_), Some(place)) = (&found, self.no_queries) {
+            return Err(Error::unsupported(format!("cannot use function {name} in {place}"), ""));
+        }
+        Ok(found)
+    }
+
+    fn described_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
+        if let Some(found) = function_named(name, all.len()) {
+            let Described { function, arguments, result } = found;
+            let pairs = all.into_iter().zip(arguments);
+            let all = pairs.map(|(bound, ty)| self.coerce(bound, *ty, Willing::Implicit));
+            return Ok(Some(call(function, all.collect::<Result<_>>()?, result)));
+        }
+        Ok(Some(match (name, all.len()) {
+            // What it is given is text already.
+            ("pg_get_expr", 2 | 3) => {
+                self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?
+            }
+            ("current_schemas", 1) => {
+                let implicit = matches!(all[0].code[..], [Op::Constant(Value(Datum::Bool(true)))]);
+                let names: &[&str] = if implicit { &["pg_catalog", "public"] } else { &["public"] };
+                let names = names.iter().map(|name| Datum::text(*name)).collect();
+                let array = values::Array::new(Type::Name, names)?;
+                Bound::constant(Datum::Array(Box::new(array)), array_of(Type::Name)?)
+            }
+            (name, 1) if found_type(name).is_some() => {
+                let ty = found_type(name).unwrap_or(Type::Regclass);
+                let text = self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?;
+                of_type(SystemFunction::FindObject, text, ty, ty)
+            }
+            _ => return self.array_function(name, all),
+        }))
+    }
+
+    /// Functions of arrays.
+    fn array_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
+        use SystemFunction as F;
+        let element = all.first().and_then(Bound::ty).and_then(Type::element);
+        let Some(element) = element else { return Ok(None) };
+        let own = array_of(element)?;
+        let (function, arguments, result): (_, &[Type], _) = match (name, all.len()) {
+            ("array_to_string", 2 | 3) => {
+                (F::ArrayToString, &[own, Type::Text, Type::Text], Type::Text)
+            }
+            ("array_upper", 2) => (F::ArrayUpper, &[own, Type::Int4], Type::Int4),
+            ("array_lower", 2) => (F::ArrayLower, &[own, Type::Int4], Type::Int4),
+            ("array_length", 2) => (F::ArrayLength, &[own, Type::Int4], Type::Int4),
+            ("array_position", 2) => (F::ArrayPosition, &[own, element], Type::Int4),
+            ("array_cat", 2) => (F::ArrayConcat, &[own, own], own),
+            ("array_append", 2) => (F::ArrayAppend, &[own, element], own),
+            _ => return Ok(None),
+        };
+        let pairs = all.into_iter().zip(arguments);
+        let all = pairs.map(|(bound, ty)| self.coerce(bound, *ty, Willing::Implicit));
+        Ok(Some(call(function, all.collect::<Result<_>>()?, result)))
+    }
+
+    /// `||` of an array with an array or an item.
+    pub(super) fn array_concat(&mut self, left: Bound, right: Bound) -> Result<Option<Bound>> {
+        let element = |bound: &Bound| bound.ty().and_then(Type::element);
+        let Some(own) = element(&left) else { return Ok(None) };
+        let is_item = right.ty().is_some() && element(&right).is_none();
+        let (function, ty) = if is_item {
+            (SystemFunction::ArrayAppend, own)
+        } else {
+            (SystemFunction::ArrayConcat, array_of(own)?)
+        };
+        let right = self.coerce(right, ty, Willing::Explicit)?;
+        Ok(Some(call(function, vec![left, right], array_of(own)?)))
+    }
+
+    /// `~` and its kin.
+    pub(super) fn matches(&mut self, left: Bound, right: Bound, any_case: bool) -> Result<Bound> {
+        if let Some(place) = self.no_queries {
+            let message = format!("cannot use a regular expression in {place}");
+            return Err(Error::unsupported(message, "Use LIKE."));
+        }
+        let left = self.coerce(left, Type::Text, Willing::Implicit)?;
+        let right = self.coerce(right, Type::Text, Willing::Implicit)?;
+        let any_case = Bound::constant(Datum::Bool(any_case), Type::Bool);
+        Ok(call(SystemFunction::Matches, vec![left, right, any_case], Type::Bool))
+    }
+}
+
+fn array_of(element: Type) -> Result<Type> {
+    element.array().ok_or_else(|| Error::unsupported("an array of arrays", ""))
+}
+
+fn call(function: SystemFunction, arguments: Vec<Bound>, ty: Type) -> Bound {
+    let count = arguments.len() as u32;
+    let mut code: Vec<Op> = arguments.into_iter().flat_map(|bound| bound.code).collect();
+    code.push(Op::System(function, count));
+    Bound::new(code, Kind::plain(ty))
+}

@@ -1,0 +1,63 @@
+//! What queries may ask of the system catalog and the session. No statement that writes has any of
+//! it: a replay knows neither.
+
+use super::expression::Expression;
+use serde::{Deserialize, Serialize};
+
+/// What [`super::Op::System`] computes: functions that look at the catalog or the session, and
+/// those whose results other versions of this program may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named after PostgreSQL's functions")]
+pub enum SystemFunction {
+    ProcessId,
+    CurrentSetting,
+    /// `~`; the third argument is whether large and small letters are the same.
+    Matches,
+    /// The object that text names, of the type with this name; an error if there is none.
+    ToObject,
+    /// The same; NULL if there is none.
+    FindObject,
+    /// What an object of the type with this name is called.
+    ObjectName,
+    FormatType,
+    IndexDefinition,
+    ConstraintDefinition,
+    ViewDefinition,
+    UserName,
+    IsVisible,
+    SerialSequence,
+    EncodingName,
+    EncodingNumber,
+    ArrayToString,
+    ArrayUpper,
+    ArrayLower,
+    ArrayLength,
+    ArrayPosition,
+    ArrayConcat,
+    ArrayAppend,
+    QuoteIdentifier,
+    QuoteLiteral,
+    SizePretty,
+}
+
+/// A function whose results are rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RowsFunction {
+    /// `generate_series`
+    Series,
+    /// `unnest`
+    Unnest,
+    /// `generate_subscripts`
+    Subscripts,
+    /// One of which there is nothing here, such as `pg_partition_ancestors`.
+    Nothing,
+}
+
+/// A call of such a function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowsCall {
+    /// The function.
+    pub function: RowsFunction,
+    /// Its arguments.
+    pub arguments: Vec<Expression>,
+}

@@ -1,0 +1,291 @@
+//! Relations, their columns and indexes.
+
+use super::definitions;
+use super::names::quoted;
+use super::objects::{
+    BTREE, HEAP, INFORMATION_SCHEMA, IndexObject, OWNER, PG_CATALOG, PUBLIC, column_number,
+    columns, default_id, indexes, number,
+};
+use super::relations::{self, Known};
+use super::rows::{Row, vector};
+use super::session::{NAME, System};
+use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
+use crate::catalog::{Catalog, Identity, Sequence, Table};
+use crate::ir::{Kind, ObjectId};
+use std::sync::Arc;
+use values::{Datum, Type};
+
+/// The rows of one of these relations.
+pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Option<Vec<Row>> {
+    let catalog = &*system.catalog;
+    let new = || Row::of(relation);
+    Some(match own {
+        "pg_class" => classes(catalog, &new),
+        "pg_attribute" => attributes(catalog, &new),
+        "pg_attrdef" => defaults(catalog)
+            .map(|(place, table, at, text)| {
+                new()
+                    .set("oid", default_id(place))
+                    .set("adrelid", number(table.relation.id))
+                    .set("adnum", at as i16 + 1)
+                    .set("adbin", text)
+            })
+            .collect(),
+        "pg_index" => all_indexes(catalog).map(|index| index_row(&index, new())).collect(),
+        "pg_indexes" => all_indexes(catalog)
+            .map(|index| {
+                new()
+                    .set("schemaname", "public")
+                    .set("tablename", index.table.relation.name.as_str())
+                    .set("indexname", index.name)
+                    .set("indexdef", definitions::of_index(&index, false))
+            })
+            .collect(),
+        "pg_sequence" => {
+            catalog.sequences().map(|sequence| sequence_row(sequence, new())).collect()
+        }
+        "pg_sequences" => catalog
+            .sequences()
+            .map(|sequence| {
+                new()
+                    .all(&["schemaname"], "public")
+                    .set("sequencename", sequence.name.as_str())
+                    .set("sequenceowner", NAME)
+                    .set("data_type", sequence_type(sequence).oid().number() as i32)
+                    .set("start_value", sequence.start)
+                    .set("min_value", sequence.minimum)
+                    .set("max_value", sequence.maximum)
+                    .set("increment_by", sequence.increment)
+                    .set("cycle", sequence.cycle)
+                    .set("cache_size", 1_i64)
+            })
+            .collect(),
+        "pg_tables" => catalog
+            .tables()
+            .map(|table| {
+                new()
+                    .set("schemaname", "public")
+                    .set("tablename", table.relation.name.as_str())
+                    .set("tableowner", NAME)
+                    .set("hasindexes", indexes(table).next().is_some())
+            })
+            .collect(),
+        "pg_depend" => owned_sequences(catalog)
+            .map(|(table, at, sequence, is_identity)| {
+                let pg_class = relations::known("pg_catalog.pg_class").map_or(0, |known| known.id);
+                new()
+                    .set("classid", pg_class)
+                    .set("objid", number(sequence))
+                    .set("refclassid", pg_class)
+                    .set("refobjid", number(table.relation.id))
+                    .set("refobjsubid", at as i32 + 1)
+                    .set("deptype", if is_identity { "i" } else { "a" })
+            })
+            .collect(),
+        _ => return None,
+    })
+}
+
+fn all_indexes(catalog: &Catalog) -> impl Iterator<Item = IndexObject<'_>> {
+    catalog.tables().flat_map(|table| indexes(table))
+}
+
+/// Sequences that belong to columns: table, place of the column, sequence, whether of identity.
+pub(super) fn owned_sequences(
+    catalog: &Catalog,
+) -> impl Iterator<Item = (&Arc<Table>, usize, ObjectId, bool)> {
+    catalog.tables().flat_map(|table| {
+        let all = table.columns.iter().enumerate();
+        all.filter_map(move |(at, info)| {
+            let is_hidden = table.relation.columns[at].hidden;
+            let sequence = info.sequence.filter(|_| !is_hidden)?;
+            Some((table, at, sequence, info.identity.is_some()))
+        })
+    })
+}
+
+/// Defaults with their place, table, place of the column, and text.
+fn defaults(catalog: &Catalog) -> impl Iterator<Item = (usize, &Arc<Table>, usize, String)> {
+    let all = catalog.tables().flat_map(move |table| {
+        let all = table.relation.columns.iter().enumerate();
+        let visible = all.filter(|(_, column)| !column.hidden);
+        visible.filter_map(move |(at, _)| {
+            Some((table, at, definitions::of_default(catalog, table, at, true)?))
+        })
+    });
+    all.enumerate().map(|(place, (table, at, text))| (place, table, at, text))
+}
+
+fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let mut all: Vec<Row> = relations::all().map(|known| system_class(known, new())).collect();
+    let own = |id: i32, name: &str, kind: &str, columns: usize| {
+        new()
+            .set("oid", id)
+            .set("relname", name)
+            .set("relnamespace", PUBLIC)
+            .set("relowner", OWNER)
+            .set("relfilenode", id)
+            .set("relkind", kind)
+            .set("relpersistence", "p")
+            .set("relreplident", if kind == "r" { "d" } else { "n" })
+            .set("relispopulated", true)
+            .set("reltuples", -1.0_f32)
+            .set("relnatts", columns as i16)
+    };
+    for table in catalog.tables() {
+        let relation = &table.relation;
+        let refers = catalog
+            .foreign_keys()
+            .any(|key| key.child == relation.name || key.parent == relation.name);
+        all.push(
+            own(number(relation.id), &relation.name, "r", columns(table).count())
+                .set("relam", HEAP)
+                .set("relhasindex", indexes(table).next().is_some())
+                .set("relchecks", relation.checks.len() as i16)
+                .set("relhastriggers", refers),
+        );
+        for index in indexes(table) {
+            all.push(own(index.id, index.name, "i", index.columns.len()).set("relam", BTREE));
+        }
+    }
+    for sequence in catalog.sequences() {
+        all.push(own(number(sequence.id), &sequence.name, "S", 3));
+    }
+    all
+}
+
+fn system_class(known: &Known, row: Row) -> Row {
+    let (schema, name) = known.parts();
+    let is_standard = schema == "information_schema";
+    row.set("oid", known.id)
+        .set("relname", name)
+        .set("relnamespace", if is_standard { INFORMATION_SCHEMA } else { PG_CATALOG })
+        .set("relowner", OWNER)
+        .set("relkind", if known.is_view() { "v" } else { "r" })
+        .set("relam", if known.is_view() { 0 } else { HEAP })
+        .set("relpersistence", "p")
+        .set("relreplident", "n")
+        .set("relispopulated", true)
+        .set("relnatts", known.columns.len() as i16)
+}
+
+fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let mut all = Vec::new();
+    for known in relations::all() {
+        for (at, (name, kind)) in known.columns.iter().enumerate() {
+            all.push(attribute(new(), known.id, name, at as i16 + 1, *kind));
+        }
+    }
+    for table in catalog.tables() {
+        let id = number(table.relation.id);
+        for (at, column, info) in columns(table) {
+            let is_identity = info.identity.is_some();
+            let letter = match info.identity {
+                Some(Identity::Always) => "a",
+                Some(Identity::ByDefault) => "d",
+                None => "",
+            };
+            all.push(
+                attribute(new(), id, &column.name, at, column.kind)
+                    .set("attnotnull", !column.nullable)
+                    .set("atthasdef", info.default.is_some() && !is_identity)
+                    .set("attidentity", letter),
+            );
+        }
+        for index in indexes(table) {
+            for (at, key) in index.columns.iter().enumerate() {
+                let column = &table.relation.columns[usize::from(key.column)];
+                all.push(attribute(new(), index.id, &column.name, at as i16 + 1, column.kind));
+            }
+        }
+    }
+    for sequence in catalog.sequences() {
+        let columns =
+            [("last_value", Type::Int8), ("log_cnt", Type::Int8), ("is_called", Type::Bool)];
+        for (at, (name, ty)) in columns.into_iter().enumerate() {
+            let row = attribute(new(), number(sequence.id), name, at as i16 + 1, Kind::plain(ty));
+            all.push(row.set("attnotnull", true));
+        }
+    }
+    all
+}
+
+fn attribute(row: Row, relation: i32, name: &str, at: i16, kind: Kind) -> Row {
+    row.set("attrelid", relation)
+        .set("attname", name)
+        .set("atttypid", kind.ty.oid().number() as i32)
+        .set("attlen", length(kind.ty))
+        .set("attnum", at)
+        .set("attndims", i32::from(kind.ty.element().is_some()))
+        .set("atttypmod", kind.modifier.number())
+        .set("attstattarget", -1)
+        .set("attcacheoff", -1)
+        .set("attbyval", is_by_value(kind.ty))
+        .set("attalign", alignment(kind.ty))
+        .set("attstorage", storage(kind.ty))
+        .set("attislocal", true)
+        .set("attcollation", collation(kind.ty))
+}
+
+fn index_row(index: &IndexObject<'_>, row: Row) -> Row {
+    let relation = &index.table.relation;
+    let count = index.columns.len() as i16;
+    let types = || {
+        let types = index.columns.iter();
+        types.map(|key| relation.columns[usize::from(key.column)].kind.ty)
+    };
+    let options = index
+        .columns
+        .iter()
+        .map(|key| Datum::Int2(i16::from(key.descending) | i16::from(key.nulls_first) << 1));
+    let keys = index.columns.iter().map(|key| Datum::Int2(column_number(key.column)));
+    row.set("indexrelid", index.id)
+        .set("indrelid", number(relation.id))
+        .set("indnatts", count)
+        .set("indnkeyatts", count)
+        .set("indisunique", index.unique)
+        .set("indisprimary", index.primary)
+        .set("indimmediate", true)
+        .set("indisvalid", true)
+        .set("indisready", true)
+        .set("indislive", true)
+        .set("indkey", vector(Type::Int2, keys.collect()))
+        .set(
+            "indcollation",
+            vector(Type::Oid, types().map(|ty| Datum::Int4(collation(ty))).collect()),
+        )
+        .set(
+            "indclass",
+            vector(Type::Oid, types().map(|ty| Datum::Int4(operator_class(ty))).collect()),
+        )
+        .set("indoption", vector(Type::Int2, options.collect()))
+}
+
+/// The smallest type that has all numbers of a sequence.
+pub(super) fn sequence_type(sequence: &Sequence) -> Type {
+    match sequence.maximum {
+        ..=32_767 if sequence.minimum >= i64::from(i16::MIN) => Type::Int2,
+        2_147_483_647 => Type::Int4,
+        _ => Type::Int8,
+    }
+}
+
+fn sequence_row(sequence: &Sequence, row: Row) -> Row {
+    row.set("seqrelid", number(sequence.id))
+        .set("seqtypid", sequence_type(sequence).oid().number() as i32)
+        .set("seqstart", sequence.start)
+        .set("seqincrement", sequence.increment)
+        .set("seqmax", sequence.maximum)
+        .set("seqmin", sequence.minimum)
+        .set("seqcache", 1_i64)
+        .set("seqcycle", sequence.cycle)
+}
+
+/// `pg_get_serial_sequence`: the sequence of a table's column.
+pub(super) fn serial_sequence(catalog: &Catalog, table: i32, column: &str) -> Option<String> {
+    let is_own = |(own, at, ..): &(&Arc<Table>, usize, ObjectId, bool)| {
+        number(own.relation.id) == table && own.relation.columns[*at].name == column
+    };
+    let (_, _, id, _) = owned_sequences(catalog).find(is_own)?;
+    Some(format!("public.{}", quoted(&catalog.sequence_by_id(id)?.name)))
+}

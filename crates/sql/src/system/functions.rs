@@ -1,0 +1,207 @@
+//! Functions that look at the system catalog or the session, and those of arrays and quotes.
+
+use super::definitions::{of_constraint, of_index, of_index_column};
+use super::fixed::UTF8;
+use super::names::{ROLES, class_name, find, literal, quoted, shown};
+use super::objects::{constraints, indexes};
+use super::session::System;
+use super::{classes, type_names};
+use crate::ir::SystemFunction;
+use values::{Array, Datum, Error, Result, SqlState, Type, Zone, text};
+
+/// The type whose code an argument is.
+fn type_of(datum: &Datum) -> Result<Type> {
+    match datum {
+        Datum::Int2(code) => u8::try_from(*code).ok().and_then(Type::from_code),
+        _ => None,
+    }
+    .ok_or_else(malformed)
+}
+
+fn malformed() -> Error {
+    Error::new(SqlState::DATA_CORRUPTED, "plan calls a function with other types")
+}
+
+fn optional(text: Option<String>) -> Datum {
+    text.map_or(Datum::Null, Datum::text)
+}
+
+impl System {
+    /// The result of a function. NULL in gives NULL out but for the few that ask for it.
+    pub(crate) fn call(
+        &self,
+        function: SystemFunction,
+        arguments: &[Datum],
+        zone: &Zone,
+    ) -> Result<Datum> {
+        if let Some(result) = with_nulls(function, arguments, zone) {
+            return result;
+        }
+        if arguments.iter().any(Datum::is_null) {
+            return Ok(Datum::Null);
+        }
+        if let Some(result) = of_values(function, arguments) {
+            return result;
+        }
+        self.of_catalog(function, arguments)
+    }
+
+    fn of_catalog(&self, function: SystemFunction, arguments: &[Datum]) -> Result<Datum> {
+        let catalog = &self.catalog;
+        Ok(match (function, arguments) {
+            (SystemFunction::ProcessId, []) => Datum::Int4(self.session.process),
+            (SystemFunction::CurrentSetting, [Datum::Text(name), rest @ ..]) => {
+                self.setting(name, rest.first())?
+            }
+            (SystemFunction::ToObject, [ty, Datum::Text(text)]) => {
+                Datum::Int4(find(catalog, type_of(ty)?, text)?)
+            }
+            (SystemFunction::FindObject, [ty, Datum::Text(text)]) => {
+                find(catalog, type_of(ty)?, text).map_or(Datum::Null, Datum::Int4)
+            }
+            (SystemFunction::ObjectName, [ty, Datum::Int4(id)]) => {
+                Datum::text(shown(catalog, type_of(ty)?, *id))
+            }
+            (SystemFunction::IndexDefinition, [Datum::Int4(id), rest @ ..]) => {
+                optional(self.index_definition(*id, rest))
+            }
+            (SystemFunction::ConstraintDefinition, [Datum::Int4(id), rest @ ..]) => {
+                let pretty = matches!(rest, [Datum::Bool(true)]);
+                let all = constraints(catalog);
+                let found = all.iter().find(|each| each.id == *id);
+                optional(found.and_then(|each| of_constraint(catalog, each, pretty)))
+            }
+            (SystemFunction::ViewDefinition, _) => Datum::Null,
+            (SystemFunction::UserName, [Datum::Int4(id)]) => {
+                let found = ROLES.iter().find(|role| role.0 == *id);
+                let unknown = || format!("unknown (OID={id})");
+                Datum::text(found.map_or_else(unknown, |role| role.1.to_owned()))
+            }
+            (SystemFunction::IsVisible, [Datum::Int4(id)]) => {
+                let class = class_name(catalog, *id).map(|(_, visible)| visible);
+                Datum::Bool(class.unwrap_or(true))
+            }
+            (SystemFunction::SerialSequence, [Datum::Text(table), Datum::Text(column)]) => {
+                let table = find(catalog, Type::Regclass, table)?;
+                optional(classes::serial_sequence(catalog, table, column))
+            }
+            _ => return Err(malformed()),
+        })
+    }
+
+    fn setting(&self, name: &str, missing_ok: Option<&Datum>) -> Result<Datum> {
+        let all = &self.session.settings;
+        let found = all.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        match found {
+            Some((_, value)) => Ok(Datum::text(value.as_str())),
+            None if matches!(missing_ok, Some(Datum::Bool(true))) => Ok(Datum::Null),
+            None => {
+                let message = format!("unrecognized configuration parameter \"{name}\"");
+                Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
+            }
+        }
+    }
+
+    fn index_definition(&self, id: i32, rest: &[Datum]) -> Option<String> {
+        let mut all = self.catalog.tables().flat_map(|table| indexes(table));
+        let index = all.find(|index| index.id == id)?;
+        match rest {
+            [Datum::Int4(0), Datum::Bool(pretty)] => Some(of_index(&index, *pretty)),
+            [Datum::Int4(at), _] => {
+                of_index_column(&index, usize::try_from(*at).ok()?.checked_sub(1)?)
+            }
+            _ => Some(of_index(&index, false)),
+        }
+    }
+}
+
+/// Functions for which NULL is an argument as others are.
+fn with_nulls(function: SystemFunction, arguments: &[Datum], zone: &Zone) -> Option<Result<Datum>> {
+    let result = match (function, arguments) {
+        (SystemFunction::FormatType, [Datum::Null, _]) => Ok(Datum::Null),
+        (SystemFunction::FormatType, [Datum::Int4(id), modifier]) => {
+            let modifier = match modifier {
+                Datum::Int4(modifier) => Some(*modifier),
+                _ => None,
+            };
+            Ok(Datum::text(type_names::formatted(*id, modifier)))
+        }
+        (
+            SystemFunction::ArrayToString,
+            [Datum::Array(array), Datum::Text(between), nothing @ ..],
+        ) => Ok(joined(array, between, nothing.first(), zone)),
+        (SystemFunction::ArrayConcat, [Datum::Null, other] | [other, Datum::Null]) => {
+            Ok(other.clone())
+        }
+        (SystemFunction::ArrayConcat, [Datum::Array(left), Datum::Array(right)]) => {
+            let items = left.items().iter().chain(right.items()).cloned().collect();
+            array(left.element(), items)
+        }
+        (SystemFunction::ArrayAppend, [Datum::Array(own), item]) => {
+            let items = own.items().iter().chain([item]).cloned().collect();
+            array(own.element(), items)
+        }
+        (SystemFunction::ArrayPosition, [Datum::Array(array), item]) => {
+            let at = array.items().iter().position(|own| own == item);
+            let lower = array.dimensions().first().map_or(1, |dimension| dimension.lower);
+            Ok(at.map_or(Datum::Null, |at| Datum::Int4(at as i32 + lower)))
+        }
+        _ => return None,
+    };
+    Some(result)
+}
+
+fn array(element: Type, items: Vec<Datum>) -> Result<Datum> {
+    Array::new(element, items).map(|array| Datum::Array(Box::new(array)))
+}
+
+fn joined(array: &Array, between: &str, nothing: Option<&Datum>, zone: &Zone) -> Datum {
+    let parts = array.items().iter().filter_map(|item| match (item, nothing) {
+        (Datum::Null, Some(Datum::Text(text))) => Some(text.to_string()),
+        (Datum::Null, _) => None,
+        (item, _) => Some(text::print(item, zone)),
+    });
+    Datum::text(parts.collect::<Vec<_>>().join(between))
+}
+
+/// Functions of their arguments only.
+fn of_values(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Datum>> {
+    let dimension = |array: &Array, at: &i32| {
+        let at = usize::try_from(*at).ok()?.checked_sub(1)?;
+        array.dimensions().get(at).copied()
+    };
+    let number = |value: Option<i32>| value.map_or(Datum::Null, Datum::Int4);
+    Some(Ok(match (function, arguments) {
+        (SystemFunction::EncodingName, [Datum::Int4(encoding)]) => {
+            Datum::text(if *encoding == UTF8 { "UTF8" } else { "" })
+        }
+        (SystemFunction::EncodingNumber, [Datum::Text(name)]) => {
+            let is_utf8 = name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8");
+            Datum::Int4(if is_utf8 { UTF8 } else { -1 })
+        }
+        (SystemFunction::ArrayUpper, [Datum::Array(array), Datum::Int4(at)]) => {
+            number(dimension(array, at).map(|own| own.lower + own.length as i32 - 1))
+        }
+        (SystemFunction::ArrayLower, [Datum::Array(array), Datum::Int4(at)]) => {
+            number(dimension(array, at).map(|own| own.lower))
+        }
+        (SystemFunction::ArrayLength, [Datum::Array(array), Datum::Int4(at)]) => {
+            number(dimension(array, at).map(|own| own.length as i32))
+        }
+        (SystemFunction::QuoteIdentifier, [Datum::Text(name)]) => Datum::text(quoted(name)),
+        (SystemFunction::QuoteLiteral, [Datum::Text(text)]) => Datum::text(literal(text)),
+        (SystemFunction::SizePretty, [Datum::Int8(size)]) => Datum::text(pretty_size(*size)),
+        _ => return None,
+    }))
+}
+
+/// Bytes, or the largest unit of which there are at least ten.
+fn pretty_size(size: i64) -> String {
+    const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let (mut value, mut unit) = (size, 0);
+    while value.unsigned_abs() >= 10_240 && unit + 1 < UNITS.len() {
+        value = (value + value.signum() * 512) / 1_024;
+        unit += 1;
+    }
+    format!("{value} {}", UNITS[unit])
+}

@@ -1,0 +1,29 @@
+//! The system catalog: `pg_catalog` and `information_schema` as relations that are made of the
+//! immutable [`Catalog`](crate::catalog::Catalog) when a query reads them, and the functions that
+//! look at it. Names and columns are those of PostgreSQL 15, which clients ask for.
+//!
+//! Only queries see it. A statement that writes does not, as its replay has neither the catalog of
+//! then nor the session. Knows nothing of rows in the store.
+
+mod classes;
+mod constraints;
+mod definitions;
+mod fixed;
+mod functions;
+mod names;
+mod objects;
+mod patterns;
+mod read;
+mod relations;
+mod rows;
+mod session;
+mod shown;
+mod standard;
+mod type_names;
+mod types;
+
+pub use names::quoted;
+pub(crate) use patterns::Patterns;
+pub(crate) use relations::{Known, TABLE_ID, known};
+pub use session::{NAME, SERVER_VERSION, Session, System, version};
+pub(crate) use type_names::named as type_named;

@@ -1,0 +1,142 @@
+//! The objects of the catalog with their object ids. Primary keys and constraints have none of
+//! their own in the catalog: theirs are made from those of their tables and indexes.
+
+use crate::catalog::{Catalog, ColumnInfo, ForeignKey, Sequence, Table};
+use crate::ir::{Check, Column, ColumnNumber, KeyColumn, ObjectId};
+use std::sync::Arc;
+
+/// Object ids of PostgreSQL that clients know.
+pub(super) const PG_CATALOG: i32 = 11;
+pub(super) const PUBLIC: i32 = 2_200;
+pub(super) const INFORMATION_SCHEMA: i32 = 13_204;
+pub(super) const OWNER: i32 = 10;
+pub(super) const DATABASE: i32 = 5;
+pub(super) const HEAP: i32 = 2;
+pub(super) const BTREE: i32 = 403;
+
+/// Ids of statements' objects are below this one.
+const MADE: u32 = 1 << 29;
+
+/// The number of an object that a statement made.
+pub(super) fn number(id: ObjectId) -> i32 {
+    (id.number() % MADE) as i32
+}
+
+fn of_kind(kind: u32, id: ObjectId) -> i32 {
+    number(id) + (kind * MADE) as i32
+}
+
+/// The object id of the default of a column: the place among all defaults.
+pub(super) fn default_id(place: usize) -> i32 {
+    (3 * MADE + MADE / 2 + place as u32 % (MADE / 2)) as i32
+}
+
+/// An index, which may be that of a primary key.
+pub(super) struct IndexObject<'c> {
+    pub(super) id: i32,
+    pub(super) name: &'c str,
+    pub(super) table: &'c Table,
+    pub(super) columns: &'c [KeyColumn],
+    pub(super) unique: bool,
+    pub(super) primary: bool,
+}
+
+/// What a constraint demands.
+pub(super) enum Demand<'c> {
+    Key { primary: bool, columns: &'c [KeyColumn], index: i32 },
+    Check(&'c Check),
+    Foreign(&'c ForeignKey),
+}
+
+/// A constraint.
+pub(super) struct Constraint<'c> {
+    pub(super) id: i32,
+    pub(super) name: &'c str,
+    pub(super) table: &'c Table,
+    pub(super) demand: Demand<'c>,
+}
+
+/// The number of a column, from 1.
+pub(super) fn column_number(column: ColumnNumber) -> i16 {
+    usize::from(column) as i16 + 1
+}
+
+/// The columns of a table that statements can name, with their numbers.
+pub(super) fn columns(table: &Table) -> impl Iterator<Item = (i16, &Column, &ColumnInfo)> {
+    let both = table.relation.columns.iter().zip(&table.columns).enumerate();
+    both.filter(|(_, (column, _))| !column.hidden)
+        .map(|(at, (column, info))| (at as i16 + 1, column, info))
+}
+
+/// The indexes of a table, that of the primary key first.
+pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexObject<'_>> {
+    let relation = &table.relation;
+    let is_hidden = |key: &KeyColumn| relation.columns[usize::from(key.column)].hidden;
+    let primary = (!relation.primary.iter().any(is_hidden)).then(|| IndexObject {
+        id: of_kind(1, relation.id),
+        name: &relation.primary_name,
+        table,
+        columns: &relation.primary,
+        unique: true,
+        primary: true,
+    });
+    let others = relation.indexes.iter().map(move |index| IndexObject {
+        id: number(index.id),
+        name: &index.name,
+        table,
+        columns: &index.columns,
+        unique: index.unique,
+        primary: false,
+    });
+    primary.into_iter().chain(others)
+}
+
+/// All constraints, table by table. Each unique index is one.
+pub(super) fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
+    let mut all = Vec::new();
+    let mut checks = 0;
+    for table in catalog.tables() {
+        for index in indexes(table).filter(|index| index.unique) {
+            let id = (index.id as u32 % MADE + 2 * MADE) as i32;
+            let IndexObject { name, columns, primary, id: index, .. } = index;
+            all.push(Constraint {
+                id,
+                name,
+                table,
+                demand: Demand::Key { primary, columns, index },
+            });
+        }
+        for check in &table.relation.checks {
+            let id = (3 * MADE + checks % (MADE / 2)) as i32;
+            checks += 1;
+            all.push(Constraint { id, name: &check.name, table, demand: Demand::Check(check) });
+        }
+        let own = |key: &&Arc<ForeignKey>| key.child == table.relation.name;
+        for key in catalog.foreign_keys().filter(own) {
+            let id = number(key.id);
+            all.push(Constraint { id, name: &key.name, table, demand: Demand::Foreign(key) });
+        }
+    }
+    all
+}
+
+/// The index of a parent that a foreign key refers to.
+pub(super) fn referred_index(catalog: &Catalog, key: &ForeignKey) -> i32 {
+    let Some(parent) = catalog.table(&key.parent) else { return 0 };
+    let fits = |index: &IndexObject<'_>| {
+        index.unique
+            && index.columns.len() == key.referred.len()
+            && index.columns.iter().all(|each| key.referred.contains(&each.column))
+    };
+    indexes(parent).find(fits).map_or(0, |index| index.id)
+}
+
+/// The table of a number.
+pub(super) fn table(catalog: &Catalog, id: i32) -> Option<&Arc<Table>> {
+    catalog.tables().find(|table| number(table.relation.id) == id)
+}
+
+/// The sequence of a number.
+pub(super) fn sequence(catalog: &Catalog, id: i32) -> Option<&Arc<Sequence>> {
+    catalog.sequences().find(|sequence| number(sequence.id) == id)
+}

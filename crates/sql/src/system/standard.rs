@@ -1,0 +1,315 @@
+//! `information_schema`.
+
+use super::classes::{owned_sequences, sequence_type};
+use super::definitions;
+use super::names::{ROLES, SCHEMAS};
+use super::objects::{Constraint, Demand, columns, constraints, indexes, referred_index};
+use super::relations::{self, Known};
+use super::rows::Row;
+use super::session::{NAME, System};
+use super::type_names::short_name;
+use crate::catalog::{Catalog, Identity, Table};
+use crate::ir::{ColumnNumber, Kind, Referential};
+use values::Type;
+
+/// The rows of one of these relations.
+pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Option<Vec<Row>> {
+    let catalog = &*system.catalog;
+    let new = || Row::of(relation);
+    Some(match own {
+        "information_schema_catalog_name" => vec![new().set("catalog_name", NAME)],
+        "schemata" => SCHEMAS
+            .iter()
+            .map(|(_, name, owner)| {
+                let owner = ROLES.iter().find(|role| role.0 == *owner).map(|role| role.1);
+                new().set("catalog_name", NAME).set("schema_name", *name).set("schema_owner", owner)
+            })
+            .collect(),
+        "tables" => tables(catalog, &new),
+        "columns" => all_columns(catalog, &new),
+        "sequences" => sequences(catalog, &new),
+        "table_constraints" => constraints(catalog)
+            .iter()
+            .map(|each| {
+                let kind = match &each.demand {
+                    Demand::Key { primary: true, .. } => "PRIMARY KEY",
+                    Demand::Key { .. } => "UNIQUE",
+                    Demand::Check(_) => "CHECK",
+                    Demand::Foreign(_) => "FOREIGN KEY",
+                };
+                let later = matches!(&each.demand, Demand::Foreign(key) if key.is_deferrable);
+                of_table(of_constraint(new(), each.name), each.table)
+                    .set("constraint_type", kind)
+                    .set("is_deferrable", yes(later))
+                    .set("initially_deferred", yes(false))
+                    .set("enforced", yes(true))
+                    .set("nulls_distinct", (kind == "UNIQUE").then_some("YES"))
+            })
+            .collect(),
+        "key_column_usage" => key_columns(catalog, &new),
+        "constraint_column_usage" => used_columns(catalog, &new),
+        "referential_constraints" => referential(catalog, &new),
+        "check_constraints" => constraints(catalog)
+            .iter()
+            .filter(|each| matches!(each.demand, Demand::Check(_)))
+            .map(|each| {
+                let text = definitions::of_constraint(catalog, each, false).unwrap_or_default();
+                let inner = text.strip_prefix("CHECK (").and_then(|text| text.strip_suffix(')'));
+                of_constraint(new(), each.name).set("check_clause", inner)
+            })
+            .collect(),
+        "enabled_roles" => vec![new().set("role_name", NAME)],
+        _ => return None,
+    })
+}
+
+fn sequences(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    catalog
+        .sequences()
+        .filter(|sequence| {
+            let is_own = |id| id == sequence.id;
+            !owned_sequences(catalog).any(|(.., id, identity)| identity && is_own(id))
+        })
+        .map(|sequence| {
+            let ty = sequence_type(sequence);
+            new()
+                .set("sequence_catalog", NAME)
+                .set("sequence_schema", "public")
+                .set("sequence_name", sequence.name.as_str())
+                .set("data_type", ty.name())
+                .set("numeric_precision", bits(ty))
+                .set("numeric_precision_radix", 2)
+                .set("numeric_scale", 0)
+                .set("start_value", sequence.start.to_string())
+                .set("minimum_value", sequence.minimum.to_string())
+                .set("maximum_value", sequence.maximum.to_string())
+                .set("increment", sequence.increment.to_string())
+                .set("cycle_option", yes(sequence.cycle))
+        })
+        .collect()
+}
+
+fn yes(value: bool) -> &'static str {
+    if value { "YES" } else { "NO" }
+}
+
+fn of_constraint(row: Row, name: &str) -> Row {
+    row.set("constraint_catalog", NAME)
+        .set("constraint_schema", "public")
+        .set("constraint_name", name)
+}
+
+fn of_table(row: Row, table: &Table) -> Row {
+    row.set("table_catalog", NAME)
+        .set("table_schema", "public")
+        .set("table_name", table.relation.name.as_str())
+}
+
+fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let own = catalog.tables().map(|table| {
+        of_table(new(), table)
+            .set("table_type", "BASE TABLE")
+            .set("is_insertable_into", yes(true))
+            .set("is_typed", yes(false))
+    });
+    let of_system = relations::all().map(|known| {
+        let (schema, name) = known.parts();
+        new()
+            .set("table_catalog", NAME)
+            .set("table_schema", schema)
+            .set("table_name", name)
+            .set("table_type", if known.is_view() { "VIEW" } else { "BASE TABLE" })
+            .set("is_insertable_into", yes(false))
+            .set("is_typed", yes(false))
+    });
+    own.chain(of_system).collect()
+}
+
+fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let mut all = Vec::new();
+    for table in catalog.tables() {
+        for (place, (at, column, info)) in columns(table).enumerate() {
+            let default = definitions::of_default(catalog, table, at as usize - 1, true);
+            let row = of_table(new(), table).set("column_name", column.name.as_str());
+            let row = described(row, place, column.kind)
+                .set("column_default", default)
+                .set("is_nullable", yes(column.nullable))
+                .set("is_updatable", yes(true));
+            all.push(identity(catalog, row, table, at as usize - 1, info.identity));
+        }
+    }
+    for known in relations::all() {
+        let (schema, name) = known.parts();
+        for (place, (column, kind)) in known.columns.iter().enumerate() {
+            let row = new()
+                .set("table_catalog", NAME)
+                .set("table_schema", schema)
+                .set("table_name", name)
+                .set("column_name", *column);
+            let row = described(row, place, *kind).set("is_nullable", yes(true));
+            all.push(row.set("is_identity", yes(false)).set("is_updatable", yes(false)));
+        }
+    }
+    all
+}
+
+fn bits(ty: Type) -> Option<i32> {
+    Some(match ty {
+        Type::Int2 => 16,
+        Type::Int4 => 32,
+        Type::Int8 => 64,
+        Type::Float4 => 24,
+        Type::Float8 => 53,
+        _ => return None,
+    })
+}
+
+/// What the type of a column says.
+fn described(row: Row, place: usize, kind: Kind) -> Row {
+    let (ty, modifier) = (kind.ty, kind.modifier);
+    let is_array = ty.element().is_some();
+    let name = if is_array { "ARRAY".to_owned() } else { ty.name() };
+    let precise = modifier.precision_and_scale().filter(|_| ty == Type::Numeric);
+    let digits = match ty {
+        Type::Date => Some(0),
+        Type::Timestamp | Type::Timestamptz | Type::Interval => {
+            Some(modifier.second_digits().map_or(6, |digits| digits as i32))
+        }
+        _ => None,
+    };
+    let length = modifier.length().filter(|_| matches!(ty, Type::Varchar | Type::Char));
+    let octets = match ty {
+        Type::Text | Type::Varchar | Type::Char => {
+            Some(length.map_or(1 << 30, |length| length as i32 * 4))
+        }
+        _ => None,
+    };
+    let radix = bits(ty).map(|_| 2).or((ty == Type::Numeric).then_some(10));
+    row.set("ordinal_position", place as i32 + 1)
+        .set("data_type", name)
+        .set("character_maximum_length", length.map(|length| length as i32))
+        .set("character_octet_length", octets)
+        .set("numeric_precision", bits(ty).or(precise.map(|both| both.0)))
+        .set("numeric_precision_radix", radix)
+        .set("numeric_scale", ty.is_integer().then_some(0).or(precise.map(|both| both.1)))
+        .set("datetime_precision", digits)
+        .set("udt_catalog", NAME)
+        .set("udt_schema", "pg_catalog")
+        .set("udt_name", short_name(ty))
+        .set("dtd_identifier", (place + 1).to_string())
+        .set("is_self_referencing", yes(false))
+        .set("is_generated", "NEVER")
+}
+
+fn identity(
+    catalog: &Catalog,
+    row: Row,
+    table: &Table,
+    at: usize,
+    identity: Option<Identity>,
+) -> Row {
+    let row = row.set("is_identity", yes(identity.is_some()));
+    let Some(identity) = identity else { return row.set("identity_cycle", yes(false)) };
+    let id = owned_sequences(catalog)
+        .find(|(own, place, ..)| own.relation.id == table.relation.id && *place == at)
+        .map(|(_, _, id, _)| id);
+    let word = if identity == Identity::Always { "ALWAYS" } else { "BY DEFAULT" };
+    let row = row.set("identity_generation", word);
+    match id.and_then(|id| catalog.sequence_by_id(id)) {
+        None => row,
+        Some(sequence) => row
+            .set("identity_start", sequence.start.to_string())
+            .set("identity_increment", sequence.increment.to_string())
+            .set("identity_maximum", sequence.maximum.to_string())
+            .set("identity_minimum", sequence.minimum.to_string())
+            .set("identity_cycle", yes(sequence.cycle)),
+    }
+}
+
+/// The columns of a constraint of columns, in order.
+fn key_of(constraint: &Constraint<'_>) -> Vec<ColumnNumber> {
+    match &constraint.demand {
+        Demand::Key { columns, .. } => columns.iter().map(|key| key.column).collect(),
+        Demand::Foreign(key) => key.columns.clone(),
+        Demand::Check(_) => Vec::new(),
+    }
+}
+
+fn key_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let mut all = Vec::new();
+    for each in constraints(catalog) {
+        for (place, column) in key_of(&each).into_iter().enumerate() {
+            let name = each.table.relation.columns[usize::from(column)].name.as_str();
+            let referred = match &each.demand {
+                Demand::Foreign(key) => referred_place(catalog, key, place),
+                _ => None,
+            };
+            all.push(
+                of_table(of_constraint(new(), each.name), each.table)
+                    .set("column_name", name)
+                    .set("ordinal_position", place as i32 + 1)
+                    .set("position_in_unique_constraint", referred),
+            );
+        }
+    }
+    all
+}
+
+/// The place of a foreign key's column in the key that it refers to.
+fn referred_place(
+    catalog: &Catalog,
+    key: &crate::catalog::ForeignKey,
+    place: usize,
+) -> Option<i32> {
+    let id = referred_index(catalog, key);
+    let index = indexes(catalog.table(&key.parent)?).find(|index| index.id == id)?;
+    let at = index.columns.iter().position(|each| each.column == key.referred[place])?;
+    Some(at as i32 + 1)
+}
+
+fn used_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let mut all = Vec::new();
+    for each in constraints(catalog) {
+        let (table, used) = match &each.demand {
+            Demand::Key { .. } => (Some(each.table), key_of(&each)),
+            Demand::Foreign(key) => {
+                (catalog.table(&key.parent).map(|table| &**table), key.referred.clone())
+            }
+            Demand::Check(_) => continue,
+        };
+        let Some(table) = table else { continue };
+        for column in used {
+            let name = table.relation.columns[usize::from(column)].name.as_str();
+            let row = of_table(of_constraint(new(), each.name), table);
+            all.push(row.set("column_name", name));
+        }
+    }
+    all
+}
+
+fn referential(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let rule = |action| match action {
+        Referential::NoAction => "NO ACTION",
+        Referential::Restrict => "RESTRICT",
+        Referential::Cascade => "CASCADE",
+        Referential::SetNull => "SET NULL",
+        Referential::SetDefault => "SET DEFAULT",
+    };
+    let mut all = Vec::new();
+    for each in constraints(catalog) {
+        let Demand::Foreign(key) = &each.demand else { continue };
+        let id = referred_index(catalog, key);
+        let parent = catalog.table(&key.parent);
+        let unique = parent.and_then(|table| indexes(table).find(|index| index.id == id));
+        all.push(
+            of_constraint(new(), each.name)
+                .set("unique_constraint_catalog", NAME)
+                .set("unique_constraint_schema", "public")
+                .set("unique_constraint_name", unique.map(|index| index.name))
+                .set("match_option", "NONE")
+                .set("update_rule", rule(key.on_update))
+                .set("delete_rule", rule(key.on_delete)),
+        );
+    }
+    all
+}
