@@ -115,6 +115,8 @@ impl Statement {
                 | Tree::CreateSequence { .. }
                 | Tree::Drop { .. }
                 | Tree::Truncate(_)
+                | Tree::AlterTable(_)
+                | Tree::AlterIndex { .. }
         )
     }
 }
