@@ -11,7 +11,7 @@ use super::spaces::{ALL, Spaces};
 use nvcaracal::{Database, Tuning};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::RwLock;
 
@@ -57,6 +57,7 @@ impl Store {
             statements: Mutex::new(plans),
             last: Mutex::default(),
             kept: Mutex::default(),
+            private_versions: AtomicU64::new(0),
             clearing: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
             options,

@@ -10,6 +10,7 @@ use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::{Planned, Statement, Way};
 use nvcaracal::{Part, Submitter, Ticket};
+use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Value};
 use sql::run::{Context, Limits};
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +19,7 @@ use tokio::sync::RwLockReadGuard;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
 
 /// The gate, while a statement is inside.
-type Inside<'g> = RwLockReadGuard<'g, ()>;
+pub(super) type Inside<'g> = RwLockReadGuard<'g, ()>;
 
 /// A statement that was submitted.
 pub(super) struct Work {
@@ -58,7 +59,7 @@ pub(super) struct Pipeline {
 }
 
 /// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
-const COPY_STEPS_TIMES: u64 = 16;
+pub(super) const COPY_STEPS_TIMES: u64 = 16;
 /// How often a statement is submitted again for more numbers.
 pub(super) const TRIES_MAX: u32 = 16;
 
@@ -209,6 +210,11 @@ impl Pipeline {
         let again = self.shared.again(statement, &catalog)?;
         statement.check_same(&again)?;
         Ok((inside, again))
+    }
+
+    /// The catalog of the block that is open, if it has one of its own.
+    pub(super) fn own_catalog(&self) -> Option<Arc<Catalog>> {
+        lock(&self.block).as_ref()?.own_catalog()
     }
 
     /// Reads at a snapshot that has all earlier statements of this connection. None of the later
