@@ -4,6 +4,7 @@
 use super::block::{BlockState, Operation, Stock};
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
 use super::failure;
+use super::options::COPY_STEPS_TIMES;
 use super::pending::{Answer, Last, Promise};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
@@ -58,8 +59,6 @@ pub(super) struct Pipeline {
     pub(super) numbers: Mutex<Stock>,
 }
 
-/// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
-pub(super) const COPY_STEPS_TIMES: u64 = 16;
 /// How often a statement is submitted again for more numbers.
 pub(super) const TRIES_MAX: u32 = 16;
 

@@ -1,9 +1,8 @@
 //! A block until its COMMIT: what it has done, and what it has written.
 
 use super::super::call::{Call, ZoneForm};
-use super::super::options::StoreOptions;
+use super::super::options::{COPY_STEPS_TIMES, StoreOptions};
 use super::super::pending::Answer;
-use super::super::pipeline::COPY_STEPS_TIMES;
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
