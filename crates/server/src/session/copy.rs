@@ -10,6 +10,12 @@ use sql::copy::{Lines, Records, Writer};
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
+/// The error of a COPY beside other statements.
+pub(super) fn not_alone() -> Error {
+    let message = "COPY beside other statements, or COPY TO in a block, is not supported";
+    Error::unsupported(message, "Send it by itself, COPY TO outside of a block.")
+}
+
 impl Conversation {
     /// Begins a COPY FROM, or does a COPY TO.
     pub(super) async fn copy(
@@ -18,10 +24,9 @@ impl Conversation {
         is_simple: bool,
     ) -> Result<(), Stop> {
         let copy = statement.copy.as_ref().expect("it is a COPY");
-        if self.held.is_some() || self.is_in_block() {
-            let message = "COPY is not supported in a block, or beside other statements";
-            let hint = "Send it by itself, outside of a block.";
-            return Err(Error::unsupported(message, hint).into());
+        let is_out = copy.direction == Direction::To;
+        if self.held.is_some() || self.block.is_implicit || is_out && self.is_in_block() {
+            return Err(not_alone().into());
         }
         match copy.direction {
             Direction::To => self.copy_to(statement, copy).await,
@@ -33,7 +38,7 @@ impl Conversation {
                 self.copying = Some(Box::new(Copying {
                     lines: Lines::new(&copy.form),
                     records: Records::new(table, &copy.form, columns, self.settings.zone()),
-                    rows: CopyIn::new(statement),
+                    rows: CopyIn::new(statement, self.is_in_block()),
                     is_header: copy.form.header,
                     is_simple,
                 }));
@@ -106,6 +111,7 @@ impl Conversation {
             Ok(true) => self.copied().await.map(|()| true),
             Err(error) => {
                 let copying = self.copying.take().expect("a COPY is under way");
+                self.fail_block();
                 self.report(&error).await?;
                 if copying.is_simple {
                     self.ready();
@@ -165,7 +171,10 @@ impl Conversation {
                 self.out.command_complete(&answer.tag);
                 self.out.append(then);
             }
-            Err(error) => self.out.report(Severity::Error, &error),
+            Err(error) => {
+                self.fail_block();
+                self.out.report(Severity::Error, &error);
+            }
         }
         self.ready();
         self.flush().await

@@ -3,6 +3,7 @@
 use super::conversation::{Conversation, Held, Stop, Submission};
 use super::planned::{Portal, Prepared, Progress, Work};
 use super::queue::Shape;
+use super::segment::behind_a_copy;
 use crate::codec::{Bind, Format, Message, Target};
 use crate::store::Answer;
 use std::sync::Arc;
@@ -18,11 +19,15 @@ impl Conversation {
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
             held => self.held = held,
         }
+        let may_need = matches!(message, Message::Parse { .. } | Message::Execute { .. });
+        if may_need && self.holds_definition() {
+            self.open_held().await?;
+        }
         match message {
             Message::Parse { name, text, types } => {
                 self.parse_named(name, &text, &types, bytes).await?;
             }
-            Message::Bind(bind) => self.bind(bind, bytes)?,
+            Message::Bind(bind) => self.bind(bind, bytes).await?,
             Message::Describe(Target::Statement, name) => self.describe_statement(&name)?,
             Message::Describe(Target::Portal, name) => self.describe_portal(&name)?,
             Message::Close(Target::Statement, name) => {
@@ -71,9 +76,20 @@ impl Conversation {
         Ok(())
     }
 
-    fn bind(&mut self, bind: Bind, bytes: usize) -> Result<()> {
-        let prepared = Arc::clone(self.statements.get(&bind.statement)?);
+    /// The statement of this name, planned for the catalog of now.
+    async fn current(&mut self, name: &str) -> Result<Arc<Prepared>> {
+        let prepared = Arc::clone(self.statements.get(name)?);
         self.check_block(prepared.control())?;
+        let Work::Store(statement) = &prepared.work else { return Ok(prepared) };
+        let Some(again) = self.connection.renewed(statement).await? else { return Ok(prepared) };
+        let columns = Arc::clone(&prepared.columns);
+        let renewed = Arc::new(Prepared::new(Work::Store(again), columns, prepared.bytes));
+        self.statements.insert(name.to_owned(), Arc::clone(&renewed));
+        Ok(renewed)
+    }
+
+    async fn bind(&mut self, bind: Bind, bytes: usize) -> Result<()> {
+        let prepared = self.current(&bind.statement).await?;
         self.portals.check(&bind.portal, bytes)?;
         let types = prepared.parameters();
         if bind.values.len() != types.len() {
@@ -155,8 +171,11 @@ impl Conversation {
         if statement.copy.is_some() {
             return self.copy(&statement, false).await;
         }
+        if matches!(self.held, Some(Held::Copy(..))) {
+            return Err(behind_a_copy().into());
+        }
         let is_read = statement.is_read();
-        if is_read && rows_max > 0 {
+        if statement.is_definition() || is_read && rows_max > 0 {
             self.open_held().await?;
         }
         let mut submission = Submission {

@@ -9,15 +9,9 @@ use crate::store::{BlockOperation, Modes};
 use values::{Error, Result};
 
 /// The error of what runs behind a COPY FROM that is written at the Sync.
-fn behind_a_copy() -> Error {
+pub(super) fn behind_a_copy() -> Error {
     let message = "nothing can run behind COPY FROM, before the next Sync";
     Error::unsupported(message, "Send Sync behind it.")
-}
-
-/// What a definition may not be together with.
-pub(super) fn beside_a_definition() -> Error {
-    let message = "a definition can only be the last statement of its segment, behind queries";
-    Error::unsupported(message, "Send each definition by itself.")
 }
 
 impl Conversation {
@@ -31,16 +25,16 @@ impl Conversation {
             }
             Some(held) => {
                 let mut all = held.submissions();
-                let is_definition = |one: &Submission| one.statement.is_definition();
-                if is_definition(&submission) || all.iter().any(is_definition) {
-                    self.held = Some(Held::Several(all));
-                    return Err(beside_a_definition());
-                }
                 all.push(submission);
                 Held::Several(all)
             }
         });
         Ok(())
+    }
+
+    /// Whether a definition is held: what is behind it may need what it defines.
+    pub(super) fn holds_definition(&self) -> bool {
+        matches!(&self.held, Some(Held::Write(one)) if one.statement.is_definition())
     }
 
     /// Whether more is held than should be.
@@ -62,10 +56,6 @@ impl Conversation {
             return Err(behind_a_copy().into());
         }
         let all = held.submissions();
-        if all.iter().any(|one| one.statement.is_definition()) {
-            self.held = Some(Held::Several(all));
-            return Err(beside_a_definition().into());
-        }
         let behind = std::mem::take(&mut self.out);
         self.open_implicit().await?;
         for submission in all {

@@ -1,9 +1,9 @@
 //! The simple protocol: a text with any number of statements, answered as text.
 
 use super::conversation::{Conversation, Held, Stop, Submission};
+use super::copy::not_alone;
 use super::planned::{Prepared, Work};
 use super::queue::{Disconnected, Shape};
-use super::segment::beside_a_definition;
 use crate::codec::Format;
 use crate::store::{Control, Parsed};
 use sql::parse::BlockModes;
@@ -41,7 +41,6 @@ impl Conversation {
         let bytes = text.len();
         let in_block = self.is_in_block();
         if !in_block && all.len() > 1 {
-            check_definitions(&all)?;
             if let Some((begin, submissions)) = self.together(&all, bytes).await {
                 return self.all_at_once(begin, submissions).await;
             }
@@ -67,6 +66,9 @@ impl Conversation {
         all: &'t [Parsed],
         bytes: usize,
     ) -> Option<(Option<&'t Parsed>, Vec<Submission>)> {
+        if all.iter().any(Parsed::is_definition) {
+            return None;
+        }
         let default = BlockModes::default();
         let (begin, inner) = match all {
             [first, inner @ .., last]
@@ -141,6 +143,9 @@ impl Conversation {
             Work::Store(statement) => Arc::clone(statement),
         };
         if statement.copy.is_some() {
+            if !is_last {
+                return Err(not_alone().into());
+            }
             return self.copy(&statement, true).await;
         }
         if !statement.parameters.is_empty() {
@@ -177,12 +182,4 @@ impl Conversation {
 
 fn is_write(parsed: &Parsed) -> bool {
     parsed.control().is_none() && !parsed.is_query()
-}
-
-/// Refuses, before anything runs, a definition that something runs behind or that writes run
-/// before.
-fn check_definitions(all: &[Parsed]) -> Result<()> {
-    let Some(at) = all.iter().position(Parsed::is_definition) else { return Ok(()) };
-    let is_alone = at + 1 == all.len() && !all[..at].iter().any(is_write);
-    if is_alone { Ok(()) } else { Err(beside_a_definition()) }
 }

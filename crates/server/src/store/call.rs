@@ -29,6 +29,8 @@ pub(super) enum Call<'a> {
     Block(#[serde(borrow)] Block<'a>),
     /// Takes numbers of a sequence, for a block.
     Reserve(ObjectId, u32),
+    /// Writes rows of a block with definitions, and counts what it took of sequences that are new.
+    DefineBlock(Vec<DefinedRow>, BTreeMap<ObjectId, u32>),
 }
 
 /// A row that a definition writes, or deletes if there is none.

@@ -55,7 +55,35 @@ impl Connection {
     /// # Errors
     /// What is wrong with the statement, and where.
     pub async fn prepare(&self, parsed: &Parsed, types: &[Option<Type>]) -> Result<Arc<Statement>> {
-        self.shared.prepare(parsed, types, &self.zone).await
+        self.prepare_in(parsed, types, &self.zone).await
+    }
+
+    /// A block with definitions has a catalog of its own.
+    async fn prepare_in(
+        &self,
+        parsed: &Parsed,
+        types: &[Option<Type>],
+        zone: &Zone,
+    ) -> Result<Arc<Statement>> {
+        match self.pipeline.own_catalog() {
+            Some(catalog) => self.shared.plan_for(catalog, parsed, types, zone).await,
+            None => self.shared.prepare(parsed, types, zone).await,
+        }
+    }
+
+    /// The statement for the catalog of now; `None` if it is for it already.
+    ///
+    /// # Errors
+    /// That it is another one than clients were told, or what is wrong with it by now.
+    pub async fn renewed(&self, statement: &Statement) -> Result<Option<Arc<Statement>>> {
+        let catalog = self.pipeline.own_catalog().unwrap_or_else(|| self.shared.catalog());
+        if statement.planned.is_none() || statement.version == catalog.version() {
+            return Ok(None);
+        }
+        let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
+        let again = self.prepare_in(&statement.parsed, &types, &statement.zone).await?;
+        statement.check_same(&again)?;
+        Ok(Some(again))
     }
 
     /// Waits for all that was submitted.

@@ -22,6 +22,7 @@ pub struct CopyIn {
     statement: Arc<Statement>,
     rows: CopiedRows,
     way: Way,
+    is_in_block: bool,
 }
 
 enum Way {
@@ -34,16 +35,17 @@ enum Way {
 }
 
 impl CopyIn {
-    /// No rows yet of a COPY ... FROM.
+    /// No rows yet of a COPY ... FROM; in a block they are few enough for one call.
     #[must_use]
-    pub fn new(statement: &Arc<Statement>) -> CopyIn {
+    pub fn new(statement: &Arc<Statement>, is_in_block: bool) -> CopyIn {
         let table = statement.copy.as_ref().and_then(|copy| copy.table.as_ref());
         let table = table.expect("rows are copied into a table");
         let ty =
             |target: &sql::ir::ColumnNumber| table.relation.columns[usize::from(*target)].kind.ty;
         let layout = Layout::new(table.targets.iter().map(ty).collect());
         let rows = CopiedRows::new(layout);
-        CopyIn { statement: Arc::clone(statement), rows, way: Way::Collected }
+        let way = if is_in_block { Way::OneCall } else { Way::Collected };
+        CopyIn { statement: Arc::clone(statement), rows, way, is_in_block }
     }
 
     /// Adds the row of a line.
@@ -88,7 +90,11 @@ impl CopyIn {
         match self.way {
             Way::Load(load) => load.finish(rows).await,
             Way::Collected | Way::OneCall => {
-                connection.submit(&self.statement, vec![Datum::Bytea(rows.into())]).await
+                let rows = vec![Datum::Bytea(rows.into())];
+                match self.is_in_block {
+                    true => connection.submit_in_block(&self.statement, rows).await,
+                    false => connection.submit(&self.statement, rows).await,
+                }
             }
         }
     }

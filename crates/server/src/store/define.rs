@@ -11,7 +11,7 @@ use nvcaracal::{Part, Snapshot};
 use sql::Definition;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
-use sql::run::{Context, Overlay, Rows};
+use sql::run::{Context, Overlay, Rows, Writes};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -58,21 +58,8 @@ impl Shared {
         let reads = Reads::Snapshot(snapshot);
         let mut rows = ReadRows { spaces: &self.spaces, reads, steps };
         let mut overlay = Overlay::new(&mut rows);
-        let tree = statement.parsed.tree();
-        let definition = sql::define(catalog, tree, context, &mut overlay)?
-            .ok_or_else(|| Error::unsupported("this definition is not supported", ""))?;
-        for (key, row) in definition.delta.rows() {
-            match row {
-                Some(row) => overlay.put(Space::Catalog, key, row)?,
-                None => overlay.delete(Space::Catalog, key)?,
-            }
-        }
-        let written = overlay.writes().iter().map(|((space, key), row)| DefinedRow {
-            space: *space,
-            key: key.clone(),
-            row: row.clone(),
-        });
-        let call = Call::Define(written.collect()).encode();
+        let definition = delta_of(catalog, statement, context, &mut overlay)?;
+        let call = Call::Define(rows_of(overlay.writes())).encode();
         Ok((definition, call))
     }
 
@@ -128,6 +115,34 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Makes the delta of a definition; what it writes, rows of the catalog too, is in the overlay.
+pub(super) fn delta_of(
+    catalog: &Catalog,
+    statement: &Statement,
+    context: &Context,
+    rows: &mut Overlay<'_>,
+) -> Result<Definition> {
+    let definition = sql::define(catalog, statement.parsed.tree(), context, rows)?
+        .ok_or_else(|| Error::unsupported("this definition is not supported", ""))?;
+    for (key, row) in definition.delta.rows() {
+        match row {
+            Some(row) => rows.put(Space::Catalog, key, row)?,
+            None => rows.delete(Space::Catalog, key)?,
+        }
+    }
+    Ok(definition)
+}
+
+/// Writes as a call has them.
+pub(super) fn rows_of(writes: &Writes) -> Vec<DefinedRow> {
+    let row = |((space, key), row): (&(Space, Vec<u8>), &Option<Vec<u8>>)| DefinedRow {
+        space: *space,
+        key: key.clone(),
+        row: row.clone(),
+    };
+    writes.iter().map(row).collect()
 }
 
 /// Counts while keys are being cleared.

@@ -59,6 +59,7 @@ impl Store {
             last_pipeline: AtomicU64::new(u64::MAX),
             last: Mutex::default(),
             kept: Mutex::default(),
+            private_versions: AtomicU64::new(0),
             clearing: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
             options,

@@ -4,6 +4,9 @@ use nvcaracal::{DeviceSpec, Tuning};
 use std::time::{SystemTime, UNIX_EPOCH};
 use values::Timestamp;
 
+/// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
+pub(super) const COPY_STEPS_TIMES: u64 = 16;
+
 /// Where a store is, and what it may take.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {

@@ -4,12 +4,14 @@
 use super::block::{BlockState, Operation, Stock};
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
 use super::failure;
+use super::options::COPY_STEPS_TIMES;
 use super::pending::{Answer, Last, Promise};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::{Planned, Statement, Way};
 use nvcaracal::{Part, Submitter, Ticket};
+use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Value};
 use sql::run::{Context, Limits};
 use sql::system::Session;
@@ -20,7 +22,7 @@ use tokio::sync::RwLockReadGuard;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
 
 /// The gate, while a statement is inside.
-type Inside<'g> = RwLockReadGuard<'g, ()>;
+pub(super) type Inside<'g> = RwLockReadGuard<'g, ()>;
 
 /// A statement that was submitted.
 pub(super) struct Work {
@@ -64,8 +66,6 @@ pub(super) struct Pipeline {
     pub(super) numbers: Mutex<Stock>,
 }
 
-/// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
-const COPY_STEPS_TIMES: u64 = 16;
 /// Longer calls are run by the sequencer's thread: connections of this one do not wait for them.
 const RUN_HERE_BYTES_MAX: usize = 4 << 10;
 /// How often a statement is submitted again for more numbers.
@@ -242,6 +242,11 @@ impl Pipeline {
         let again = self.shared.again(statement, &catalog)?;
         statement.check_same(&again)?;
         Ok((inside, again))
+    }
+
+    /// The catalog of the block that is open, if it has one of its own.
+    pub(super) fn own_catalog(&self) -> Option<Arc<Catalog>> {
+        lock(&self.block).as_ref()?.own_catalog()
     }
 
     /// Reads at a snapshot that has all earlier statements of this connection. None of the later

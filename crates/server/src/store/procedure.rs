@@ -163,6 +163,7 @@ impl raw::Procedure for Statements {
         match Call::decode(arguments) {
             Ok(Call::Run(run)) => allocate(&run.numbers, sequences),
             Ok(Call::Block(block)) => allocate(&block.numbers, sequences),
+            Ok(Call::DefineBlock(_, numbers)) => allocate(&numbers, sequences),
             Ok(Call::Reserve(id, count)) => allocate(&BTreeMap::from([(id, count)]), sequences),
             _ => {}
         }
@@ -186,7 +187,9 @@ impl raw::Procedure for Statements {
     fn run(&self, arguments: &[u8], tx: &mut Transaction) -> Result<Vec<u8>, Stop> {
         match Call::decode(arguments).map_err(|error| refused(&error))? {
             Call::Run(run) => self.run_plan(&run, tx),
-            Call::Define(rows) => self.define(&rows, tx).map(|()| done(0)),
+            Call::Define(rows) | Call::DefineBlock(rows, _) => {
+                self.define(&rows, tx).map(|()| done(0))
+            }
             Call::Clear(space, prefix, rows_max) => {
                 self.clear(space, &prefix, rows_max as usize, tx).map(done)
             }

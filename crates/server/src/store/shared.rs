@@ -18,6 +18,14 @@ use values::{Result, Type, Zone};
 /// What a plan is kept by: text, place in it, types of parameters, zone.
 type StatementKey = (Arc<str>, usize, Vec<Option<Type>>, String);
 
+/// Versions of catalogs that only one block has begin here.
+const PRIVATE_VERSIONS: u64 = 1 << 63;
+
+/// Whether only one block has the catalog of this version.
+pub(super) fn is_private(version: u64) -> bool {
+    version >= PRIVATE_VERSIONS
+}
+
 pub(super) struct Shared {
     pub(super) options: StoreOptions,
     pub(super) pool: Arc<Pool>,
@@ -38,6 +46,8 @@ pub(super) struct Shared {
     pub(super) last: Mutex<Vec<Weak<Last>>>,
     /// Those of connections that have ended.
     pub(super) kept: Mutex<Vec<Arc<Slot>>>,
+    /// How many versions of catalogs blocks have had.
+    pub(super) private_versions: AtomicU64,
     /// How many beginnings of keys are being cleared.
     pub(super) clearing: AtomicUsize,
     pub(super) is_closing: AtomicBool,
@@ -81,10 +91,26 @@ impl Shared {
         if let Some(statement) = self.planned(&key, catalog.version()) {
             return Ok(statement);
         }
+        let planned = self.plan_for(catalog, parsed, types, zone).await?;
+        Ok(self.keep(key, planned))
+    }
+
+    /// Plans a statement for a catalog, which may be one that only its block has.
+    pub(super) async fn plan_for(
+        &self,
+        catalog: Arc<Catalog>,
+        parsed: &Parsed,
+        types: &[Option<Type>],
+        zone: &Zone,
+    ) -> Result<Arc<Statement>> {
         let (parsed, types, zone) = (parsed.clone(), types.to_vec(), zone.clone());
         let work = move || Statement::plan(&parsed, &types, &zone, &catalog);
-        let planned = self.pool.run(work).await.unwrap_or_else(|| Err(failure::cut_off()));
-        Ok(self.keep(key, planned?))
+        self.pool.run(work).await.unwrap_or_else(|| Err(failure::cut_off()))
+    }
+
+    /// A version for a catalog that only one block has.
+    pub(super) fn private_version(&self) -> u64 {
+        PRIVATE_VERSIONS + self.private_versions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The statement for this catalog, which is newer than the one that it was planned for. Needs

@@ -1,7 +1,7 @@
 //! Blocks: a commit takes place as its client saw it, or not at all.
 
 use crate::client::{Client, copy, memory, noon, on_disk};
-use crate::script::shown;
+use crate::script::{Target, shown};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use server::store::{BlockOperation, Modes, Store, StoreOptions, Tuning};
@@ -123,6 +123,158 @@ fn a_block_of_a_table_that_a_definition_changes_is_run_again() {
     one.within("UPDATE t SET b = 8 WHERE a = 1").unwrap();
     other.run("DROP TABLE t").unwrap();
     assert_eq!(code(one.commit()), "40001");
+}
+
+#[test]
+fn a_block_with_definitions_is_all_there_or_nothing_after_a_crash_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, killed) = (dir.path().join("store"), dir.path().join("killed"));
+    let store = on_disk(&path);
+    let (mut one, mut other) = (Client::new(&store), Client::new(&store));
+    one.run("CREATE TABLE t (a int PRIMARY KEY, b int)").unwrap();
+    one.run("INSERT INTO t VALUES (1, 10), (2, 20)").unwrap();
+    let before = one.state();
+    let migrate = |client: &mut Client| {
+        client.begin(READ_COMMITTED);
+        for text in [
+            "CREATE TABLE s (id serial PRIMARY KEY, t int REFERENCES t, note text DEFAULT 'x')",
+            "INSERT INTO s (t) SELECT a FROM t",
+            "ALTER TABLE t ADD COLUMN c text NOT NULL DEFAULT 'old'",
+            "UPDATE t SET c = 'new' WHERE a = 2",
+            "CREATE INDEX by_c ON t (c)",
+            "CREATE TABLE gone (a int)",
+            "INSERT INTO gone VALUES (1), (2)",
+            "DROP TABLE gone",
+        ] {
+            client.within(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
+        let rows = client.within("SELECT s.id, c FROM s JOIN t ON s.t = a WHERE c = 'new'");
+        assert_eq!(shown(&rows.unwrap().rows[0]), ["2", "new"]);
+        // A savepoint takes definitions back.
+        client.block(BlockOperation::Savepoint("s".to_owned())).unwrap();
+        client.within("DROP TABLE s").unwrap();
+        client.within("CREATE TABLE s (other int)").unwrap();
+        assert_eq!(code(client.within("CREATE TABLE s (other int)")), "42P07");
+        client.block(BlockOperation::RollBackTo("s".to_owned())).unwrap();
+        client.within("INSERT INTO s (t) VALUES (1)").unwrap();
+    };
+    migrate(&mut one);
+    assert_eq!(code(other.run("SELECT * FROM s")), "42P01", "others see nothing of it");
+    assert_eq!(other.query("SELECT * FROM t").len(), 2);
+    one.block(BlockOperation::RollBack).unwrap();
+    assert!(one.state() == before, "nothing stays of it");
+    migrate(&mut one);
+    one.commit().unwrap();
+    assert_eq!(other.value("SELECT count(*) FROM s"), "3");
+    other.run("INSERT INTO s (t) VALUES (2)").unwrap();
+    assert_eq!(other.value("SELECT max(id) FROM s"), "4", "its sequence goes on");
+    let error = other.run("INSERT INTO s (t) VALUES (3)").unwrap_err();
+    assert_eq!(error.constraint(), Some("s_t_fkey"));
+    let after = one.state();
+    copy(&store, &path, &killed);
+    drop((one, other));
+    store.close().unwrap();
+    for path in [&killed, &path] {
+        let store = on_disk(path);
+        let mut client = Client::new(&store);
+        assert!(client.state() == after, "{}", path.display());
+        assert_eq!(client.query("SELECT a FROM t WHERE c = 'old'"), [["1"]]);
+        client.run("INSERT INTO s (t) VALUES (2)").unwrap();
+        // One number went with the insert that failed.
+        assert_eq!(client.value("SELECT max(id) FROM s"), "6");
+    }
+}
+
+#[test]
+fn a_block_with_definitions_commits_only_on_what_it_saw() {
+    let store = counters();
+    let (mut one, mut other) = (Client::new(&store), Client::new(&store));
+    // A definition of others: also where it comes before the next statement.
+    one.begin(READ_COMMITTED);
+    one.within("CREATE INDEX ON t (b)").unwrap();
+    other.run("CREATE TABLE u (a int)").unwrap();
+    assert_eq!(code(one.within("SELECT a FROM t")), "40001");
+    assert_eq!(code(one.commit()), "40001");
+    // Rows of others that no statement showed.
+    one.begin(READ_COMMITTED);
+    one.within("ALTER TABLE t ADD COLUMN c int DEFAULT 1").unwrap();
+    one.within("UPDATE t SET b = b + c WHERE a = 1").unwrap();
+    other.run("UPDATE t SET b = 5 WHERE a = 1").unwrap();
+    other.run("INSERT INTO t VALUES (9, 90)").unwrap();
+    one.commit().unwrap();
+    assert_eq!(one.query("SELECT * FROM t WHERE a <> 2"), [["1", "6", "1"], ["9", "90", "1"]]);
+    // Rows of others for which a definition fails, and for which a statement shows others.
+    one.begin(READ_COMMITTED);
+    one.within("CREATE UNIQUE INDEX u_b ON t (b)").unwrap();
+    other.run("INSERT INTO t (a, b) VALUES (10, 90)").unwrap();
+    let error = one.commit().unwrap_err();
+    assert_eq!(error.state().code(), "40001");
+    assert!(error.detail().unwrap().contains("Statement 1"), "{:?}", error.detail());
+    one.begin(READ_COMMITTED);
+    one.within("CREATE TABLE v (a int)").unwrap();
+    one.within("SELECT count(*) FROM t").unwrap();
+    other.run("DELETE FROM t WHERE a = 10").unwrap();
+    let error = one.commit().unwrap_err();
+    assert!(error.detail().unwrap().contains("Statement 2"), "{:?}", error.detail());
+    assert_eq!(code(one.run("SELECT a FROM v")), "42P01");
+    // A definition that may not be.
+    one.begin(Modes { is_read_only: true, ..READ_COMMITTED });
+    assert_eq!(code(one.within("CREATE TABLE v (a int)")), "25006");
+    one.commit().unwrap();
+    assert_eq!(code(one.run("SELECT a FROM v")), "42P01");
+}
+
+#[test]
+fn blocks_with_definitions_among_writers_leave_each_row_once() {
+    let store = counters();
+    let committed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for writer in 0..3 {
+            let store = &store;
+            scope.spawn(move || {
+                let mut client = Client::new(store);
+                for number in 0..150 {
+                    let key = 100 + writer * 1_000 + number;
+                    client.run(&format!("INSERT INTO t (a, b) VALUES ({key}, 1)")).unwrap();
+                    client.run("UPDATE t SET b = b + 1 WHERE a = 1").unwrap();
+                }
+            });
+        }
+        for definer in 0..2 {
+            let (store, committed) = (&store, &committed);
+            scope.spawn(move || {
+                let mut client = Client::new(store);
+                for round in 0..20 {
+                    client.begin(READ_COMMITTED);
+                    let all = [
+                        format!("ALTER TABLE t ADD COLUMN c{definer}_{round} int DEFAULT 7"),
+                        format!("CREATE INDEX i{definer}_{round} ON t (b)"),
+                        "UPDATE t SET b = b + 1 WHERE a = 2".to_owned(),
+                    ];
+                    let ran = all.iter().try_for_each(|text| client.within(text).map(|_| ()));
+                    let ended = match ran {
+                        Ok(()) => client.commit().map(|_| ()),
+                        Err(error) => {
+                            client.block(BlockOperation::RollBack).unwrap();
+                            Err(error)
+                        }
+                    };
+                    match ended {
+                        Ok(()) => drop(committed.fetch_add(1, Ordering::Relaxed)),
+                        Err(error) => assert_eq!(error.state().code(), "40001"),
+                    }
+                }
+            });
+        }
+    });
+    let committed = committed.into_inner();
+    assert!(committed > 0);
+    let mut client = Client::new(&store);
+    assert_eq!(client.value("SELECT b FROM t WHERE a = 1"), "450");
+    assert_eq!(client.value("SELECT b FROM t WHERE a = 2"), committed.to_string());
+    assert_eq!(client.value("SELECT count(*) FROM t"), "452");
+    assert_eq!(client.query("SELECT * FROM t WHERE a = 1")[0].len(), 2 + committed);
+    assert_eq!(client.query("SELECT a FROM t WHERE b = 1 AND b + 0 = 1").len(), 450);
 }
 
 #[test]

@@ -37,7 +37,11 @@ fn child() {
                     writeln!(std::io::stdout(), "answered {id} {note}").unwrap();
                     if who == 0 && number % 5 == 4 {
                         let name = std::process::id();
-                        client.run(&format!("CREATE TABLE x{name}_{number} (a int)")).unwrap();
+                        let table = format!("x{name}_{number}");
+                        client.run(&format!("CREATE TABLE {table} (a int)")).unwrap();
+                        client.run(&format!("INSERT INTO {table} VALUES (1), (2)")).unwrap();
+                        let alter = "ADD PRIMARY KEY (a), ADD b int NOT NULL DEFAULT 7";
+                        client.run(&format!("ALTER TABLE {table} {alter}")).unwrap();
                         writeln!(std::io::stdout(), "made x{name}_{number}").unwrap();
                     }
                 }
@@ -93,7 +97,8 @@ fn o_25_every_answered_statement_is_there_once_after_a_kill() {
                     ids.insert(id.to_owned());
                 }
                 ["made", table] => {
-                    assert_eq!(client.value(&format!("SELECT count(*) FROM {table}")), "0");
+                    let rows = client.query(&format!("SELECT * FROM {table} WHERE b = 7"));
+                    assert_eq!(rows, [["1", "7"], ["2", "7"]], "{line}");
                 }
                 _ => panic!("{line}"),
             }

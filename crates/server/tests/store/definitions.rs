@@ -128,3 +128,75 @@ fn what_is_dropped_is_deleted_in_the_background_or_at_the_next_open() {
     }
     panic!("{} rows are left", store.database().stats().rows);
 }
+
+#[test]
+fn tables_that_were_altered_are_the_same_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, killed) = (dir.path().join("store"), dir.path().join("killed"));
+    let store = on_disk(&path);
+    let mut client = Client::new(&store);
+    for text in [
+        "CREATE TABLE t (a int, b int, c text)",
+        "CREATE TABLE child (a int PRIMARY KEY, t int)",
+        "INSERT INTO t VALUES (1, 10, 'x'), (2, 20, 'y'), (3, NULL, 'z')",
+        "INSERT INTO child VALUES (1, 1), (2, 3)",
+        "ALTER TABLE t ADD PRIMARY KEY (a), ADD CONSTRAINT big UNIQUE (b)",
+        "ALTER TABLE child ADD FOREIGN KEY (t) REFERENCES t ON DELETE CASCADE",
+        "ALTER TABLE t DROP COLUMN c, ADD COLUMN d text NOT NULL DEFAULT 'old'",
+        "ALTER TABLE t ALTER COLUMN d SET DEFAULT 'new'",
+        "INSERT INTO t VALUES (4, 40)",
+        "ALTER TABLE t ALTER COLUMN b TYPE text",
+        "ALTER TABLE t RENAME TO parent",
+    ] {
+        client.run(text).unwrap();
+    }
+    // What fails leaves nothing behind.
+    let before = client.state();
+    for (text, code) in [
+        ("ALTER TABLE parent DROP COLUMN d, ALTER COLUMN b SET NOT NULL", "23502"),
+        ("ALTER TABLE parent ADD COLUMN e int DEFAULT 1, ADD UNIQUE (e)", "23505"),
+        ("ALTER TABLE parent ADD COLUMN e int, ADD CHECK (a > 1)", "23514"),
+        ("ALTER TABLE parent ALTER COLUMN b TYPE int USING (b || 'x')::int", "22P02"),
+        ("ALTER TABLE child ALTER COLUMN t SET DEFAULT 9, DROP COLUMN nothing", "42703"),
+        ("ALTER TABLE parent ALTER COLUMN d TYPE text USING (SELECT 'x')", "0A000"),
+        ("ALTER TABLE parent RENAME d TO e, ADD COLUMN f int", "42601"),
+        ("ALTER TABLE child ADD COLUMN e int DEFAULT 77 REFERENCES parent", "23503"),
+    ] {
+        assert_eq!(client.run(text).unwrap_err().state().code(), code, "{text}");
+    }
+    assert!(client.state() == before);
+    copy(&store, &path, &killed);
+    drop(client);
+    drop(store);
+    for path in [&killed, &path] {
+        let store = on_disk(path);
+        let mut client = Client::new(&store);
+        assert!(client.state() == before, "{}", path.display());
+        let rows = client.query("SELECT * FROM parent ORDER BY a");
+        let expected =
+            [["1", "10", "old"], ["2", "20", "old"], ["3", "NULL", "old"], ["4", "40", "new"]];
+        assert_eq!(rows, expected);
+        let error = client.run("INSERT INTO parent VALUES (5, '20')").unwrap_err();
+        assert_eq!(error.constraint(), Some("big"));
+        client.run("DELETE FROM parent WHERE a = 1").unwrap();
+        assert_eq!(client.value("SELECT a FROM child"), "2");
+    }
+}
+
+#[test]
+fn columns_come_without_writing_rows_and_more_rows_than_fit_are_refused() {
+    let store = memory();
+    let mut client = Client::new(&store);
+    client.run("CREATE TABLE t (a int PRIMARY KEY, b int)").unwrap();
+    for part in 0..11 {
+        let rows: Vec<_> = (0..10_000).map(|n| format!("({}, {n})", part * 10_000 + n)).collect();
+        client.run(&format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
+    }
+    client.run("ALTER TABLE t ADD COLUMN c int NOT NULL DEFAULT 5, DROP COLUMN b").unwrap();
+    assert_eq!(client.value("SELECT sum(c) FROM t"), "550000");
+    let error = client.run("ALTER TABLE t ALTER COLUMN c TYPE text").unwrap_err();
+    assert_eq!(error.state().code(), "54000");
+    let error = client.run("ALTER TABLE t ADD UNIQUE (c, a)").unwrap_err();
+    assert_eq!(error.state().code(), "54000");
+    assert_eq!(client.value("SELECT c + 1 FROM t WHERE a = 7"), "6");
+}

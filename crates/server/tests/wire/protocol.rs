@@ -30,32 +30,64 @@ fn a_text_has_any_number_of_statements() {
 }
 
 #[test]
-fn a_definition_is_alone_or_behind_queries() {
+fn definitions_and_what_needs_them_are_one_transaction() {
     let server = Server::start();
     let mut client = server.client();
     client.query("CREATE TABLE a (id int PRIMARY KEY)");
     let create = "CREATE TABLE b (id int)";
-    for text in [
-        format!("{create}; SELECT 1"),
-        format!("INSERT INTO a VALUES (1); {create}"),
-        format!("BEGIN; {create}; COMMIT"),
-    ] {
-        assert_eq!(client.query(&text), ["error 0A000", "ready"], "{text}");
-    }
+    let said = client.query(&format!("{create}; INSERT INTO b VALUES (7); SELECT id FROM b"));
+    assert_eq!(said, ["CREATE TABLE", "INSERT 0 1", "row 7", "SELECT 1", "ready"]);
+    let said = client.query("BEGIN; DROP TABLE b; CREATE TABLE b (id text); COMMIT");
+    assert_eq!(said, ["BEGIN", "DROP TABLE", "CREATE TABLE", "COMMIT", "ready"]);
+    let said = client.query("INSERT INTO a VALUES (1); DROP TABLE b; SELECT 1/0");
+    assert_eq!(said, ["INSERT 0 1", "DROP TABLE", "error 22012", "ready"]);
+    assert_eq!(client.query("SELECT id FROM b"), ["SELECT 0", "ready"], "nothing took place");
+    assert_eq!(client.query("SELECT id FROM a"), ["SELECT 0", "ready"]);
+    // Between two Syncs.
+    let (create, drop) = (run("CREATE TABLE c (id int)"), run("DROP TABLE b"));
     let insert = run("INSERT INTO a VALUES (1)");
-    let both = client.segment(&[insert.clone(), run(create)]);
-    assert_eq!(both, ["parsed", "bound", "error 0A000", "ready"]);
-    let both = client.segment(&[run(create), insert.clone()]);
-    assert_eq!(both, ["parsed", "bound", "error 0A000", "ready"]);
-    let flushed = client.segment(&[run(create), message(b'H', b"")]);
-    assert_eq!(flushed, ["parsed", "bound", "error 0A000", "ready"]);
-    assert_eq!(client.query("SELECT count(*) FROM a"), ["row 0", "SELECT 1", "ready"]);
+    let said = client.segment(&[insert.clone(), drop, create.clone(), run("SELECT id FROM c")]);
+    let ended: Vec<&String> = said.iter().filter(|said| said.contains(' ')).collect();
+    assert_eq!(ended, ["INSERT 0 1", "DROP TABLE", "CREATE TABLE", "SELECT 0"]);
+    let failed = client.segment(&[run("DROP TABLE a"), insert]);
+    assert_eq!(failed[..3], ["parsed", "bound", "DROP TABLE"]);
+    assert_eq!(failed[3..], ["error 42P01", "ready"]);
+    assert_eq!(client.query("SELECT count(*) FROM a"), ["row 1", "SELECT 1", "ready"]);
+    let flushed = client.segment(&[run("DROP TABLE c"), message(b'H', b"")]);
+    assert_eq!(flushed, ["parsed", "bound", "DROP TABLE", "ready"]);
+    assert_eq!(client.segment(&[create]), ["parsed", "bound", "CREATE TABLE", "ready"]);
     let close = message(b'C', b"P\0");
-    let said = client.segment(&[run("SELECT 5"), insert, close]);
+    let said = client.segment(&[run("SELECT 5"), run("DROP TABLE c"), close]);
     assert_eq!(said[..4], ["parsed", "bound", "row 5", "SELECT 1"]);
-    assert_eq!(said[4..], ["parsed", "bound", "INSERT 0 1", "closed", "ready"]);
-    assert_eq!(client.query("SELECT 1; CREATE TABLE b (id int)")[2], "CREATE TABLE");
+    assert_eq!(said[4..], ["parsed", "bound", "DROP TABLE", "closed", "ready"]);
+    assert_eq!(client.query("SELECT 1; CREATE TABLE d (id int)")[2], "CREATE TABLE");
     assert_eq!(client.query("COMMIT"), ["notice 25P01", "COMMIT", "ready"]);
+}
+
+#[test]
+fn rows_are_copied_in_a_block() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("BEGIN");
+    client.query("CREATE TABLE a (id int PRIMARY KEY, t text)");
+    let copy = |client: &mut crate::support::Client, rows: &str| {
+        client.send(&query("COPY a FROM STDIN"));
+        assert_eq!(client.next().unwrap().kind, b'G');
+        client.send(&[message(b'd', rows.as_bytes()), message(b'c', b"")].concat());
+        client.answers()
+    };
+    assert_eq!(copy(&mut client, "1\tx\n2\ty\n"), ["COPY 2", "ready T"]);
+    assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 2");
+    assert_eq!(client.query("SAVEPOINT s"), ["SAVEPOINT", "ready T"]);
+    assert_eq!(copy(&mut client, "3\tx\n2\ty\n"), ["error 23505", "ready E"]);
+    assert_eq!(client.query("ROLLBACK TO s"), ["ROLLBACK", "ready T"]);
+    assert_eq!(copy(&mut client, "3\tz\n"), ["COPY 1", "ready T"]);
+    assert_eq!(server.client().query("SELECT id FROM a"), ["error 42P01", "ready"]);
+    assert_eq!(client.query("COMMIT"), ["COMMIT", "ready"]);
+    assert_eq!(server.client().query("SELECT max(t) FROM a WHERE id > 2")[0], "row z");
+    assert_eq!(client.query("BEGIN; COPY a FROM STDIN; COMMIT")[1], "error 0A000");
+    client.query("ROLLBACK");
+    server.works();
 }
 
 #[test]
@@ -153,7 +185,7 @@ fn a_statement_follows_its_table() {
     let insert = [bind("", "i", &[]), execute("", 0)].concat();
     let select = [bind("", "s", &[]), execute("", 0)].concat();
     client.query("DROP TABLE a");
-    assert_eq!(client.segment(std::slice::from_ref(&insert)), ["bound", "error 42P01", "ready"]);
+    assert_eq!(client.segment(std::slice::from_ref(&insert)), ["error 42P01", "ready"]);
     client.query("CREATE TABLE a (id int PRIMARY KEY)");
     assert_eq!(client.segment(std::slice::from_ref(&insert)), ["bound", "INSERT 0 1", "ready"]);
     assert_eq!(
@@ -163,7 +195,7 @@ fn a_statement_follows_its_table() {
     client.query("DROP TABLE a");
     client.query("CREATE TABLE a (id int PRIMARY KEY, t text)");
     // The client was told other columns.
-    assert_eq!(client.segment(&[select]), ["bound", "error 0A000", "ready"]);
+    assert_eq!(client.segment(&[select]), ["error 0A000", "ready"]);
 }
 
 #[test]
@@ -255,4 +287,38 @@ fn the_end_of_the_server_is_said() {
     let last = client.next().unwrap();
     assert_eq!(last.field(b'C').as_deref(), Some("57P01"));
     assert!(client.next().is_none());
+}
+
+#[test]
+fn a_prepared_statement_has_the_columns_that_its_client_was_told() {
+    let server = Server::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    other.query("CREATE TABLE a (id int PRIMARY KEY, t text)");
+    other.query("INSERT INTO a VALUES (1, 'x')");
+    let named = [
+        parse("all", "SELECT * FROM a"),
+        parse("ids", "SELECT id FROM a WHERE t = 'x'"),
+        parse("new", "INSERT INTO a (id) VALUES ($1)"),
+    ];
+    assert_eq!(client.segment(&named), ["parsed", "parsed", "parsed", "ready"]);
+    let bound = |name: &str| [bind("", name, &[]), execute("", 0)].concat();
+    assert_eq!(client.segment(&[bound("all")]), ["bound", "row 1|x", "SELECT 1", "ready"]);
+    let alter = "ALTER TABLE a ADD COLUMN n int NOT NULL DEFAULT 7";
+    assert_eq!(other.query(alter), ["ALTER TABLE", "ready"]);
+    // Refused at Bind: what is behind it is passed over.
+    client.send(&bound("all"));
+    client.send(&sync());
+    let said = client.until_ready();
+    let error = said.iter().find(|said| said.kind == b'E').unwrap();
+    assert_eq!(error.field(b'C').unwrap(), "0A000");
+    assert_eq!(error.field(b'M').unwrap(), "cached plan must not change result type");
+    assert!(said.iter().all(|said| said.kind != b'2'), "it was not bound");
+    // The same columns: the same statements.
+    assert_eq!(client.segment(&[bound("ids")]), ["bound", "row 1", "SELECT 1", "ready"]);
+    let insert = [bind("", "new", &[Some("2")]), execute("", 0)].concat();
+    assert_eq!(client.segment(&[insert.clone()]), ["bound", "INSERT 0 1", "ready"]);
+    assert_eq!(client.query("SELECT * FROM a WHERE id = 2")[0], "row 2|NULL|7");
+    other.query("ALTER TABLE a RENAME COLUMN id TO key");
+    assert_eq!(client.segment(&[insert]), ["error 42703", "ready"]);
+    assert_eq!(client.segment(&[bound("ids")]), ["error 42703", "ready"]);
 }

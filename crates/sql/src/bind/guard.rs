@@ -106,6 +106,16 @@ pub(super) fn guarded(catalog: &Catalog, plan: Plan) -> Result<Plan> {
     Ok(Plan::Guarded(Box::new(Guarded { plan, relations, keys })))
 }
 
+/// Foreign keys, and the tables that they are between.
+pub(crate) fn keys_of(
+    catalog: &Catalog,
+    known: &[Known],
+) -> Result<(Vec<Relation>, Vec<ForeignKey>)> {
+    let mut guard = Guard { catalog, relations: Vec::new(), keys: Vec::new() };
+    known.iter().try_for_each(|key| guard.add(key))?;
+    Ok((guard.relations, guard.keys))
+}
+
 struct Guard<'a> {
     catalog: &'a Catalog,
     relations: Vec<Relation>,

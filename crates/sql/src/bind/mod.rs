@@ -34,7 +34,7 @@ pub use output::OutputColumn;
 pub use prepare::{Options, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},
-    guard::{leading_index, unique_index},
+    guard::{keys_of, leading_index, unique_index},
     kinds::kind_of,
     views::NewView,
 };

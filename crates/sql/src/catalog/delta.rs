@@ -74,6 +74,11 @@ impl Delta {
         self.rows.push((key(VIEW, id), None));
     }
 
+    /// Whether it removes this foreign key.
+    pub(crate) fn drops_foreign_key(&self, id: ObjectId) -> bool {
+        self.rows.contains(&(key(FOREIGN_KEY, id), None))
+    }
+
     /// Makes or replaces a sequence.
     pub fn put_sequence(&mut self, sequence: &Sequence) {
         assert!(sequence.increment != 0, "a sequence counts");

@@ -59,6 +59,12 @@ impl Catalog {
         Ok(next)
     }
 
+    /// The same under another version.
+    #[must_use]
+    pub fn at_version(self, version: u64) -> Catalog {
+        Catalog { version, ..self }
+    }
+
     fn apply(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<()> {
         let (kind, id) = match *key {
             [kind, a, b, c, d] => (kind, ObjectId::from_bytes([a, b, c, d])),

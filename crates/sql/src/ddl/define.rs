@@ -1,12 +1,12 @@
 //! The entrance for definitions.
 
 use super::definition::Definition;
-use super::{indexes, sequences, table, views};
-use crate::bind::unsupported;
+use super::{alter, indexes, sequences, table, views};
+use crate::bind::{table_name, unsupported};
 use crate::catalog::Catalog;
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
-use sqlparser::ast::{ObjectType, Statement as Tree};
+use sqlparser::ast::{AlterIndexOperation, ObjectType, Statement as Tree};
 use values::Result;
 
 /// Makes the delta of a definition; `None` of a statement that is none. An index of a table with
@@ -31,6 +31,10 @@ pub fn define(
             ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
             other => return Err(unsupported(&format!("DROP {other}"))),
         },
+        Tree::AlterTable(tree) => alter::alter(catalog, &statement.lines, tree, context, rows)?,
+        Tree::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
+            indexes::rename(catalog, &table_name(name)?, &table_name(index_name)?)?
+        }
         Tree::Truncate(tree) => table::truncate(catalog, tree)?,
         _ => return Ok(None),
     };

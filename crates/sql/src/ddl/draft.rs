@@ -5,7 +5,7 @@ use super::sequences::next_value;
 use crate::bind::{Binder, name_of, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, ForeignKey, Sequence, Table};
 use crate::ir::{
-    Check, Column, ColumnNumber, Expression, Index, KeyColumn, Kind, ObjectId, Space, Value,
+    Check, Column, ColumnNumber, Expression, Index, KeyColumn, Kind, ObjectId, Op, Space, Value,
 };
 use crate::parse::Lines;
 use crate::run::{Context, entry_space_for};
@@ -131,9 +131,21 @@ impl<'a> Draft<'a> {
         Ok(name)
     }
 
+    /// The names of the table's constraints.
+    pub(super) fn constraint_names(&self) -> BTreeSet<String> {
+        let relation = &self.table.relation;
+        let keys = self.catalog.foreign_keys().filter(|key| key.child == relation.name);
+        let mut taken: BTreeSet<String> = keys.map(|key| key.name.clone()).collect();
+        taken.extend(self.keys.iter().map(|key| key.name.clone()));
+        taken.extend(relation.checks.iter().map(|check| check.name.clone()));
+        taken.extend(relation.indexes.iter().map(|index| index.name.clone()));
+        taken.insert(relation.primary_name.clone());
+        taken
+    }
+
     pub(super) fn bind_checks(&mut self) -> Result<()> {
         let own = self.table.relation.name.clone();
-        let mut taken = BTreeSet::new();
+        let mut taken = self.constraint_names();
         for LaterCheck { name, column, condition } in std::mem::take(&mut self.later_checks) {
             let mut binder = self.binder();
             binder.over(&own, &self.table.relation);
@@ -141,7 +153,7 @@ impl<'a> Draft<'a> {
             if condition.takes_number() {
                 return Err(unsupported("nextval in CHECK"));
             }
-            let wanted = match &column {
+            let wanted = match column.or_else(|| self.only_column(&condition)) {
                 Some(column) => format!("{own}_{column}_check"),
                 None => format!("{own}_check"),
             };
@@ -158,6 +170,22 @@ impl<'a> Draft<'a> {
             self.table.relation.checks.push(Check { name, condition });
         }
         Ok(())
+    }
+
+    /// The name of the column that a condition is about, if it is only one.
+    fn only_column(&self, condition: &Expression) -> Option<String> {
+        let column = |op: &Op| match op {
+            Op::Column(column) => Some(*column),
+            _ => None,
+        };
+        let columns: BTreeSet<ColumnNumber> = condition.code.iter().filter_map(column).collect();
+        let mut columns = columns.into_iter();
+        match (columns.next(), columns.next()) {
+            (Some(column), None) => {
+                Some(self.table.relation.columns[usize::from(column)].name.clone())
+            }
+            _ => None,
+        }
     }
 
     /// A table without a primary key gets a hidden one.

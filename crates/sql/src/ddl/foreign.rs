@@ -3,7 +3,7 @@
 use super::definition::Definition;
 use super::draft::{Draft, entry_space, free_name};
 use crate::bind::{leading_index, name_of, table_name, unique_index, unsupported};
-use crate::catalog::{Catalog, ForeignKey, Table};
+use crate::catalog::{Catalog, Delta, ForeignKey, Table};
 use crate::ir::{ColumnNumber, Index, KeyColumn, Referential};
 use sqlparser::ast::{
     ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident, ReferentialAction,
@@ -98,20 +98,25 @@ impl Draft<'_> {
     /// The name of a constraint, which no other one of the table has.
     fn constraint_name(&mut self, stated: Option<String>, wanted: &str) -> Result<String> {
         let own = &self.table.relation.name;
-        let known = self.catalog.foreign_keys().filter(|key| key.child == *own);
-        let mut taken: BTreeSet<&str> = known.map(|key| key.name.as_str()).collect();
-        taken.extend(self.keys.iter().map(|key| key.name.as_str()));
-        taken.extend(self.table.relation.checks.iter().map(|check| check.name.as_str()));
-        taken.extend(self.table.relation.indexes.iter().map(|index| index.name.as_str()));
-        taken.insert(&self.table.relation.primary_name);
+        let taken = self.constraint_names();
         match stated {
-            Some(name) if taken.contains(name.as_str()) => {
+            Some(name) if taken.contains(&name) => {
                 let message =
                     format!("constraint \"{name}\" for relation \"{own}\" already exists");
                 Err(Error::new(SqlState::DUPLICATE_OBJECT, message))
             }
             Some(name) => Ok(name),
             None => Ok(free_name(wanted, |name| taken.contains(name))),
+        }
+    }
+
+    /// Foreign keys of before keep an index, where the one that they had has gone.
+    pub(super) fn keep_key_indexes(&mut self, old: &Table) {
+        let catalog = self.catalog;
+        for key in catalog.foreign_keys().filter(|key| key.child == old.relation.name) {
+            if !self.delta.drops_foreign_key(key.id) {
+                self.index_for(key);
+            }
         }
     }
 
@@ -244,24 +249,31 @@ fn dependent(message: String, lines: Vec<String>) -> Error {
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
-/// Refuses to drop what a foreign key looks rows up by; `next` is the table without it.
+/// Refuses to drop what a foreign key looks parents up by; `next` is the table without it.
 pub(super) fn refuse_drop(catalog: &Catalog, next: &Table, kind: &str, name: &str) -> Result<()> {
     let relation = &next.relation;
-    let needed = catalog.foreign_keys().find(|key| {
-        (key.parent == relation.name && unique_index(relation, &key.referred).is_none())
-            || (key.child == relation.name && leading_index(relation, &key.columns).is_none())
-    });
-    match needed {
-        None => Ok(()),
-        Some(key) => {
-            let message = format!("cannot drop {kind} {name} because other objects depend on it");
-            let line = format!("constraint {} on table {}", key.name, key.child);
-            let error = Error::new(SqlState::DEPENDENT_OBJECTS, message);
-            Err(error
-                .with_detail(format!("{line} depends on {kind} {name}"))
-                .with_hint("Drop the foreign key first."))
-        }
-    }
+    let needed = catalog
+        .foreign_keys()
+        .find(|key| key.parent == relation.name && unique_index(relation, &key.referred).is_none());
+    needed.map_or(Ok(()), |key| Err(needs(key, kind, name)))
+}
+
+fn needs(key: &ForeignKey, kind: &str, name: &str) -> Error {
+    let message = format!("cannot drop {kind} {name} because other objects depend on it");
+    let line = format!("constraint {} on table {}", key.name, key.child);
+    Error::new(SqlState::DEPENDENT_OBJECTS, message)
+        .with_detail(format!("{line} depends on {kind} {name}"))
+        .with_hint("Drop the foreign key first.")
+}
+
+/// Refuses to drop the last index that a foreign key finds children by; `next` is the table without
+/// it.
+pub(super) fn refuse_last(catalog: &Catalog, next: &Table, name: &str) -> Result<()> {
+    let relation = &next.relation;
+    let needed = catalog
+        .foreign_keys()
+        .find(|key| key.child == relation.name && leading_index(relation, &key.columns).is_none());
+    needed.map_or(Ok(()), |key| Err(needs(key, "index", name)))
 }
 
 /// TRUNCATE ... CASCADE: adds the tables that refer to these; what the client is told.
@@ -298,5 +310,56 @@ pub(super) fn refuse_truncate(catalog: &Catalog, tables: &BTreeSet<String>) -> R
             )
             .with_detail(format!("Table \"{}\" references \"{}\".", key.child, key.parent)))
         }
+    }
+}
+
+/// Drops a foreign key of a table by its name, if there is one.
+pub(super) fn drop_key(catalog: &Catalog, table: &str, name: &str, delta: &mut Delta) -> bool {
+    let found = catalog.foreign_keys().find(|key| key.child == table && key.name == name);
+    if let Some(key) = found {
+        delta.drop_foreign_key(key.id);
+    }
+    found.is_some()
+}
+
+/// What DROP COLUMN does with foreign keys: those of the column go with it.
+pub(super) fn drop_keys_of_column(
+    catalog: &Catalog,
+    table: &str,
+    (column, name): (ColumnNumber, &str),
+    cascade: bool,
+    delta: &mut Delta,
+) -> Result<()> {
+    let mut lines = Vec::new();
+    for key in catalog.foreign_keys() {
+        if key.parent == table && key.referred.contains(&column) {
+            let shown = format!("constraint {} on table {}", key.name, key.child);
+            lines.push(format!("{shown} depends on column {name} of table {table}"));
+            delta.drop_foreign_key(key.id);
+        } else if key.child == table && key.columns.contains(&column) {
+            delta.drop_foreign_key(key.id);
+        }
+    }
+    if lines.is_empty() || cascade {
+        return Ok(());
+    }
+    let message =
+        format!("cannot drop column {name} of table {table} because other objects depend on it");
+    Err(dependent(message, lines))
+}
+
+/// Foreign keys name their tables.
+pub(super) fn rename_in_keys(catalog: &Catalog, old: &str, new: &str, delta: &mut Delta) {
+    for key in catalog.foreign_keys() {
+        if key.child != old && key.parent != old {
+            continue;
+        }
+        let mut key = ForeignKey::clone(key);
+        for name in [&mut key.child, &mut key.parent] {
+            if name == old {
+                new.clone_into(name);
+            }
+        }
+        delta.put_foreign_key(&key);
     }
 }

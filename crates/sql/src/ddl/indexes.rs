@@ -2,16 +2,14 @@
 
 use super::definition::Definition;
 use super::draft::{NamedColumn, entry_space, free_name, key_columns, named_columns};
-use super::foreign::refuse_drop;
+use super::foreign::{refuse_drop, refuse_last};
+use super::rebuild::{FILLED_ROWS_MAX, not_unique, too_many};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
 use crate::ir::{ColumnNumber, Expression, Index, Op, Plan, Select, Source};
 use crate::run::{Context, Rows, duplicate, index_entry, primary_key, run};
 use sqlparser::ast::{CreateIndex, IndexType, ObjectName};
 use values::{Error, Result, SqlState};
-
-/// Rows that an index can have when it is made in one go.
-const FILLED_ROWS_MAX: usize = 100_000;
 
 pub(super) fn create(
     catalog: &Catalog,
@@ -77,21 +75,14 @@ fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) ->
     });
     let found = run(&all, context, rows)?.rows;
     if found.len() > FILLED_ROWS_MAX {
-        let message = format!("an index can be made of at most {FILLED_ROWS_MAX} rows");
-        return Err(Error::new(SqlState::LIMIT_EXCEEDED, message)
-            .with_hint("Make the index before the rows."));
+        return Err(too_many().with_hint("Make the index before the rows."));
     }
     for row in found {
         rows.steps(1)?;
         let (key, value) = index_entry(relation, index, &row, &primary_key(relation, &row));
         if index.unique && rows.get(index.space, &key)?.is_some() {
             let error = duplicate(relation, &index.name, &index.columns, &row);
-            let message = format!("could not create unique index \"{}\"", index.name);
-            let detail =
-                error.detail().unwrap_or_default().replace("already exists", "is duplicated");
-            return Err(Error::new(SqlState::UNIQUE_VIOLATION, message)
-                .with_detail(detail)
-                .with_constraint(&index.name));
+            return Err(not_unique(&index.name, &error));
         }
         rows.put(index.space, &key, &value)?;
     }
@@ -111,8 +102,31 @@ pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> 
         let mut next = Table::clone(table);
         let index = next.relation.indexes.remove(at);
         refuse_drop(catalog, &next, "index", &index.name)?;
+        refuse_last(catalog, &next, &index.name)?;
         definition.delta.clear(index.space, index.id);
         definition.delta.put_table(&next);
     }
     Ok(definition)
+}
+
+/// ALTER INDEX ... RENAME TO
+pub(super) fn rename(catalog: &Catalog, own: &str, new: &str) -> Result<Definition> {
+    const TAG: &str = "ALTER INDEX";
+    if catalog.is_named(new) {
+        return Definition::existing(TAG, new, false);
+    }
+    let mut delta = Delta::default();
+    if let Some((table, at)) = catalog.index(own) {
+        let mut next = Table::clone(table);
+        new.clone_into(&mut next.relation.indexes[at].name);
+        delta.put_table(&next);
+    } else if let Some(table) = catalog.tables().find(|each| each.relation.primary_name == own) {
+        let mut next = Table::clone(table);
+        new.clone_into(&mut next.relation.primary_name);
+        delta.put_table(&next);
+    } else {
+        let message = format!("relation \"{own}\" does not exist");
+        return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
+    }
+    Ok(Definition::new(TAG, delta))
 }

@@ -1,12 +1,15 @@
 //! Definitions: CREATE and DROP become a delta of the catalog, and rows that must be written with
 //! it.
 
+mod alter;
+mod alter_columns;
 mod columns;
 mod define;
 mod definition;
 mod draft;
 mod foreign;
 mod indexes;
+mod rebuild;
 mod sequences;
 mod table;
 mod views;

@@ -2,7 +2,7 @@
 
 use super::definition::Definition;
 use crate::bind::table_name;
-use crate::catalog::{Catalog, Delta, Sequence};
+use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
 use crate::ir::{Function, ObjectId, Op, Value};
 use sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as Literal,
@@ -128,6 +128,32 @@ pub(super) fn create(
     let mut delta = Delta::default();
     delta.put_sequence(&from_options(id, &own, Type::Int8, options)?);
     delta.set_next_id(id.next());
+    Ok(Definition::new(TAG, delta))
+}
+
+/// ALTER SEQUENCE ... RENAME TO
+pub(super) fn rename(catalog: &Catalog, own: &Sequence, new: &str) -> Result<Definition> {
+    const TAG: &str = "ALTER SEQUENCE";
+    if catalog.is_named(new) {
+        return Definition::existing(TAG, new, false);
+    }
+    let mut delta = Delta::default();
+    delta.put_sequence(&Sequence { name: new.to_owned(), ..own.clone() });
+    for table in catalog.tables() {
+        let takes = |info: &ColumnInfo| {
+            let default = info.default.as_ref();
+            info.default_text.is_some()
+                && default.is_some_and(|default| default.code.contains(&Op::Next(own.id)))
+        };
+        if !table.columns.iter().any(takes) {
+            continue;
+        }
+        let mut next = Table::clone(table);
+        for info in next.columns.iter_mut().filter(|info| takes(info)) {
+            info.default_text = Some(format!("nextval('{new}'::regclass)"));
+        }
+        delta.put_table(&next);
+    }
     Ok(Definition::new(TAG, delta))
 }
 

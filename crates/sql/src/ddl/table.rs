@@ -73,7 +73,7 @@ pub(super) fn create(
     Ok(Definition::new(TAG, draft.delta))
 }
 
-fn choose_spaces(table: &mut Table) {
+pub(super) fn choose_spaces(table: &mut Table) {
     let relation = &table.relation;
     let types: Vec<Type> = relation.columns.iter().map(|column| column.kind.ty).collect();
     let key: Vec<Type> =

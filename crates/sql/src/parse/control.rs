@@ -116,6 +116,8 @@ impl Statement {
                 | Tree::CreateSequence { .. }
                 | Tree::Drop { .. }
                 | Tree::Truncate(_)
+                | Tree::AlterTable(_)
+                | Tree::AlterIndex { .. }
         )
     }
 }

@@ -244,7 +244,7 @@ pub(crate) fn duplicate(
 /// The longest row that the store takes.
 const ROW_BYTES_MAX: usize = 262_128;
 
-fn check_length(bytes: usize) -> Result<()> {
+pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes > ROW_BYTES_MAX {
         let message = format!("row has {bytes} bytes, at most {ROW_BYTES_MAX} are stored");
         return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
@@ -266,7 +266,7 @@ fn check(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> R
                     column.name, relation.name
                 ),
             )
-            .with_detail(format!("Failing row contains ({}).", shown(row))));
+            .with_detail(format!("Failing row contains ({}).", shown(relation, row))));
         }
         bytes += match value {
             Datum::Text(text) => text.len(),
@@ -287,16 +287,18 @@ fn check(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> R
                     relation.name, check.name
                 ),
             )
-            .with_detail(format!("Failing row contains ({}).", shown(row)))
+            .with_detail(format!("Failing row contains ({}).", shown(relation, row)))
             .with_constraint(&check.name));
         }
     }
     Ok(())
 }
 
-fn shown(row: &[Datum]) -> String {
+/// The values of the columns that statements can name.
+fn shown(relation: &Relation, row: &[Datum]) -> String {
     let zone = Zone::utc();
-    let values = row.iter().map(|value| match value {
+    let named = relation.columns.iter().zip(row).filter(|(column, _)| !column.hidden);
+    let values = named.map(|(_, value)| match value {
         Datum::Null => "null".to_owned(),
         value => {
             let shown = text::print(value, &zone);

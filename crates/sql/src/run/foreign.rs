@@ -22,12 +22,12 @@ pub(super) fn keep(
     while let Some((place, changes)) = queue.pop_front() {
         for key in &guarded.keys {
             if usize::from(key.child) == place {
-                later.note_children(guarded, key, &changes);
+                later.note_children(&guarded.relations, key, &changes);
             }
         }
         for key in &guarded.keys {
             if usize::from(key.parent) == place {
-                let written = follow(guarded, key, &changes, &mut later, evaluator)?;
+                let written = follow(&guarded.relations, key, &changes, &mut later, evaluator)?;
                 if !written.is_empty() {
                     later.has_followed = true;
                     queue.push_back((usize::from(key.child), written));
@@ -35,7 +35,7 @@ pub(super) fn keep(
             }
         }
     }
-    later.check(guarded, evaluator)
+    later.check(&guarded.relations, evaluator)
 }
 
 /// What is checked once all rows are written.
@@ -81,8 +81,8 @@ fn converted(
 }
 
 impl<'a> Later<'a> {
-    fn note_children(&mut self, guarded: &Guarded, key: &'a ForeignKey, changes: &[Change]) {
-        let relation = &guarded.relations[usize::from(key.child)];
+    fn note_children(&mut self, tables: &[Relation], key: &'a ForeignKey, changes: &[Change]) {
+        let relation = &tables[usize::from(key.child)];
         for change in changes {
             let Some(new) = &change.new else { continue };
             let Some(values) = values_of(new, &key.columns) else { continue };
@@ -95,24 +95,36 @@ impl<'a> Later<'a> {
         }
     }
 
-    fn check(self, guarded: &Guarded, evaluator: &mut Evaluator<'_>) -> Result<()> {
+    fn check(self, tables: &[Relation], evaluator: &mut Evaluator<'_>) -> Result<()> {
         for (key, values) in &self.parents {
-            check_gone(guarded, key, values, evaluator)?;
+            check_gone(tables, key, values, evaluator)?;
         }
         for (key, row) in &self.children {
-            let relation = &guarded.relations[usize::from(key.child)];
+            let relation = &tables[usize::from(key.child)];
             let row = match self.has_followed {
                 false => Some(row.clone()),
                 true => current(relation, row, evaluator)?,
             };
-            let values = row.and_then(|row| values_of(&row, &key.columns));
-            if let Some(values) = values
-                && !has_parent(guarded, key, &values, evaluator)?
-            {
-                return Err(orphan(guarded, key, &values));
+            if let Some(row) = row {
+                check_child(tables, key, &row, evaluator)?;
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses a child that refers to no parent.
+pub(super) fn check_child(
+    tables: &[Relation],
+    key: &ForeignKey,
+    row: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<()> {
+    match values_of(row, &key.columns) {
+        Some(values) if !has_parent(tables, key, &values, evaluator)? => {
+            Err(orphan(tables, key, &values))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -130,13 +142,13 @@ fn current(
 /// What the key says of the children of rows that changed: they are written here, or looked at
 /// later. Returns the changes.
 fn follow<'a>(
-    guarded: &Guarded,
+    tables: &[Relation],
     key: &'a ForeignKey,
     changes: &[Change],
     later: &mut Later<'a>,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Change>> {
-    let relation = &guarded.relations[usize::from(key.child)];
+    let relation = &tables[usize::from(key.child)];
     let mut written: Vec<Change> = Vec::new();
     for change in changes {
         let Some(old) = change.old.as_ref().and_then(|old| values_of(old, &key.referred)) else {
@@ -151,9 +163,9 @@ fn follow<'a>(
         let action = if new.is_some() { key.on_update } else { key.on_delete };
         match action {
             Referential::NoAction => later.parents.push((key, old)),
-            Referential::Restrict => check_gone(guarded, key, &old, evaluator)?,
+            Referential::Restrict => check_gone(tables, key, &old, evaluator)?,
             Referential::Cascade | Referential::SetNull | Referential::SetDefault => {
-                for child in children(guarded, key, &old, usize::MAX, evaluator)? {
+                for child in children(tables, key, &old, usize::MAX, evaluator)? {
                     let next = match (action, &new) {
                         (Referential::Cascade, None) => None,
                         _ => Some(moved(relation, key, &child, action, &new, evaluator)?),
@@ -196,16 +208,16 @@ fn moved(
 
 /// Refuses children that still refer to a parent that is gone.
 fn check_gone(
-    guarded: &Guarded,
+    tables: &[Relation],
     key: &ForeignKey,
     values: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<()> {
-    let parent = &guarded.relations[usize::from(key.parent)];
-    let child = &guarded.relations[usize::from(key.child)];
+    let parent = &tables[usize::from(key.parent)];
+    let child = &tables[usize::from(key.child)];
     // Another row may have the key by now.
     if is_there(parent, key.parent_index, &key.referred, values, evaluator)?
-        || children(guarded, key, values, 1, evaluator)?.is_empty()
+        || children(tables, key, values, 1, evaluator)?.is_empty()
     {
         return Ok(());
     }
@@ -219,9 +231,9 @@ fn check_gone(
         .with_constraint(&key.name))
 }
 
-fn orphan(guarded: &Guarded, key: &ForeignKey, values: &[Datum]) -> Error {
-    let parent = &guarded.relations[usize::from(key.parent)];
-    let child = &guarded.relations[usize::from(key.child)];
+fn orphan(tables: &[Relation], key: &ForeignKey, values: &[Datum]) -> Error {
+    let parent = &tables[usize::from(key.parent)];
+    let child = &tables[usize::from(key.child)];
     let message = format!(
         "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
         child.name, key.name
@@ -242,12 +254,12 @@ fn shown(relation: &Relation, columns: &[ColumnNumber], values: &[Datum]) -> Str
 }
 
 fn has_parent(
-    guarded: &Guarded,
+    tables: &[Relation],
     key: &ForeignKey,
     values: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<bool> {
-    let parent = &guarded.relations[usize::from(key.parent)];
+    let parent = &tables[usize::from(key.parent)];
     match converted(values, parent, &key.referred) {
         Some(values) => is_there(parent, key.parent_index, &key.referred, &values, evaluator),
         None => Ok(false),
@@ -292,13 +304,13 @@ fn index_at(relation: &Relation, index: Option<u16>) -> Result<Option<&Index>> {
 
 /// The rows that refer to a parent with these values, at most so many.
 fn children(
-    guarded: &Guarded,
+    tables: &[Relation],
     key: &ForeignKey,
     values: &[Datum],
     rows_max: usize,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Vec<Datum>>> {
-    let relation = &guarded.relations[usize::from(key.child)];
+    let relation = &tables[usize::from(key.child)];
     // What does not fit the child's columns is in none of its rows.
     let Some(values) = converted(values, relation, &key.columns) else { return Ok(Vec::new()) };
     let index = index_at(relation, key.child_index)?;

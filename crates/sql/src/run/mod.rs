@@ -11,6 +11,7 @@ mod budget;
 mod cast;
 mod change;
 mod changes;
+mod checks;
 mod compute;
 mod context;
 mod evaluate;
@@ -34,6 +35,7 @@ mod write;
 
 pub use changes::{Effect, Written};
 pub(crate) use changes::{duplicate, index_entry, primary_key};
+pub(crate) use checks::{check_children, encode_row, passes, value_over};
 pub use context::{Answer, Context, Limits, Tag};
 pub use overlay::{Buffer, Overlay, Writes};
 pub use pages::Pages;

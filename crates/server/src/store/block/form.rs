@@ -89,6 +89,16 @@ pub(in super::super) fn digest(result: Result<sql::run::Answer>) -> Digest {
     *hash.finalize().first_chunk().expect("it has 32 bytes")
 }
 
+/// That of a definition, with what it makes of the catalog.
+pub(super) fn digest_of_definition(definition: &sql::Definition) -> Digest {
+    let (tag, notice) = (definition.tag, &definition.notice);
+    let made = postcard::to_allocvec(&(tag, notice, definition.delta.rows()));
+    let mut hash = Sha256::new();
+    hash.update(b"definition");
+    hash.update(made.expect("a vector takes all"));
+    *hash.finalize().first_chunk().expect("it has 32 bytes")
+}
+
 /// The answers before an error, and the error.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Failed {

@@ -9,10 +9,14 @@
 //! Statements that arrive together are a call without digests (`together`): nothing of them was
 //! seen, so they cannot conflict.
 //!
+//! Definitions change a catalog of the block's own (`defined`). COMMIT of such a block runs it
+//! again on the server, as nothing else runs then, and is a call of what that wrote.
+//!
 //! So what a client saw is what it would have seen alone at that place. A block that writes nothing
 //! is no call.
 
 mod answers;
+mod defined;
 pub(super) mod form;
 mod numbers;
 mod operate;

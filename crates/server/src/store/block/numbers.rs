@@ -28,6 +28,8 @@ struct Taken {
 #[derive(Default)]
 pub(in super::super) struct Stock {
     of: BTreeMap<ObjectId, Taken>,
+    /// How many were given of sequences that the block has made itself.
+    made: BTreeMap<ObjectId, u32>,
 }
 
 impl Stock {
@@ -53,14 +55,22 @@ impl Stock {
 
     /// What later blocks get: the rest are holes.
     pub(in super::super) fn end_of_block(mut self) -> Stock {
+        self.made.clear();
         self.of.retain(|_, taken| taken.is_hidden && !taken.left.is_empty());
         self
     }
 
-    /// Takes what a statement needs of each sequence, all in all.
+    /// How many numbers the block took of sequences that it has made.
+    pub(super) fn made(&self) -> BTreeMap<ObjectId, u32> {
+        self.made.clone()
+    }
+
+    /// Takes what a statement needs of each sequence, all in all. Nothing counts yet for sequences
+    /// that the block has made, whose ids begin at `made`: they begin at 0.
     pub(super) async fn fill(
         &mut self,
         wanted: &BTreeMap<ObjectId, usize>,
+        made: Option<ObjectId>,
         shared: &Shared,
     ) -> Result<()> {
         for (id, count) in wanted {
@@ -69,6 +79,13 @@ impl Stock {
                 continue;
             };
             let more = u32::try_from(more).unwrap_or(u32::MAX);
+            if made.is_some_and(|made| *id >= made) {
+                let given = self.made.entry(*id).or_default();
+                let end = given.saturating_add(more);
+                taken.left.extend((*given..end).map(u64::from));
+                *given = end;
+                continue;
+            }
             taken.is_hidden = shared.is_hidden(*id);
             let is_short = !taken.is_hidden && taken.given < ONE_BY_ONE;
             let count = if is_short { more } else { more.max(AT_ONCE) };

@@ -1,13 +1,19 @@
 //! What a connection does with its block, in the order of its pipeline.
 
+use super::super::call::Call;
 use super::super::failure;
 use super::super::pending::{Answer, Promise};
-use super::super::pipeline::Pipeline;
+use super::super::pipeline::{Inside, Pipeline};
 use super::super::pool::lock;
 use super::super::rows::Reads;
 use super::super::statement::{Statement, Way};
 use super::operation::{BlockOperation, Operation, Run};
 use super::state::{Below, BlockState, Tried, moved, said};
+use nvcaracal::Snapshot;
+use sql::catalog::Catalog;
+use sql::ir::ObjectId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use values::{Error, Result, SqlState, Timestamp};
 
 fn no_block() -> Error {
@@ -99,6 +105,9 @@ impl Pipeline {
         }
         let mut own = lock(&self.block);
         let Some(block) = own.as_mut() else { return Some(Err(no_block())) };
+        if block.base.is_some() {
+            return None;
+        }
         let snapshot = block.snapshot.clone();
         let below = match (&snapshot, block.modes.keeps_snapshot) {
             (Some(snapshot), _) => {
@@ -136,6 +145,9 @@ impl Pipeline {
             promise.answer(Ok(said("COMMIT")));
             return None;
         }
+        if block.has_defined() {
+            return Some(promise);
+        }
         let Ok(_inside) = shared.gate.try_read() else { return Some(promise) };
         let version = shared.catalog().version();
         if !block.is_of(version) || block.has_seen_another(version) {
@@ -167,7 +179,7 @@ impl Pipeline {
                 let Some(mut block) = own else { return promise.answer(Err(no_block())) };
                 let answer = self.run_in(&mut block, &run).await;
                 *lock(&self.block) = Some(block);
-                promise.answer(answer.map(Answer::from));
+                promise.answer(answer);
             }
             Operation::Of(BlockOperation::Commit, _) => self.commit(promise).await,
             Operation::Together(together) => self.together(together, promise).await,
@@ -175,14 +187,60 @@ impl Pipeline {
         }
     }
 
-    async fn run_in(&self, block: &mut BlockState, run: &Run) -> Result<sql::run::Answer> {
-        let shared = &self.shared;
-        if run.statement.planned.is_none() {
-            let message = "definitions in a block are not supported yet";
-            return Err(Error::unsupported(message, "Run the definition outside of a block."));
+    /// Goes through the gate with a plan for the catalog of the block.
+    async fn enter_block(
+        &self,
+        block: &BlockState,
+        statement: &Arc<Statement>,
+    ) -> Result<(Inside<'_>, Arc<Statement>)> {
+        let Some(catalog) = block.own_catalog() else { return self.enter(statement).await };
+        let inside = self.shared.gate.read().await;
+        if statement.version == catalog.version() {
+            return Ok((inside, Arc::clone(statement)));
         }
+        let again = statement.plan_again(&catalog)?;
+        statement.check_same(&again)?;
+        Ok((inside, again))
+    }
+
+    /// The snapshot that a statement of the block reads.
+    async fn snapshot_of(&self, block: &mut BlockState) -> Result<Snapshot> {
+        if let Some(snapshot) = &block.snapshot {
+            return Ok(snapshot.clone());
+        }
+        let taken = self.shared.database.snapshot_async().await;
+        let snapshot = taken.map_err(failure::of_read)?;
+        if block.modes.keeps_snapshot {
+            block.snapshot = Some(snapshot.clone());
+        }
+        Ok(snapshot)
+    }
+
+    /// Runs a definition in the block.
+    async fn define_in(&self, block: &mut BlockState, run: &Run) -> Result<Answer> {
+        let shared = &self.shared;
         self.all_answered().await;
-        let (_inside, statement) = self.enter(&run.statement).await?;
+        let inside = shared.gate.read().await;
+        block.check_definition(&shared.catalog(), run)?;
+        let snapshot = self.snapshot_of(block).await?;
+        drop(inside);
+        block.define(shared, run, &snapshot)
+    }
+
+    async fn run_in(&self, block: &mut BlockState, run: &Run) -> Result<Answer> {
+        if run.statement.planned.is_none() {
+            return self.define_in(block, run).await;
+        }
+        self.run_planned(block, run).await.map(Answer::from)
+    }
+
+    async fn run_planned(&self, block: &mut BlockState, run: &Run) -> Result<sql::run::Answer> {
+        let shared = &self.shared;
+        self.all_answered().await;
+        let (_inside, statement) = self.enter_block(block, &run.statement).await?;
+        if block.has_lost_base(shared.catalog().version()) {
+            return Err(moved());
+        }
         block.check(&statement, run)?;
         if !block.modes.keeps_snapshot && is_short(&statement) {
             let database = &shared.database;
@@ -192,18 +250,13 @@ impl Pipeline {
                 return result;
             }
         }
-        let snapshot = match block.snapshot.clone() {
-            Some(snapshot) => snapshot,
-            None => shared.database.snapshot_async().await.map_err(failure::of_read)?,
-        };
-        if block.modes.keeps_snapshot {
-            block.snapshot = Some(snapshot.clone());
-        }
+        let snapshot = self.snapshot_of(block).await?;
+        let made = block.base.as_ref().map(|base| base.next_id());
         loop {
             let below = Below { reads: Reads::Snapshot(&snapshot), gets_max: None };
             match block.attempt(shared, &statement, run, below) {
                 Tried::Done(result) => return result,
-                Tried::Short(wanted) => block.numbers.fill(&wanted, shared).await?,
+                Tried::Short(wanted) => block.numbers.fill(&wanted, made, shared).await?,
                 Tried::Later => unreachable!("a snapshot has everything at once"),
             }
         }
@@ -212,9 +265,14 @@ impl Pipeline {
     async fn commit(&self, promise: Promise) {
         let own = lock(&self.block).take();
         let Some(block) = own else { return promise.answer(Err(no_block())) };
+        let made = block.numbers.made();
         let mut block = self.end(block);
         if !block.has_written() {
             return promise.answer(Ok(said("COMMIT")));
+        }
+        if block.has_defined() {
+            let committed = self.commit_defined(block, made).await;
+            return promise.answer(committed.map(|()| said("COMMIT")));
         }
         let shared = &self.shared;
         let _inside = shared.gate.read().await;
@@ -222,12 +280,8 @@ impl Pipeline {
         if block.has_seen_another(catalog.version()) {
             return promise.answer(Err(moved()));
         }
-        for statement in block.stale_plans(catalog.version()) {
-            let again = self.shared.again(statement, &catalog);
-            match again.and_then(|again| statement.check_same(&again).map(|()| again)) {
-                Ok(again) => *statement = again,
-                Err(_) => return promise.answer(Err(moved())),
-            }
+        if let Err(error) = self.renew_plans(&mut block, &catalog) {
+            return promise.answer(Err(error));
         }
         let bytes = block.encode(&shared.options);
         let submitter = self.submitter(!block.is_large());
@@ -238,6 +292,44 @@ impl Pipeline {
             }
             Err(error) => promise.answer(Err(failure::of_call(&error))),
         }
+    }
+
+    /// Plans again what was planned for an older catalog.
+    fn renew_plans(&self, block: &mut BlockState, catalog: &Arc<Catalog>) -> Result<()> {
+        for statement in block.stale_plans(catalog.version()) {
+            let again = self.shared.again(statement, catalog);
+            match again.and_then(|again| statement.check_same(&again).map(|()| again)) {
+                Ok(again) => *statement = again,
+                Err(_) => return Err(moved()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits a block with definitions: no statement of any connection is a call meanwhile. It
+    /// took `numbers` of sequences that it has made.
+    async fn commit_defined(
+        &self,
+        mut block: BlockState,
+        numbers: BTreeMap<ObjectId, u32>,
+    ) -> Result<()> {
+        let shared = &self.shared;
+        let alone = shared.gate.write().await;
+        let (catalog, snapshot) = shared.settled().await?;
+        if block.has_seen_another(catalog.version()) {
+            return Err(moved());
+        }
+        self.renew_plans(&mut block, &catalog)?;
+        let made = block.again(shared, &catalog, &snapshot)?;
+        shared.call(&Call::DefineBlock(made.rows, numbers).encode()).await?;
+        if let Some(next) = made.catalog {
+            shared.set_catalog(next);
+        }
+        drop(alone);
+        for (space, prefix) in made.cleared {
+            shared.clear(space, prefix);
+        }
+        Ok(())
     }
 }
 

@@ -17,15 +17,21 @@ use values::{Error, Result, SqlState};
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// The rows of a call, with the numbers that one statement of it took before.
-struct BlockRows<'c, 'r, 'a, 'e> {
-    call: &'c mut CallRows<'r, 'a, 'e>,
+pub(super) struct BlockRows<'c> {
+    call: &'c mut dyn Rows,
     told: Option<&'c Told>,
     taken: BTreeMap<ObjectId, usize>,
     /// Whether it takes more than it took.
-    is_short: bool,
+    pub(super) is_short: bool,
 }
 
-impl Rows for BlockRows<'_, '_, '_, '_> {
+impl<'c> BlockRows<'c> {
+    pub(super) fn new(call: &'c mut dyn Rows, told: Option<&'c Told>) -> BlockRows<'c> {
+        BlockRows { call, told, taken: BTreeMap::new(), is_short: false }
+    }
+}
+
+impl Rows for BlockRows<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.call.get(space, key)
     }
@@ -164,7 +170,7 @@ impl Statements {
         progress: &mut Progress,
     ) -> Result<(), Stop> {
         let told = run.told.as_ref();
-        let mut rows = BlockRows { call, told, taken: BTreeMap::new(), is_short: false };
+        let mut rows = BlockRows::new(call, told);
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut progress.buffer));
         let result = block
             .plan(run)

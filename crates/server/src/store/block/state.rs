@@ -1,15 +1,17 @@
 //! A block until its COMMIT: what it has done, and what it has written.
 
 use super::super::call::{Call, ZoneForm};
-use super::super::options::StoreOptions;
+use super::super::options::{COPY_STEPS_TIMES, StoreOptions};
 use super::super::pending::Answer;
 use super::super::rows::{ReadRows, Reads, Steps};
-use super::super::shared::Shared;
+use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
+use super::defined::{DefineStep, Defined};
 use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
 use nvcaracal::Snapshot;
+use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space, Value};
 use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
 use std::collections::{BTreeMap, HashMap};
@@ -31,6 +33,7 @@ struct Savepoint {
     name: String,
     mark: usize,
     number: u32,
+    defined: Option<Defined>,
 }
 
 /// A block.
@@ -43,21 +46,27 @@ pub(in super::super) struct BlockState {
     version: u64,
     /// Whether a statement has run.
     pub(super) has_run: bool,
-    plans: Vec<Arc<Statement>>,
+    pub(super) plans: Vec<Arc<Statement>>,
     /// Where each of them is, by its address.
     places: HashMap<usize, u32>,
-    zones: Vec<Zone>,
-    steps: Vec<Step>,
-    buffer: Buffer,
+    pub(super) zones: Vec<Zone>,
+    pub(super) steps: Vec<Step>,
+    pub(super) buffer: Buffer,
     savepoints: Vec<Savepoint>,
     savepoints_made: u32,
     pub(super) numbers: Stock,
     work_done: u64,
+    /// Steps of COPY, which its bytes bound.
+    copy_work: u64,
     bytes: usize,
     /// Why it cannot write any more: it has read too much.
     full: Option<Error>,
     /// The version of the catalog that queries of the system catalog were answered from.
     catalog_seen: Option<u64>,
+    /// The catalog below its first definition; it commits on no other.
+    pub(super) base: Option<Arc<Catalog>>,
+    pub(super) defined: Option<Defined>,
+    pub(super) defines: Vec<DefineStep>,
 }
 
 /// What a statement reads below its block.
@@ -149,9 +158,13 @@ impl BlockState {
             savepoints_made: 0,
             numbers,
             work_done: 0,
+            copy_work: 0,
             bytes: 0,
             full: None,
             catalog_seen: None,
+            base: None,
+            defined: None,
+            defines: Vec::new(),
         }
     }
 
@@ -175,23 +188,32 @@ impl BlockState {
                 "Begin the block with READ ONLY, or ask in two queries.",
             ));
         }
-        let has_moved = self.has_run && self.version != statement.version;
-        if has_moved && (self.has_written() || self.snapshot.is_some()) {
+        if self.base.is_none() && self.has_moved(statement.version) {
             return Err(moved());
         }
         self.version = statement.version;
-        if self.full.is_none() {
-            self.full = self.beyond(step_bytes(run));
-        }
-        match &self.full {
-            Some(error) if self.has_written() || !is_query => Err(error.clone()),
+        match self.check_room(run) {
+            Err(error) if self.has_written() || !is_query => Err(error),
             _ => Ok(()),
         }
     }
 
+    /// Whether what it has done belongs to another version of the catalog.
+    pub(super) fn has_moved(&self, version: u64) -> bool {
+        self.has_run && self.version != version && (self.has_written() || self.snapshot.is_some())
+    }
+
+    /// Refuses a statement that does not fit any more.
+    pub(super) fn check_room(&mut self, run: &Run) -> Result<()> {
+        if self.full.is_none() {
+            self.full = self.beyond(step_bytes(run));
+        }
+        self.full.clone().map_or(Ok(()), Err)
+    }
+
     /// What of the block is more than a call may be.
     fn beyond(&self, more_bytes: usize) -> Option<Error> {
-        let message = if self.steps.len() >= STATEMENTS_MAX {
+        let message = if self.steps.len() + self.defines.len() >= STATEMENTS_MAX {
             format!("a block has more than {STATEMENTS_MAX} statements")
         } else if self.bytes + more_bytes > BYTES_MAX {
             format!("the statements of a block have more than {BYTES_MAX} bytes")
@@ -213,10 +235,18 @@ impl BlockState {
         let planned = statement.planned.as_ref().expect("it is no definition");
         let options = &shared.options;
         let is_query = planned.plan.is_query();
-        let done = if is_query && !self.has_written() { 0 } else { self.work_done };
-        let steps_max = options.steps_max.saturating_sub(done);
+        let is_copy = planned.plan.is_copy();
+        let steps_max = if is_copy {
+            options.steps_max.saturating_mul(COPY_STEPS_TIMES)
+        } else if is_query && !self.has_written() {
+            options.steps_max
+        } else {
+            options.steps_max.saturating_sub(self.work_done)
+        };
         let read =
             ReadRows { spaces: &shared.spaces, reads: below.reads, steps: Steps::new(steps_max) };
+        let context =
+            Context { system: planned.system(&run.session), ..self.context(run, options) };
         let mut rows = BlockReads {
             read,
             gets_left: below.gets_max,
@@ -226,13 +256,6 @@ impl BlockState {
             is_short: false,
         };
         let mark = self.buffer.savepoint();
-        let context = Context {
-            parameters: run.parameters.clone(),
-            now: self.now,
-            zone: run.zone.clone(),
-            limits: Limits { memory_bytes_max: options.memory_bytes_max },
-            system: planned.system(&run.session),
-        };
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
         self.buffer = overlay.into_buffer();
@@ -243,11 +266,15 @@ impl BlockState {
             self.buffer.roll_back(mark);
             return if is_over || is_later { Tried::Later } else { Tried::Short(taken) };
         }
-        self.work_done = self.work_done.saturating_add(work);
+        let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
+        *counted = counted.saturating_add(work);
         self.has_run = true;
         if statement.needs_system() {
-            // Its answer is that of the catalog, which the block commits with or not at all.
-            self.catalog_seen = Some(statement.version);
+            // Its answer is that of the catalog, which the block commits with or not at all. Behind
+            // a definition it is the block's own.
+            if self.base.is_none() {
+                self.catalog_seen = Some(statement.version);
+            }
             return Tried::Done(result);
         }
         let numbers = self.numbers.give(&taken);
@@ -255,13 +282,28 @@ impl BlockState {
         Tried::Done(self.record(statement, run, result, numbers))
     }
 
+    /// What a statement runs in.
+    pub(super) fn context(&self, run: &Run, options: &StoreOptions) -> Context {
+        self.context_of(run.parameters.clone(), &run.zone, options)
+    }
+
+    pub(super) fn context_of(
+        &self,
+        parameters: Vec<Datum>,
+        zone: &Zone,
+        options: &StoreOptions,
+    ) -> Context {
+        let limits = Limits { memory_bytes_max: options.memory_bytes_max };
+        Context { parameters, now: self.now, zone: zone.clone(), limits, system: None }
+    }
+
     /// Takes a statement back after which the block has more bytes than it may.
-    fn fitting(
+    pub(super) fn fitting<T>(
         &mut self,
         mark: usize,
-        result: Result<sql::run::Answer>,
+        result: Result<T>,
         bytes_max: usize,
-    ) -> Result<sql::run::Answer> {
+    ) -> Result<T> {
         if self.buffer.bytes() <= bytes_max {
             return result;
         }
@@ -278,20 +320,29 @@ impl BlockState {
         result: Result<sql::run::Answer>,
         numbers: BTreeMap<ObjectId, Vec<u64>>,
     ) -> Result<sql::run::Answer> {
-        // What a limit refuses says nothing about rows.
-        let says_nothing = result.as_ref().is_err_and(|error| is_of_limits(error.state()));
-        if self.modes.is_read_only || self.full.is_some() || says_nothing {
+        if !self.says_something(&result) {
             if self.full.is_some() {
                 self.forget();
             }
             return result;
         }
         let (plan, zone) = (self.plan_place(statement), self.zone_place(&run.zone));
-        self.bytes += step_bytes(run);
+        self.count_bytes(run);
         let parameters = run.parameters.iter().cloned().map(Value).collect();
         let told = Told { digest: digest(result.clone()), numbers };
         self.steps.push(Step::Run(RunStep { plan, zone, parameters, told: Some(told) }));
         result
+    }
+
+    /// Whether a result is to be compared at COMMIT: what a limit refuses says nothing about rows.
+    pub(super) fn says_something<T>(&self, result: &Result<T>) -> bool {
+        let is_limited = result.as_ref().is_err_and(|error| is_of_limits(error.state()));
+        !self.modes.is_read_only && self.full.is_none() && !is_limited
+    }
+
+    /// Counts what a statement takes of the call.
+    pub(super) fn count_bytes(&mut self, run: &Run) {
+        self.bytes += step_bytes(run);
     }
 
     /// A block that can only read from now on needs nothing of before.
@@ -328,7 +379,8 @@ impl BlockState {
         let (mark, number) = (self.buffer.savepoint(), self.savepoints_made);
         self.savepoints_made += 1;
         self.steps.push(Step::Savepoint);
-        self.savepoints.push(Savepoint { name, mark, number });
+        let defined = self.defined.clone();
+        self.savepoints.push(Savepoint { name, mark, number, defined });
         Ok(())
     }
 
@@ -337,8 +389,9 @@ impl BlockState {
     pub(super) fn roll_back_to(&mut self, name: &str) -> Result<()> {
         let at = self.find(name)?;
         self.savepoints.truncate(at + 1);
-        let Savepoint { mark, number, .. } = self.savepoints[at];
+        let Savepoint { mark, number, ref defined, .. } = self.savepoints[at];
         self.buffer.roll_back(mark);
+        self.defined = defined.clone();
         self.steps.push(Step::RollBack(number));
         Ok(())
     }
@@ -361,12 +414,23 @@ impl BlockState {
         self.catalog_seen.is_some_and(|seen| seen != version)
     }
 
-    /// The plans that are not for this version of the catalog.
+    /// The plans that are for another version of the catalog, and for none of the block's own.
     pub(super) fn stale_plans(
         &mut self,
         version: u64,
     ) -> impl Iterator<Item = &mut Arc<Statement>> {
-        self.plans.iter_mut().filter(move |statement| statement.version != version)
+        let is_stale = move |own: u64| own != version && !is_private(own);
+        self.plans.iter_mut().filter(move |statement| is_stale(statement.version))
+    }
+
+    /// The catalog of its definitions.
+    pub(in super::super) fn own_catalog(&self) -> Option<Arc<Catalog>> {
+        self.defined.as_ref().map(|defined| Arc::clone(&defined.catalog))
+    }
+
+    /// Whether a definition has run in it, even one that was rolled back.
+    pub(super) fn has_defined(&self) -> bool {
+        !self.defines.is_empty()
     }
 
     /// Whether all plans are for this version of the catalog.
@@ -391,7 +455,10 @@ impl BlockState {
             writes,
             numbers: BTreeMap::new(),
             now: self.now.bits(),
-            steps_max: options.steps_max.saturating_mul(COMMIT_STEPS),
+            steps_max: options
+                .steps_max
+                .saturating_add(self.copy_work)
+                .saturating_mul(COMMIT_STEPS),
             memory_bytes_max: options.memory_bytes_max as u64,
             plans: self.plans.iter().map(|statement| bytes(statement)).collect(),
             zones: self.zones.iter().map(ZoneForm::of).collect(),
@@ -418,18 +485,30 @@ impl BlockState {
         let Some(at) = differing(&error) else {
             return Err(super::super::failure::of_call(&error));
         };
-        let before = self.steps.iter().take(at).filter(|step| matches!(step, Step::Run(_)));
-        let number = before.count() + 1;
+        Err(conflict(self.runs_before(at) + 1, &self.shown(at)))
+    }
+
+    /// How many statements are before a step.
+    pub(super) fn runs_before(&self, at: usize) -> usize {
+        self.steps.iter().take(at).filter(|step| matches!(step, Step::Run(_))).count()
+    }
+
+    /// The text of the statement of a step.
+    pub(super) fn shown(&self, at: usize) -> String {
         let text = match self.steps.get(at) {
             Some(Step::Run(run)) => self.plans.get(run.plan as usize).map(|plan| plan.shown()),
             _ => None,
         };
-        let text = text.unwrap_or_default();
-        let message = "could not serialize access due to concurrent update";
-        Err(Error::new(SqlState::SERIALIZATION_FAILURE, message)
-            .with_detail(format!("Statement {number} of the block has another result now: {text}"))
-            .with_hint("Run the block again."))
+        text.unwrap_or_default()
     }
+}
+
+/// The error of a statement that has another result than its client was told.
+pub(super) fn conflict(number: usize, text: &str) -> Error {
+    let message = "could not serialize access due to concurrent update";
+    Error::new(SqlState::SERIALIZATION_FAILURE, message)
+        .with_detail(format!("Statement {number} of the block has another result now: {text}"))
+        .with_hint("Run the block again.")
 }
 
 fn bytes(statement: &Statement) -> &[u8] {

@@ -93,9 +93,8 @@ impl Pipeline {
         for run in runs {
             let statement: &Arc<Statement> = &run.statement;
             if statement.planned.is_none() {
-                let message = "definitions in a block are not supported yet";
-                let instead = "Run the definition outside of a block.";
-                return Err(Error::unsupported(message, instead));
+                let message = "a definition is no part of one call";
+                return Err(Error::unsupported(message, "Run it in a block."));
             }
             if statement.version != catalog.version() {
                 let again = self.shared.again(statement, &catalog)?;

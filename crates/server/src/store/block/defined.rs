@@ -1,0 +1,232 @@
+//! Definitions of a block. While it runs, they change a catalog of its own, and their rows are
+//! among its writes. Its COMMIT runs everything again alone, behind all calls, as a lone definition
+//! runs; what it writes then is one call.
+
+use super::super::call::DefinedRow;
+use super::super::define::{delta_of, rows_of};
+use super::super::pending::Answer;
+use super::super::rows::{ReadRows, Reads, Steps};
+use super::super::shared::{Shared, is_private};
+use super::super::statement::Statement;
+use super::form::{Digest, RunStep, Step, digest, digest_of_definition};
+use super::operation::Run;
+use super::run::BlockRows;
+use super::state::{BlockState, conflict, moved};
+use nvcaracal::Snapshot;
+use sql::catalog::Catalog;
+use sql::ir::Space;
+use sql::run::{Buffer, Context, Overlay, Rows};
+use std::sync::Arc;
+use values::{Error, Result, SqlState, Zone};
+
+/// What the definitions of a block have come to.
+#[derive(Clone)]
+pub(super) struct Defined {
+    /// The catalog of the block.
+    pub(super) catalog: Arc<Catalog>,
+    /// Keys that nothing leads to once it has committed.
+    cleared: Vec<(Space, Vec<u8>)>,
+}
+
+/// A definition that has run.
+pub(super) struct DefineStep {
+    /// How many other steps are before it.
+    at: usize,
+    statement: Arc<Statement>,
+    zone: Zone,
+    digest: Digest,
+}
+
+/// What a block with definitions comes to when it runs again.
+pub(super) struct Made {
+    pub(super) rows: Vec<DefinedRow>,
+    /// The next catalog, if it is another one.
+    pub(super) catalog: Option<Arc<Catalog>>,
+    pub(super) cleared: Vec<(Space, Vec<u8>)>,
+}
+
+impl Defined {
+    pub(super) fn new(base: &Arc<Catalog>) -> Defined {
+        Defined { catalog: Arc::clone(base), cleared: Vec::new() }
+    }
+
+    /// Runs a definition over the writes of a block; one that fails changes nothing.
+    fn define(
+        &mut self,
+        shared: &Shared,
+        statement: &Statement,
+        context: &Context,
+        rows: &mut dyn Rows,
+        buffer: &mut Buffer,
+    ) -> (Result<Answer>, Digest) {
+        let mark = buffer.savepoint();
+        let mut overlay = Overlay::over(rows, std::mem::take(buffer));
+        let made = delta_of(&self.catalog, statement, context, &mut overlay)
+            .and_then(|made| Ok((self.catalog.with(&made.delta)?, made)));
+        *buffer = overlay.into_buffer();
+        let (next, made) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                buffer.roll_back(mark);
+                let digest = digest(Err(error.clone()));
+                return (Err(error), digest);
+            }
+        };
+        let digest = digest_of_definition(&made);
+        if !made.delta.is_empty() {
+            self.catalog = Arc::new(next.at_version(shared.private_version()));
+            self.cleared.extend_from_slice(made.delta.cleared());
+        }
+        (Ok(Answer { tag: made.tag.to_owned(), rows: Vec::new(), notice: made.notice }), digest)
+    }
+}
+
+/// A block while it runs again.
+struct Again<'r> {
+    shared: &'r Shared,
+    read: ReadRows<'r>,
+    defined: Defined,
+    buffer: Buffer,
+    savepoints: Vec<(usize, Defined)>,
+}
+
+impl BlockState {
+    /// Refuses a definition in a block that cannot have it, before it runs on this catalog.
+    pub(super) fn check_definition(&mut self, catalog: &Arc<Catalog>, run: &Run) -> Result<()> {
+        let is_old = match &self.base {
+            Some(base) => base.version() != catalog.version(),
+            None => self.has_moved(catalog.version()),
+        };
+        if is_old {
+            return Err(moved());
+        }
+        self.check_room(run)?;
+        self.base.get_or_insert_with(|| Arc::clone(catalog));
+        Ok(())
+    }
+
+    /// Whether others have defined something since the block's first definition.
+    pub(super) fn has_lost_base(&self, version: u64) -> bool {
+        self.base.as_ref().is_some_and(|base| base.version() != version)
+    }
+
+    /// Runs a definition that was checked.
+    pub(super) fn define(
+        &mut self,
+        shared: &Shared,
+        run: &Run,
+        snapshot: &Snapshot,
+    ) -> Result<Answer> {
+        let context = self.context(run, &shared.options);
+        // Bounded by the rows that a definition may write.
+        let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
+        let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
+        let base = self.base.as_ref().expect("it was checked");
+        let mut defined = self.defined.clone().unwrap_or_else(|| Defined::new(base));
+        let (mark, mut buffer) = (self.buffer.savepoint(), std::mem::take(&mut self.buffer));
+        let (result, digest) =
+            defined.define(shared, &run.statement, &context, &mut rows, &mut buffer);
+        self.buffer = buffer;
+        let result = self.fitting(mark, result, shared.options.memory_bytes_max);
+        let result = match result {
+            Ok(answer) if self.modes.is_read_only => {
+                self.buffer.roll_back(mark);
+                let message = format!("cannot execute {} in a read-only transaction", answer.tag);
+                Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message))
+            }
+            result => result,
+        };
+        if result.is_ok() {
+            self.has_run = true;
+            self.defined = Some(defined);
+        }
+        self.record_definition(run, digest, result)
+    }
+
+    fn record_definition(
+        &mut self,
+        run: &Run,
+        digest: Digest,
+        result: Result<Answer>,
+    ) -> Result<Answer> {
+        if self.says_something(&result) {
+            self.count_bytes(run);
+            let (statement, zone) = (Arc::clone(&run.statement), run.zone.clone());
+            self.defines.push(DefineStep { at: self.steps.len(), statement, zone, digest });
+        }
+        result
+    }
+
+    /// Runs everything again on a catalog and a snapshot that have all calls.
+    pub(super) fn again(
+        &self,
+        shared: &Shared,
+        catalog: &Arc<Catalog>,
+        snapshot: &Snapshot,
+    ) -> Result<Made> {
+        if self.has_lost_base(catalog.version()) {
+            return Err(moved());
+        }
+        // Each statement was bounded when it ran before.
+        let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
+        let read = ReadRows { spaces: &shared.spaces, reads, steps };
+        let (defined, buffer) = (Defined::new(catalog), Buffer::default());
+        let mut again = Again { shared, read, defined, buffer, savepoints: Vec::new() };
+        let mut defines = self.defines.iter().enumerate().peekable();
+        for at in 0..=self.steps.len() {
+            while let Some((number, step)) = defines.next_if(|(_, step)| step.at == at) {
+                let context = self.context_of(Vec::new(), &step.zone, &shared.options);
+                if again.define(&step.statement, &context) != step.digest {
+                    let number = number + self.runs_before(at) + 1;
+                    return Err(conflict(number, &step.statement.shown()));
+                }
+            }
+            let Some(step) = self.steps.get(at) else { break };
+            if !self.step_again(step, &mut again)? {
+                let before = self.defines.iter().filter(|define| define.at <= at).count();
+                return Err(conflict(before + self.runs_before(at) + 1, &self.shown(at)));
+            }
+        }
+        let Again { defined: Defined { catalog: last, cleared }, buffer, .. } = again;
+        let rows = rows_of(buffer.writes());
+        let next = || Arc::new(Catalog::clone(&last).at_version(catalog.version() + 1));
+        Ok(Made { rows, catalog: is_private(last.version()).then(next), cleared })
+    }
+
+    /// Whether a step has the result that its client was told.
+    fn step_again(&self, step: &Step, again: &mut Again<'_>) -> Result<bool> {
+        match step {
+            Step::Savepoint => {
+                again.savepoints.push((again.buffer.savepoint(), again.defined.clone()));
+            }
+            Step::RollBack(number) => {
+                let (mark, defined) = again.savepoints[*number as usize].clone();
+                again.buffer.roll_back(mark);
+                again.defined = defined;
+            }
+            Step::Run(run) => return self.run_again(run, again),
+        }
+        Ok(true)
+    }
+
+    fn run_again(&self, run: &RunStep, again: &mut Again<'_>) -> Result<bool> {
+        let planned = self.plans[run.plan as usize].planned.as_ref();
+        let plan = &planned.expect("definitions are no such steps").plan;
+        let parameters = run.parameters.iter().map(|value| value.0.clone()).collect();
+        let zone = &self.zones[run.zone as usize];
+        let context = self.context_of(parameters, zone, &again.shared.options);
+        let told = run.told.as_ref().expect("its client was told");
+        let mut rows = BlockRows::new(&mut again.read, Some(told));
+        let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut again.buffer));
+        let result = sql::run::run(plan, &context, &mut overlay);
+        again.buffer = overlay.into_buffer();
+        Ok(!rows.is_short && digest(result) == told.digest)
+    }
+}
+
+impl Again<'_> {
+    fn define(&mut self, statement: &Statement, context: &Context) -> Digest {
+        let (rows, buffer) = (&mut self.read, &mut self.buffer);
+        self.defined.define(self.shared, statement, context, rows, buffer).1
+    }
+}

@@ -1,0 +1,310 @@
+//! ALTER TABLE: a draft of the table is changed, operation by operation; what that means for the
+//! rows is done in one pass at the end.
+
+use super::definition::Definition;
+use super::draft::{Draft, named_columns};
+use super::foreign::{drop_key, refuse_drop, rename_in_keys};
+use super::rebuild::Rebuild;
+use super::{indexes, sequences};
+use crate::bind::{name_of, table_name, unsupported};
+use crate::catalog::{Catalog, Delta, ForeignKey, Table};
+use crate::ir::{ColumnNumber, Index};
+use crate::parse::Lines;
+use crate::run::{Context, Rows};
+use sqlparser::ast::{
+    AlterTable, AlterTableOperation, DropBehavior, Ident, RenameTableNameKind, TableConstraint,
+};
+use std::collections::BTreeSet;
+use values::{Error, Result, SqlState};
+
+const TAG: &str = "ALTER TABLE";
+
+pub(super) fn alter(
+    catalog: &Catalog,
+    lines: &Lines,
+    tree: &AlterTable,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Definition> {
+    let mut definition = Definition::new(TAG, Delta::default());
+    if tree.table_type.is_some() || tree.location.is_some() || tree.on_cluster.is_some() {
+        return Err(unsupported("this form of ALTER TABLE"));
+    }
+    let own = table_name(&tree.name)?;
+    let renames = tree.operations.iter().any(is_rename);
+    if renames && tree.operations.len() > 1 {
+        let message = "RENAME is no part of a list of changes";
+        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+    }
+    if let [AlterTableOperation::RenameTable { table_name: to }] = &tree.operations[..]
+        && catalog.table(&own).is_none()
+        && catalog.is_named(&own)
+    {
+        return rename_other(catalog, &own, &new_name(to)?);
+    }
+    let Some(table) = catalog.table(&own) else {
+        let message = format!("relation \"{own}\" does not exist");
+        definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), tree.if_exists)?;
+        return Ok(definition);
+    };
+    let draft = Draft {
+        table: Table::clone(table),
+        delta: Delta::default(),
+        later_checks: Vec::new(),
+        later_keys: Vec::new(),
+        keys: Vec::new(),
+        catalog,
+        lines,
+        context,
+        next_id: catalog.next_id(),
+        names: BTreeSet::new(),
+    };
+    let (rebuild, notices) = (Rebuild::default(), Vec::new());
+    let mut altering = Altering { draft, old: table, rebuild, notices };
+    for operation in &tree.operations {
+        altering.operation(operation, rows)?;
+    }
+    let notices = std::mem::take(&mut altering.notices);
+    definition.notice = (!notices.is_empty()).then(|| notices.join("\n"));
+    definition.delta = altering.finish(rows)?;
+    Ok(definition)
+}
+
+/// A table while it is changed.
+pub(super) struct Altering<'a> {
+    pub(super) draft: Draft<'a>,
+    pub(super) old: &'a Table,
+    pub(super) rebuild: Rebuild,
+    notices: Vec<String>,
+}
+
+fn is_rename(operation: &AlterTableOperation) -> bool {
+    matches!(
+        operation,
+        AlterTableOperation::RenameTable { .. }
+            | AlterTableOperation::RenameColumn { .. }
+            | AlterTableOperation::RenameConstraint { .. }
+    )
+}
+
+fn new_name(name: &RenameTableNameKind) -> Result<String> {
+    let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = name;
+    table_name(name)
+}
+
+/// Indexes and sequences can be named in ALTER TABLE, too.
+fn rename_other(catalog: &Catalog, own: &str, new: &str) -> Result<Definition> {
+    let renamed = match catalog.sequence(own) {
+        Some(sequence) => sequences::rename(catalog, sequence, new)?,
+        None => indexes::rename(catalog, own, new)?,
+    };
+    Ok(Definition { tag: TAG, ..renamed })
+}
+
+/// The error of a column that a table does not have.
+fn no_column(table: &str, name: &str) -> Error {
+    let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+    Error::new(SqlState::UNDEFINED_COLUMN, message)
+}
+
+pub(super) fn exists(table: &str, name: &str) -> Error {
+    let message = format!("column \"{name}\" of relation \"{table}\" already exists");
+    Error::new(SqlState::DUPLICATE_COLUMN, message)
+}
+
+fn is_cascade(behavior: &Option<DropBehavior>) -> bool {
+    matches!(behavior, Some(DropBehavior::Cascade))
+}
+
+impl Altering<'_> {
+    pub(super) fn notice(&mut self, notice: String) {
+        self.notices.push(notice);
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.draft.table.relation.name.clone()
+    }
+
+    pub(super) fn column(&self, name: &Ident) -> Result<ColumnNumber> {
+        let name = name_of(name);
+        self.draft.table.column(&name).ok_or_else(|| no_column(&self.name(), &name))
+    }
+
+    fn operation(&mut self, operation: &AlterTableOperation, rows: &mut dyn Rows) -> Result<()> {
+        match operation {
+            AlterTableOperation::AddColumn {
+                if_not_exists,
+                column_def,
+                column_position: None,
+                ..
+            } => self.add_column(column_def, *if_not_exists, rows),
+            AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+                let cascade = is_cascade(drop_behavior);
+                column_names.iter().try_for_each(|name| self.drop_column(name, *if_exists, cascade))
+            }
+            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+                self.rename_column(old_column_name, new_column_name)
+            }
+            AlterTableOperation::RenameTable { table_name } => self.rename(table_name),
+            AlterTableOperation::RenameConstraint { old_name, new_name } => {
+                self.rename_constraint(&name_of(old_name), name_of(new_name))
+            }
+            AlterTableOperation::AlterColumn { column_name, op } => {
+                self.alter_column(column_name, op)
+            }
+            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+                self.add_constraint(constraint)
+            }
+            AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
+                self.drop_constraint(&name_of(name), *if_exists, is_cascade(drop_behavior))
+            }
+            // All objects belong to the one user.
+            AlterTableOperation::OwnerTo { .. } => Ok(()),
+            other => Err(unsupported(&format!("ALTER TABLE {other}"))),
+        }
+    }
+
+    fn rename_column(&mut self, old: &Ident, new: &Ident) -> Result<()> {
+        let column = match self.column(old) {
+            Ok(column) => column,
+            Err(_) => {
+                let message = format!("column \"{}\" does not exist", name_of(old));
+                return Err(Error::new(SqlState::UNDEFINED_COLUMN, message));
+            }
+        };
+        let new = name_of(new);
+        if self.draft.table.column(&new).is_some() {
+            return Err(exists(&self.name(), &new));
+        }
+        self.draft.table.relation.columns[usize::from(column)].name = new;
+        Ok(())
+    }
+
+    fn rename(&mut self, name: &RenameTableNameKind) -> Result<()> {
+        let new = new_name(name)?;
+        self.free(&new)?;
+        let old = std::mem::replace(&mut self.draft.table.relation.name, new.clone());
+        rename_in_keys(self.draft.catalog, &old, &new, &mut self.draft.delta);
+        Ok(())
+    }
+
+    /// Refuses a name that another relation has.
+    fn free(&self, name: &str) -> Result<()> {
+        if self.draft.catalog.is_named(name) {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        Ok(())
+    }
+
+    fn rename_constraint(&mut self, old: &str, new: String) -> Result<()> {
+        let own = self.name();
+        if self.draft.constraint_names().contains(&new) {
+            let message = format!("constraint \"{new}\" for relation \"{own}\" already exists");
+            return Err(Error::new(SqlState::DUPLICATE_OBJECT, message));
+        }
+        let relation = &mut self.draft.table.relation;
+        if let Some(check) = relation.checks.iter_mut().find(|check| check.name == old) {
+            check.name = new;
+            return Ok(());
+        }
+        let mut keys = self.draft.catalog.foreign_keys();
+        if let Some(key) = keys.find(|key| key.child == own && key.name == old) {
+            let mut key = ForeignKey::clone(key);
+            key.name = new;
+            self.draft.delta.put_foreign_key(&key);
+            return Ok(());
+        }
+        self.free(&new)?;
+        let relation = &mut self.draft.table.relation;
+        if relation.primary_name == old {
+            relation.primary_name = new;
+            return Ok(());
+        }
+        let named = |index: &&mut Index| index.unique && index.name == old;
+        match relation.indexes.iter_mut().find(named) {
+            Some(index) => index.name = new,
+            None => {
+                let message = format!("constraint \"{old}\" for table \"{own}\" does not exist");
+                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_constraint(&mut self, constraint: &TableConstraint) -> Result<()> {
+        let TableConstraint::PrimaryKey(key) = constraint else {
+            return self.draft.add_constraint(constraint);
+        };
+        self.unhide_key();
+        self.draft.add_constraint(constraint)?;
+        for column in named_columns(&key.columns)? {
+            if let Some(number) = self.draft.table.column(&column.name) {
+                self.rebuild.look_at_nulls(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes room for a primary key, if the table has a hidden one: its rows get other keys.
+    pub(super) fn unhide_key(&mut self) {
+        let relation = &mut self.draft.table.relation;
+        let columns = relation.primary.iter().map(|each| usize::from(each.column));
+        let hidden: Vec<usize> = columns.filter(|at| relation.columns[*at].hidden).collect();
+        if hidden.is_empty() {
+            return;
+        }
+        relation.primary.clear();
+        for at in hidden {
+            self.draft.table.relation.columns[at].nullable = true;
+            let info = std::mem::take(&mut self.draft.table.columns[at]);
+            if let Some(sequence) = info.sequence {
+                self.draft.delta.drop_sequence(sequence);
+            }
+        }
+        self.rebuild.rewrite();
+    }
+
+    fn drop_constraint(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
+        let own = self.name();
+        let relation = &mut self.draft.table.relation;
+        let before = relation.checks.len();
+        relation.checks.retain(|check| check.name != name);
+        if relation.checks.len() < before
+            || drop_key(self.draft.catalog, &own, name, &mut self.draft.delta)
+        {
+            return Ok(());
+        }
+        let is_hidden = relation.columns[usize::from(relation.primary[0].column)].hidden;
+        if relation.primary_name == name && !is_hidden {
+            let message = "dropping a primary key is not supported";
+            return Err(Error::unsupported(message, "Make a table without it."));
+        }
+        let named = |index: &Index| index.unique && index.name == name;
+        let Some(at) = relation.indexes.iter().position(named) else {
+            let message = format!("constraint \"{name}\" of relation \"{own}\" does not exist");
+            if if_exists {
+                self.notice(format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+        };
+        relation.indexes.remove(at);
+        match refuse_drop(self.draft.catalog, &self.draft.table, "constraint", name) {
+            Err(_) if cascade => Err(Error::unsupported(
+                "CASCADE to the foreign keys of other tables is not supported",
+                "Drop the foreign keys first.",
+            )),
+            dropped => dropped,
+        }
+    }
+
+    /// Makes the rows what the table is now.
+    fn finish(mut self, rows: &mut dyn Rows) -> Result<Delta> {
+        let checks = self.draft.table.relation.checks.len();
+        self.draft.bind_checks()?;
+        self.draft.bind_keys()?;
+        self.draft.keep_key_indexes(self.old);
+        self.rebuild.finish(self.draft, self.old, checks, rows)
+    }
+}

@@ -1,0 +1,254 @@
+//! ALTER TABLE: columns come, go and change.
+
+use super::alter::{Altering, exists};
+use super::foreign::drop_keys_of_column;
+use super::rebuild::Rebuild;
+use crate::bind::{kind_of, name_of, unsupported};
+use crate::catalog::ForeignKey;
+use crate::ir::{Check, ColumnNumber, Kind, Op, Value};
+use crate::run::{Rows, value_over};
+use sqlparser::ast::{AlterColumnOperation, ColumnDef, ColumnOption, DataType, Expr, Ident};
+use std::sync::Arc;
+use values::row::COLUMNS_MAX;
+use values::{Datum, Error, Result, SqlState, Type};
+
+impl Altering<'_> {
+    pub(super) fn add_column(
+        &mut self,
+        definition: &ColumnDef,
+        if_not_exists: bool,
+        rows: &mut dyn Rows,
+    ) -> Result<()> {
+        let (own, name) = (self.name(), name_of(&definition.name));
+        if self.draft.table.column(&name).is_some() {
+            let error = exists(&own, &name);
+            if !if_not_exists {
+                return Err(error);
+            }
+            self.notice(format!("{}, skipping", error.message()));
+            return Ok(());
+        }
+        let at = self.draft.table.relation.columns.len();
+        if at >= COLUMNS_MAX {
+            let message = format!("tables can have at most {COLUMNS_MAX} columns");
+            return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
+        }
+        let is_primary = |each: &sqlparser::ast::ColumnOptionDef| {
+            matches!(each.option, ColumnOption::PrimaryKey(_))
+        };
+        if definition.options.iter().any(is_primary) {
+            self.unhide_key();
+        }
+        self.draft.add_column(definition)?;
+        let Some(default) = self.draft.table.columns[at].default.clone() else {
+            self.rebuild.look_at_nulls(ColumnNumber::at(at));
+            return Ok(());
+        };
+        if default.takes_number() {
+            return self.refuse_rows(rows, "a column whose default takes numbers of a sequence");
+        }
+        let value = value_over(&default, &[], self.draft.context, rows)?;
+        self.draft.table.relation.columns[at].missing = Value(value);
+        self.rebuild.look_at_nulls(ColumnNumber::at(at));
+        Ok(())
+    }
+
+    /// What can be done with a table that has no rows only.
+    fn refuse_rows(&self, rows: &mut dyn Rows, what: &str) -> Result<()> {
+        if Rebuild::is_empty(self.old, rows)? {
+            return Ok(());
+        }
+        let message = format!("{what} is not supported in a table that has rows");
+        let instead = "Add it without a default, and fill it with UPDATE.";
+        Err(Error::unsupported(message, instead))
+    }
+
+    pub(super) fn drop_column(
+        &mut self,
+        name: &Ident,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let (own, shown) = (self.name(), name_of(name));
+        let column = match self.column(name) {
+            Ok(column) => column,
+            Err(error) if if_exists => {
+                self.notice(format!("{}, skipping", error.message()));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        drop_keys_of_column(
+            self.draft.catalog,
+            &own,
+            (column, &shown),
+            cascade,
+            &mut self.draft.delta,
+        )?;
+        let relation = &mut self.draft.table.relation;
+        if relation.primary.iter().any(|key| key.column == column) {
+            let what = format!("dropping column \"{shown}\" of the primary key");
+            return Err(Error::unsupported(
+                format!("{what} is not supported"),
+                "Make a table without it, and copy the rows.",
+            ));
+        }
+        relation.indexes.retain(|index| index.columns.iter().all(|each| each.column != column));
+        relation.checks.retain(|check| !check.condition.code.contains(&Op::Column(column)));
+        let at = usize::from(column);
+        let dropped = &mut relation.columns[at];
+        dropped.name.clear();
+        (dropped.hidden, dropped.nullable) = (true, true);
+        dropped.missing = Value(Datum::Null);
+        let info = std::mem::take(&mut self.draft.table.columns[at]);
+        if let Some(sequence) = info.sequence {
+            self.draft.delta.drop_sequence(sequence);
+        }
+        Ok(())
+    }
+
+    pub(super) fn alter_column(&mut self, name: &Ident, op: &AlterColumnOperation) -> Result<()> {
+        let (own, shown, column) = (self.name(), name_of(name), self.column(name)?);
+        let at = usize::from(column);
+        let is_identity = self.draft.table.columns[at].identity.is_some();
+        let identity = || {
+            let message = format!("column \"{shown}\" of relation \"{own}\" is an identity column");
+            Error::new(SqlState::SYNTAX_ERROR, message)
+        };
+        let kind = self.draft.table.relation.columns[at].kind;
+        match op {
+            AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault
+                if is_identity =>
+            {
+                Err(identity())
+            }
+            AlterColumnOperation::SetDefault { value } => {
+                let bound = self.draft.binder().bind_for(value, kind)?;
+                let info = &mut self.draft.table.columns[at];
+                info.default = Some(bound.expression());
+                info.default_text = Some(value.to_string());
+                Ok(())
+            }
+            AlterColumnOperation::DropDefault => {
+                let info = &mut self.draft.table.columns[at];
+                (info.default, info.default_text) = (None, None);
+                Ok(())
+            }
+            AlterColumnOperation::SetNotNull => {
+                self.draft.table.relation.columns[at].nullable = false;
+                self.rebuild.look_at_nulls(column);
+                Ok(())
+            }
+            AlterColumnOperation::DropNotNull if is_identity => Err(identity()),
+            AlterColumnOperation::DropNotNull => {
+                let relation = &mut self.draft.table.relation;
+                if relation.primary.iter().any(|key| key.column == column) {
+                    let message = format!("column \"{shown}\" is in a primary key");
+                    return Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message));
+                }
+                relation.columns[at].nullable = true;
+                Ok(())
+            }
+            AlterColumnOperation::SetDataType { data_type, using, .. } => {
+                self.set_type(column, data_type, using.as_ref())
+            }
+            other => Err(unsupported(&format!("ALTER COLUMN {other}"))),
+        }
+    }
+
+    /// Refuses another type where others look at the column.
+    fn refuse_type(&self, column: ColumnNumber, kind: Kind) -> Result<()> {
+        let own = self.name();
+        let used = |key: &&Arc<ForeignKey>| {
+            (key.child == own && key.columns.contains(&column))
+                || (key.parent == own && key.referred.contains(&column))
+        };
+        if self.draft.catalog.foreign_keys().any(|key| used(&key)) {
+            let message = "the type of a column of a foreign key cannot be changed";
+            return Err(Error::unsupported(message, "Drop the foreign key first."));
+        }
+        let is_checked = |check: &Check| check.condition.code.contains(&Op::Column(column));
+        if self.draft.table.relation.checks.iter().any(is_checked) {
+            let message = "the type of a column of a CHECK cannot be changed";
+            return Err(Error::unsupported(message, "Drop the constraint first."));
+        }
+        let relation = &self.draft.table.relation;
+        let mut keys = relation.indexes.iter().flat_map(|index| &index.columns);
+        let is_key = keys.any(|key| key.column == column)
+            || relation.primary.iter().any(|key| key.column == column);
+        if is_key && !kind.ty.may_be_key() {
+            return Err(unsupported(&format!("a key of type {}", kind.ty.name())));
+        }
+        Ok(())
+    }
+
+    fn set_type(
+        &mut self,
+        column: ColumnNumber,
+        data_type: &DataType,
+        using: Option<&Expr>,
+    ) -> Result<()> {
+        let kind = kind_of(data_type)?;
+        let at = usize::from(column);
+        if at >= self.old.relation.columns.len() {
+            return Err(unsupported("another type of a column that the same statement adds"));
+        }
+        self.refuse_type(column, kind)?;
+        let own = self.name();
+        let name = self.draft.table.relation.columns[at].name.clone();
+        let wrong = |error: Error, what: &str| match error.state() {
+            SqlState::CANNOT_COERCE | SqlState::DATATYPE_MISMATCH => Error::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("{what} cannot be cast automatically to type {}", kind.ty.name()),
+            )
+            .with_hint(format!("You might need to specify \"USING {name}::{}\".", kind.ty.name())),
+            _ => error,
+        };
+        let mut binder = self.draft.binder();
+        binder.over(&own, &self.old.relation);
+        let stated = Expr::Identifier(Ident::with_quote('"', &name));
+        let bound = binder
+            .bind_for(using.unwrap_or(&stated), kind)
+            .map_err(|error| wrong(error, &format!("column \"{name}\"")))?;
+        let old = self.draft.table.relation.columns[at].kind;
+        if using.is_some() || !is_wider(old, kind) {
+            self.rebuild.convert(column, bound.expression());
+        }
+        self.cast_default(at, kind, using.is_some())?;
+        let changed = &mut self.draft.table.relation.columns[at];
+        changed.kind = kind;
+        changed.missing = Value(Datum::Null);
+        if self.rebuild.converts(column) {
+            return Ok(());
+        }
+        changed.missing = self.old.relation.columns[at].missing.clone();
+        Ok(())
+    }
+
+    /// The default of a column that gets another type is cast, too.
+    fn cast_default(&mut self, at: usize, kind: Kind, has_using: bool) -> Result<()> {
+        let Some(default) = &mut self.draft.table.columns[at].default else { return Ok(()) };
+        let takes_number = default.takes_number();
+        if has_using && !takes_number || takes_number && !kind.ty.is_integer() {
+            let message = "another type of a column with this default is not supported";
+            return Err(Error::unsupported(message, "Drop the default first."));
+        }
+        default.code.push(Op::Cast(kind, true));
+        Ok(())
+    }
+}
+
+/// Whether each value of the old type is one of the new, with the same bytes.
+fn is_wider(old: Kind, new: Kind) -> bool {
+    let is_text = |ty: Type| ty == Type::Text || ty == Type::Varchar;
+    if old == new {
+        return true;
+    }
+    is_text(old.ty)
+        && is_text(new.ty)
+        && match (old.modifier.length(), new.modifier.length()) {
+            (_, None) => true,
+            (Some(old), Some(new)) => old <= new,
+            (None, Some(_)) => false,
+        }
+}

@@ -1,0 +1,242 @@
+//! What a changed table means for its rows: one pass over them checks what is new, fills indexes
+//! that are new, or writes all rows under new ids.
+
+use super::draft::Draft;
+use crate::bind::keys_of;
+use crate::catalog::{Delta, Table, prefix};
+use crate::ir::{ColumnNumber, Expression, Relation};
+use crate::run::{
+    Context, Pages, Rows, Scan, check_children, duplicate, encode_row, index_entry, passes,
+    primary_key, value_over,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use values::{Datum, Error, Result, SqlState, key};
+
+/// Rows that one definition writes, or makes entries of.
+pub(super) const FILLED_ROWS_MAX: usize = 100_000;
+
+/// What has to be done.
+#[derive(Default)]
+pub(super) struct Rebuild {
+    /// Whether all rows are written anew.
+    rewrites: bool,
+    /// Columns with other values, over the old row.
+    conversions: BTreeMap<ColumnNumber, Expression>,
+    /// Columns that may not have been NOT NULL before.
+    nulls: BTreeSet<ColumnNumber>,
+}
+
+impl Rebuild {
+    pub(super) fn rewrite(&mut self) {
+        self.rewrites = true;
+    }
+
+    pub(super) fn convert(&mut self, column: ColumnNumber, value: Expression) {
+        self.rewrites = true;
+        self.conversions.insert(column, value);
+    }
+
+    pub(super) fn converts(&self, column: ColumnNumber) -> bool {
+        self.conversions.contains_key(&column)
+    }
+
+    pub(super) fn look_at_nulls(&mut self, column: ColumnNumber) {
+        self.nulls.insert(column);
+    }
+
+    /// Whether the table has no rows.
+    pub(super) fn is_empty(table: &Table, rows: &mut dyn Rows) -> Result<bool> {
+        let (from, mut found) = (prefix(table.relation.id), Vec::new());
+        let to = key::after_prefix(&from);
+        let space = table.relation.space;
+        rows.scan(Scan { space, from: &from, to: to.as_deref(), rows_max: 1 }, &mut found)?;
+        Ok(found.is_empty())
+    }
+
+    /// Does it; `checks` of the table's are not new.
+    pub(super) fn finish(
+        self,
+        mut draft: Draft<'_>,
+        old: &Table,
+        checks: usize,
+        rows: &mut dyn Rows,
+    ) -> Result<Delta> {
+        let filled = self.indexes_to_fill(&mut draft, old);
+        let nulls = self
+            .nulls
+            .iter()
+            .copied()
+            .filter(|column| !draft.table.relation.columns[usize::from(*column)].nullable);
+        let nulls: Vec<ColumnNumber> = nulls.collect();
+        let relation = draft.table.relation.clone();
+        let has_new_checks = relation.checks.len() > checks;
+        if self.rewrites || !filled.is_empty() || !nulls.is_empty() || has_new_checks {
+            let pass = Pass { rebuild: &self, relation: &relation, filled: &filled };
+            pass.run(old, &nulls, checks, draft.context, rows)?;
+        }
+        let (mut delta, keys) = (draft.delta, draft.keys);
+        if self.rewrites {
+            delta.drop_table(old);
+        }
+        for index in old.relation.indexes.iter().filter(|_| !self.rewrites) {
+            if !relation.indexes.iter().any(|own| own.id == index.id) {
+                delta.clear(index.space, index.id);
+            }
+        }
+        delta.put_table(&draft.table);
+        delta.set_next_id(draft.next_id);
+        if !keys.is_empty() {
+            let next = draft.catalog.with(&delta)?;
+            let (tables, keys) = keys_of(&next, &keys)?;
+            check_children(&tables, &keys, draft.context, rows)?;
+        }
+        Ok(delta)
+    }
+
+    /// The places of indexes that have no entries yet: new ones, and those whose keys change.
+    fn indexes_to_fill(&self, draft: &mut Draft<'_>, old: &Table) -> Vec<usize> {
+        if self.rewrites {
+            draft.table.relation.id = draft.new_id();
+            super::table::choose_spaces(&mut draft.table);
+        }
+        let nullable = |relation: &Relation, column: ColumnNumber| {
+            relation.columns.get(usize::from(column)).map(|column| column.nullable)
+        };
+        let mut filled = Vec::new();
+        for at in 0..draft.table.relation.indexes.len() {
+            let index = draft.table.relation.indexes[at].clone();
+            let is_known = old.relation.indexes.iter().any(|own| own.id == index.id);
+            let changes = index.columns.iter().any(|key| {
+                nullable(&draft.table.relation, key.column) != nullable(&old.relation, key.column)
+            });
+            if is_known && (changes || self.rewrites) {
+                draft.table.relation.indexes[at].id = draft.new_id();
+            }
+            if !is_known || changes || self.rewrites {
+                filled.push(at);
+            }
+        }
+        filled
+    }
+}
+
+/// The one pass over the rows.
+struct Pass<'a> {
+    rebuild: &'a Rebuild,
+    relation: &'a Relation,
+    filled: &'a [usize],
+}
+
+impl Pass<'_> {
+    fn run(
+        &self,
+        old: &Table,
+        nulls: &[ColumnNumber],
+        checks: usize,
+        context: &Context,
+        rows: &mut dyn Rows,
+    ) -> Result<()> {
+        let all: Vec<ColumnNumber> =
+            (0..old.relation.columns.len()).map(ColumnNumber::at).collect();
+        let mut pages = Pages::of(&old.relation, &all);
+        let writes = self.rebuild.rewrites || !self.filled.is_empty();
+        let mut done = 0;
+        loop {
+            let page = pages.next_page(rows)?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            done += page.len();
+            if writes && done > FILLED_ROWS_MAX {
+                return Err(too_many().with_hint(
+                    "Make a table as it shall be, and copy the rows into it in parts.",
+                ));
+            }
+            for row in page {
+                rows.steps(1)?;
+                let row = self.row(row, context, rows)?;
+                self.check(&row, nulls, checks, context, rows)?;
+                self.write(&row, rows)?;
+            }
+        }
+    }
+
+    /// The row with the values that it has now.
+    fn row(&self, old: Vec<Datum>, context: &Context, rows: &mut dyn Rows) -> Result<Vec<Datum>> {
+        let mut row = old.clone();
+        let later = &self.relation.columns[old.len()..];
+        row.extend(later.iter().map(|column| column.missing.0.clone()));
+        for (column, value) in &self.rebuild.conversions {
+            row[usize::from(*column)] = value_over(value, &old, context, rows)?;
+        }
+        Ok(row)
+    }
+
+    fn check(
+        &self,
+        row: &[Datum],
+        nulls: &[ColumnNumber],
+        checks: usize,
+        context: &Context,
+        rows: &mut dyn Rows,
+    ) -> Result<()> {
+        for column in nulls {
+            if row[usize::from(*column)].is_null() {
+                let name = &self.relation.columns[usize::from(*column)].name;
+                let message = format!(
+                    "column \"{name}\" of relation \"{}\" contains null values",
+                    self.relation.name
+                );
+                return Err(Error::new(SqlState::NOT_NULL_VIOLATION, message));
+            }
+        }
+        for check in &self.relation.checks[checks..] {
+            if !passes(check, row, context, rows)? {
+                let message = format!(
+                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                    check.name, self.relation.name
+                );
+                return Err(
+                    Error::new(SqlState::CHECK_VIOLATION, message).with_constraint(&check.name)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, row: &[Datum], rows: &mut dyn Rows) -> Result<()> {
+        let relation = self.relation;
+        let primary = primary_key(relation, row);
+        if self.rebuild.rewrites {
+            if rows.get(relation.space, &primary)?.is_some() {
+                let error = duplicate(relation, &relation.primary_name, &relation.primary, row);
+                return Err(not_unique(&relation.primary_name, &error));
+            }
+            rows.put(relation.space, &primary, &encode_row(relation, row)?)?;
+        }
+        for at in self.filled {
+            let index = &relation.indexes[*at];
+            let (key, value) = index_entry(relation, index, row, &primary);
+            if index.unique && rows.get(index.space, &key)?.is_some() {
+                let error = duplicate(relation, &index.name, &index.columns, row);
+                return Err(not_unique(&index.name, &error));
+            }
+            rows.put(index.space, &key, &value)?;
+        }
+        Ok(())
+    }
+}
+
+/// The error of more rows than one definition writes.
+pub(super) fn too_many() -> Error {
+    let message = format!("a definition writes at most {FILLED_ROWS_MAX} rows or entries of rows");
+    Error::new(SqlState::LIMIT_EXCEEDED, message)
+}
+
+/// The error of rows that have the same key while an index is made.
+pub(super) fn not_unique(name: &str, error: &Error) -> Error {
+    let detail = error.detail().unwrap_or_default().replace("already exists", "is duplicated");
+    Error::new(SqlState::UNIQUE_VIOLATION, format!("could not create unique index \"{name}\""))
+        .with_detail(detail)
+        .with_constraint(name)
+}
