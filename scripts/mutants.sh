@@ -22,10 +22,11 @@
 #
 # Uses cargo-mutants, and installs it if it is missing, to find the mutants; runs them in an order
 # that is random but the same every time, so what an unfinished run did is a random sample. Needs
-# python3. A copy of the tree in DIR/CRATE/tree has all mutants of a crate at once, chosen by an
+# python3. A copy of the tree in DIR/tree has all mutants of all crates at once, chosen by an
 # environment variable; what does not fit or does not compile is dropped and counted. It is built
 # where CARGO_TARGET_DIR says, else in DIR/build. The tests are built once; each runs once alone
-# without a mutant to see how long it takes and which functions it reaches. For each mutant those
+# without a mutant to see how long it takes and which functions it reaches. Both are kept for
+# --resume, which begins at once if files and options are the same. For each mutant those
 # tests run that reach its function, the nearest crate's first, until one fails or takes three times
 # as long and 5 seconds: a mutant may well wait for ever.
 #

@@ -117,51 +117,73 @@ class Results:
             file.write(json.dumps(result) + "\n")
 
 
-def prepare(crate, cargo, mutants, args):
+def prepare(cargo, mutants, dropped, args):
     """Builds the tree, drops what does not compile, builds and records the tests."""
-    work = os.path.join(os.path.abspath(args.output), crate)
+    work = os.path.abspath(args.output)
     copy = os.path.join(work, "tree")
     os.makedirs(copy, exist_ok=True)
-    env = {"CARGO_TARGET_DIR": os.path.join(os.path.abspath(args.output), "build"), **os.environ,
-           "CARGO_INCREMENTAL": "1"}
+    env = {"CARGO_TARGET_DIR": os.path.join(work, "build"), **os.environ, "CARGO_INCREMENTAL": "1"}
     for number, mutant in enumerate(mutants, 1):
         mutant["number"] = number
     tree = Tree(os.getcwd(), copy, mutants)
-    tree.settle(cargo, package(crate), env)
+    tree.dropped |= {m["number"]: dropped[m["name"]] for m in mutants if m["name"] in dropped}
+    crates = [crate for crate in COMMANDS if any(crate_of(m) == crate for m in mutants)]
+    tree.settle(cargo, [package(crate) for crate in crates], env)
     env |= {"NVCARACAL_CASES": str(args.lab_cases), "NVCARACAL_DISKS": "3",
             "NVCARACAL_CRASH_STRIDE": "7"}
     wanted = dict(test.partition(":")[::2] for test in args.tests.split(",") if test)
     wanted = {package(crate): pattern for crate, pattern in wanted.items()}
-    commands = [(package(c[0]), c[1]) for c in COMMANDS[crate]
-                if not (args.no_lab and c[0] == LAB[0]) and not (args.own and c[0] != crate)
-                and (not wanted or package(c[0]) in wanted)]
+    nearness, commands = {}, {}
+    for crate in crates:
+        nearness[crate] = {}
+        for near, (of, options) in enumerate(COMMANDS[crate]):
+            if not (args.no_lab and of == LAB[0]) and not (args.own and of != crate) \
+                    and (not wanted or package(of) in wanted):
+                nearness[crate].setdefault(package(of), near)
+                of_package = commands.setdefault(package(of), [])
+                of_package += [option for option in pairs(options) if option not in of_package]
     start = time.monotonic()
     binaries = tests.build(cargo, copy, commands, env)
-    print(f"{crate}: {len(tree.alive())} of {len(mutants)} mutants compile, "
+    print(f"{len(tree.alive())} of {len(mutants)} mutants compile, "
           f"{len(binaries)} tests built in {time.monotonic() - start:.0f} s", flush=True)
     runner = tests.Runner(work, env)
     recorded, failed, left_out = tests.record(runner, binaries, wanted, args.test_seconds)
     for test in failed:
-        print(f"{crate}: fails without a mutant: {test}; see {work}/failed.log")
+        print(f"fails without a mutant: {test}; see {work}/failed.log")
     for test in left_out:
-        print(f"{crate}: not used, takes more than {args.test_seconds:.0f} s: {test}")
+        print(f"not used, takes more than {args.test_seconds:.0f} s: {test}")
     if failed:
         sys.exit(3)
-    check(crate, runner, recorded)
-    return tree, runner, recorded
+    check(runner, recorded)
+    return tree, runner, recorded, nearness
 
 
-def check(crate, runner, recorded):
+def pairs(options):
+    """Options of `cargo test` that belong together."""
+    groups = []
+    for option in options:
+        if option.startswith("--"):
+            groups.append((option,))
+        else:
+            groups[-1] += (option,)
+    return groups
+
+
+def crate_of(mutant):
+    return mutant["file"].split("/")[1]
+
+
+def check(runner, recorded):
     """A mutant that nothing can miss must be caught by the first and the last test that reach any."""
     reaching = [test for test in recorded if test.reached]
     if not reaching:
-        sys.exit(f"error: no test reaches a mutant of {crate}")
+        sys.exit("error: no test reaches a mutant")
     for test in (reaching[0], reaching[-1]):
         limit = 3 * test.seconds + 5
         if runner.run(test.binary, [test.name], limit, {"MUTANT_NUMBER": "bad"}) == "passed":
-            print(f"{crate}: {test} does not notice a known bad mutant")
+            print(f"{test} does not notice a known bad mutant")
             sys.exit(3)
-    print(f"{crate}: {len(recorded)} tests pass without a mutant in "
+    print(f"{len(recorded)} tests pass without a mutant in "
           f"{sum(t.seconds for t in recorded):.0f} s and {len(reaching)} reach mutants", flush=True)
 
 
@@ -176,29 +198,32 @@ def summary(crate, names, results):
     return [r for r in known if r["result"] in ("survived", "not reached")]
 
 
-def run_crate(crate, cargo, mutants, args, end):
-    path = os.path.join(args.output, f"{crate}.jsonl")
-    results = Results(path, args.resume or args.survivors)
-    todo = [m for m in mutants if m["name"] not in results.known]
-    if args.survivors:
-        todo = [m for m in mutants
-                if results.known.get(m["name"], {}).get("result") in ("survived", "not reached")]
-    if todo:
-        tree, runner, recorded = prepare(crate, cargo, todo, args)
-        for number, why in tree.dropped.items():
-            name = tree.mutants[number]["name"]
-            results.add({"name": name, "result": "dropped", "by": why})
-        for mutant in tree.alive():
-            if time.monotonic() > end:
-                break
-            start = time.monotonic()
-            result = tests.notice(runner, recorded, mutant, args.tests_seconds)
-            result = {"name": mutant["name"], **result,
-                      "seconds": round(time.monotonic() - start, 1)}
-            results.add(result)
-            print(f"{result['seconds']:6.1f} s  {result['result']}: {result['name']}  "
-                  f"{result['by']}", flush=True)
-    return summary(crate, [m["name"] for m in mutants], results)
+def run(cargo, mutants, results, args, end):
+    """Runs what is to be run of the mutants of all crates, in one tree."""
+    known = {name: result for of in results.values() for name, result in of.known.items()}
+    # One selection has one tree: what was left over from the last run needs no build.
+    dropped = {name: r["by"] for name, r in known.items() if r["result"] == "dropped"}
+    again = ("survived", "not reached") if args.survivors else (None,)
+    todo = [m for m in mutants if known.get(m["name"], {}).get("result") in again]
+    if not todo:
+        return
+    held = todo if args.survivors else mutants
+    tree, runner, recorded, nearness = prepare(cargo, held, dropped, args)
+    for number, why in tree.dropped.items():
+        mutant = tree.mutants[number]
+        results[crate_of(mutant)].add({"name": mutant["name"], "result": "dropped", "by": why})
+    for mutant in todo:
+        if mutant["number"] in tree.dropped:
+            continue
+        if time.monotonic() > end:
+            break
+        start = time.monotonic()
+        near = nearness[crate_of(mutant)]
+        result = tests.notice(runner, recorded, mutant, near, args.tests_seconds)
+        result = {"name": mutant["name"], **result, "seconds": round(time.monotonic() - start, 1)}
+        results[crate_of(mutant)].add(result)
+        print(f"{result['seconds']:6.1f} s  {result['result']}: {result['name']}  {result['by']}",
+              flush=True)
 
 
 def main():
@@ -211,11 +236,15 @@ def main():
             print(mutant["name"])
         return
     os.makedirs(args.output, exist_ok=True)
+    crates = [crate for crate in COMMANDS if any(crate_of(m) == crate for m in mutants)]
+    keep = args.resume or args.survivors
+    results = {crate: Results(os.path.join(args.output, f"{crate}.jsonl"), keep)
+               for crate in crates}
+    run(cargo, mutants, results, args, end)
     survivors = []
-    for crate in COMMANDS:
-        of_crate = [m for m in mutants if m["file"].startswith(f"crates/{crate}/")]
-        if of_crate:
-            survivors += run_crate(crate, cargo, of_crate, args, end)
+    for crate in crates:
+        names = [m["name"] for m in mutants if crate_of(m) == crate]
+        survivors += summary(crate, names, results[crate])
     path = os.path.join(args.output, "survivors.txt")
     with open(path, "w", encoding="ascii") as file:
         for result in survivors:

@@ -80,9 +80,10 @@ class Runner:
 
 
 def build(cargo, tree, commands, env):
-    """Builds the tests of some packages and returns their binaries, nearest first."""
+    """Builds the tests of some packages and returns their binaries."""
     binaries = {}
-    for near, (package, options) in enumerate(commands):
+    for package, options in commands.items():
+        options = [word for option in options for word in option]
         run = subprocess.run(
             [*cargo, "test", "--locked", "--no-run", "--message-format=json", "-p", package,
              *options], cwd=tree, env=env, stdout=subprocess.PIPE, text=True)
@@ -95,7 +96,7 @@ def build(cargo, tree, commands, env):
             target = message["target"]
             name = "lib" if "lib" in target["kind"] else target["name"]
             binaries[message["executable"]] = {
-                "path": message["executable"], "label": f"{package} {name}", "near": near,
+                "path": message["executable"], "label": f"{package} {name}",
                 "package": package, "folder": os.path.dirname(message["manifest_path"])}
     return list(binaries.values())
 
@@ -110,47 +111,72 @@ def names(binary, env):
 
 def record(runner, binaries, wanted, seconds_max):
     """Runs each test alone without a mutant; tells what failed and what took too long. `wanted` has
-    a pattern by package that the names of its tests must match."""
-    tests, failed, left_out = [], [], []
-    reached = os.path.join(runner.work, "reached")
+    a pattern by package that the names of its tests must match. What is known of a binary from the
+    run before is not found out again."""
+    path = os.path.join(runner.work, "recorded.json")
+    known = {}
+    if os.path.exists(path):
+        with open(path, encoding="ascii") as file:
+            known = json.load(file)
+    tests, failed, left_out, now = [], [], [], {}
     for binary in binaries:
         part = wanted.get(binary["package"], "")
+        built = os.stat(binary["path"]).st_mtime_ns
         for name in (name for name in names(binary, runner.env) if re.search(part, name)):
             test = Test(binary, name)
-            if os.path.exists(reached):
-                os.remove(reached)
-            start = time.monotonic()
-            result = runner.run(binary, [name], seconds_max, {"MUTANT_REACHED": reached})
-            test.seconds = time.monotonic() - start
-            if result == "without end":
+            key = f"{binary['path']} {built} {name}"
+            found = known.get(key) or record_test(runner, test, seconds_max)
+            result, test.seconds, reached = found
+            test.reached = frozenset(reached)
+            if result == "passed":
+                now[key] = found
+            if result == "without end" or test.seconds > seconds_max:
                 left_out.append(test)
                 continue
             if result == "failed":
                 failed.append(test)
-                shutil.copy(runner.log, os.path.join(runner.work, "failed.log"))
-            if os.path.exists(reached):
-                with open(reached, encoding="ascii") as file:
-                    test.reached = frozenset(int(line) for line in file.read().split())
             tests.append(test)
+    with open(path, "w", encoding="ascii") as file:
+        json.dump(now, file)
     return tests, failed, left_out
 
 
-def groups(tests, function):
-    """The tests that reach a function: quick ones of a binary together, nearest first, then others."""
-    reaching = [t for t in tests if function in t.reached]
+def record_test(runner, test, seconds_max):
+    """How a test ends without a mutant, after how many seconds, and which functions it reaches."""
+    reached = os.path.join(runner.work, "reached")
+    if os.path.exists(reached):
+        os.remove(reached)
+    start = time.monotonic()
+    result = runner.run(test.binary, [test.name], seconds_max, {"MUTANT_REACHED": reached})
+    seconds = time.monotonic() - start
+    if result == "failed":
+        shutil.copy(runner.log, os.path.join(runner.work, "failed.log"))
+    functions = []
+    if os.path.exists(reached):
+        with open(reached, encoding="ascii") as file:
+            functions = sorted({int(line) for line in file.read().split()})
+    return result, seconds, functions
+
+
+def groups(tests, function, near):
+    """The tests that reach a function: quick ones of a binary together, nearest first, then others.
+    `near` says of each package whose tests count how near it is."""
+    reaching = [t for t in tests if function in t.reached and t.binary["package"] in near]
     quick = {}
     for test in reaching:
         if test.seconds < SLOW_SECONDS:
             quick.setdefault(test.binary["path"], []).append(test)
-    slow = sorted(([t] for t in reaching if t.seconds >= SLOW_SECONDS),
-                  key=lambda g: (g[0].binary["near"], g[0].seconds))
-    return sorted(quick.values(),
-                  key=lambda g: (g[0].binary["near"], sum(t.seconds for t in g))) + slow
+    slow = [[t] for t in reaching if t.seconds >= SLOW_SECONDS]
+
+    def order(group):
+        return near[group[0].binary["package"]], sum(t.seconds for t in group)
+
+    return sorted(quick.values(), key=order) + sorted(slow, key=order)
 
 
-def notice(runner, tests, mutant, budget):
+def notice(runner, tests, mutant, near, budget):
     """Runs what reaches the mutant until something notices it."""
-    order = groups(tests, mutant["in"])
+    order = groups(tests, mutant["in"], near)
     result = {"result": "survived" if order else "not reached", "by": "", "left": 0}
     for done, group in enumerate(order):
         expected = sum(test.seconds for test in group)
@@ -162,7 +188,6 @@ def notice(runner, tests, mutant, budget):
                          {"MUTANT_NUMBER": str(mutant["number"])})
         if how != "passed":
             result["result"] = "caught" if how == "failed" else "caught, without end"
-            result["near"] = group[0].binary["near"]
             result["package"] = group[0].binary["package"]
             result["by"] = f"{group[0].binary['label']} {runner.failing()}".strip()
             break

@@ -116,7 +116,7 @@ class Function:
 
 
 class Tree:
-    """The mutants of one crate, and the copy of the sources that holds them."""
+    """The mutants of all crates, and the copy of the sources that holds them."""
 
     def __init__(self, root, copy, mutants):
         self.root, self.copy = root, copy
@@ -270,12 +270,13 @@ class Tree:
                 return True
         return False
 
-    def settle(self, cargo, package, env):
+    def settle(self, cargo, packages, env):
         """Drops mutants until the rest compiles."""
         while True:
             self.write()
             run = subprocess.run(
-                [*cargo, "check", "--locked", "--message-format=json", "-p", package],
+                [*cargo, "check", "--locked", "--keep-going", "--message-format=json",
+                 *(word for package in packages for word in ("-p", package))],
                 cwd=self.copy, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             if run.returncode == 0:
                 return
@@ -285,7 +286,7 @@ class Tree:
                 if message and message["level"] == "error" and message["spans"]:
                     if not self.drop(message):
                         unknown.append(message["rendered"])
-            print(f"{package}: {len(self.dropped)} mutants do not fit or do not compile", flush=True)
+            print(f"{len(self.dropped)} mutants do not fit or do not compile", flush=True)
             if len(self.dropped) == before:
                 raise SystemExit("error: the copy does not compile:\n"
                                  + "\n".join(unknown) + run.stderr[-3000:])

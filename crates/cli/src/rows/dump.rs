@@ -80,21 +80,39 @@ fn dump_to_standard_output<D: Device>(
     Ok(())
 }
 
-/// One file for each table. The directory has a mark from before the first to after the last, so
-/// that a dump that was cut short is not taken for a whole one.
 fn dump_into<D: Device>(
     store: &Looked<D>,
     tables: &[&Table],
     arguments: &DumpArguments,
     directory: &Path,
 ) -> Done {
+    let unfinished = write_files(store, tables, arguments.format, directory)?;
+    unfinished.finish(store, arguments.no_verify)
+}
+
+/// Files that were written, and still have the mark beside them.
+struct Unfinished<'a> {
+    directory: &'a Path,
+    mark: PathBuf,
+    tables_count: usize,
+    written: Written,
+}
+
+/// One file for each table. The directory has a mark from before the first to after the last, so
+/// that a dump that was cut short is not taken for a whole one.
+fn write_files<'a, D: Device>(
+    store: &Looked<D>,
+    tables: &[&Table],
+    format: Format,
+    directory: &'a Path,
+) -> Result<Unfinished<'a>, Failure> {
     let mark = begin(directory)?;
     let bar = Progress::Shown.bar("dumping", tables.len() as u64, "tables");
     let (mut heads, mut all) = (Vec::new(), Written::default());
     for table in tables {
-        let path = directory.join(file_name(&table.definition.name, arguments.format));
-        let written = write_file(&path, |to| write_table(store, table, arguments.format, to))?;
-        if arguments.format == Format::Csv {
+        let path = directory.join(file_name(&table.definition.name, format));
+        let written = write_file(&path, |to| write_table(store, table, format, to))?;
+        if format == Format::Csv {
             write_head(&mut heads, table, &format!("\"rows\":0,\"csv_rows\":{}", written.rows))
                 .expect("memory takes it");
         }
@@ -102,7 +120,7 @@ fn dump_into<D: Device>(
         all.hash.merge(written.hash);
         bar.step("");
     }
-    if arguments.format == Format::Csv {
+    if format == Format::Csv {
         // What CSV cannot say: of which types the columns are.
         let path = directory.join("tables.jsonl");
         write_file(&path, |to| Ok(to.write_all(&heads).map(|()| Written::default())))?;
@@ -111,20 +129,29 @@ fn dump_into<D: Device>(
     if tables.len() == store.tables().len() {
         compare("the rows of the store", all.hash, store.state_hash())?;
     }
-    if arguments.no_verify {
-        eprintln!("note: the files were not read back");
-    } else {
-        // Before the mark is removed, which would be in the way.
-        let read = state_hash_of_files(directory, store)?;
-        compare("what was read back from the files", read, Some(all.hash))?;
+    Ok(Unfinished { directory, mark, tables_count: tables.len(), written: all })
+}
+
+impl Unfinished<'_> {
+    /// Reads the files back, and removes the mark if they say what was in the store.
+    fn finish<D: Device>(self, store: &Looked<D>, no_verify: bool) -> Done {
+        let Self { directory, mark, tables_count, written: Written { rows, hash } } = self;
+        if no_verify {
+            eprintln!("note: the files were not read back");
+        } else {
+            // Before the mark is removed, which would be in the way.
+            let read = state_hash_of_files(directory, store)?;
+            compare("what was read back from the files", read, Some(hash))?;
+        }
+        let failed = |error| Failure::new(format!("cannot remove {}: {error}", mark.display()));
+        fs::remove_file(&mark).map_err(failed)?;
+        sync(directory)?;
+        let verified = if no_verify { "" } else { ", read back" };
+        eprintln!(
+            "note: {tables_count} tables with {rows} rows dumped{verified}, state digest {hash}"
+        );
+        Ok(())
     }
-    let failed = |error| Failure::new(format!("cannot remove {}: {error}", mark.display()));
-    fs::remove_file(&mark).map_err(failed)?;
-    sync(directory)?;
-    let (tables, Written { rows, hash }) = (tables.len(), all);
-    let verified = if arguments.no_verify { "" } else { ", read back" };
-    eprintln!("note: {tables} tables with {rows} rows dumped{verified}, state digest {hash}");
-    Ok(())
 }
 
 /// A dump says what is in the store, or nothing.
@@ -268,3 +295,6 @@ fn write_line(to: &mut dyn Write, cells: impl Iterator<Item = Option<String>>) -
     }
     write!(to, "\r\n")
 }
+
+#[cfg(test)]
+mod tests;
