@@ -182,6 +182,9 @@ impl Binder<'_> {
             let rows = FromRows::Query(number);
             return self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items);
         }
+        if let Some(known) = super::system::relation_named(name) {
+            return self.system_item(known, alias, kind, items);
+        }
         let own = table_name(name)?;
         if let Some(view) = self.catalog.view(&own) {
             let bound = self.view(view)?;
@@ -191,9 +194,6 @@ impl Binder<'_> {
             let columns: Vec<usize> = (0..view.columns.len()).collect();
             self.scope.set_origin(view.id, &columns);
             return Ok(());
-        }
-        if let Some(known) = super::system::relation_named(name) {
-            return self.system_item(known, alias, kind, items);
         }
         let table = self.table(name)?;
         self.add_scanned(&table, &own, alias)?;
