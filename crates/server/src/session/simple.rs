@@ -40,10 +40,11 @@ impl Conversation {
         let mut all = self.parse(text).await?;
         let bytes = text.len();
         let in_block = self.is_in_block();
-        if !in_block && all.len() > 1 {
-            if let Some((begin, submissions)) = self.together(&all, bytes).await {
-                return self.all_at_once(begin, submissions).await;
-            }
+        if !in_block
+            && all.len() > 1
+            && let Some((begin, submissions)) = self.together(&all, bytes).await
+        {
+            return self.all_at_once(begin, submissions).await;
         }
         let Some(last) = all.pop() else {
             self.out.empty_query();

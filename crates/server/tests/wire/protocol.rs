@@ -316,7 +316,7 @@ fn a_prepared_statement_has_the_columns_that_its_client_was_told() {
     // The same columns: the same statements.
     assert_eq!(client.segment(&[bound("ids")]), ["bound", "row 1", "SELECT 1", "ready"]);
     let insert = [bind("", "new", &[Some("2")]), execute("", 0)].concat();
-    assert_eq!(client.segment(&[insert.clone()]), ["bound", "INSERT 0 1", "ready"]);
+    assert_eq!(client.segment(std::slice::from_ref(&insert)), ["bound", "INSERT 0 1", "ready"]);
     assert_eq!(client.query("SELECT * FROM a WHERE id = 2")[0], "row 2|NULL|7");
     other.query("ALTER TABLE a RENAME COLUMN id TO key");
     assert_eq!(client.segment(&[insert]), ["error 42703", "ready"]);

@@ -136,11 +136,9 @@ pub(super) fn shown_name(expr: &Expr) -> String {
             });
             shown_name(field.unwrap_or(root))
         }
-        Expr::Cast { expr, data_type, .. } => match shown_name(expr).as_str() {
-            "?column?" => super::kinds::kind_of(data_type)
-                .map_or_else(|_| "?column?".to_owned(), |kind| cast_name(kind.ty)),
-            name => name.to_owned(),
-        },
+        Expr::Cast { expr, .. } if has_own_name(expr) => shown_name(expr),
+        Expr::Cast { data_type, .. } => super::kinds::kind_of(data_type)
+            .map_or_else(|_| "?column?".to_owned(), |kind| cast_name(kind.ty)),
         Expr::Function(function) => {
             let shown = function.name.to_string().to_ascii_lowercase();
             shown.rsplit('.').next().unwrap_or_default().to_owned()
@@ -160,6 +158,17 @@ pub(super) fn shown_name(expr: &Expr) -> String {
         Expr::Ceil { .. } => "ceil".to_owned(),
         Expr::Floor { .. } => "floor".to_owned(),
         _ => "?column?".to_owned(),
+    }
+}
+
+/// Whether a cast of an expression is called like it, and not like the type.
+fn has_own_name(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(expr) | Expr::Collate { expr, .. } | Expr::Cast { expr, .. } => {
+            has_own_name(expr)
+        }
+        Expr::Case { else_result, .. } => else_result.as_deref().is_some_and(has_own_name),
+        expr => shown_name(expr) != "?column?",
     }
 }
 

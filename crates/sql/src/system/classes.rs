@@ -10,7 +10,7 @@ use super::relations::{self, Known};
 use super::rows::{Row, vector};
 use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
-use crate::catalog::{Catalog, Identity, Sequence, Table};
+use crate::catalog::{Catalog, Identity, Sequence, Table, View};
 use crate::ir::{Kind, ObjectId};
 use std::sync::Arc;
 use values::{Datum, Type};
@@ -44,22 +44,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
         "pg_sequence" => {
             catalog.sequences().map(|sequence| sequence_row(sequence, new())).collect()
         }
-        "pg_sequences" => catalog
-            .sequences()
-            .map(|sequence| {
-                new()
-                    .all(&["schemaname"], "public")
-                    .set("sequencename", sequence.name.as_str())
-                    .set("sequenceowner", NAME)
-                    .set("data_type", sequence_type(sequence).oid().number() as i32)
-                    .set("start_value", sequence.start)
-                    .set("min_value", sequence.minimum)
-                    .set("max_value", sequence.maximum)
-                    .set("increment_by", sequence.increment)
-                    .set("cycle", sequence.cycle)
-                    .set("cache_size", 1_i64)
-            })
-            .collect(),
+        "pg_sequences" => catalog.sequences().map(|own| shown_sequence(own, new())).collect(),
         "pg_tables" => catalog
             .tables()
             .map(|table| {
@@ -70,6 +55,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("hasindexes", indexes(table).next().is_some())
             })
             .collect(),
+        "pg_views" => catalog.views().map(|view| view_row(view, new())).collect(),
         "pg_depend" => owned_sequences(catalog)
             .map(|(table, at, sequence, is_identity)| {
                 let pg_class = relations::known("pg_catalog.pg_class").map_or(0, |known| known.id);
@@ -151,6 +137,10 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     for sequence in catalog.sequences() {
         all.push(own(number(sequence.id), &sequence.name, "S", 3));
     }
+    for view in catalog.views() {
+        let row = own(number(view.id), &view.name, "v", view.columns.len());
+        all.push(row.set("relfilenode", 0).set("relhasrules", true).set("reltuples", 0.0_f32));
+    }
     all
 }
 
@@ -197,6 +187,12 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                 let column = &table.relation.columns[usize::from(key.column)];
                 all.push(attribute(new(), index.id, &column.name, at as i16 + 1, column.kind));
             }
+        }
+    }
+    for view in catalog.views() {
+        for (at, column) in view.columns.iter().enumerate() {
+            let id = number(view.id);
+            all.push(attribute(new(), id, &column.name, at as i16 + 1, column.kind));
         }
     }
     for sequence in catalog.sequences() {
@@ -279,6 +275,26 @@ fn sequence_row(sequence: &Sequence, row: Row) -> Row {
         .set("seqmin", sequence.minimum)
         .set("seqcache", 1_i64)
         .set("seqcycle", sequence.cycle)
+}
+
+fn shown_sequence(sequence: &Sequence, row: Row) -> Row {
+    row.set("schemaname", "public")
+        .set("sequencename", sequence.name.as_str())
+        .set("sequenceowner", NAME)
+        .set("data_type", sequence_type(sequence).oid().number() as i32)
+        .set("start_value", sequence.start)
+        .set("min_value", sequence.minimum)
+        .set("max_value", sequence.maximum)
+        .set("increment_by", sequence.increment)
+        .set("cycle", sequence.cycle)
+        .set("cache_size", 1_i64)
+}
+
+fn view_row(view: &View, row: Row) -> Row {
+    row.set("schemaname", "public")
+        .set("viewname", view.name.as_str())
+        .set("viewowner", NAME)
+        .set("definition", definitions::of_view(view))
 }
 
 /// `pg_get_serial_sequence`: the sequence of a table's column.

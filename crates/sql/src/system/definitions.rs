@@ -3,8 +3,13 @@
 use super::names::quoted;
 use super::objects::{Constraint, Demand, IndexObject};
 use super::shown::{Writer, expression};
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Table, View};
 use crate::ir::{ColumnNumber, KeyColumn, Referential};
+
+/// The query of a view, as `pg_get_viewdef` shows it.
+pub(super) fn of_view(view: &View) -> String {
+    format!(" {};", view.text)
+}
 
 /// A column of a key, with its order.
 fn key_column(table: &Table, key: &KeyColumn) -> String {

@@ -1,9 +1,9 @@
 //! Functions that look at the system catalog or the session, and those of arrays and quotes.
 
-use super::definitions::{of_constraint, of_index, of_index_column};
+use super::definitions::{of_constraint, of_index, of_index_column, of_view};
 use super::fixed::UTF8;
 use super::names::{ROLES, class_name, find, literal, quoted, shown};
-use super::objects::{constraints, indexes};
+use super::objects::{constraints, indexes, view};
 use super::session::System;
 use super::{classes, type_names};
 use crate::ir::SystemFunction;
@@ -71,7 +71,9 @@ impl System {
                 let found = all.iter().find(|each| each.id == *id);
                 optional(found.and_then(|each| of_constraint(catalog, each, pretty)))
             }
-            (SystemFunction::ViewDefinition, _) => Datum::Null,
+            (SystemFunction::ViewDefinition, [Datum::Int4(id), ..]) => {
+                optional(view(catalog, *id).map(|view| of_view(view)))
+            }
             (SystemFunction::UserName, [Datum::Int4(id)]) => {
                 let found = ROLES.iter().find(|role| role.0 == *id);
                 let unknown = || format!("unknown (OID={id})");

@@ -1,7 +1,7 @@
 //! Names of objects: found, and shown.
 
 use super::objects::{
-    INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, indexes, number, sequence, table,
+    INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, indexes, number, sequence, table, view,
 };
 use super::session::NAME;
 use super::{relations, type_names};
@@ -143,6 +143,9 @@ fn own_class(catalog: &Catalog, name: &str) -> Option<i32> {
     if let Some(table) = catalog.table(name) {
         return Some(number(table.relation.id));
     }
+    if let Some(view) = catalog.view(name) {
+        return Some(number(view.id));
+    }
     if let Some(sequence) = catalog.sequence(name) {
         return Some(number(sequence.id));
     }
@@ -154,6 +157,9 @@ fn own_class(catalog: &Catalog, name: &str) -> Option<i32> {
 pub(super) fn class_name(catalog: &Catalog, id: i32) -> Option<(String, bool)> {
     if let Some(table) = table(catalog, id) {
         return Some((table.relation.name.clone(), true));
+    }
+    if let Some(view) = view(catalog, id) {
+        return Some((view.name.clone(), true));
     }
     if let Some(sequence) = sequence(catalog, id) {
         return Some((sequence.name.clone(), true));

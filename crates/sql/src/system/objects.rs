@@ -1,7 +1,7 @@
 //! The objects of the catalog with their object ids. Primary keys and constraints have none of
 //! their own in the catalog: theirs are made from those of their tables and indexes.
 
-use crate::catalog::{Catalog, ColumnInfo, ForeignKey, Sequence, Table};
+use crate::catalog::{Catalog, ColumnInfo, ForeignKey, Sequence, Table, View};
 use crate::ir::{Check, Column, ColumnNumber, KeyColumn, ObjectId};
 use std::sync::Arc;
 
@@ -134,6 +134,11 @@ pub(super) fn referred_index(catalog: &Catalog, key: &ForeignKey) -> i32 {
 /// The table of a number.
 pub(super) fn table(catalog: &Catalog, id: i32) -> Option<&Arc<Table>> {
     catalog.tables().find(|table| number(table.relation.id) == id)
+}
+
+/// The view of a number.
+pub(super) fn view(catalog: &Catalog, id: i32) -> Option<&Arc<View>> {
+    catalog.views().find(|view| number(view.id) == id)
 }
 
 /// The sequence of a number.

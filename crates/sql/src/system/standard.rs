@@ -27,6 +27,24 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             .collect(),
         "tables" => tables(catalog, &new),
         "columns" => all_columns(catalog, &new),
+        "views" => catalog
+            .views()
+            .map(|view| {
+                of_relation(new(), &view.name)
+                    .set("view_definition", definitions::of_view(view))
+                    .set("check_option", "NONE")
+                    .all(
+                        &[
+                            "is_updatable",
+                            "is_insertable_into",
+                            "is_trigger_updatable",
+                            "is_trigger_deletable",
+                            "is_trigger_insertable_into",
+                        ],
+                        yes(false),
+                    )
+            })
+            .collect(),
         "sequences" => sequences(catalog, &new),
         "table_constraints" => constraints(catalog)
             .iter()
@@ -100,9 +118,11 @@ fn of_constraint(row: Row, name: &str) -> Row {
 }
 
 fn of_table(row: Row, table: &Table) -> Row {
-    row.set("table_catalog", NAME)
-        .set("table_schema", "public")
-        .set("table_name", table.relation.name.as_str())
+    of_relation(row, &table.relation.name)
+}
+
+fn of_relation(row: Row, name: &str) -> Row {
+    row.set("table_catalog", NAME).set("table_schema", "public").set("table_name", name)
 }
 
 fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
@@ -122,7 +142,13 @@ fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             .set("is_insertable_into", yes(false))
             .set("is_typed", yes(false))
     });
-    own.chain(of_system).collect()
+    let views = catalog.views().map(|view| {
+        of_relation(new(), &view.name)
+            .set("table_type", "VIEW")
+            .set("is_insertable_into", yes(false))
+            .set("is_typed", yes(false))
+    });
+    own.chain(views).chain(of_system).collect()
 }
 
 fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
@@ -136,6 +162,13 @@ fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                 .set("is_nullable", yes(column.nullable))
                 .set("is_updatable", yes(true));
             all.push(identity(catalog, row, table, at as usize - 1, info.identity));
+        }
+    }
+    for view in catalog.views() {
+        for (place, column) in view.columns.iter().enumerate() {
+            let row = of_relation(new(), &view.name).set("column_name", column.name.as_str());
+            let row = described(row, place, column.kind).set("is_nullable", yes(true));
+            all.push(row.set("is_identity", yes(false)).set("is_updatable", yes(false)));
         }
     }
     for known in relations::all() {
