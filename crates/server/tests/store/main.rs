@@ -16,4 +16,5 @@ mod foreign_keys;
 mod limits;
 mod order;
 mod scripts;
+mod system;
 mod views;

@@ -1,6 +1,7 @@
 //! ALTER TABLE: columns come, go and change.
 
 use super::alter::{Altering, exists};
+use super::draft::kept;
 use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
 use crate::bind::{kind_of, name_of, unsupported};
@@ -124,8 +125,9 @@ impl Altering<'_> {
             }
             AlterColumnOperation::SetDefault { value } => {
                 let bound = self.draft.binder().bind_for(value, kind)?;
+                let default = kept(bound.expression(), "DEFAULT")?;
                 let info = &mut self.draft.table.columns[at];
-                info.default = Some(bound.expression());
+                info.default = Some(default);
                 info.default_text = Some(value.to_string());
                 Ok(())
             }
@@ -212,7 +214,7 @@ impl Altering<'_> {
             .map_err(|error| wrong(error, &format!("column \"{name}\"")))?;
         let old = self.draft.table.relation.columns[at].kind;
         if using.is_some() || !is_wider(old, kind) {
-            self.rebuild.convert(column, bound.expression());
+            self.rebuild.convert(column, kept(bound.expression(), "USING")?);
         }
         self.cast_default(at, kind, using.is_some())?;
         let changed = &mut self.draft.table.relation.columns[at];

@@ -1,6 +1,6 @@
 //! The columns of CREATE TABLE.
 
-use super::draft::{Draft, LaterCheck, NamedColumn, named_columns};
+use super::draft::{Draft, LaterCheck, NamedColumn, kept, named_columns};
 use super::foreign::LaterKey;
 use super::sequences::{from_options, next_value};
 use crate::bind::{kind_of, name_of, unsupported};
@@ -146,13 +146,13 @@ impl Draft<'_> {
     }
 
     fn default(&mut self, name: &str, kind: Kind, expr: &Expr) -> Result<()> {
-        let bound = self.binder().bind_for(expr, kind)?;
+        let default = kept(self.binder().bind_for(expr, kind)?.expression(), "DEFAULT")?;
         let info = self.info(name)?;
         if info.default.is_some() {
             let message = format!("multiple default values specified for column \"{name}\"");
             return Err(Error::new(SqlState::SYNTAX_ERROR, message));
         }
-        info.default = Some(bound.expression());
+        info.default = Some(default);
         info.default_text = Some(expr.to_string());
         Ok(())
     }

@@ -20,6 +20,18 @@ pub(super) struct NamedColumn {
     pub(super) nulls_first: bool,
 }
 
+/// An expression that statements evaluate which are logged.
+pub(super) fn kept(expression: Expression, what: &str) -> Result<Expression> {
+    if expression.needs_system() {
+        let message = format!(
+            "the system catalog, the session and regular expressions are not there for {what}"
+        );
+        let hint = "What evaluates it is logged, and comes to the same after a crash.";
+        return Err(Error::unsupported(message, hint));
+    }
+    Ok(expression)
+}
+
 impl NamedColumn {
     /// The column in the order that keys have by themselves.
     pub(super) fn plain(name: &str) -> NamedColumn {
@@ -149,7 +161,7 @@ impl<'a> Draft<'a> {
         for LaterCheck { name, column, condition } in std::mem::take(&mut self.later_checks) {
             let mut binder = self.binder();
             binder.over(&own, &self.table.relation);
-            let condition = binder.condition(&condition, "CHECK")?.expression();
+            let condition = kept(binder.condition(&condition, "CHECK")?.expression(), "CHECK")?;
             if condition.takes_number() {
                 return Err(unsupported("nextval in CHECK"));
             }

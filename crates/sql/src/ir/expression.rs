@@ -175,6 +175,11 @@ impl Expression {
     pub fn takes_number(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::Next(_)))
     }
+
+    /// Whether it reads the system catalog or the session, or is a regular expression.
+    pub fn needs_system(&self) -> bool {
+        self.code.iter().any(|op| matches!(op, Op::System(..)))
+    }
 }
 
 impl Op {

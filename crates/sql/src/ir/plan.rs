@@ -166,9 +166,7 @@ impl Plan {
             }
             _ => false,
         };
-        self.each_expression(&mut |expression| {
-            needs |= expression.code.iter().any(|op| matches!(op, Op::System(..)));
-        });
+        self.each_expression(&mut |expression| needs |= expression.needs_system());
         needs
     }
 
