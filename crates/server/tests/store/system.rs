@@ -1,4 +1,4 @@
-//! The system catalog: what reads it is not logged, and sees the catalog that its block commits with.
+//! The system catalog: what reads it is not logged, and sees the catalog that its block commits on.
 
 use crate::client::{Client, memory};
 use crate::script::shown;
