@@ -53,16 +53,16 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
             continue;
         }
         let needed = inserts.get(pool).copied().unwrap_or(0);
-        let stock = match epoch.store.segments().is_begun(pool) {
-            true => Stock { needed, ..stock_of(sub_pools) },
-            false => Stock { needed, ..Stock::default() },
-        };
+        let stock = Stock { needed, ..stock_of(epoch, pool, sub_pools) };
         demand.stock(pool, worker.local.worker, epoch.workers, stock);
     }
 }
 
 /// What a worker has of a pool.
-fn stock_of(sub_pools: &[SubPool]) -> Stock {
+fn stock_of<D: Device>(epoch: &Epoch<'_, D>, pool: usize, sub_pools: &[SubPool]) -> Stock {
+    if !epoch.store.segments().is_begun(pool) {
+        return Stock::default();
+    }
     let mut stock = Stock {
         entries: sub_pools.first().map_or(0, SubPool::free_list_room),
         lists: sub_pools.first().map_or(0, SubPool::free_list_segments),
@@ -182,7 +182,7 @@ fn stock_of_all<D: Device>(
     pool: usize,
 ) -> Stock {
     let mut sum = match epoch.workers {
-        1 => stock_of(&worker.row_store.sub_pools[pool]),
+        1 => stock_of(epoch, pool, &worker.row_store.sub_pools[pool]),
         // What others give is counted as theirs below.
         _ => {
             let all = Stock::of_all(&demand.stocks[pool]);
@@ -191,7 +191,7 @@ fn stock_of_all<D: Device>(
     };
     // A slot may have been freed by another worker than the one that took it.
     for idle in &*epoch.shared.idle.lock().expect("no panic while locked") {
-        let Stock { free, fresh, all, left, .. } = stock_of(&idle.sub_pools[pool]);
+        let Stock { free, fresh, all, left, .. } = stock_of(epoch, pool, &idle.sub_pools[pool]);
         (sum.free, sum.fresh) = (sum.free + free, sum.fresh + fresh);
         (sum.all, sum.left) = (sum.all + all, sum.left + left);
     }
