@@ -14,7 +14,6 @@ use crate::run::{Context, Rows};
 use sqlparser::ast::{
     AlterTable, AlterTableOperation, DropBehavior, Ident, RenameTableNameKind, TableConstraint,
 };
-use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
 const TAG: &str = "ALTER TABLE";
@@ -47,18 +46,7 @@ pub(super) fn alter(
         definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), tree.if_exists)?;
         return Ok(definition);
     };
-    let draft = Draft {
-        table: Table::clone(table),
-        delta: Delta::default(),
-        later_checks: Vec::new(),
-        later_keys: Vec::new(),
-        keys: Vec::new(),
-        catalog,
-        lines,
-        context,
-        next_id: catalog.next_id(),
-        names: BTreeSet::new(),
-    };
+    let draft = Draft::new(catalog, lines, context, Table::clone(table));
     let (rebuild, notices) = (Rebuild::default(), Vec::new());
     let mut altering = Altering { draft, old: table, rebuild, notices };
     for operation in &tree.operations {

@@ -70,7 +70,7 @@ impl Altering<'_> {
         if_exists: bool,
         cascade: bool,
     ) -> Result<()> {
-        let (own, shown) = (self.name(), name_of(name));
+        let shown = name_of(name);
         let column = match self.column(name) {
             Ok(column) => column,
             Err(error) if if_exists => {
@@ -79,13 +79,7 @@ impl Altering<'_> {
             }
             Err(error) => return Err(error),
         };
-        drop_keys_of_column(
-            self.draft.catalog,
-            &own,
-            (column, &shown),
-            cascade,
-            &mut self.draft.delta,
-        )?;
+        drop_keys_of_column(&mut self.draft, column, cascade)?;
         let relation = &mut self.draft.table.relation;
         if relation.primary.iter().any(|key| key.column == column) {
             let what = format!("dropping column \"{shown}\" of the primary key");

@@ -63,6 +63,27 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
+    /// A table as it is, of which nothing was changed.
+    pub(super) fn new(
+        catalog: &'a Catalog,
+        lines: &'a Lines,
+        context: &'a Context,
+        table: Table,
+    ) -> Draft<'a> {
+        Draft {
+            table,
+            delta: Delta::default(),
+            later_checks: Vec::new(),
+            later_keys: Vec::new(),
+            keys: Vec::new(),
+            catalog,
+            lines,
+            context,
+            next_id: catalog.next_id(),
+            names: BTreeSet::new(),
+        }
+    }
+
     pub(super) fn binder(&self) -> Binder<'a> {
         Binder::new(self.catalog, self.lines, &self.context.zone, &[])
     }

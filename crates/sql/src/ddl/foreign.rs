@@ -324,19 +324,19 @@ pub(super) fn drop_key(catalog: &Catalog, table: &str, name: &str, delta: &mut D
 
 /// What DROP COLUMN does with foreign keys: those of the column go with it.
 pub(super) fn drop_keys_of_column(
-    catalog: &Catalog,
-    table: &str,
-    (column, name): (ColumnNumber, &str),
+    draft: &mut Draft<'_>,
+    column: ColumnNumber,
     cascade: bool,
-    delta: &mut Delta,
 ) -> Result<()> {
+    let Draft { catalog, delta, table, .. } = draft;
+    let (table, name) = (&table.relation.name, &table.relation.columns[usize::from(column)].name);
     let mut lines = Vec::new();
     for key in catalog.foreign_keys() {
-        if key.parent == table && key.referred.contains(&column) {
+        if key.parent == *table && key.referred.contains(&column) {
             let shown = format!("constraint {} on table {}", key.name, key.child);
             lines.push(format!("{shown} depends on column {name} of table {table}"));
             delta.drop_foreign_key(key.id);
-        } else if key.child == table && key.columns.contains(&column) {
+        } else if key.child == *table && key.columns.contains(&column) {
             delta.drop_foreign_key(key.id);
         }
     }

@@ -43,17 +43,11 @@ pub(super) fn create(
         indexes: Vec::new(),
         checks: Vec::new(),
     };
+    let table = Table { relation, columns: Vec::new() };
     let mut draft = Draft {
-        table: Table { relation, columns: Vec::new() },
-        delta: Delta::default(),
-        later_checks: Vec::new(),
-        later_keys: Vec::new(),
-        keys: Vec::new(),
-        catalog,
-        lines,
-        context,
         next_id: catalog.next_id().next(),
         names: BTreeSet::from([own]),
+        ..Draft::new(catalog, lines, context, table)
     };
     for column in &tree.columns {
         draft.add_column(column)?;

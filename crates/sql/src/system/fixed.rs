@@ -20,7 +20,9 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                 new().set("oid", *id).set("nspname", *name).set("nspowner", *owner)
             })
             .collect(),
-        "pg_roles" | "pg_authid" => ROLES.iter().map(|role| role_row(*role, new(), own)).collect(),
+        "pg_roles" | "pg_authid" => {
+            ROLES.iter().map(|(id, name)| role_row(*id, name, new(), own)).collect()
+        }
         "pg_user" | "pg_shadow" => {
             let all = ["usecreatedb", "usesuper", "userepl", "usebypassrls"];
             let row = new().set("usename", NAME).set("usesysid", OWNER);
@@ -104,7 +106,7 @@ fn of_session(system: &System, relation: &'static Known, own: &str) -> Option<Ve
     })
 }
 
-fn role_row((id, name): (i32, &str), row: Row, relation: &str) -> Row {
+fn role_row(id: i32, name: &str, row: Row, relation: &str) -> Row {
     let is_user = id == OWNER;
     let all = [
         "rolsuper",
