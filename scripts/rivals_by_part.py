@@ -1,11 +1,11 @@
 """How many instructions of a transaction each deterministic rival takes, by part, counted by callgrind
 in fixed small runs with one worker: those within its batches, in steady state.
 
-    cargo build --release -p nvcaracal-testbed --example batches
+    CARGO_PROFILE_DEV_OPT_LEVEL=3 cargo build -p nvcaracal-lab
     python3 scripts/rivals_by_part.py [BINARY [PATTERN]]
 
-BINARY is that example (default target/release/examples/batches), which must have debug information
-about lines. PATTERN is a part of the names of workloads. Each run is made twice, with few batches and
+BINARY is the laboratory's program (default target/debug/nvcaracal-lab), which must have debug
+information about lines. PATTERN is a part of the names of workloads. Each run is made twice, with few batches and
 with more; the difference is that of the last batches, so that loading drops out. What is inlined from
 a library counts for the file that it stands in. Prints a table in Markdown for each workload. Needs
 valgrind; exit code 3 if there is none.
@@ -23,9 +23,12 @@ sys.dont_write_bytecode = True
 from callgrind import costs  # noqa: E402
 
 ENGINES = ["serial", "calvin", "orthrus", "bohm", "caracal", "granola", "pwv", "aria", "bcdb"]
-# A workload as the example names it, and the transactions of a batch. TPC-C is not among them: its
-# tables reserve more address space than valgrind can spare.
-WORKLOADS = [("ycsb high, pieces", 200), ("smallbank", 2000)]
+# A workload's name, its options, and the transactions of a batch. TPC-C is not among them: its tables
+# reserve more address space than valgrind can spare.
+WORKLOADS = [
+    ("ycsb high, pieces", "ycsb --rows 20000 --contention high --pieces", 200),
+    ("smallbank", "smallbank --customers 18000 --contention low", 2000),
+]
 FEW, MORE = 3, 7
 # What counts: the batches of every engine, but not its closures, which would end the counting.
 BATCH = "*BatchEngine>::run"
@@ -43,20 +46,21 @@ PARTS = [
 ]
 
 
-def counted(binary, room, engine, workload, size, batches):
+def counted(binary, room, engine, options, size, batches):
     """Instructions by file of so many batches."""
     out = room / "callgrind"
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}",
-               f"--toggle-collect={BATCH}", binary, "1", str(size), str(batches),
-               f"{engine} {workload}"]
+               f"--toggle-collect={BATCH}", binary, "bench", *options.split(), "--design", engine,
+               "--workers", "1", "--epoch-size", str(size), "--epochs", str(batches),
+               "--no-progress"]
     said = subprocess.run(command, capture_output=True, text=True)
-    if said.returncode != 0 or workload not in said.stdout:
+    if said.returncode != 0:
         sys.exit(f"failed: {' '.join(command)}\n{said.stdout}{said.stderr}")
     return costs(out)
 
 
-def by_part(binary, room, engine, workload, size):
-    few, more = (counted(binary, room, engine, workload, size, n) for n in (FEW, MORE))
+def by_part(binary, room, engine, options, size):
+    few, more = (counted(binary, room, engine, options, size, n) for n in (FEW, MORE))
     found = collections.Counter()
     for file in more:
         part = next(name for name, pattern in PARTS if re.match(pattern, file))
@@ -75,16 +79,16 @@ def table(rows):
 
 
 def main():
-    binary = sys.argv[1] if len(sys.argv) > 1 else "target/release/examples/batches"
+    binary = sys.argv[1] if len(sys.argv) > 1 else "target/debug/nvcaracal-lab"
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     if shutil.which("valgrind") is None:
         print("error: valgrind is not installed: instructions were not counted", file=sys.stderr)
         sys.exit(3)
     with tempfile.TemporaryDirectory() as room:
-        for workload, size in WORKLOADS:
+        for workload, options, size in WORKLOADS:
             if wanted not in workload:
                 continue
-            found = [by_part(binary, pathlib.Path(room), engine, workload, size)
+            found = [by_part(binary, pathlib.Path(room), engine, options, size)
                      for engine in ENGINES]
             print(f"\n{workload}\n")
             rows = [["part"] + ENGINES]

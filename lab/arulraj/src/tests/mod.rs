@@ -5,4 +5,3 @@ mod history;
 mod limits;
 mod model;
 mod table3;
-mod workloads;
