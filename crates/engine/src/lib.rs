@@ -57,7 +57,7 @@ pub use program::procedure::{
 pub use program::record::{IndexInWords, indexes_in_words, logged_procedures, types_in_words};
 pub use reads::Visit;
 pub use recovery::logged::{LoggedCall, logged_calls};
-pub use secondary::{IndexDefinition, IndexKeyFn};
+pub use secondary::{IndexDefinition, IndexKeyFn, IndexKeys};
 pub use state::config::EngineConfig;
 pub use state::core::Missing;
 pub use state::running::{RunningCall, RunningCalls};

@@ -7,7 +7,7 @@ use storage::EpochNumber;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::secondary::{IndexEntry, SecondaryIndex};
+use crate::secondary::{EntryKey, IndexEntry, SecondaryIndex};
 
 type Entry<'e> = (&'e Box<[u8]>, &'e IndexEntry);
 
@@ -41,7 +41,7 @@ impl<D: Device> Engine<D> {
             if is_other {
                 let (name, entries) = (&index.definition.name, index.entries.len());
                 return Err(EngineError::Limit(format!(
-                    "index {name:?} is not that of its rows: {entries} entries, {} rows",
+                    "index {name:?} is not that of its rows: {entries} entries, {} of the rows",
                     built.len()
                 )));
             }
@@ -52,11 +52,10 @@ impl<D: Device> Engine<D> {
     fn built_index(&self, number: usize) -> Result<BTreeMap<Box<[u8]>, IndexEntry>> {
         let index = self.core.secondary.indexes[number].read().expect("no panic while locked");
         let (mut entries, mut failed) = (Vec::new(), None);
-        self.for_each(index.table, &mut |key, value| match index.entry_key(key, Some(value)) {
-            Ok(Some((key, prefix))) => {
-                entries.push((key, IndexEntry { prefix, since: EpochNumber(0) }))
-            }
-            Ok(None) => {}
+        self.for_each(index.table, &mut |key, value| match index.entry_keys(key, Some(value)) {
+            Ok(keys) => entries.extend(keys.into_iter().map(|EntryKey { bytes, prefix }| {
+                (bytes, IndexEntry { prefix, since: EpochNumber(0) })
+            })),
             Err(what) if failed.is_none() => failed = Some(format!("{what}, of row {key:02x?}")),
             Err(_) => {}
         })?;

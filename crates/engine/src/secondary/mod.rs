@@ -20,9 +20,31 @@ use crate::call::answers::Abort;
 use crate::call::panics::caught;
 use crate::reads::{KeyRange, Visit};
 
-/// Appends the key that a row, of a key and a value, has in an index; returns whether it is in the
-/// index at all. A key must say where it ends, because the row's key follows it. Must be pure.
-pub type IndexKeyFn = Arc<dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> Result<bool, String> + Send + Sync>;
+/// Adds the keys that a row, of a key and a value, has in an index. Must be pure.
+pub type IndexKeyFn =
+    Arc<dyn Fn(&[u8], &[u8], &mut IndexKeys) -> Result<(), String> + Send + Sync>;
+
+/// The keys of a row in an index: none, one or several.
+#[derive(Debug, Default)]
+pub struct IndexKeys {
+    bytes: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
+}
+
+impl IndexKeys {
+    /// Adds a key; one that is there already adds nothing. It must say where it ends, because the
+    /// row's key follows it.
+    pub fn add(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, &end)| &self.bytes[begin..end])
+    }
+}
 
 /// A secondary index that an engine is opened with.
 #[derive(Clone)]
@@ -110,8 +132,13 @@ pub(crate) struct RowWrite<'r> {
     pub(crate) after: Option<&'r [u8]>,
 }
 
-/// The key of an entry, and how much of it is that of the index.
-type EntryKey = (Box<[u8]>, u16);
+/// The key of an entry.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EntryKey {
+    pub(crate) bytes: Box<[u8]>,
+    /// How much of it is that of the index.
+    pub(crate) prefix: u16,
+}
 
 impl SecondaryIndexes {
     pub(crate) fn new(
@@ -161,7 +188,7 @@ impl SecondaryIndexes {
     ) -> Result<bool, String> {
         for &number in &self.of_table[table.index()] {
             let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
-            if index.entry_key(key, write.before)? != index.entry_key(key, write.after)? {
+            if index.entry_keys(key, write.before)? != index.entry_keys(key, write.after)? {
                 return Ok(true);
             }
         }
@@ -183,8 +210,8 @@ impl SecondaryIndexes {
         let mut changes = Vec::new();
         for &number in &self.of_table[table.index()] {
             let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
-            let old = index.entry_key(key, write.before)?;
-            let new = index.entry_key(key, write.after)?;
+            let old = index.entry_keys(key, write.before)?;
+            let new = index.entry_keys(key, write.after)?;
             if old != new {
                 changes.push((number, old, new));
             }
@@ -192,18 +219,20 @@ impl SecondaryIndexes {
         for (number, old, new) in changes {
             let mut index =
                 self.indexes[usize::from(number)].write().expect("no panic while locked");
-            if let Some((key, _)) = old {
-                let entry = index.entries.remove(&key).expect("a row is in its indexes");
+            for EntryKey { bytes: key, .. } in old.iter().filter(|key| !new.contains(key)) {
+                let entry = index.entries.remove(key).expect("a row is in its indexes");
                 if undo.keeps(entry) {
                     index.keep(key.clone(), Removed { entry, until: epoch });
                 }
+                let key = key.clone();
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: false });
             }
-            if let Some((key, prefix)) = new {
+            for EntryKey { bytes, prefix } in new.into_iter().filter(|key| !old.contains(key)) {
                 let entry = IndexEntry { prefix, since: epoch };
-                let before = index.entries.insert(key.clone(), entry);
-                assert!(before.is_none(), "a row is in an index once");
-                undo.changes.push(IndexChange { index: number, key, entry, is_added: true });
+                let before = index.entries.insert(bytes.clone(), entry);
+                assert!(before.is_none(), "a row is in an index once under each key");
+                let change = IndexChange { index: number, key: bytes, entry, is_added: true };
+                undo.changes.push(change);
             }
         }
         Ok(())
@@ -311,29 +340,32 @@ impl IndexUndo {
 }
 
 impl SecondaryIndex {
-    /// The key of a row's entry, and how much of it is that of the index; `None` if there is no
-    /// row, or it is not in the index.
-    pub(crate) fn entry_key(
+    /// The keys of a row's entries, in order, each once; none if there is no row.
+    pub(crate) fn entry_keys(
         &self,
         key: &[u8],
         value: Option<&[u8]>,
-    ) -> Result<Option<EntryKey>, String> {
-        let Some(value) = value else { return Ok(None) };
-        let mut bytes = Vec::new();
-        let make = || (self.definition.key)(key, value, &mut bytes);
+    ) -> Result<Vec<EntryKey>, String> {
+        let Some(value) = value else { return Ok(Vec::new()) };
+        let mut keys = IndexKeys::default();
+        let make = || (self.definition.key)(key, value, &mut keys);
         let name = &self.definition.name;
         match caught(make) {
-            Ok(Ok(true)) => {}
-            Ok(Ok(false)) => return Ok(None),
+            Ok(Ok(())) => {}
             Ok(Err(what)) => return Err(format!("index {name:?}: {what}")),
             Err(panic) => {
                 return Err(format!("index {name:?}: making the key of a row panicked: {panic}"));
             }
         }
-        let prefix = u16::try_from(bytes.len())
-            .map_err(|_| format!("index {name:?}: a key of {} bytes", bytes.len()))?;
-        bytes.extend_from_slice(key);
-        Ok(Some((bytes.into(), prefix)))
+        let entry_key = |own: &[u8]| {
+            let prefix = u16::try_from(own.len())
+                .map_err(|_| format!("index {name:?}: a key of {} bytes", own.len()))?;
+            Ok(EntryKey { bytes: [own, key].concat().into(), prefix })
+        };
+        let mut entries = keys.iter().map(entry_key).collect::<Result<Vec<_>, String>>()?;
+        entries.sort_unstable();
+        entries.dedup();
+        Ok(entries)
     }
 
     /// How many rows have the key of an entry, at most two.

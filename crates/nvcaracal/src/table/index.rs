@@ -20,8 +20,8 @@ use crate::table::rows::row;
 /// Names a secondary index of a table: its rows by keys `I` that a function makes of them, in
 /// order.
 ///
-/// A handle is a constant, made by [`Table::index`] or [`Table::unique_index`], and is registered
-/// with each database that has the index ([`Options::index`](crate::Options::index)). The database
+/// A handle is a constant, made by [`Table::index`], [`Table::unique_index`] or, where a row has
+/// several keys, [`Table::multi_index`], and is registered with each database that has the index ([`Options::index`](crate::Options::index)). The database
 /// keeps it up with every write, in memory, and builds it when it is opened.
 ///
 /// ```
@@ -44,7 +44,7 @@ use crate::table::rows::row;
 ///     NAMES.unique_index("by name", |_, name| Some(name.clone()));
 /// ```
 ///
-/// * A row is not in the index where the function returns `None`.
+/// * A row is not in the index where the function returns `None`, or no keys.
 /// * The function must be pure, and should be quick: it runs with every write of the table. A panic
 ///   of it fails the call.
 /// * A write that changes an index runs in the serial part of its epoch ([`Procedure::write_set`]
@@ -62,11 +62,24 @@ use crate::table::rows::row;
 pub struct Index<I: Key + ?Sized, K: Key + ?Sized, V, O = Ordered> {
     pub(crate) shape: IndexShape,
     pub(crate) table: Table<K, V, O>,
-    key: KeyFn<I, K, V>,
+    keys: KeyFn<I, K, V>,
 }
 
-/// What makes the key of a row in an index.
-type KeyFn<I, K, V> = fn(&<K as Key>::Owned, &V) -> Option<<I as Key>::Owned>;
+/// What makes the keys of a row in an index.
+enum KeyFn<I: Key + ?Sized, K: Key + ?Sized, V> {
+    /// One at most.
+    One(fn(&K::Owned, &V) -> Option<I::Owned>),
+    /// Any number.
+    Several(fn(&K::Owned, &V) -> Vec<I::Owned>),
+}
+
+impl<I: Key + ?Sized, K: Key + ?Sized, V> Clone for KeyFn<I, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I: Key + ?Sized, K: Key + ?Sized, V> Copy for KeyFn<I, K, V> {}
 
 /// What a handle says of its index.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +118,7 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
         name: &'static str,
         key: fn(&K::Owned, &V) -> Option<I::Owned>,
     ) -> Index<I, K, V, O> {
-        self.any_index(name, key, false)
+        self.any_index(name, KeyFn::One(key), false)
     }
 
     /// The same in which no two rows may have one key.
@@ -115,18 +128,47 @@ impl<K: Key + ?Sized, V: Data, O> Table<K, V, O> {
         name: &'static str,
         key: fn(&K::Owned, &V) -> Option<I::Owned>,
     ) -> Index<I, K, V, O> {
-        self.any_index(name, key, true)
+        self.any_index(name, KeyFn::One(key), true)
+    }
+
+    /// An index in which a row has as many keys as `keys` makes of it, each once: tags of an
+    /// article, words of a text. Reading it visits a row once under each of its keys.
+    ///
+    /// ```
+    /// use nvcaracal::{Index, Table};
+    ///
+    /// const ARTICLES: Table<u64, String> = Table::ordered("articles");
+    /// const BY_WORD: Index<str, u64, String> = ARTICLES
+    ///     .multi_index("by word", |_, text| text.split(' ').map(String::from).collect());
+    /// ```
+    #[must_use]
+    pub const fn multi_index<I: Key + ?Sized>(
+        self,
+        name: &'static str,
+        keys: fn(&K::Owned, &V) -> Vec<I::Owned>,
+    ) -> Index<I, K, V, O> {
+        self.any_index(name, KeyFn::Several(keys), false)
+    }
+
+    /// The same in which no two rows may have one key.
+    #[must_use]
+    pub const fn unique_multi_index<I: Key + ?Sized>(
+        self,
+        name: &'static str,
+        keys: fn(&K::Owned, &V) -> Vec<I::Owned>,
+    ) -> Index<I, K, V, O> {
+        self.any_index(name, KeyFn::Several(keys), true)
     }
 
     const fn any_index<I: Key + ?Sized>(
         self,
         name: &'static str,
-        key: fn(&K::Owned, &V) -> Option<I::Owned>,
+        keys: KeyFn<I, K, V>,
         is_unique: bool,
     ) -> Index<I, K, V, O> {
         let tag = tag_of_index(self.shape.tag, name, is_unique);
         let shape = IndexShape { name, table: self.shape, is_unique, tag };
-        Index { shape, table: self, key }
+        Index { shape, table: self, keys }
     }
 }
 
@@ -138,16 +180,21 @@ where
 {
     /// What the engine is opened with; `table` is the position of the table.
     pub(crate) fn registration(self) -> IndexRegistration {
-        let Self { shape, key, .. } = self;
+        let Self { shape, keys, .. } = self;
         let make: IndexKeyFn = Arc::new(move |row_key, value, into| {
             body::within(|| {
                 let (row_key, value) = row::<K, V>(&shape.table, row_key, value)?;
-                let Some(key) = key(&row_key, &value) else { return Ok(false) };
-                encode(key.borrow(), |bytes| into.extend_from_slice(bytes))?;
-                Ok(true)
+                let add = |key: I::Owned| encode(key.borrow(), |bytes| into.add(bytes));
+                match keys {
+                    KeyFn::One(key) => key(&row_key, &value).map_or(Ok(()), add),
+                    KeyFn::Several(keys) => keys(&row_key, &value).into_iter().try_for_each(add),
+                }
             })
         });
-        let types = || format!("{} by {}", short_name::<V>(), I::describe());
+        let types: fn() -> String = match keys {
+            KeyFn::One(_) => || format!("{} by {}", short_name::<V>(), I::describe()),
+            KeyFn::Several(_) => || format!("{} by each {}", short_name::<V>(), I::describe()),
+        };
         IndexRegistration { shape, make, types }
     }
 }

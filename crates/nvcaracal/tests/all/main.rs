@@ -21,6 +21,7 @@ mod hot_rows;
 mod indexes;
 mod longer_values;
 mod mistakes;
+mod multi_indexes;
 mod order;
 mod other_space;
 mod parts;

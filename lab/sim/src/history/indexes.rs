@@ -1,7 +1,7 @@
 //! Secondary indexes of the table that has some, and what they must hold: the oracle computes them
 //! from its rows (O-96, O-100).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::{IndexDefinition, IndexKeyFn};
@@ -21,18 +21,24 @@ const UNIQUE_BYTES_MIN: usize = 8;
 /// often meet.
 const UNIQUE_FIRSTS: u8 = 12;
 
-/// The key that a row with a value has in an index; `None` if it is not in it. Says itself where it
-/// ends.
-fn index_key(index: u16, value: &[u8]) -> Option<Vec<u8>> {
+/// Rows of values that long have two keys in the ordinary index, which may be the same.
+const TWO_KEYS_BYTES_MIN: usize = 16;
+
+/// The keys that a row with a value has in an index. Each says itself where it ends.
+fn index_keys(index: u16, value: &[u8]) -> BTreeSet<Vec<u8>> {
     if index != UNIQUE {
         // Writes that leave the length as it is do not change the index.
-        return (!value.is_empty()).then(|| vec![(value.len() % 241) as u8]);
+        let len = value.len();
+        let first = (len > 0).then_some(len);
+        let second = (len >= TWO_KEYS_BYTES_MIN).then_some(len / TWO_KEYS_BYTES_MIN);
+        return first.into_iter().chain(second).map(|key| vec![(key % 241) as u8]).collect();
     }
     if value.len() < UNIQUE_BYTES_MIN {
-        return None;
+        return BTreeSet::new();
     }
     let first = value[0] % UNIQUE_FIRSTS;
-    Some(if first.is_multiple_of(3) { vec![first] } else { vec![first, value[1] % 2] })
+    let key = if first.is_multiple_of(3) { vec![first] } else { vec![first, value[1] % 2] };
+    BTreeSet::from([key])
 }
 
 /// An insert of a row, the `unique`-th key in the unique index.
@@ -42,7 +48,7 @@ fn index_key(index: u16, value: &[u8]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn insert_under(row: u8, unique: u8) -> Step {
     let insert = |tag| Step::new(Op::Insert, INDEXED, row).size(WORD).tag(tag);
-    let is_it = |step: &Step| index_key(UNIQUE, &step.value(0)) == Some(vec![unique * 3]);
+    let is_it = |step: &Step| index_keys(UNIQUE, &step.value(0)).contains(&[unique * 3][..]);
     (0..=u8::MAX).map(insert).find(is_it).expect("some value has this key")
 }
 
@@ -60,17 +66,19 @@ pub fn index_definitions() -> Vec<IndexDefinition> {
 }
 
 fn key_function(index: u16) -> IndexKeyFn {
-    Arc::new(move |_, value, bytes| {
-        let key = index_key(index, value);
-        bytes.extend(key.iter().flatten());
-        Ok(key.is_some())
+    Arc::new(move |_, value, keys| {
+        index_keys(index, value).iter().for_each(|key| keys.add(key));
+        Ok(())
     })
 }
 
 /// Whether a write of a row changes any index.
 pub(super) fn differ(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
-    let key = |index, value: Option<&[u8]>| value.and_then(|value| index_key(index, value));
-    (0..INDEXES).any(|index| key(index, before) != key(index, after))
+    let keys = |index, value: Option<&[u8]>| value.map(|value| index_keys(index, value));
+    let differ = |index| {
+        keys(index, before).unwrap_or_default() != keys(index, after).unwrap_or_default()
+    };
+    (0..INDEXES).any(differ)
 }
 
 /// An index over rows: keys that end with the row's own, with that.
@@ -78,10 +86,11 @@ pub(super) fn index_of<'r>(
     index: u16,
     rows: impl Iterator<Item = (&'r Vec<u8>, &'r Vec<u8>)>,
 ) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let entry = |(key, value): (&Vec<u8>, &Vec<u8>)| {
-        Some(([index_key(index, value)?, key.clone()].concat(), key.clone()))
-    };
-    rows.filter_map(entry).collect()
+    rows.flat_map(|(key, value)| {
+        let entry = |own: Vec<u8>| ([&own[..], key].concat(), key.clone());
+        index_keys(index, value).into_iter().map(entry)
+    })
+    .collect()
 }
 
 /// What a scan of an index over rows finds.
@@ -99,6 +108,6 @@ pub(super) fn scan_index<'r>(
 
 /// Whether no two rows have one key in the unique index (O-98).
 pub(super) fn are_unique<'r>(mut values: impl Iterator<Item = &'r Vec<u8>>) -> bool {
-    let mut keys = std::collections::BTreeSet::new();
-    values.all(|value| index_key(UNIQUE, value).is_none_or(|key| keys.insert(key)))
+    let mut keys = BTreeSet::new();
+    values.all(|value| index_keys(UNIQUE, value).into_iter().all(|key| keys.insert(key)))
 }

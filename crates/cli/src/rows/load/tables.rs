@@ -79,7 +79,7 @@ impl Tables {
             let table = tables.schemas.iter().position(|schema| schema.definition.name == table);
             let Some(table) = table else { continue };
             let IndexInWords { name, is_unique, types } = index;
-            let key: IndexKeyFn = Arc::new(|_, _, _| Ok(false));
+            let key: IndexKeyFn = Arc::new(|_, _, _| Ok(()));
             tables.indexes.push(IndexDefinition { name, table, is_unique, types, key });
         }
         Ok(tables)
