@@ -21,8 +21,7 @@ use crate::call::panics::caught;
 use crate::reads::{KeyRange, Visit};
 
 /// Adds the keys that a row, of a key and a value, has in an index. Must be pure.
-pub type IndexKeyFn =
-    Arc<dyn Fn(&[u8], &[u8], &mut IndexKeys) -> Result<(), String> + Send + Sync>;
+pub type IndexKeyFn = Arc<dyn Fn(&[u8], &[u8], &mut IndexKeys) -> Result<(), String> + Send + Sync>;
 
 /// The keys of a row in an index: none, one or several.
 #[derive(Debug, Default)]

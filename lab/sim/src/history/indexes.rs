@@ -75,9 +75,8 @@ fn key_function(index: u16) -> IndexKeyFn {
 /// Whether a write of a row changes any index.
 pub(super) fn differ(before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
     let keys = |index, value: Option<&[u8]>| value.map(|value| index_keys(index, value));
-    let differ = |index| {
-        keys(index, before).unwrap_or_default() != keys(index, after).unwrap_or_default()
-    };
+    let differ =
+        |index| keys(index, before).unwrap_or_default() != keys(index, after).unwrap_or_default();
     (0..INDEXES).any(differ)
 }
 
