@@ -1,10 +1,12 @@
 //! Runs an engine on YCSB, a thread for each partition, and says what it took.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use pmem::{Device, DeviceSpec, Dram, Emulated};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::engines::{Cow, Engine, Inp, Log, NvmCow, NvmInp, NvmLog};
@@ -86,6 +88,8 @@ pub struct Settings {
     pub verify: bool,
     /// Whether to end without ending the last group, and open the stores again.
     pub recover: bool,
+    /// Whether to run the same once more in DRAM without a modelled cache, for what it costs.
+    pub cost: bool,
     /// How the engine is made.
     pub options: Options,
 }
@@ -111,6 +115,49 @@ pub struct Counts {
     pub written_log: f64,
     /// ... and into the table's durable form.
     pub written_table: f64,
+}
+
+/// A number at three latencies of a load: 160 ns, 320 ns and 1,280 ns (the paper's 1, 2 and 8
+/// times that of DRAM).
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub struct AtLatencies {
+    /// At 160 ns.
+    pub at_160: f64,
+    /// At 320 ns.
+    pub at_320: f64,
+    /// At 1,280 ns.
+    pub at_1280: f64,
+}
+
+impl AtLatencies {
+    fn of(at: impl Fn(f64) -> f64) -> Self {
+        Self { at_160: at(160.0), at_320: at(320.0), at_1280: at(1280.0) }
+    }
+}
+
+/// A number at four latencies of making a change durable, beside a load of 320 ns.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub struct AtSyncs {
+    /// At 10 ns.
+    pub at_10: f64,
+    /// At 100 ns.
+    pub at_100: f64,
+    /// At 1,000 ns.
+    pub at_1000: f64,
+    /// At 10,000 ns.
+    pub at_10000: f64,
+}
+
+/// What a transaction costs, neighbours of the machine apart: time of the processor, measured in
+/// DRAM without a modelled cache, and the modelled time of the device.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cost {
+    /// Nanoseconds of the processor, system calls as charged among them.
+    pub cpu_ns: f64,
+    /// Transactions a second of a partition, by both.
+    pub per_second: AtLatencies,
+    /// The same if a fence took so long.
+    pub per_second_by_sync: AtSyncs,
 }
 
 /// What recoveries did, all partitions together.
@@ -157,11 +204,13 @@ pub struct Report {
     pub transactions_per_second: f64,
     /// Of one transaction.
     pub counts: Counts,
-    /// Nanoseconds of waiting for the device of one transaction at 160, 320 and 1,280 ns a load and
-    /// 9.5 GB/s for stores, if a cache is modelled.
-    pub modelled_ns: Option<[f64; 3]>,
+    /// Nanoseconds of waiting for the device of one transaction, at 9.5 GB/s for stores, if a cache
+    /// is modelled.
+    pub modelled_ns: Option<AtLatencies>,
+    /// What a transaction costs, if that was asked for and a cache is modelled.
+    pub cost: Option<Cost>,
     /// Most bytes in use at a time, by what they are for.
-    pub footprint: Vec<(String, u64)>,
+    pub footprint: BTreeMap<String, u64>,
     /// The recoveries, if there were any.
     pub recovery: Option<RecoveryCounts>,
     /// Whether every tuple was compared.
@@ -172,6 +221,7 @@ pub struct Report {
 #[derive(Default)]
 struct Done {
     seconds: f64,
+    cpu_ns: u64,
     traffic: Traffic,
     footprint: Footprint,
     recovery: Option<RecoveryCounts>,
@@ -182,6 +232,39 @@ struct Done {
 /// # Errors
 /// The engine's; [`Error::Corrupt`] if a tuple is not what it must be.
 pub fn run(settings: &Settings) -> Result<Report> {
+    let (mut report, _) = run_once(settings)?;
+    if let (true, Some(modelled_ns)) = (settings.cost, report.modelled_ns) {
+        let mut plain = settings.clone();
+        plain.options.modelled.cache = None;
+        (plain.device, plain.verify, plain.recover) = (DeviceSpec::Dram, false, false);
+        let (_, cpu_ns) = run_once(&plain)?;
+        report.cost = Some(cost(cpu_ns, modelled_ns, report.counts.fences));
+    }
+    Ok(report)
+}
+
+fn cost(cpu_ns: f64, modelled_ns: AtLatencies, fences: f64) -> Cost {
+    let per_second = |device_ns: f64| 1e9 / (cpu_ns + device_ns);
+    let AtLatencies { at_160, at_320, at_1280 } = modelled_ns;
+    let by_sync = |sync_ns: f64| per_second(at_320 + fences * sync_ns);
+    Cost {
+        cpu_ns,
+        per_second: AtLatencies {
+            at_160: per_second(at_160),
+            at_320: per_second(at_320),
+            at_1280: per_second(at_1280),
+        },
+        per_second_by_sync: AtSyncs {
+            at_10: by_sync(10.0),
+            at_100: by_sync(100.0),
+            at_1000: by_sync(1000.0),
+            at_10000: by_sync(10_000.0),
+        },
+    }
+}
+
+/// A run, and nanoseconds of the processor that a transaction of it took.
+fn run_once(settings: &Settings) -> Result<(Report, f64)> {
     match settings.engine {
         EngineName::Inp => on_device::<Inp<Dram>, Inp<Emulated>>(settings),
         EngineName::Cow => on_device::<Cow<Dram>, Cow<Emulated>>(settings),
@@ -192,7 +275,7 @@ pub fn run(settings: &Settings) -> Result<Report> {
     }
 }
 
-fn on_device<A: Engine<Dram>, B: Engine<Emulated>>(settings: &Settings) -> Result<Report> {
+fn on_device<A: Engine<Dram>, B: Engine<Emulated>>(settings: &Settings) -> Result<(Report, f64)> {
     // Address space; memory is taken when it is used.
     let of_all = (settings.tuples + settings.transactions) * 16_000 + (1 << 30);
     let limit = (of_all / settings.partitions).min(1 << 40);
@@ -208,7 +291,7 @@ fn on_device<A: Engine<Dram>, B: Engine<Emulated>>(settings: &Settings) -> Resul
 fn on_partitions<D: Device, E: Engine<D>>(
     settings: &Settings,
     device: impl Fn() -> Result<D> + Sync,
-) -> Result<Report> {
+) -> Result<(Report, f64)> {
     let begins = Barrier::new(settings.partitions as usize);
     let parts: Result<Vec<Done>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..settings.partitions)
@@ -220,7 +303,14 @@ fn on_partitions<D: Device, E: Engine<D>>(
         let ended = threads.into_iter().map(|thread| thread.join().expect("a partition panicked"));
         ended.collect()
     });
-    Ok(report(settings, &parts?))
+    let parts = parts?;
+    let cpu_ns: u64 = parts.iter().map(|done| done.cpu_ns).sum();
+    Ok((report(settings, &parts), cpu_ns as f64 / settings.transactions.max(1) as f64))
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The part of a number that falls to a partition.
@@ -254,7 +344,7 @@ fn one_partition<D: Device, E: Engine<D>, F: Fn() -> Result<D> + Sync>(
     let before = to.engine().traffic();
     let count = share(settings.transactions, settings.partitions, partition);
     let committed_before = ycsb.tuples;
-    let start = Instant::now();
+    let (start, cpu_start_ns) = (Instant::now(), thread_cpu_ns());
     let mut newest = vec![0; ycsb.tuples as usize * COLUMNS];
     for position in 0..count {
         match ycsb.transaction(position) {
@@ -271,7 +361,7 @@ fn one_partition<D: Device, E: Engine<D>, F: Fn() -> Result<D> + Sync>(
     if !settings.recover {
         to.flush()?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let (seconds, cpu_ns) = (start.elapsed().as_secs_f64(), thread_cpu_ns() - cpu_start_ns);
     let traffic = to.engine().traffic().since(&before);
     let (_, footprint) = to.engine().footprint();
     let durable = to.engine().durable() - committed_before;
@@ -280,7 +370,7 @@ fn one_partition<D: Device, E: Engine<D>, F: Fn() -> Result<D> + Sync>(
             newest[tuple as usize * COLUMNS + column] = position + 1;
         }
     }
-    let mut done = Done { seconds, traffic, footprint, recovery: None };
+    let mut done = Done { seconds, cpu_ns, traffic, footprint, recovery: None };
     if settings.recover {
         drop(to);
         let (recovered, counts) = recover::<D, E>(device, settings, durable)?;
@@ -361,8 +451,7 @@ fn report(settings: &Settings, parts: &[Done]) -> Report {
         written_table: each(&|t| t.written.table),
     };
     let modelled_ns = has_cache.then(|| {
-        [160.0, 320.0, 1280.0]
-            .map(|load| counts.lines_read * load + counts.lines_written * 64.0 / 9.5)
+        AtLatencies::of(|load| counts.lines_read * load + counts.lines_written * 64.0 / 9.5)
     });
     let seconds = parts.iter().map(|done| done.seconds).fold(0.0, f64::max);
     let footprint = Area::ALL
@@ -380,6 +469,7 @@ fn report(settings: &Settings, parts: &[Done]) -> Report {
         transactions_per_second: settings.transactions as f64 / seconds,
         counts,
         modelled_ns,
+        cost: None,
         footprint: footprint.collect(),
         recovery: recoveries(parts),
         verified: settings.verify,
@@ -427,8 +517,14 @@ pub fn render(report: &Report) -> String {
     ] {
         line(name, format!("{value:.2}"));
     }
-    if let Some([dram, low, high]) = report.modelled_ns {
-        line("device ns at 160, 320, 1280 ns", format!("{dram:.0}, {low:.0}, {high:.0}"));
+    let three =
+        |AtLatencies { at_160, at_320, at_1280 }| format!("{at_160:.0}, {at_320:.0}, {at_1280:.0}");
+    if let Some(ns) = report.modelled_ns {
+        line("device ns at 160, 320, 1280 ns", three(ns));
+    }
+    if let Some(cost) = &report.cost {
+        line("processor ns", format!("{:.0}", cost.cpu_ns));
+        line("transactions/s at these, by cost", three(cost.per_second));
     }
     let parts = report.footprint.iter().map(|(area, bytes)| format!("{area} {}", bytes >> 10));
     line("most KiB in use", parts.collect::<Vec<_>>().join(", "));

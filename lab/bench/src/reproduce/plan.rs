@@ -127,6 +127,9 @@ impl Plan {
     fn words(&self, scenario: &Scenario, cell: &Cell<'_>) -> Vec<String> {
         let Cell { workload, series, .. } = cell;
         let size = workload.size(self.scale);
+        if workload.is_of_partitions() {
+            return self.words_of_partitions(scenario, cell);
+        }
         let (epoch_size, epochs) = epochs_of(size.epoch_size, size.epochs, series.epoch_share);
         let mut options = Words::default();
         options.add(&workload.options);
@@ -150,6 +153,23 @@ impl Plan {
             // The same model, whichever figure asks for it.
             options.0[1..].sort_unstable();
         }
+        options.0.into_iter().flatten().collect()
+    }
+
+    /// The same of a storage engine with partitions, which has no epochs.
+    fn words_of_partitions(&self, scenario: &Scenario, cell: &Cell<'_>) -> Vec<String> {
+        let Cell { workload, series, .. } = cell;
+        let size = workload.size(self.scale);
+        let mut options = Words::default();
+        options.add(&workload.options);
+        options.add(&size.options);
+        options.add(&format!("--transactions {}", size.epoch_size * size.epochs));
+        options.add(&scenario.options);
+        options.add(&series.options);
+        let (design, device, seed) = (&series.design, device_of(cell), self.seed);
+        let partitions = series.workers.unwrap_or(self.workers);
+        options.add(&format!("--engine {design} --device {device} --partitions {partitions}"));
+        options.add(&format!("--seed {seed} --cost"));
         options.0.into_iter().flatten().collect()
     }
 }

@@ -9,7 +9,7 @@ use super::statement::Statement;
 
 /// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
 /// of the NVCaracal paper.
-const FILES: [(&str, &str); 19] = [
+const FILES: [(&str, &str); 28] = [
     ("fig5", include_str!("../../scenarios/fig5.toml")),
     ("fig6", include_str!("../../scenarios/fig6.toml")),
     ("fig7", include_str!("../../scenarios/fig7.toml")),
@@ -29,19 +29,34 @@ const FILES: [(&str, &str); 19] = [
     ("ca11", include_str!("../../scenarios/ca11.toml")),
     ("ca12", include_str!("../../scenarios/ca12.toml")),
     ("ca-cores", include_str!("../../scenarios/ca-cores.toml")),
+    ("ar5", include_str!("../../scenarios/ar5.toml")),
+    ("ar6", include_str!("../../scenarios/ar6.toml")),
+    ("ar7", include_str!("../../scenarios/ar7.toml")),
+    ("ar8", include_str!("../../scenarios/ar8.toml")),
+    ("ar9", include_str!("../../scenarios/ar9.toml")),
+    ("ar12", include_str!("../../scenarios/ar12.toml")),
+    ("ar14", include_str!("../../scenarios/ar14.toml")),
+    ("ar15", include_str!("../../scenarios/ar15.toml")),
+    ("ar16", include_str!("../../scenarios/ar16.toml")),
 ];
-/// Workloads and metrics, for all of them and for those of Caracal's evaluation.
-const COMMON: [&str; 2] =
-    [include_str!("../../scenarios/common.toml"), include_str!("../../scenarios/caracal.toml")];
+/// Workloads and metrics, for all of them, for those of Caracal's evaluation and for those of the
+/// six storage engines.
+const COMMON: [&str; 3] = [
+    include_str!("../../scenarios/common.toml"),
+    include_str!("../../scenarios/caracal.toml"),
+    include_str!("../../scenarios/arulraj.toml"),
+];
 /// How many of the files are figures of the NVCaracal paper.
 const OF_NV_COUNT: usize = 8;
-/// Where those of the Caracal paper begin.
+/// Where those of the Caracal paper begin, and those of the six storage engines.
 const OF_CARACAL_FROM: usize = 10;
+const OF_ARULRAJ_FROM: usize = 19;
 
 /// What can be named on the command line, and what it stands for.
-pub const FIGURES: [(&str, &str); 22] = [
+pub const FIGURES: [(&str, &str); 32] = [
     ("nv", "Figures 5 to 12 of the NVCaracal paper"),
     ("caracal", "Figures 5 to 12 of the Caracal paper, and a model of more cores"),
+    ("arulraj", "figures of Arulraj et al., of six storage engines"),
     ("all", "everything"),
     ("fig5", "YCSB: throughput beside Zen"),
     ("fig6", "SmallBank: throughput beside Zen"),
@@ -62,6 +77,15 @@ pub const FIGURES: [(&str, &str); 22] = [
     ("ca11", "Caracal: sizes of epochs"),
     ("ca12", "Caracal: several machines, as far as a model goes"),
     ("ca-cores", "Caracal and rivals on 1 to 64 cores, a model"),
+    ("ar5", "six engines: YCSB, loads of 160 ns"),
+    ("ar6", "six engines: YCSB, loads of 320 ns"),
+    ("ar7", "six engines: YCSB, loads of 1,280 ns"),
+    ("ar8", "six engines: TPC-C of one warehouse"),
+    ("ar9", "six engines: loads and stores of YCSB"),
+    ("ar12", "six engines: recovery"),
+    ("ar14", "six engines: memory by structure"),
+    ("ar15", "six engines: sizes of nodes and pages"),
+    ("ar16", "six engines: latency of making changes durable"),
 ];
 
 /// The figures that names on the command line stand for, each once, in the order of their numbers.
@@ -79,8 +103,9 @@ pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
     let asked = |name: &str| names.iter().any(|asked| asked == name);
     let is_asked = |(index, name): &(usize, &str)| {
         let of_nv = (names.is_empty() || asked("nv")) && *index < OF_NV_COUNT;
-        let of_caracal = asked("caracal") && *index >= OF_CARACAL_FROM;
-        of_nv || of_caracal || asked("all") || asked(name)
+        let of_caracal = asked("caracal") && (OF_CARACAL_FROM..OF_ARULRAJ_FROM).contains(index);
+        let of_arulraj = asked("arulraj") && *index >= OF_ARULRAJ_FROM;
+        of_nv || of_caracal || of_arulraj || asked("all") || asked(name)
     };
     Ok(files().enumerate().filter(is_asked).map(|(_, name)| name).collect())
 }
@@ -117,6 +142,11 @@ pub(super) struct Workload {
 }
 
 impl Workload {
+    /// Whether it is run by `bench arulraj`.
+    pub(super) fn is_of_partitions(&self) -> bool {
+        self.options.starts_with("arulraj")
+    }
+
     pub(super) fn size(&self, scale: Scale) -> &Size {
         match scale {
             Scale::Smoke => &self.smoke,

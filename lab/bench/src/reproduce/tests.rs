@@ -49,7 +49,21 @@ fn canned(throughput: f64) -> Value {
             "lines_written_per_txn": 7.0, "log_bytes_per_txn": 99.0,
             "waits_per_txn": 0.5, "waits": 5, "declared_keys": 50,
             "minor_collections_per_txn": 0.0, "major_collections_per_txn": 1.0,
+            "lines_read_per_txn": 20.0,
         },
+        "cpu_ns_per_txn": 700.0,
+        "counts": {
+            "lines_read": 9.0, "lines_written": 5.0, "fences": 3.0, "system_calls": 0.5,
+            "copied_bytes": 99.0,
+        },
+        "cost": {
+            "cpu_ns": 900.0,
+            "per_second": {"at_160": 900.0, "at_320": 800.0, "at_1280": 700.0},
+            "per_second_by_sync": {
+                "at_10": 900.0, "at_100": 800.0, "at_1000": 700.0, "at_10000": 90.0,
+            },
+        },
+        "footprint": {"table": 9, "index": 8, "log": 7, "cache": 6, "file": 5, "other": 4},
         "memory_bytes": memory,
         "values": {
             "all": 1000, "inline": 990, "up_to_8_bytes": 10, "up_to_30_bytes": 600,
@@ -58,6 +72,8 @@ fn canned(throughput: f64) -> Value {
         "recovery": {
             "open_device_ms": 0.5, "load_log_ms": 1.5, "scan_ms": 30.0, "rebuild_ms": 20.0,
             "replay_ms": 10.0, "total_ms": 62.0, "total": {"blocks_read": 5_000},
+            "lines_read": 50, "lines_written": 7, "redone": 3, "undone": 1, "slots": 99,
+            "seconds": 0.001,
         },
     })
 }
@@ -117,13 +133,16 @@ fn scenarios_name_workloads_metrics_and_series_that_exist() {
     let plan = plan_of(&["all"], Scale::Small, 1);
     let suite = &plan.suite;
     let names: Vec<&str> = suite.scenarios.iter().map(|s| s.figure.as_str()).collect();
-    let known: Vec<&str> = FIGURES.iter().skip(3).map(|(name, _)| *name).collect();
+    let known: Vec<&str> = FIGURES.iter().skip(4).map(|(name, _)| *name).collect();
     assert_eq!(names, known);
     for scenario in &suite.scenarios {
         for workload in &scenario.workloads {
             let options = &suite.workload(workload).options;
             let first = options.split(' ').next().expect("a word");
-            assert!(["ycsb", "smallbank", "tpcc"].contains(&first), "{workload}: {options}");
+            assert!(
+                ["ycsb", "smallbank", "tpcc", "arulraj"].contains(&first),
+                "{workload}: {options}"
+            );
         }
         let parts = scenario.parts.iter().map(|part| &part.metric);
         let metrics = parts.chain(&scenario.columns).chain(&scenario.across);
@@ -159,7 +178,8 @@ fn names_stand_for_figures_and_unknown_ones_are_told_which_there_are() {
     assert_eq!(named(&[]).expect("those of the paper").len(), 8);
     assert_eq!(named(&["nv", "fig5"]).expect("those of the paper").len(), 8);
     assert_eq!(named(&["fig12", "fig5", "fig12"]).expect("two"), ["fig5", "fig12"]);
-    assert_eq!(named(&["all"]).expect("all").len(), 19);
+    assert_eq!(named(&["all"]).expect("all").len(), 28);
+    assert_eq!(named(&["arulraj"]).expect("those of the six engines").len(), 9);
     assert_eq!(named(&["caracal"]).expect("those of Caracal").len(), 9);
     assert_eq!(named(&["caracal", "nv"]).expect("both").len(), 17);
     let error = named(&["fig5", "fig4"]).expect_err("there is no Figure 4");

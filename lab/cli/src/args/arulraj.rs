@@ -85,6 +85,10 @@ pub(crate) struct ArulrajArguments {
     /// End as if the program had been killed, and recover
     #[arg(long)]
     pub(crate) recover: bool,
+    /// Run the same once more in DRAM without a modelled cache, and show what a transaction costs:
+    /// time of the processor there, and modelled time of the device
+    #[arg(long)]
+    pub(crate) cost: bool,
     /// Write the result as one JSON object; `-`: to standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -44,10 +44,11 @@ pub(crate) enum Command {
     /// Make the figures of the papers again, and say which of their statements hold here
     ///
     /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), ca5 to ca12 and
-    /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model),
-    /// histograms (of the report of 2021), profiles (every design on every device profile), or all.
-    /// Every run is a `bench` command in a process of its own; all series of a figure run once in
-    /// each round. Writes runs.jsonl, report.json and report.html into a directory. SIGINT or
+    /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model), ar5
+    /// to ar16 (of the six storage engines of Arulraj et al., together arulraj), histograms (of the
+    /// report of 2021), profiles (every design on every device profile), or all. Every run is a
+    /// `bench` command in a process of its own; all series of a figure run once in each round.
+    /// Writes runs.jsonl, report.json and report.html into a directory. SIGINT or
     /// SIGTERM ends it with a report of what has run, and the same command goes on where it
     /// stopped.
     ///
@@ -226,7 +227,7 @@ pub(crate) struct AblationArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArguments {
     /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; caracal: ca5 to ca12 and ca-cores;
-    /// all [default: nv]
+    /// arulraj: ar5 to ar9, ar12 and ar14 to ar16; all [default: nv]
     pub(crate) figures: Vec<String>,
     /// How large the runs are
     #[arg(long, value_name = "SCALE", value_parser = scale_parser(), default_value = "small")]

@@ -26,6 +26,7 @@ pub(super) fn run(arguments: &ArulrajArguments) -> Done {
         seed: arguments.seed,
         verify: arguments.verify,
         recover: arguments.recover,
+        cost: arguments.cost,
         options: options(arguments),
     };
     let target = JsonTarget::open(arguments.json.as_deref())?;
