@@ -21,8 +21,9 @@ use crate::table::rows::row;
 /// order.
 ///
 /// A handle is a constant, made by [`Table::index`], [`Table::unique_index`] or, where a row has
-/// several keys, [`Table::multi_index`], and is registered with each database that has the index ([`Options::index`](crate::Options::index)). The database
-/// keeps it up with every write, in memory, and builds it when it is opened.
+/// several keys, [`Table::multi_index`], and is registered with each database that has the index
+/// ([`Options::index`](crate::Options::index)). The database keeps it up with every write, in
+/// memory, and builds it when it is opened.
 ///
 /// ```
 /// use nvcaracal::{Data, HashTable, Index, Table};

@@ -115,8 +115,8 @@ const ARULRAJ: Paper = Paper {
     system: "six storage engines",
     title: "Let's Talk About Storage & Recovery Methods for Non-Volatile Memory Database Systems",
     published: "SIGMOD '15",
-    machine: "8 cores of an Intel Xeon E5-4620 with a hardware emulator of persistent memory, loads \
-              of 160 to 1,280 ns, stores at 9.5 GB/s",
+    machine: "8 cores of an Intel Xeon E5-4620 with a hardware emulator of persistent memory, \
+              loads of 160 to 1,280 ns, stores at 9.5 GB/s",
     sizes: "Tuples and transactions are fewer than in the paper unless the scale is full; the \
             modelled cache of a partition has a hundredth of its tuples, as in the paper. \
             Throughput is that of one partition by cost: processor time measured in DRAM, and \

@@ -44,13 +44,12 @@ pub(crate) enum Command {
     /// Make the figures of the papers again, and say which of their statements hold here
     ///
     /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), ca5 to ca12 and
-    /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model), ar5
-    /// to ar16 (of the six storage engines of Arulraj et al., together arulraj), histograms (of the
-    /// report of 2021), profiles (every design on every device profile), or all. Every run is a
+    /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model),
+    /// ar5 to ar16 (of the six storage engines of Arulraj et al., together arulraj), histograms (of
+    /// the report of 2021), profiles (every design on every device profile), or all. Every run is a
     /// `bench` command in a process of its own; all series of a figure run once in each round.
-    /// Writes runs.jsonl, report.json and report.html into a directory. SIGINT or
-    /// SIGTERM ends it with a report of what has run, and the same command goes on where it
-    /// stopped.
+    /// Writes runs.jsonl, report.json and report.html into a directory. SIGINT or SIGTERM ends it
+    /// with a report of what has run, and the same command goes on where it stopped.
     ///
     /// Exit codes: 0 done, 1 a run failed, 2 a wrong command line, or a directory with runs of
     /// another scale or build, 130 or 143 interrupted. A design, device or option that this build
