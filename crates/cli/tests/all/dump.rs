@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nvcaracal::{Data, Database, HashTable, Key, Sequence, Stop, Table, Transaction, procedure};
 
-use crate::support::{Room, run};
+use crate::support::{Room, command, run, run_command};
 
 #[derive(Debug, Clone, Copy, PartialEq, Data, Key)]
 struct UserId(u64);
@@ -118,6 +118,24 @@ fn all_rows_are_dumped_by_their_types_in_the_order_of_their_keys() {
     run(&format!("dump {store} --format csv")).failed(2, &["--table", "--out"]);
     run(&format!("dump {store} --table seat")).failed(2, &["no table \"seat\"", "there are seats"]);
     run("dump /no/such/store").failed(1, &["/no/such/store"]);
+}
+
+/// A reader that went away is no error, but a disk that is full is: half a dump is none.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_dump_that_cannot_be_written_fails() {
+    let room = Room::new();
+    let store = room.text("store");
+    build_at(&store);
+    for format in ["jsonl", "csv --table seats"] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let dump = format!("dump {store} --format {format}");
+        let what = "cannot write to standard output";
+        run_command(command(&dump).stdout(full)).failed(1, &[what]);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        run_command(command(&dump).stdout(writer)).succeeded();
+    }
 }
 
 #[test]
@@ -361,8 +379,12 @@ fn sorted(text: &str) -> Vec<&str> {
 fn what_cannot_be_loaded_is_told_with_its_line_and_nothing_is_made_of_it() {
     let room = Room::new();
     let (new, file) = (room.text("new"), room.text("rows.jsonl"));
+    let of_texts = head("t", "ordered", [5, 1024, 256], "String -> String", 1);
+    let of_texts = |key: &str| format!("{of_texts}{{\"key\":\"{key}\",\"value\":\"\"}}\n");
     let head = |rows| head("t", "ordered", [8, 1024, 256], "u64 -> Seat { cents: u8 }", rows);
     for (text, words) in [
+        (of_texts(""), "line 2: key: 0 bytes, must be 1 to 5"),
+        (of_texts("abcdef"), "line 2: key: 6 bytes, must be 1 to 5"),
         (head(1), "line 2: the file ends, and 1 rows are missing"),
         (head(0) + "{\"key\":1,\"value\":{\"cents\":1}}\n", "line 2: more rows than the line"),
         ("{\"key\":1,\"value\":1}\n".to_string(), "line 1: more rows than the line"),

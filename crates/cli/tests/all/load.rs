@@ -369,8 +369,10 @@ fn edges_of_the_command_line() {
     fs::write(&file, format!("\u{feff}{text}")).unwrap();
     run(&format!("load {store} {file}")).succeeded();
     assert_eq!(run(&format!("dump {store}")).succeeded().stdout, text);
-    fs::write(&file, [0xff, 0xfe, b'{', 0]).unwrap();
-    run(&format!("load {store} {file}")).failed(1, &["line 1", "UTF-16"]);
+    for utf_16 in [[0xff, 0xfe, b'{', 0], [0xfe, 0xff, 0, b'{']] {
+        fs::write(&file, utf_16).unwrap();
+        run(&format!("load {store} {file}")).failed(1, &["line 1", "UTF-16"]);
+    }
     let latin = lines([(1, "\u{e9}".to_string())].into_iter()).into_bytes();
     let latin: Vec<u8> = latin.into_iter().filter(|byte| *byte != 0xc3).collect();
     fs::write(&file, latin).unwrap();

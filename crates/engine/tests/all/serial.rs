@@ -429,6 +429,119 @@ fn o_68_a_call_with_pieces_does_not_leave_its_set() {
     }
 }
 
+/// What a call of [`of_a_range`] does to a key: nothing, or as it says.
+const NOTHING: u8 = 0;
+const INSERT: u8 = 1;
+const UPDATE: u8 = 2;
+const DELETE: u8 = 3;
+const ASK: u8 = 4;
+
+/// Declares rows 1 and 3, a piece of row 2, the range from 10 to 20, and that it reads row 4. The
+/// third byte is the key that its piece reads.
+fn of_a_range() -> ProcedureTable {
+    let mut procedures = ProcedureTable::new();
+    procedures.add(ProcedureDefinition {
+        name: "of a range",
+        sequences: None,
+        write_set: |_, set| {
+            set.update(ROWS, &key(1));
+            set.insert(ROWS, &key(3));
+            set.update_piece(ROWS, &key(2), 1);
+            set.update_range(ROWS, &key(10), &key(20));
+            set.will_read(ROWS, &key(4));
+            Ok(())
+        },
+        body: |args, tx| {
+            let key = key(args[1]);
+            match args[0] {
+                INSERT => tx.insert(ROWS, &key, &[9; 8])?,
+                UPDATE => assert!(tx.update(ROWS, &key, &[9; 8])?, "it is there"),
+                DELETE => assert!(tx.delete(ROWS, &key)?, "it is there"),
+                ASK => {
+                    let result = tx.piece_result(0)?;
+                    tx.output().push(result as u8);
+                }
+                _ => {}
+            }
+            Ok(())
+        },
+        pieces: Some(PieceFunctions {
+            piece: |args, piece| {
+                let read = piece.get(ROWS, &key(args[2]))?.map_or(0, |value| value[0]);
+                assert!(piece.update(&[7; 8])?, "its row is there");
+                Ok(u64::from(read))
+            },
+            finish: Some(|_, results, output| output.extend(results.iter().map(|&r| r as u8))),
+        }),
+    });
+    procedures.add(ProcedureDefinition {
+        name: "fill",
+        sequences: None,
+        write_set: |_, set| {
+            set.is_unknown();
+            Ok(())
+        },
+        body: |_, tx| {
+            [1, 2, 4, 10, 15, 20, 30].iter().try_for_each(|&of| tx.insert(ROWS, &key(of), &[of; 8]))
+        },
+        pieces: None,
+    });
+    procedures
+}
+
+/// O-68, O-79: in the serial part, too, a call with pieces writes what it declared, its pieces read
+/// nothing of that, and what fails fails alone.
+#[test]
+fn o_68_a_call_with_pieces_keeps_to_its_set_and_range_in_the_serial_part() {
+    let (inserts, undeclared) = ("declared for update only", "write of undeclared key");
+    let (of_piece, of_call) = ("declared for a piece", "which its call may write");
+    let done = "Committed";
+    for (op, of, read, expected) in [
+        (NOTHING, 0, 30, "Committed([30])"),
+        (NOTHING, 0, 4, "Committed([4])"),
+        (NOTHING, 0, 20, "Committed([20])"),
+        (NOTHING, 0, 1, of_call),
+        (NOTHING, 0, 15, of_call),
+        (NOTHING, 0, 10, of_call),
+        // Where there is no row none of its call can be meant.
+        (NOTHING, 0, 3, "Committed([0])"),
+        (NOTHING, 0, 12, "Committed([0])"),
+        (ASK, 0, 30, "Committed([30, 30])"),
+        (ASK, 0, 15, of_call),
+        (UPDATE, 1, 30, done),
+        (DELETE, 1, 30, done),
+        (INSERT, 1, 30, inserts),
+        (INSERT, 3, 30, done),
+        (UPDATE, 2, 30, of_piece),
+        (UPDATE, 4, 30, undeclared),
+        (UPDATE, 10, 30, done),
+        (DELETE, 15, 30, done),
+        (INSERT, 15, 30, inserts),
+        (UPDATE, 20, 30, undeclared),
+        (UPDATE, 30, 30, undeclared),
+    ] {
+        let device = Arc::new(Dram::new(16 << 20, 16 << 20).unwrap());
+        let config = EngineConfig { workers: 2, ..EngineConfig::default() };
+        let tables = [TableDefinition { index: IndexKind::Ordered, ..rows(8) }];
+        let (mut engine, _) = Engine::open(device, config, &tables, of_a_range()).unwrap();
+        let mut calls = Calls::new();
+        calls.push_serial(1, &[]).unwrap();
+        calls.push_serial(0, &[op, of, read]).unwrap();
+        let outcome = engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+        let answers = answers(&outcome);
+        let what = format!("{op} of {of}, reads {read}: {answers:?}");
+        assert!(answers[1].contains(expected), "{what}");
+        let is_done = expected.contains(done);
+        assert_eq!(answers[1].starts_with(done), is_done, "{what}");
+        assert_eq!(outcome.stats.work.pieces, u64::from(is_done), "{what}");
+        let value = |of| engine.get(ROWS, &key(of)).unwrap().map(|value| value[0]);
+        assert_eq!(value(2), Some(if is_done { 7 } else { 2 }), "{what}");
+        if is_done && op != NOTHING && op != ASK {
+            assert_eq!(value(of), (op != DELETE).then_some(9), "{what}");
+        }
+    }
+}
+
 /// O-70: a call that ends while it allocates, because of what it looked up, ends only if that is
 /// still so in its turn.
 #[test]

@@ -233,14 +233,54 @@ fn o_89_of_several_snapshots_the_oldest_ends_first() {
     let mut allocated = Vec::new();
     for round in 1..=6 {
         run(&mut engine, (0..100).map(|of| (INSERT, of, value(of, round, 100))));
+        let bytes = engine.snapshot_bytes();
+        assert!(bytes <= 100_000, "{bytes} bytes: the other half is for the next epoch");
         allocated.push(engine.snapshot().0);
     }
     let lives: Vec<bool> = allocated
         .iter()
         .map(|&epoch| engine.reader().get_at(0, EpochNumber(epoch), HASHED, &key(1)).is_ok())
         .collect();
-    assert!(!lives[0] && lives[5], "{lives:?}");
+    assert!(!lives[0] && lives[4] && lives[5], "{lives:?}");
     assert!(lives.is_sorted(), "{lives:?}");
+}
+
+/// A part ends where it is told, whether rows are still there, were deleted, or some of them were,
+/// and goes on from there.
+#[test]
+fn a_part_of_a_snapshot_ends_where_it_is_told() {
+    const ROWS: u64 = 10;
+    for kept in [ROWS, 0, 5] {
+        let mut engine = open(config());
+        run(&mut engine, (0..ROWS).map(|of| (INSERT, of, value(of, 1, 40))));
+        let epoch = engine.snapshot();
+        run(&mut engine, (kept..ROWS).map(|of| (DELETE, of, Vec::new())));
+        let reader = engine.reader();
+        for (is_descending, rows_max, most) in [
+            (false, 3, 100),
+            (true, 3, 100),
+            (false, 100, 3),
+            (true, 100, 3),
+            (false, 100, 100),
+            (true, 100, 100),
+        ] {
+            let mut seen = Vec::new();
+            let (low, high) = (key(0), [0xff; 8]);
+            let part = ScanPart { table: ORDERED, low: &low, high: &high, is_descending, rows_max };
+            let last = reader.scan_at(0, epoch, part, &mut |key, _| {
+                seen.push(u64::from_be_bytes(key.try_into().unwrap()));
+                if seen.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            let mut expected: Vec<u64> = (0..ROWS).collect();
+            if is_descending {
+                expected.reverse();
+            }
+            expected.truncate(rows_max.min(most));
+            assert_eq!(seen, expected, "{kept} rows are left");
+            let end = expected.get(2).filter(|_| seen.len() == 3).map(|&of| key(of).to_vec());
+            assert_eq!(last.unwrap(), end, "{kept} rows are left");
+        }
+    }
 }
 
 /// A snapshot is released as often as it was taken.

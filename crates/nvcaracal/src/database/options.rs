@@ -716,4 +716,12 @@ mod tests {
             assert_eq!((set.cache_bytes, set.checkpoint_every), (5, 7));
         }
     }
+
+    /// What an earlier store left in the space of a new one is told from its own by this number.
+    #[test]
+    fn each_store_has_a_number_of_its_own() {
+        let number = || Options::default().plan(DeviceSpec::Dram).config.store.instance;
+        let (one, other) = (number(), number());
+        assert_ne!(one, other);
+    }
 }

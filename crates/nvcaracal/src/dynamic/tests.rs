@@ -121,6 +121,14 @@ fn what_is_made_of_others() {
     shows(&None::<u8>, &map, ("null", r#"{"a":1,"b":2}"#));
     let pairs = BTreeMap::from([((1u8, 2u8), BTreeSet::from([3u8]))]);
     shows(&Duration::new(1, 500_000_000), &pairs, ("\"1.5s\"", "[[[1,2],[3]]]"));
+    let map = BTreeMap::from([(-1i16, 2u8), (3, 4)]);
+    shows(&1u8, &map, ("1", r#"{"-1":2,"3":4}"#));
+    let map = BTreeMap::from([(false, 1u8), (true, 2)]);
+    shows(&1u8, &map, ("1", r#"{"false":1,"true":2}"#));
+    let map = BTreeMap::from([(7u8, 1u8), (8, 2)]);
+    shows(&1u8, &map, ("1", r#"{"7":1,"8":2}"#));
+    let map = BTreeMap::from([(u128::MAX, 1u8)]);
+    shows(&1u8, &map, ("1", r#"{"340282366920938463463374607431768211455":1}"#));
     let account = Account { cents: -1, branch: 2, marks: [0, 1, 2, 3] };
     shows(&1u8, &account, ("1", r#"{"cents":-1,"branch":2,"marks":"0x00010203"}"#));
     shows(&1u8, &Pair { both: (1u8, 2u8) }, ("1", r#"{"both":[1,2]}"#));
@@ -189,6 +197,30 @@ fn versions() {
 
 #[derive(Debug, Clone, PartialEq, Data)]
 #[data(was = Old)]
+struct Nothing {}
+
+impl From<Old> for Nothing {
+    fn from(_: Old) -> Self {
+        Self {}
+    }
+}
+
+/// One byte is a value of the first version, so the second one, of no bytes, has its version in
+/// two.
+#[test]
+fn a_version_that_looks_like_a_value_of_the_first_stands_there_in_two_bytes() {
+    shows(&1u8, &Nothing {}, ("1", "{}"));
+    let words: Vec<_> =
+        stored::versions::<Nothing>().iter().map(|of| format!("u8 -> {of}")).collect();
+    let types = RowTypes::parse(&words).unwrap();
+    assert_eq!((types.version_of(&[1, 129]), types.version_of(&[1])), (Some(1), Some(0)));
+    for bytes in [[2, 129], [1, 130], [1, 1], [0, 128]] {
+        assert_eq!(types.version_of(&bytes), None, "{bytes:?}");
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Data)]
+#[data(was = Old)]
 struct Dollars {
     cents: u32,
 }
@@ -233,4 +265,84 @@ fn what_is_no_type_is_told_with_its_place_and_what_is_no_value_is_shown_as_bytes
     assert_eq!(types.value(&[0xff, 0xff, 0xff, 0xff, 1]).to_string(), "\"0xffffffff01\"");
     let types = RowTypes::parse(&["u8 -> (Vec<u64>, u8)"]).unwrap();
     assert_eq!(types.value(&[0xff, 0xff, 0xff, 0xff, 1]).to_string(), "\"0xffffffff01\"");
+}
+
+/// A whole number is a value of a type with fractions, too: JSON tells them by the point alone.
+#[test]
+fn whole_numbers_and_texts_are_numbers_with_fractions() {
+    use super::Value;
+    let types = RowTypes::parse(&["u8 -> f64"]).unwrap();
+    for (value, number) in [
+        (Value::Signed(-3), -3.0_f64),
+        (Value::Unsigned(3), 3.0),
+        (Value::Float(-0.5), -0.5),
+        (Value::Text("-1.5".into()), -1.5),
+    ] {
+        assert_eq!(types.value_bytes(&value), Ok(number.to_le_bytes().to_vec()), "{value}");
+    }
+    for value in [Value::Text("many".into()), Value::Bool(true), Value::Null] {
+        let error = types.value_bytes(&value).unwrap_err();
+        assert_eq!(error, format!("{value} is not a number"));
+    }
+}
+
+/// Nanoseconds are less than a second.
+#[test]
+fn times_of_too_many_nanoseconds_are_shown_as_bytes() {
+    for (of, zero) in [("SystemTime", "1970-01-01T00:00:00"), ("Duration", "0")] {
+        let types = RowTypes::parse(&[format!("u8 -> {of}")]).unwrap();
+        let shown = |nanos: u32| {
+            types.value(&[[0; 8].as_slice(), &nanos.to_le_bytes()].concat()).to_string()
+        };
+        let end = if of == "Duration" { "s" } else { "Z" };
+        assert_eq!(shown(999_999_999), format!("\"{zero}.999999999{end}\""));
+        assert_eq!(shown(1_000_000_000), "\"0x000000000000000000ca9a3b\"");
+        assert_eq!(shown(u32::MAX), "\"0x0000000000000000ffffffff\"");
+    }
+}
+
+/// What is refused says what it should have been.
+#[test]
+fn what_is_no_value_of_a_type_says_what_values_are_called() {
+    use super::Value;
+    for (of, called) in [
+        ("()", "null"),
+        ("bool", "true or false"),
+        ("char", "character, a text"),
+        ("String", "text"),
+        ("[u16; 2]", "list of the right length"),
+        ("(u8, u8)", "list of the right length"),
+        ("Vec<u16>", "list of the right length"),
+        ("BTreeSet<u8>", "list of the right length"),
+        ("Duration", "duration, as \"1.5s\""),
+        ("SystemTime", "time, as \"2023-11-14T22:13:20Z\""),
+        ("Uuid", "uuid, a text"),
+        ("Decimal", "decimal, as \"-1.50\""),
+        ("Result<u8, u8>", "object"),
+    ] {
+        let types = RowTypes::parse(&[format!("u8 -> {of}")]).unwrap();
+        let values = match of {
+            "String" => vec![Value::Bool(false)],
+            _ => vec![Value::Text("???".into()), Value::Unsigned(7)],
+        };
+        for value in values {
+            let error = types.value_bytes(&value).unwrap_err();
+            assert_eq!(error, format!("{value} is not a {called}"), "{of}");
+        }
+    }
+}
+
+/// Of the arguments of a generic type nothing is asked: what it consists of follows.
+#[test]
+fn arguments_of_generic_types_are_passed_over() {
+    for (words, bytes, json) in [
+        ("(serde Of<Vec<u8>>, u8)", &[1, 0, 0, 0, 9, 4][..], r#"["0x09",4]"#),
+        ("Of<u8, Pair<u16>> of 2 bytes", &[1, 2], "\"0x0102\""),
+        ("enum Of<Vec<u8>> { A, B(u8) }", &[1, 7], r#"{"B":[7]}"#),
+        ("Of<u8> { a: u8 }", &[3], r#"{"a":3}"#),
+    ] {
+        let types = RowTypes::parse(&[format!("u8 -> {words}")]).unwrap();
+        assert_eq!(types.value(bytes).to_string(), json, "{words}");
+    }
+    assert!(RowTypes::parse(&["u8 -> Of<u8 of 2 bytes"]).is_err());
 }

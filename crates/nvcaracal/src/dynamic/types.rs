@@ -63,7 +63,6 @@ impl Type {
             Self::Bool => "true or false",
             Self::Char => "character, a text",
             Self::Text => "text",
-            Self::Unsigned(_) | Self::Signed(_) | Self::Float(_) => "number",
             Self::Array(..) | Self::List(_) | Self::Set(_) | Self::Tuple(_) => {
                 "list of the right length"
             }

@@ -382,6 +382,15 @@ mod tests {
         assert!(total < 20_000 * 400_000 * 9 / 8, "{total}");
     }
 
+    /// Of what a trial costs only what the chosen number would not have cost is lost.
+    #[test]
+    fn a_cost_is_known_for_other_numbers_of_calls() {
+        let cost = Cost { ns: 1000, calls: 10 };
+        assert_eq!([0, 1, 10, 25].map(|calls| cost.of_calls(calls)), [0, 100, 1000, 2500]);
+        let most = Cost { ns: u64::MAX, calls: 1 };
+        assert_eq!((most.of_calls(2), Cost::default().of_calls(5)), (u64::MAX, 0));
+    }
+
     /// Empty epochs and a clock that stands still decide nothing.
     #[test]
     fn nothing_is_divided_by_nothing() {

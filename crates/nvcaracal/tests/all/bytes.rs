@@ -145,4 +145,9 @@ fn lists_of_nothing_are_read_where_their_length_is_known() {
     assert_eq!(Vec::<u16>::from_bytes(&[1, 0, 2]), None);
     assert_eq!(Vec::<bool>::from_bytes(&[1, 0, 2]), None);
     assert_eq!(Vec::<bool>::from_bytes(&[1, 0]), Some(vec![true, false]));
+    // The same without making one.
+    let are = [Vec::<bool>::is_value(&[1, 0]), Vec::<u8>::is_value(&[1, 2])];
+    assert_eq!((are, Vec::<u16>::is_value(&[1, 0])), ([true; 2], true));
+    let are_not = [Vec::<bool>::is_value(&[1, 2]), Vec::<u16>::is_value(&[1])];
+    assert_eq!((are_not, Vec::<()>::is_value(&[1])), ([false; 2], false));
 }

@@ -13,8 +13,8 @@ use nvcaracal::{
 const ENDED: HashTable<u64, u64> = Table::hash("ended");
 
 /// Calls by their numbers, one for each test: whether it runs, and whether it may end.
-static RUNS: [AtomicBool; 4] = [const { AtomicBool::new(false) }; 4];
-static MAY_END: [AtomicBool; 4] = [const { AtomicBool::new(false) }; 4];
+static RUNS: [AtomicBool; 5] = [const { AtomicBool::new(false) }; 5];
+static MAY_END: [AtomicBool; 5] = [const { AtomicBool::new(false) }; 5];
 
 fn spin_until_it_may_end(number: u64) {
     RUNS[number as usize].store(true, Ordering::SeqCst);
@@ -101,6 +101,25 @@ fn closing_comes_back_where_another_thread_is_within_its_call() {
     end(1);
     caller.join().unwrap().unwrap();
     assert_eq!(reopened(dir.path()).get(ENDED, 1).unwrap(), Some(1));
+}
+
+/// Runs for longer than closing takes between two looks at it.
+#[procedure]
+fn linger(tx: &mut Transaction, number: u64) -> Result<(), Stop> {
+    RUNS[number as usize].store(true, Ordering::SeqCst);
+    thread::sleep(Duration::from_millis(300));
+    tx.insert(ENDED, number, &1)
+}
+
+#[test]
+fn closing_waits_for_a_call_that_ends_in_time() {
+    let patient = Tuning { close_wait_max: Duration::from_secs(3600), ..Tuning::default() };
+    let dir = tempfile::tempdir().unwrap();
+    let db = options().procedure::<Linger>().tuning(patient).open(dir.path()).unwrap();
+    let ticket = db.submit(Linger { number: 4 }).unwrap();
+    wait_until_it_runs(4);
+    db.close().unwrap();
+    ticket.wait().unwrap();
 }
 
 #[test]

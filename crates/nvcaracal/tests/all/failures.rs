@@ -3,7 +3,7 @@
 use crate::common::{ACCOUNTS, Deposit, Transfer, dram, options, sum};
 use nvcaracal::{
     Abort, Data, Database, Error, HashTable, Procedure, Sequences, Stop, Table, Transaction,
-    Tuning, WriteSet, plain,
+    Tuning, WriteSet, plain, procedure,
 };
 
 const NOTES: Table<str, String> = Table::ordered("notes").with_key_bytes(20).with_value_bytes(100);
@@ -379,6 +379,23 @@ fn o_79_a_failure_after_the_commit_point_fails_the_call_where_it_ran_alone() {
     db.call(Deposit { account: 1, cents: 10 }).unwrap();
     let error = fail(&db, 8);
     assert!(error.is_failed() && error.to_string().contains("after the commit point"), "{error}");
+}
+
+/// Gives up with a number.
+#[procedure]
+fn refuse(_tx: &mut Transaction, number: u64) -> Result<(), Stop> {
+    Err(number.into())
+}
+
+#[test]
+fn a_value_that_a_procedure_gave_up_with_is_read_as_its_type_only() {
+    let db = dram(options().procedure::<Refuse>().procedure::<Misbehave>());
+    db.call(Deposit { account: 1, cents: 10 }).unwrap();
+    let error = db.call(Refuse { number: 5 }).unwrap_err();
+    assert!(error.is_user_abort() && error.to_string() == "aborted: 5", "{error}");
+    assert_eq!((error.abort_as::<u64>(), error.abort_as::<i64>()), (Some(5), None));
+    assert_eq!(fail(&db, 7).abort_as::<u64>(), None, "it has none");
+    assert_eq!(fail(&db, 4).abort_as::<u64>(), None, "it is no abort");
 }
 
 /// A log that is full takes a checkpoint by itself and goes on, whatever the interval.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nvcaracal::{
-    Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Procedure, Snapshot,
-    Stop, Table, Transaction, Tuning, WriteSet,
+    Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Part, Piece, Procedure,
+    Snapshot, Stop, Table, Transaction, Tuning, WriteSet,
 };
 
 #[derive(Debug, Clone, PartialEq, Data)]
@@ -267,6 +267,61 @@ fn o_97_calls_that_change_an_index_are_deferred() {
 
 fn name(user: u64, name: &str) -> (u64, Option<String>) {
     (user, Some(name.into()))
+}
+
+const COUNTS: HashTable<u64, u64> = Table::hash("counts");
+
+/// Changes the price of a seat, and counts in a piece.
+#[derive(Debug, Clone, PartialEq, Data)]
+struct RepriceCounted {
+    seat: u32,
+    price: u32,
+}
+
+impl Procedure for RepriceCounted {
+    const NAME: &'static str = "reprice counted";
+    type Output = ();
+    const PIECES: bool = true;
+
+    fn write_set(&self, set: &mut WriteSet) {
+        set.update(SEATS, self.seat);
+        set.update_piece(COUNTS, 0, 1);
+    }
+
+    fn run(&self, tx: &mut Transaction) -> Result<(), Stop> {
+        let seat = tx.get(SEATS, self.seat)?.ok_or(Abort::new("no such seat"))?;
+        tx.update(SEATS, self.seat, &Seat { price: self.price, ..seat }).map(drop)
+    }
+
+    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+        let count = piece.value::<u64>()?.unwrap_or(0);
+        piece.update(&(count + 1)).map(u64::from)
+    }
+}
+
+/// O-97, O-68: a call with pieces could not be deferred, so it may not change an index, in either
+/// part; what changes none it may write.
+#[test]
+fn o_97_a_call_with_pieces_changes_no_index() {
+    for part in [Part::Serial, Part::Parallel] {
+        let options = options().table(COUNTS).procedure::<RepriceCounted>();
+        let tuning = Tuning { serial_calls_max: 0, ..Tuning::default() };
+        let db = options.tuning(tuning).open_device(DeviceSpec::Dram).unwrap();
+        for (seat, owner) in [(1, None), (2, Some(7))] {
+            db.call(Set { seat, price: 5, owner }).unwrap();
+        }
+        let by = db.submitter().part(part);
+        let call = |seat, price| by.submit(RepriceCounted { seat, price }).unwrap().wait();
+        let error = call(1, 6).unwrap_err();
+        let text = error.to_string();
+        assert!(error.is_failed() && text.contains("changes an index"), "{part:?}: {text}");
+        // A seat that is not free is in no index by its price.
+        call(2, 6).unwrap();
+        call(1, 5).unwrap();
+        assert_eq!(db.get(SEATS, 1).unwrap().unwrap().price, 5, "{part:?}");
+        assert_eq!(db.get(SEATS, 2).unwrap().unwrap().price, 6, "{part:?}");
+        db.check_indexes().unwrap();
+    }
 }
 
 /// O-98: judged at the end of the call, on what it leaves: a swap passes, and nobody loses to a

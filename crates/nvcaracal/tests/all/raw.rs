@@ -183,6 +183,38 @@ fn two_objects_of_one_name_are_a_mistake() {
 }
 
 #[test]
+fn objects_are_told_apart_by_their_names() {
+    let catalog = Catalog::new();
+    let ranges = raw::Ranges::new(catalog.ordered.clone());
+    let interpreter = Interpreter { catalog: catalog.clone(), semantics: "" };
+    let options = catalog.options().raw_procedure(ranges.clone());
+    let options = options.raw_procedure(Arc::new(interpreter));
+    let db = options.open_device(DeviceSpec::Dram).unwrap();
+    let by = db.submitter();
+    assert_eq!(ranges.load(&by, catalog.ordered[0], [(b"k1".to_vec(), vec![1])]).unwrap(), 1);
+    let run = db.raw_procedure("interpreter").unwrap();
+    assert_eq!(by.submit_raw(run, b"p0k1=").unwrap().wait().unwrap(), [1]);
+    let names: Vec<_> = db.stats().procedures.iter().map(|of| (of.name, of.committed)).collect();
+    assert_eq!(names, [("interpreter", 1), (raw::Ranges::NAME, 1)]);
+}
+
+/// Rows are declared, so a load may run beside other calls and is never deferred.
+#[test]
+fn loads_of_ranges_say_which_rows_they_write() {
+    let catalog = Catalog::new();
+    let ranges = raw::Ranges::new(catalog.ordered.clone());
+    let tuning = Tuning { serial_calls_max: 0, ..Tuning::default() };
+    let options = catalog.options().raw_procedure(ranges.clone()).tuning(tuning);
+    let db = options.open_device(DeviceSpec::Dram).unwrap();
+    let by = db.submitter().part(Part::Parallel);
+    let rows = (0..3000_u32).map(|number| (number.to_be_bytes().to_vec(), vec![1]));
+    assert_eq!(ranges.load(&by, catalog.ordered[1], rows).unwrap(), 3000);
+    let stats = db.stats();
+    assert_eq!((stats.committed, stats.deferred), (3, 0), "three calls of 1000 rows");
+    assert_eq!(stats.last_epoch.work.serial, 0);
+}
+
+#[test]
 fn o_65_a_log_of_other_semantics_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
@@ -199,6 +231,7 @@ fn o_65_a_log_of_other_semantics_is_refused() {
     let killed = || DeviceSpec::File(copy.clone());
     let refused = open(killed(), "2").err().unwrap();
     assert!(refused.is_schema(), "{refused}");
+    assert!(refused.to_string().contains("interpreter"), "{refused}");
     let (db, catalog) = open(killed(), "1").unwrap();
     assert_eq!(db.get(catalog.ordered[0], &b"k1"[..]).unwrap().unwrap(), b"first");
 }

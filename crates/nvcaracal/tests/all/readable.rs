@@ -281,8 +281,10 @@ fn types_of_which_each_value_reads_back_say_so() {
         BTreeSet::<(u8, Option<()>)>::always_reads_back(),
         BTreeMap::<u8, ()>::always_reads_back(),
         Vec::<std::time::SystemTime>::always_reads_back(),
+        Option::<rust_decimal::Decimal>::always_reads_back(),
+        Vec::<uuid::Uuid>::always_reads_back(),
     ];
-    assert_eq!(certain, [true; 7]);
+    assert_eq!(certain, [true; 9]);
     let others = [
         Any::always_reads_back(),
         Tree::<Even>::always_reads_back(),

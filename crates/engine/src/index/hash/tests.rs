@@ -223,3 +223,23 @@ fn words_of_any_shape_spread_over_shards_and_buckets() {
         assert!(homes.iter().max() < Some(&24), "{shape}: homes {:?}", homes.iter().max());
     }
 }
+
+/// What a database says of its memory counts it.
+#[test]
+fn an_empty_index_takes_its_locks_and_little_more() {
+    let locks = SHARDS_COUNT * (size_of::<Head>() + size_of::<Lock>());
+    let bytes = HashIndex::new(0).memory_bytes();
+    assert!((locks..2 * locks).contains(&bytes), "{bytes} bytes, {locks} of them for locks");
+}
+
+/// Room is made beside what is there.
+#[test]
+fn a_reservation_counts_the_entries_that_are_there() {
+    let count = if cfg!(miri) { 2_000 } else { 200_000_u64 };
+    let index = HashIndex::new(count as usize);
+    (0..count).for_each(|key| index.insert_unique(key << 20, EntryId(key as u32)));
+    index.reserve(count as usize);
+    let before = index.memory_bytes();
+    (count..2 * count).for_each(|key| index.insert_unique(key << 20, EntryId(key as u32)));
+    assert_eq!((index.memory_bytes(), index.len() as u64), (before, 2 * count));
+}

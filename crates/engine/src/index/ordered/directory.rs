@@ -176,3 +176,20 @@ impl Directory {
         self.chunks.push(chunk);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A word, an id and a pointer for each chunk.
+    #[test]
+    fn the_memory_of_a_directory_is_that_of_its_lists() {
+        let directory = Directory {
+            words: vec![0; 100],
+            ids: vec![EntryId(0); 100],
+            chunks: vec![NonNull::dangling(); 100],
+            has_entries: true,
+        };
+        assert_eq!((directory.len(), directory.memory_bytes()), (100, 100 * (8 + 4 + 8)));
+    }
+}
