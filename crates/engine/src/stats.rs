@@ -98,7 +98,7 @@ counts! {
         rows_removed,
         /// Versions that died with the epoch, in DRAM.
         transient_versions,
-        /// Transient versions whose memory was taken back within the epoch, because no call could
+        /// Transient versions whose memory was reclaimed within the epoch, because no call could
         /// see them any more.
         versions_reused,
         /// Versions written to the device: one for each row written in the epoch.
@@ -126,7 +126,7 @@ counts! {
         /// Workers that took the rest of an epoch's calls, because waiting for versions of others
         /// had cost all of them more than their work together was worth.
         rests_taken,
-        /// Row locks that were taken when another worker held them; none with batch append.
+        /// Row locks that were acquired when another worker held them; none with batch append.
         contended_locks,
         /// Keys that calls declared, those that they only read included.
         declared_keys,

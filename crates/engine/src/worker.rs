@@ -65,7 +65,9 @@ impl Barrier {
     /// Everything before it, in all workers, happens before everything after it, in all workers.
     pub(crate) fn wait(&self, stopped: &AtomicBool) -> Result<(), Stopped> {
         let round = self.round.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parties {
+        let arrived = self.arrived.fetch_add(1, Ordering::AcqRel) + 1;
+        assert!(arrived <= self.parties, "{arrived} of {} workers are at a barrier", self.parties);
+        if arrived == self.parties {
             self.arrived.store(0, Ordering::Relaxed);
             self.round.store(round + 1, Ordering::Release);
         }
@@ -130,7 +132,7 @@ pub(crate) struct Shared {
     pub(crate) allocations: Vec<Mutex<Vec<Allocation>>>,
     /// Declarations of each worker, for all to read while bodies run.
     pub(crate) declarations: Vec<RwLock<Declarations>>,
-    /// Calls that workers have taken to run.
+    /// Calls that workers have claimed.
     pub(crate) claimed: ClaimedCalls,
     /// How far each worker is.
     pub(crate) progress: Vec<Progress>,
@@ -176,6 +178,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Takes over what an epoch left that ran with another `Shared`.
     pub(crate) fn take_results(&mut self, other: Shared) {
+        assert!(other.barrier.parties() == 1, "only a worker that is alone leaves results apart");
         self.totals = other.totals;
         self.deferred = other.deferred;
         self.poisoned = other.poisoned;
@@ -346,7 +349,7 @@ impl<D: Device> Epoch<'_, D> {
     /// Readers see the end of an epoch from now on. All workers have done what leads there.
     pub(crate) fn open_gate(&self, worker: &Worker<D>, epoch: EpochNumber) {
         if self.leads(worker) {
-            self.core.gate.open(epoch.0);
+            self.core.gate.open(epoch);
         }
     }
 
@@ -422,7 +425,7 @@ impl<D: Device> Epoch<'_, D> {
         worker.laps.start((self.core.config.clock)());
     }
 
-    /// Ends a phase: its time and its counts are taken.
+    /// Ends a phase: its time and its counts are noted.
     pub(crate) fn lap(&self, worker: &mut Worker<D>, phase: Phase) {
         let (now, row_store) = ((self.core.config.clock)(), worker.row_store.port.take_counters());
         worker.laps.lap(phase, now, WAITED_NS.take(), &row_store);

@@ -223,7 +223,7 @@ impl Error {
     }
 
     /// If a [feed of changes](crate::Changes) cannot go on because what comes next is not kept: the
-    /// epoch after which changes are. A [snapshot](crate::Snapshot) that is taken now is of a later
+    /// epoch after which changes are. A [snapshot](crate::Snapshot) that is made now is of a later
     /// epoch, or of that one.
     #[must_use]
     pub fn kept_after(&self) -> Option<u64> {

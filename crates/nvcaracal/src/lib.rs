@@ -110,7 +110,7 @@
 //!
 //! When a ticket has its answer, the transaction is durable, and so is every one before it in the
 //! serial order: the input log of its epoch has reached the device. A transaction whose ticket has
-//! no answer when the machine stops has either taken place as a whole or not at all; make calls so
+//! no answer when the machine stops takes place as a whole or not at all; make calls so
 //! that they can be repeated, for instance by inserting a row under a number that the caller chose.
 //! On the devices `dram` and `emulated` nothing survives the process.
 //!
@@ -128,8 +128,8 @@
 //! again. What makes it fast at any size:
 //!
 //! * Keep what is free in an ordered table of its own, under the key by which it is chosen
-//!   (priority, price), and delete a row when it is taken. The k-th transaction of an epoch that
-//!   takes the first row costs what the first one did; scanning over rows that are marked as taken
+//!   (priority, price), and delete a row when it is filled. The k-th transaction of an epoch that
+//!   takes the first row costs what the first one did; scanning over rows that are marked as filled
 //!   would not.
 //! * Take from either end: `range(..).next()` or `range(..).next_back()` reads one row.
 //! * Where the queue's place follows from a number, allocate that from a [`Sequence`] and declare
@@ -256,7 +256,7 @@ pub use key::bytes::{Key, KeyBuffer};
 /// #[procedure]
 /// fn open_account(tx: &mut Transaction, account: u64, name: &str) -> Result<(), Stop> {
 ///     if tx.get(NAMES, account)?.is_some() {
-///         Err(format!("account {account} is taken"))?;
+///         Err(format!("account {account} exists"))?;
 ///     }
 ///     tx.insert(NAMES, account, &name.to_string())?;
 ///     tx.insert(ACCOUNTS, account, &0)

@@ -24,8 +24,8 @@ const SPREAD: [u64; 3] = [0x9216_d5d9_8979_fb1b, 0xd131_0ba6_98df_b5ad, 0x2ffd_7
 /// and block. The product is that of the halves of the word, to which those of a key for its place
 /// in the block are added modulo 2^32, less the same product of zero. Words are padded with zeros.
 #[must_use]
-pub fn row_hash(table: u16, key: &[u8], value: &[u8]) -> u128 {
-    let table = u64::from(table) + 1;
+pub fn row_hash(table: TableId, key: &[u8], value: &[u8]) -> u128 {
+    let table = u64::from(table.0) + 1;
     let seed = match key.try_into() {
         Ok(key) => fold(u64::from_le_bytes(key) ^ SPREAD[0], SPREAD[1].wrapping_mul(2 * table + 1)),
         Err(_) => xxh3_64_with_seed(key, table),
@@ -72,8 +72,8 @@ fn fold(a: u64, b: u64) -> u64 {
 #[must_use]
 pub fn state_digest(tables: &[TableSpec], view: &dyn View) -> u128 {
     let mut sums = [0_u64; 2];
-    for table in 0..tables.len() as u16 {
-        view.for_each(TableId(table), &mut |key, value| {
+    for table in (0..tables.len() as u16).map(TableId) {
+        view.for_each(table, &mut |key, value| {
             let hash = row_hash(table, key, value);
             sums[0] = sums[0].wrapping_add(hash as u64);
             sums[1] = sums[1].wrapping_add((hash >> 64) as u64);
@@ -88,17 +88,19 @@ mod tests {
 
     #[test]
     fn table_key_and_value_all_count() {
-        let hash = row_hash(1, b"key", b"value");
-        assert_ne!(hash, row_hash(2, b"key", b"value"));
-        assert_ne!(hash, row_hash(1, b"kez", b"value"));
-        assert_ne!(hash, row_hash(1, b"key", b"valuf"));
-        assert_eq!(hash, row_hash(1, b"key", b"value"));
+        let hash = row_hash(TableId(1), b"key", b"value");
+        assert_ne!(hash, row_hash(TableId(2), b"key", b"value"));
+        assert_ne!(hash, row_hash(TableId(1), b"kez", b"value"));
+        assert_ne!(hash, row_hash(TableId(1), b"key", b"valuf"));
+        assert_eq!(hash, row_hash(TableId(1), b"key", b"value"));
     }
 
     #[test]
     fn swapped_values_do_not_cancel() {
-        let straight = row_hash(0, b"a", b"1").wrapping_add(row_hash(0, b"b", b"2"));
-        let swapped = row_hash(0, b"a", b"2").wrapping_add(row_hash(0, b"b", b"1"));
+        let straight =
+            row_hash(TableId(0), b"a", b"1").wrapping_add(row_hash(TableId(0), b"b", b"2"));
+        let swapped =
+            row_hash(TableId(0), b"a", b"2").wrapping_add(row_hash(TableId(0), b"b", b"1"));
         assert_ne!(straight, swapped);
     }
 }

@@ -14,6 +14,6 @@ pub mod ycsb;
 
 pub use api::{
     Abort, Allocate, Answer, Declare, IndexKind, Observer, PieceTx, Procedure, ProcedureId,
-    Register, TableId, TableSpec, Tx, View, Visit, Workload,
+    Register, StreamEpoch, TableId, TableSpec, Tx, View, Visit, Workload,
 };
 pub use common::{SettingsError, code};

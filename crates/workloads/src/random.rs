@@ -23,8 +23,8 @@ pub struct Random {
 impl Random {
     /// A generator for one place of one stream: different places give independent numbers.
     #[must_use]
-    pub fn new(seed: u64, epoch: u64, position: u64) -> Self {
-        let key = mix(mix(mix(seed) ^ epoch) ^ position);
+    pub fn new(seed: u64, stream: u64, position: u64) -> Self {
+        let key = mix(mix(mix(seed) ^ stream) ^ position);
         let mut state = [0; 4];
         for (i, word) in state.iter_mut().enumerate() {
             *word = mix(key.wrapping_add(i as u64));

@@ -276,7 +276,7 @@ fn run_once(settings: &Settings) -> Result<(Report, f64)> {
 }
 
 fn on_device<A: Engine<Dram>, B: Engine<Emulated>>(settings: &Settings) -> Result<(Report, f64)> {
-    // Address space; memory is taken when it is used.
+    // Address space; memory is mapped when it is used.
     let of_all = (settings.tuples + settings.transactions) * 16_000 + (1 << 30);
     let limit = (of_all / settings.partitions).min(1 << 40);
     match settings.device {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use workloads::{ProcedureId, TableId, View, Workload};
+use workloads::{ProcedureId, StreamEpoch, TableId, View, Workload};
 
 use crate::error::Result;
 use crate::procedure::{Outcome, Procedures};
@@ -28,7 +28,7 @@ impl Calls {
         for number in numbers {
             // Epoch 0 is that of loading.
             let (epoch, position) = (1 + number / CALLS_PER_EPOCH, number % CALLS_PER_EPOCH);
-            let procedure = workload.generate(epoch, position, &mut calls.bytes);
+            let procedure = workload.generate(StreamEpoch(epoch), position, &mut calls.bytes);
             calls.ends.push((procedure, calls.bytes.len()));
         }
         calls
@@ -36,7 +36,7 @@ impl Calls {
 
     /// The first calls of an epoch of a workload's stream.
     #[must_use]
-    pub fn of_epoch<W: Workload>(workload: &W, epoch: u64, count: u64) -> Self {
+    pub fn of_epoch<W: Workload>(workload: &W, epoch: StreamEpoch, count: u64) -> Self {
         let mut calls = Self::default();
         for position in 0..count {
             let procedure = workload.generate(epoch, position, &mut calls.bytes);
@@ -138,11 +138,11 @@ pub fn load<R: Rival, W: Workload>(rival: &R, workload: &W, workers: usize) -> R
         let mut session = rival.session(worker);
         let mut output = Vec::new();
         loop {
-            let taken = dealer.take();
-            if taken.is_empty() {
+            let dealt = dealer.take();
+            if dealt.is_empty() {
                 return session.finish();
             }
-            for i in taken {
+            for i in dealt {
                 let (procedure, args) = calls.get(i);
                 procedures.run(&mut session, procedure, args, &mut output)?;
             }

@@ -1,8 +1,8 @@
-//! When something that was taken out of sight may be reused: once every transaction that ran at
+//! When something that was moved out of sight may be reused: once every transaction that ran at
 //! that time has ended.
 //!
 //! Invariant: a worker announces the time at which its transaction began before the transaction
-//! looks anything up, so whatever was taken out of sight at an earlier time is unknown to it.
+//! looks anything up, so whatever was moved out of sight at an earlier time is unknown to it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

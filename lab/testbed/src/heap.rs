@@ -1,7 +1,7 @@
-//! Slots of the image: pages are taken by all workers, slots by each from its own lists.
+//! Slots of the image: pages are used by all workers, slots by each from its own lists.
 //!
 //! Two levels: a page is entered on the device once, for one table, with one fence. Slots are given
-//! out and taken back in DRAM alone: a scan after a crash tells which hold the newest committed
+//! out and given back in DRAM alone: a scan after a crash tells which hold the newest committed
 //! version of a row, and all others are free.
 
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use crate::error::Result;
 /// Bytes of a word.
 pub(crate) const WORD_BYTES: u64 = 8;
 
-/// Zero words in DRAM that never move, on large pages where the system has them. Memory is taken
+/// Zero words in DRAM that never move, on large pages where the system has them. Memory is used
 /// when a page is first touched.
 pub(crate) struct Words(Mapping);
 

@@ -250,11 +250,11 @@ fn run_worker<S: Session>(
     // Calls that have committed and are not durable yet: place in the serial order, and start.
     let mut waiting = VecDeque::new();
     loop {
-        let taken = dealer.take();
-        if taken.is_empty() {
+        let dealt = dealer.take();
+        if dealt.is_empty() {
             break;
         }
-        for call in taken {
+        for call in dealt {
             let start = Instant::now();
             let (procedure, args) = calls.get(call);
             let done = procedures.run(session, procedure, args, &mut output)?;

@@ -19,7 +19,7 @@ use crate::{BenchError, Job, Result};
 /// their work to check them.
 const ANSWER_BYTES_KEPT: usize = 512 << 20;
 
-/// Answers that are taken between two looks at the clock, where no client had to wait for them:
+/// Answers that are read between two looks at the clock, where no client had to wait for them:
 /// about a microsecond.
 const ANSWERS_BY_CLOCK: u32 = 8;
 

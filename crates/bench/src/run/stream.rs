@@ -90,7 +90,7 @@ pub struct StreamReport {
     pub seconds: f64,
     /// Committed transactions per second of that time.
     pub throughput_txn_per_s: f64,
-    /// From the submission of a call to when all answers of its epoch were taken.
+    /// From the submission of a call to when all answers of its epoch were read.
     pub latency_ns: Latency,
     /// Live rows at the end.
     pub rows: u64,

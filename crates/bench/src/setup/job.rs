@@ -16,7 +16,7 @@ use workloads::oracle::Oracle;
 use workloads::smallbank::{SmallBank, SmallBankSettings};
 use workloads::tpcc::{Tpcc, TpccSettings};
 use workloads::ycsb::{Ycsb, YcsbSettings};
-use workloads::{Observer, ProcedureId, TableId, TableSpec, View, Workload};
+use workloads::{Observer, ProcedureId, StreamEpoch, TableId, TableSpec, View, Workload};
 
 use super::parameters::{Parameters, WorkloadParameters};
 use crate::library::{Procedures, RowSizes, Tables, table_definition};
@@ -48,7 +48,7 @@ trait Erased: Send + Sync {
     fn tables(&self) -> Vec<TableSpec>;
     fn load_count(&self) -> u64;
     fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId;
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
+    fn generate(&self, epoch: StreamEpoch, position: u64, args: &mut Vec<u8>) -> ProcedureId;
     fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)>;
     fn observer(&self, view: &dyn View) -> Box<dyn Observer>;
     fn procedures(&self) -> Procedures;
@@ -72,7 +72,7 @@ impl<W: Workload> Erased for W {
         Workload::load(self, i, args)
     }
 
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId {
+    fn generate(&self, epoch: StreamEpoch, position: u64, args: &mut Vec<u8>) -> ProcedureId {
         Workload::generate(self, epoch, position, args)
     }
 
@@ -170,7 +170,7 @@ impl Job {
         // Positions stay below those of the largest epoch.
         let epoch = 1 + stream.index + stream.count * (i / CALLS_PER_EPOCH);
         let mut args = Vec::with_capacity(64);
-        (self.workload.generate(epoch, i % CALLS_PER_EPOCH, &mut args), args)
+        (self.workload.generate(StreamEpoch(epoch), i % CALLS_PER_EPOCH, &mut args), args)
     }
 
     /// How often the data are loaded.
@@ -239,7 +239,7 @@ impl Job {
             let procedure = if epoch <= loading {
                 self.workload.load(position, &mut args)
             } else {
-                self.workload.generate(epoch - loading, position, &mut args)
+                self.workload.generate(StreamEpoch(epoch - loading), position, &mut args)
             };
             each(procedure, &args)?;
         }

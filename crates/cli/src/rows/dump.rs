@@ -99,7 +99,7 @@ struct Unfinished<'a> {
 }
 
 /// One file for each table. The directory has a mark from before the first to after the last, so
-/// that a dump that was cut short is not taken for a whole one.
+/// that a dump that was cut short does not pass for a whole one.
 fn write_files<'a, D: Device>(
     store: &Looked<D>,
     tables: &[&Table],
@@ -190,7 +190,7 @@ fn sync(directory: &Path) -> Done {
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }
 
-/// Makes a directory, or finds it empty: nothing of an earlier dump is taken for this one. Returns
+/// Makes a directory, or finds it empty: nothing of an earlier dump passes for this one. Returns
 /// the mark, which keeps a second dump away.
 fn begin(directory: &Path) -> Result<PathBuf, Failure> {
     let path = directory.display();

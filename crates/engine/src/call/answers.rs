@@ -110,6 +110,10 @@ impl WorkerAnswers {
     /// The call at a position committed, with what was put out since the answer before.
     #[inline]
     pub(crate) fn commit(&mut self, position: Position) {
+        debug_assert!(
+            self.ran.last().is_none_or(|ran| ran.output_to <= self.output.len()),
+            "answers that were made before stay"
+        );
         self.ran.push(Ran { position, failure: 0, output_to: self.output.len() });
     }
 
@@ -145,6 +149,8 @@ impl WorkerAnswers {
 
     /// Now the answer is made.
     pub(crate) fn finish(&mut self, later: usize, bytes: &[u8]) {
+        let place = self.later[later].0 as usize;
+        assert!(self.ran[place].failure == LATER, "the call was left for later");
         let from = self.output.len();
         self.output.extend_from_slice(bytes);
         self.later[later].1 = from..self.output.len();
@@ -159,6 +165,10 @@ impl WorkerAnswers {
     pub(crate) fn fail(&mut self, position: Position, failure: Failure) {
         let output_to = self.ran.last().map_or(0, |ran| ran.output_to);
         self.output.truncate(output_to);
+        debug_assert!(
+            self.failures.len() < LATER as usize - 1,
+            "failures have numbers of their own"
+        );
         self.failures.push((position, failure));
         self.ran.push(Ran { position, failure: self.failures.len() as u32, output_to });
     }
@@ -198,7 +208,17 @@ pub(crate) fn places(workers: &[WorkerAnswers], calls: usize) -> Vec<(u16, u32)>
             places[ran.position.index()] = (worker as u16, index as u32);
         }
     }
+    debug_assert!(
+        workers.iter().enumerate().all(|(worker, list)| is_in_places(&places, worker, list)),
+        "each call is answered by one worker, once"
+    );
     places
+}
+
+/// Whether each answer of a worker is where its position says.
+fn is_in_places(places: &[(u16, u32)], worker: usize, list: &WorkerAnswers) -> bool {
+    let mut ran = list.ran.iter().enumerate();
+    ran.all(|(index, ran)| places[ran.position.index()] == (worker as u16, index as u32))
 }
 
 /// What became of an epoch.
@@ -237,6 +257,8 @@ impl EpochOutcome {
     /// From now on calls have the numbers in which they were submitted; until now, their
     /// positions.
     pub(crate) fn number_as_submitted(&mut self, positions: &[Position]) {
+        let calls = self.deferred_in + positions.len();
+        assert!(calls == self.places.len(), "calls were deferred or submitted");
         let mut number_of: Vec<u32> = (0..self.places.len() as u32).collect();
         for (number, &position) in (self.deferred_in as u32..).zip(positions) {
             number_of[position.index()] = number;

@@ -261,6 +261,7 @@ impl Calls {
 
     /// The same calls, of which some more are for the serial part.
     fn serial_where(&self, is_serial: impl Fn(usize) -> bool) -> Self {
+        assert!(self.deferred == 0, "calls that were deferred are in the serial part already");
         let mut calls = Self::new();
         for position in 0..self.len() {
             let call = self.call(position);
@@ -332,6 +333,8 @@ impl Calls {
     /// Deferred calls and others in their serial order (O-71): those that were deferred, those for
     /// the serial part, the rest; and the position of each of the others.
     pub(crate) fn in_serial_order(deferred: &Self, calls: &Self) -> Result<(Self, Vec<Position>)> {
+        assert!(deferred.deferred == deferred.len(), "only deferred calls come first");
+        assert!(calls.deferred == 0, "no call of a batch is deferred before it has run");
         let (mut all, mut positions) = (deferred.clone(), vec![Position(0); calls.len()]);
         check_count(deferred.len() + calls.len())?;
         for is_serial in [true, false] {
@@ -365,6 +368,7 @@ impl Calls {
     /// The records of some calls that follow each other, as they are logged.
     #[inline]
     pub(crate) fn records(&self, positions: Range<usize>) -> &[u8] {
+        debug_assert!(positions.end <= self.len(), "the batch has {} calls", self.len());
         let end = self.starts.get(positions.end).copied().unwrap_or(self.words.len());
         crate::version::bytes_of_words(&self.words[self.starts[positions.start]..end])
     }
@@ -408,6 +412,7 @@ pub(crate) fn owned_runs(
     workers: usize,
     calls: usize,
 ) -> impl Iterator<Item = Range<usize>> {
+    assert!(worker.index() < workers, "worker {worker} of {workers} owns no calls");
     (worker.index() * RUN_CALLS..calls)
         .step_by(workers * RUN_CALLS)
         .map(move |first| first..(first + RUN_CALLS).min(calls))

@@ -1,11 +1,11 @@
-//! The calls that workers have taken to run. Who takes which is decided in `epoch/dispatch.rs`.
+//! The calls that workers have claimed. Who takes which is decided in `epoch/dispatch.rs`.
 
 use pmem::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::call::batch::RUN_CALLS;
 use crate::worker_id::{WORKERS_MAX, WorkerId};
 
-/// What is taken, for all workers.
+/// What is claimed, for all workers.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedCalls {
     /// The next call, where calls are handed out one by one; in a line of its own.
@@ -67,7 +67,7 @@ impl ClaimedCalls {
         self.next.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes a run of a worker's calls, unless it is taken.
+    /// Claims a run of a worker's calls, unless it is claimed.
     #[inline]
     pub(crate) fn take_run(&self, owner: usize, run: usize) -> bool {
         let words = &self.own[owner][run / Bits::RUNS].0;
@@ -75,10 +75,11 @@ impl ClaimedCalls {
         word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// This worker takes all calls from a position on that no worker has taken, and all others take
-    /// none. Returns whether it does: only the first one that wants to.
+    /// This worker takes all calls from a position on that no worker has claimed, and all others
+    /// take none. Returns whether it does: only the first one that wants to.
     #[cold]
     pub(crate) fn take_rest(&self, worker: WorkerId, first: usize) -> bool {
+        assert!(worker.index() < self.own.len(), "who takes the rest has a part in the epoch");
         let rest = (first as u64) << RestOfCalls::WORKER_BITS | u64::from(worker.0);
         let (before, order) = (RestOfCalls::SHARED, Ordering::Relaxed);
         self.rest.0.compare_exchange(before, rest, order, order).is_ok()

@@ -71,7 +71,9 @@ impl SubmissionOrder {
     /// A call has come to its end.
     pub(crate) fn note(&self, position: Position, is_deferred: bool) {
         let end = if is_deferred { DEFERRED } else { HAS_RUN };
-        self.ends[position.index()].store(end, Ordering::Release);
+        let of_call = &self.ends[position.index()];
+        debug_assert!(of_call.load(Ordering::Relaxed) == NOT_YET, "call {position} ends once");
+        of_call.store(end, Ordering::Release);
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) type RowName = (TableId, Box<[u8]>);
 
 /// A row of which writers were counted, or for which this worker waited.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct CountedRow {
     pub(crate) id: EntryId,
     /// Table and key. Not here if the row was made and is deleted: then the list of those has them.
     pub(crate) name: Option<RowName>,
@@ -42,7 +42,7 @@ pub(crate) struct Found {
 pub(crate) struct Contention {
     /// Rows of which it made the version array.
     pub(crate) arrays: Vec<EntryId>,
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<CountedRow>,
 }
 
 /// What all workers found, by table and key.

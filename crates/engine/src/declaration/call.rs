@@ -65,6 +65,7 @@ impl<'d> CallView<'d> {
         }
         let early = &self.lists.early;
         let at = early.binary_search_by_key(&self.position, |&(position, _)| position);
+        assert!(at.is_ok(), "call {} ended early, without an answer", self.position);
         at.ok().map(|at| &early[at].1)
     }
 }

@@ -7,7 +7,7 @@
 use storage::{EpochNumber, IndexKind, Position, SerialId, TableId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::declaration::overlay::{Found, Overlay};
+use crate::declaration::overlay::{Overlay, OverlayValue};
 use crate::declaration::{
     Allocation, AllocationKind, Declarations, Declared, DeclaredKind, DeclaredRange, Lookup,
     NO_ENTRY, PieceState, Span,
@@ -260,9 +260,9 @@ impl<'a> Declaration<'a> {
         };
         let overlay = self.overlay.as_deref().expect("the serial part");
         match overlay.look(core, table, word, self.reads) {
-            Found::Kept(kept) => Some(overlay.bytes(kept)),
-            Found::Before(id) => self.value_before(id),
-            Found::Absent => None,
+            OverlayValue::Kept(kept) => Some(overlay.bytes(kept)),
+            OverlayValue::Before(id) => self.value_before(id),
+            OverlayValue::Absent => None,
         }
     }
 

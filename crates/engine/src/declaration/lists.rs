@@ -74,6 +74,8 @@ impl Declarations {
         ranges: usize,
         pieces: usize,
     ) {
+        debug_assert!(declared <= self.declared.len(), "keys of calls before stay declared");
+        debug_assert!(pieces <= self.pieces.len(), "pieces of calls before stay declared");
         self.declared.truncate(declared);
         self.inserts.truncate(inserts);
         self.ranges.truncate(ranges);

@@ -36,6 +36,7 @@ impl PieceState {
 
     /// The call tells whether it commits. It may say so again.
     pub(crate) fn decide(&self, commits: bool) {
+        debug_assert!(self.commits() != Some(!commits), "whether a call commits is decided once");
         if self.commits().is_none() {
             let progress = if commits { COMMITTED } else { ABORTED };
             self.progress.store(progress, Ordering::Release);

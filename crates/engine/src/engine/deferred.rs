@@ -16,6 +16,17 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::run_epoch`]; `Limit` only if there is no space even in the log.
     pub fn run_deferred(&mut self, info: EpochInfo) -> Result<EpochOutcome> {
         self.check(&Calls::new())?;
+        let before = self.deferred_calls.len();
+        let outcome = self.run_as_many_deferred(info)?;
+        assert!(
+            before == 0 || self.deferred_calls.len() < before,
+            "an epoch of deferred calls brings one to its end (O-75)"
+        );
+        Ok(outcome)
+    }
+
+    /// Runs the first deferred calls, as many as there is space for.
+    fn run_as_many_deferred(&mut self, info: EpochInfo) -> Result<EpochOutcome> {
         let mut count = self.deferred_calls.len();
         loop {
             let first = self.deferred_calls.cut(0..count);
@@ -37,6 +48,7 @@ impl<D: Device> Engine<D> {
 
     /// A deferred call will not run: its answer is that it was refused.
     pub(crate) fn refuse_deferred(&mut self, position: usize) -> Result<()> {
+        assert!(position < self.deferred_calls.len(), "deferred call {position} is not there");
         let mut deferred_calls = self.deferred_calls.cut(0..position);
         deferred_calls.append(&self.deferred_calls.some(position..position + 1, Part::Refused)?)?;
         deferred_calls.append(&self.deferred_calls.cut(position + 1..self.deferred_calls.len()))?;
@@ -45,6 +57,11 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn set_deferred_calls(&mut self, deferred_calls: Calls) {
+        assert!(self.deferred_calls.is_empty(), "calls are handed over before any epoch runs");
+        assert!(
+            deferred_calls.deferred() == deferred_calls.len(),
+            "what a checkpoint hands over was deferred"
+        );
         self.deferred_calls = deferred_calls;
     }
 

@@ -25,7 +25,7 @@ use crate::worker_id::WorkerId;
 use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::call::deaths::Deaths;
 use crate::call::order::SubmissionOrder;
-use crate::contention::rows::{ContendedRow, ContendedRows, Contention, Found, RowName};
+use crate::contention::rows::{ContendedRow, ContendedRows, Contention, CountedRow, RowName};
 use crate::declaration::declare::LookupError;
 use crate::declaration::declare::Reader;
 use crate::engine::reader::ShutsGate;
@@ -88,11 +88,13 @@ impl<D: Device> Engine<D> {
         workers: Vec<Worker<D>>,
         totals: Totals,
     ) -> Self {
+        assert!(!workers.is_empty(), "an engine has a leader");
+        assert!(totals.rows >= 0, "a store has {} rows", totals.rows);
         let layers = |worker: &Worker<D>| Arc::clone(&worker.row_store.before_images.layers);
         core.snapshots.of_workers = workers.iter().map(layers).collect();
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
-        core.gate.open(checkpoint.epoch);
+        core.gate.open(EpochNumber(checkpoint.epoch));
         core.config.running.set_names(agreed.procedures.named().map(|(name, ..)| name));
         let core = Arc::new(core);
         Self {
@@ -183,6 +185,7 @@ impl<D: Device> Engine<D> {
             None => self.workers_max,
         };
         self.swap_shared(workers);
+        self.assert_begins(workers);
         let result = self.run_on(workers, calls, info, past);
         self.swap_shared(workers);
         result
@@ -269,7 +272,7 @@ impl<D: Device> Engine<D> {
         Ok(outcome)
     }
 
-    /// An epoch failed. If a call of it is to blame that could not be taken back, and nothing of
+    /// An epoch failed. If a call of it is to blame that could not be undone, and nothing of
     /// the epoch was answered, the log keeps a verdict on the call, so that recovery leaves it out.
     fn judge(
         &mut self,
@@ -333,6 +336,7 @@ impl<D: Device> Engine<D> {
         assert!(self.totals.rows >= 0, "no more rows are deleted than there are");
         let deferred =
             std::mem::take(self.shared.deferred.get_mut().expect("no panic while locked"));
+        assert!(calls.deferred() <= self.deferred_calls.len(), "an epoch makes up deferred calls");
         self.deferred_calls = self.still_deferred(calls);
         for &position in &deferred {
             let (procedure, arguments) = calls.get(position.index());
@@ -351,6 +355,8 @@ impl<D: Device> Engine<D> {
             stats.add_worker(&worker.local.work, &worker.laps, calls);
             stats.device.add(&worker.row_store.port.take_counters());
         }
+        let are_answered = stats.work.deferred == deferred.len() as u64;
+        assert!(are_answered, "every call that is deferred has an answer that says so");
         stats.phase_ns = self.workers[0].laps.phase_ns();
         stats.total_ns = (self.core.config.clock)().saturating_sub(started);
         let answers: Vec<WorkerAnswers> = self.workers[..workers]
@@ -380,7 +386,7 @@ impl<D: Device> Engine<D> {
         let mut rows = ContendedRows::default();
         for worker in 0..workers {
             for found in std::mem::take(&mut self.workers[worker].local.contention.found) {
-                let Found { id, name, writers, waited } = found;
+                let CountedRow { id, name, writers, waited } = found;
                 let (table, key) = name.or_else(|| self.name_of_dead_row(id)).expect("it is a row");
                 rows.add_writers(table, &key, writers);
                 rows.add_waits(table, &key, waited);
@@ -646,6 +652,8 @@ impl<D: Device> Engine<D> {
             self.last_image_snapshot = self.epoch;
         }
         self.store.device().settle()?;
+        let is_last = self.checkpoint_epoch() == self.epoch;
+        assert!(is_last, "recovery starts from the last epoch (O-62)");
         if self.core.config.lab.design.logs() {
             self.store.log().release(self.checkpoint_epoch());
         }
@@ -674,6 +682,7 @@ impl<D: Device> Engine<D> {
             worker.row_store.port.fence();
         }
         let (hash, rows) = (self.running_hash(), self.totals.rows);
+        assert!(rows >= 0, "no more rows are deleted than there are");
         let deferred = self.deferred_calls.len() as u32;
         let port = &mut self.workers[0].row_store.port;
         self.store.commit(port, self.epoch, hash, rows as u64, deferred);

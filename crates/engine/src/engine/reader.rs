@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use pmem::Device;
-use storage::EpochNumber;
 use storage::Position;
 use storage::{IndexKind, SerialId, TableId};
 
@@ -118,7 +117,7 @@ impl Reader {
             Err(NoEntry::Closed) => return Ok(ReadOutcome::Later),
             Err(NoEntry::Ended) => return Ok(ReadOutcome::Ended),
         };
-        let sid = SerialId::new(EpochNumber(inside.epoch + 1), Position(0));
+        let sid = SerialId::new(inside.epoch.next(), Position(0));
         let mut waiter = Waiter::new(core.stopped());
         let mut reads = Reads::new(self.charge.is_some());
         let found = core.look_up_in(ReadPhase::of(&inside), table, key, sid, &mut waiter, &reads);

@@ -27,6 +27,7 @@ use crate::worker::{Epoch, Leave, Worker};
 const KEYS: usize = 16;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    assert!(epoch.core.gate.is_closed(), "no reader is inside while rows are claimed (O-106)");
     let (local, port) = (&mut worker.local, &mut worker.row_store.port);
     match epoch.core.config.lab.append {
         AppendMethod::RowLock => {
@@ -203,6 +204,10 @@ fn append_declared<D: Device>(
         let sid = epoch.sid_at(txn.position);
         for declared in &lists.declared[txn.declared.range()] {
             let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
+            debug_assert!(
+                is_written || !declared.appended,
+                "a row is created for a key that the call writes"
+            );
             if is_written && !declared.appended {
                 method.append(declared.id, entries.get(declared.id), sid, pool, &mut claimer);
                 appended += 1;

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use pmem::Device;
 use storage::StateHash;
+use storage::format::EPOCH_CALLS_MAX;
 
 use crate::call::batch::Part;
 use crate::epoch::log_inputs::encode_deferred_calls;
@@ -36,6 +37,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         worker.collect.append(&mut worker.row_store.stale);
     }
     if epoch.ends_in_image_snapshot {
+        let in_image = epoch.store.checkpoint_epoch();
+        assert!(in_image == epoch.number, "the image that is copied ends in a checkpoint record");
         epoch.store.device().snapshot_part(worker.local.worker.index(), epoch.workers)?;
         epoch.barrier()?;
         if epoch.leads(worker) {
@@ -78,6 +81,7 @@ fn verify<D: Device>(
         return Err(Leave::Failed(EngineError::OtherPast { epoch: epoch.number, what }));
     }
     if past.last {
+        assert!(epoch.ends_in_checkpoint, "the next recovery starts where this replay ends");
         epoch.store.device().accept()?;
     }
     Ok(())
@@ -121,6 +125,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     let logs = epoch.core.config.lab.design.logs();
     // Without a log a crash loses calls that are deferred, as it does those that wait.
     let deferred_on = if logs { epoch.still_deferred.len() + deferred.len() } else { 0 };
+    assert!(deferred_on as u64 <= EPOCH_CALLS_MAX, "deferred calls fit into the next epoch");
     if recovery_starts_here && deferred_on > 0 {
         let mut deferred_calls = epoch.still_deferred.clone();
         for &position in deferred.iter() {
@@ -143,6 +148,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     if let Some(durable) = durable
         && logs
     {
+        assert!(durable <= epoch.number, "no log of an epoch to come is released");
         store.log().release(durable);
     }
     Ok(())

@@ -7,7 +7,7 @@
 use pmem::Device;
 use storage::TableId;
 
-use crate::contention::rows::{Contention, Found, RowName};
+use crate::contention::rows::{Contention, CountedRow, RowName};
 use crate::contention::waits::{self, Waited};
 use crate::declaration::NO_ENTRY;
 use crate::index::EntryId;
@@ -36,7 +36,7 @@ pub(super) fn find<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let versions = core.entries.get(id).version_count(epoch.number) as u32;
         let writers = if versions > 1 { versions } else { 0 };
         let name = name(epoch, worker, id);
-        worker.local.contention.found.push(Found { id, name, writers, waited });
+        worker.local.contention.found.push(CountedRow { id, name, writers, waited });
     }
     if epoch.leads(worker) && epoch.calls.serial() > 0 {
         find_serial(epoch, worker);
@@ -77,7 +77,7 @@ fn find_serial<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             let name = Some((row.table, key.into()));
             let id = id.unwrap_or(NO_ENTRY);
             let waited = Waited::default();
-            worker.local.contention.found.push(Found { id, name, writers, waited });
+            worker.local.contention.found.push(CountedRow { id, name, writers, waited });
         }
     }
 }

@@ -7,7 +7,7 @@ use storage::Position;
 
 use crate::call::answers::{Abort, Failure};
 
-use crate::call::batch::{Calls, owned};
+use crate::call::batch::{Calls, owned, owner};
 use crate::call::panics::{PanicText, caught};
 use crate::declaration::declare::{Declaration, WriteSet};
 use crate::declaration::demand::{Change, Decided, Written};
@@ -47,6 +47,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     }
     assert!(allocation.next().is_none(), "each call that allocated has declared");
     assert_declared(&worker.local.lists);
+    assert_found(epoch, worker);
     allocating_calls.clear();
     worker.local.allocating_calls = allocating_calls;
     if !worker.local.lists.pieces.is_empty() {
@@ -95,6 +96,14 @@ fn assert_declared(lists: &Declarations) {
     let position = |txn: &Txn| txn.position;
     debug_assert!(lists.txns.is_sorted_by_key(position), "calls declare in serial order");
     debug_assert!(lists.early.is_sorted_by_key(|early| early.0), "calls end early in serial order");
+}
+
+/// Execution finds a call by its place among those that its owner declared.
+fn assert_found<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+    let txns = &worker.local.lists.txns;
+    let place = txns.last().map(|last| owner(last.position.index(), epoch.workers));
+    let expected = txns.len().checked_sub(1).map(|last| (worker.local.worker, last));
+    assert!(place == expected, "each call that a worker owns is in its list, at its place");
 }
 
 /// Takes all that the serial part of a refused epoch did to secondary indexes back.

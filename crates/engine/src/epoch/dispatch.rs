@@ -7,7 +7,7 @@
 //! Where calls all extend the same rows and a worker has lost its processor, the others wait for
 //! it at every version, and an epoch may take a hundred times as long. A worker that has lost so
 //! much of its time that all of them do less than one would alone takes the *rest*: all calls that
-//! it has not passed yet and that no worker has taken. The others take only what comes before.
+//! it has not passed yet and that no worker has claimed. The others take only what comes before.
 
 use std::ops::Range;
 
@@ -61,6 +61,7 @@ impl<'a> Dispatch<'a> {
         calls: usize,
         declared: usize,
     ) -> Self {
+        assert!(worker.index() < progress.len(), "a worker that runs calls says how far it is");
         let are_small = (calls..=calls * ROWS_SMALL).contains(&declared);
         let are_many = calls >= progress.len() * RUN_CALLS * RUNS_MIN;
         let by_owner = are_small && are_many;
@@ -69,7 +70,7 @@ impl<'a> Dispatch<'a> {
         Self { claimed, progress, worker, calls, by_owner, run, late, look_in, takes_rest }
     }
 
-    /// Whether this worker has taken the rest of the epoch.
+    /// Whether this worker has claimed the rest of the epoch.
     pub(super) fn takes_rest(&self) -> bool {
         self.takes_rest
     }
@@ -101,7 +102,7 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// Whether this worker runs a run: its own, or a late worker's that is not taken yet.
+    /// Whether this worker runs a run: its own, or a late worker's that is not claimed yet.
     #[inline]
     fn is_for_me(&mut self, run: usize) -> bool {
         let workers = self.progress.len();

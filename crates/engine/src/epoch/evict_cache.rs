@@ -7,6 +7,7 @@ use crate::worker::{Epoch, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     if worker.local.cache.is_on() {
+        assert!(epoch.core.gate.is_closed(), "no reader is inside while the cache frees (O-15)");
         let evicted = worker.local.cache.evict(&epoch.core.entries, epoch.number);
         worker.local.work.cache_evictions += evicted.versions;
     }

@@ -8,6 +8,7 @@
 //! are published only. Pieces of contended rows run apart from their calls (CA 3.4, `piece.rs`).
 
 use pmem::Device;
+use pmem::sync::atomic::Ordering;
 use storage::Position;
 
 use crate::call::answers::{Abort, Failure};
@@ -26,7 +27,7 @@ use crate::reads::KeyRange;
 use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
-use crate::worker::{Epoch, Leave, Worker};
+use crate::worker::{Epoch, Leave, Progress, Worker};
 use crate::worker_id::WorkerId;
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
@@ -34,12 +35,13 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let mine = &epoch.shared.declarations[local.worker.index()];
     assert!(
         mine.read().expect("no panic while locked").txns.is_empty(),
-        "lists of the epoch before were taken back"
+        "lists of the epoch before were given back"
     );
     assert!(
         epoch.shared.sync.lock().expect("no panic while locked").is_none(),
         "the log is durable before anything is seen (O-13)"
     );
+    assert_undone(epoch, local);
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     epoch.barrier()?;
     let lists: Vec<_> = epoch
@@ -64,10 +66,22 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     assert!(local.pieces.front().is_none(), "every piece of the queue has run");
     assert!(runner.row_store.hidden.is_empty(), "every final write is published");
     epoch.barrier()?;
+    let is_over = Progress::of_all(&epoch.shared.progress) == Position::END;
+    let has_pieces = epoch.shared.has_pieces.load(Ordering::Relaxed);
+    assert!(is_over || has_pieces, "answers are made when every call has ended");
     piece::finish_answers(epoch, local, &lists)?;
     drop(lists);
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     Ok(())
+}
+
+/// No call but those of the serial part has run before the phase.
+fn assert_undone<D: Device>(epoch: &Epoch<'_, D>, local: &Local) {
+    let unfinished = epoch.shared.progress[local.worker.index()].unfinished();
+    assert!(unfinished == Position(0), "a worker begins with the first call");
+    let is_leader = local.worker == WorkerId::LEADER;
+    let of_serial_part = if is_leader { epoch.calls.serial() } else { 0 };
+    assert!(local.answers.len() == of_serial_part, "answers before E10 are of the serial part");
 }
 
 /// Takes calls in serial order until there is none left, and runs the pieces in this worker's
@@ -115,6 +129,7 @@ fn run_call<D: Device>(
     if epoch.core.config.lab.design.is_all_nvmm() {
         charge_version_arrays(epoch, local, call);
     }
+    debug_assert!(runner.row_store.hidden.is_empty(), "the call before has published its writes");
     local.writes.clear();
     local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();

@@ -40,7 +40,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         if shares.takes[mine] > 0 {
             let mut slots = slots.lock().expect("no panic while locked");
             let takes = shares.takes[mine] as usize;
-            assert!(takes <= slots.len(), "slots are given before they are taken");
+            assert!(takes <= slots.len(), "slots are given before they are received");
             let left = slots.len() - takes;
             worker.row_store.receive(*pool, slots.drain(left..));
         }

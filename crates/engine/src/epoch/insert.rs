@@ -151,6 +151,7 @@ impl<D: Device> Maker<'_, '_, D> {
         let entry = self.epoch.core.entries.get(id);
         if entry.birth().epoch() == self.epoch.number {
             entry.born_by(sid);
+            debug_assert!(entry.birth() <= sid, "the smallest inserter is a row's birth (O-08)");
         }
         id
     }

@@ -46,6 +46,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             std::mem::take(&mut *epoch.shared.streams.lock().expect("no panic while locked"));
         assert!(streams.len() == epoch.workers, "each worker has written its stream");
         streams.sort_unstable_by_key(|s| s.stream);
+        let bytes: u64 = streams.iter().map(|s| s.bytes).sum();
+        assert!(bytes == epoch.calls.records_bytes() as u64, "every call is in a stream");
         epoch.store.log().commit(&mut worker.row_store.port, &commit(epoch, streams))?;
         begin_sync(epoch)?;
     }

@@ -52,6 +52,15 @@ fn assert_begins<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         epoch.ends_in_checkpoint || !epoch.ends_in_image_snapshot,
         "an image snapshot is of a checkpoint"
     );
+    assert!(
+        epoch.still_deferred.is_empty() || epoch.calls.deferred() == epoch.calls.len(),
+        "where deferred calls are left, no other call runs"
+    );
+    let is_first = epoch.checkpoint_epoch.next() == epoch.number;
+    assert!(
+        row_store.stale.is_empty() || !is_first,
+        "values that a checkpoint made stale are in the collector's list"
+    );
     assert!(row_store.hidden.is_empty(), "no final write of the epoch before is hidden");
     assert!(row_store.dead_rows.is_empty(), "dead rows of the epoch before left the indexes");
     assert!(row_store.handed_pools.is_empty(), "slots that were handed over were put back");
@@ -71,6 +80,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.lap(worker, Phase::Serial);
 
     epoch.begin(worker, Phase::Declare);
+    assert!(worker.local.lists.txns.is_empty(), "no call has declared before E1");
     sequences::run(epoch, worker)?;
     declare::run(epoch, worker)?;
     epoch.lap(worker, Phase::Declare);

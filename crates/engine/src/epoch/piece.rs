@@ -45,6 +45,7 @@ impl<D: Device> Runner<'_, '_, D> {
         queued: QueuedPiece,
         commits: bool,
     ) -> Result<(), Stopped> {
+        debug_assert!(local.pieces.front() == Some(queued), "pieces run in serial order (O-11)");
         local.pieces.advance();
         let call = call_at(self.lists, queued.position.index());
         self.run_piece(local, &call, queued.number as usize, commits)?;
@@ -162,6 +163,7 @@ impl<D: Device> Runner<'_, '_, D> {
             value.clear();
             local.piece_value = value;
         }
+        debug_assert!(piece.result().is_none(), "a piece runs once");
         local.work.pieces += 1;
         piece.finish(result);
         Ok(())

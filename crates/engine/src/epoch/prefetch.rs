@@ -26,13 +26,13 @@ const ROWS_AHEAD: usize = 32;
 const LINES_AHEAD: usize = 128;
 /// Bytes that are fetched of the arguments of a call, and of what calls declared.
 const LIST_AHEAD: usize = 20 * LINE;
-/// Nothing is taken behind a call that may be long, because it would wait there: one with more rows
-/// than this, or one that does not say what it reads.
+/// Nothing is claimed behind a call that may be long, because it would wait there: one with more
+/// rows than this, or one that does not say what it reads.
 const ROWS_LONG: usize = 64;
 
 /// The calls that a worker took and did not run yet, in runs, in serial order. A run's rows are
 /// fetched in three steps, each of which needs what the one before asked for: the row entries when
-/// it is taken, values and version arrays half-way, what the arrays lead to when it is next. What
+/// it is claimed, values and version arrays half-way, what the arrays lead to when it is next. What
 /// the last two find is the access plan of the calls. What a call declared lies beside what the
 /// next one declared, so each step is one loop over a run.
 pub(super) struct PrefetchQueue<'a, 'e, D: Device> {
@@ -58,7 +58,7 @@ pub(super) struct PrefetchQueue<'a, 'e, D: Device> {
     lines: usize,
 }
 
-/// Places of the ring: more than are ever taken, and the one that was begun.
+/// Places of the ring: more than are ever claimed, and the one that was begun.
 const RING: usize = 16;
 const _: () = assert!(RING > CALLS_AHEAD_MAX + 2 && RING.is_power_of_two());
 
@@ -75,7 +75,7 @@ struct Run<'a> {
     rows: usize,
     /// Whether any of these are members of ranges.
     has_members: bool,
-    /// Nothing is taken behind it.
+    /// Nothing is claimed behind it.
     is_long: bool,
     /// Whether a row has a version array, by key, and as a member of a range.
     has_arrays: bool,
@@ -184,11 +184,11 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
     /// Gives the memory of the plans back, for the next epoch.
     pub(super) fn give_back(self, local: &mut Local) {
         assert!(self.current.is_empty(), "every call of a run has run");
-        assert!(self.next == self.end, "every run that was taken was begun");
+        assert!(self.next == self.end, "every run that was claimed was begun");
         local.plans.extend(self.ring.map(|run| run.plan));
     }
 
-    /// Whether this worker has taken the rest of the epoch.
+    /// Whether this worker has claimed the rest of the epoch.
     pub(super) fn takes_rest(&self) -> bool {
         self.dispatch.takes_rest()
     }
@@ -234,6 +234,10 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         let (worker, index) = owner(first, self.lists.len());
         let run = &mut self.ring[self.end % RING];
         let serial = self.epoch.calls.serial();
+        debug_assert!(
+            self.lists[worker.index()].txns[index].position.index() == first,
+            "a call is found by its place in its owner's list"
+        );
         run.refill(&self.lists[worker.index()], index..index + count, serial);
         let entries = &self.epoch.core.entries;
         run.declared().iter().for_each(|declared| entries.prefetch(declared.id));
@@ -251,7 +255,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
             return;
         }
         if self.unfetched == at {
-            // Nothing was taken ahead behind a long call: its misses overlap at least.
+            // Nothing was claimed ahead behind a long call: its misses overlap at least.
             self.fetch_values(fetching);
         }
         if self.unplaced == at {
@@ -272,7 +276,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
     }
 
     /// Whether it is time to fetch the values of one more run: its row entries should be there by
-    /// now, so not the one taken last, unless none will be taken behind it.
+    /// now, so not the last one, unless none will be claimed behind it.
     #[inline]
     fn fetches_more(&self) -> bool {
         self.lines < LINES_AHEAD

@@ -273,7 +273,9 @@ impl<D: Device> Runner<'_, '_, D> {
         let Local { sequences: changed, pool, cache, work, .. } = local;
         let with = &mut publisher(self.epoch, pool, cache, work);
         for change in changed.iter() {
-            let id = sequences[&(change.table, change.key)].id.expect("inserted before");
+            let state = &sequences[&(change.table, change.key)];
+            assert!(state.next == change.next, "the last number of the epoch is made durable");
+            let id = state.id.expect("inserted before");
             let sid = self.epoch.sid_at(change.position);
             let row = NamedRow { id, table: change.table, word: change.key };
             // The row is not claimed.

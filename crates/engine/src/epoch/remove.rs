@@ -53,7 +53,14 @@ fn share_evenly<D: Device>(
             *number += 1;
         }
     }
+    debug_assert!(is_each_once(&share), "a row dies once in an epoch");
     Ok(share)
+}
+
+fn is_each_once(rows: &[DeadRow]) -> bool {
+    let mut ids: Vec<u32> = rows.iter().map(|row| row.id.0).collect();
+    ids.sort_unstable();
+    ids.windows(2).all(|two| two[0] != two[1])
 }
 
 /// Takes a row out of the hash index and frees its slot.

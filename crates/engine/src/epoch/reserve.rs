@@ -186,7 +186,9 @@ fn stock_of_all<D: Device>(
         // What others give is counted as theirs below.
         _ => {
             let all = Stock::of_all(&demand.stocks[pool]);
-            Stock { free: all.free - handover::given_by_idle(epoch, pool), ..all }
+            let given = handover::given_by_idle(epoch, pool);
+            assert!(given <= all.free, "slots that workers receive are counted as free");
+            Stock { free: all.free - given, ..all }
         }
     };
     // A slot may have been freed by another worker than the one that took it.

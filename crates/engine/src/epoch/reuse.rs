@@ -15,6 +15,8 @@ pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, 
     let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
     debug_assert!(unfinished <= next, "a call is finished when its pieces are");
     let progress = &epoch.shared.progress;
+    let before = progress[local.worker.index()].unfinished();
+    debug_assert!(before <= unfinished, "a worker that has come to {before} never goes back");
     progress[local.worker.index()].note(unfinished);
     if local.pool.has_enough_retired(epoch.workers) {
         local.work.versions_reused += local.pool.take_back(Progress::of_all(progress));

@@ -23,6 +23,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if !epoch.procedures.sequences() {
         return Ok(());
     }
+    assert!(worker.local.allocating_calls.is_empty(), "E1 begins without allocations");
     let owned = owned(worker.local.worker, epoch.workers, epoch.calls.len());
     for position in owned.filter(|&position| position >= epoch.calls.serial()) {
         let (number, arguments) = epoch.calls.get(position);
@@ -188,10 +189,11 @@ pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     for changed in &worker.local.sequences {
         let name = (changed.table, changed.key);
+        let now = sequences.get(&name).map(|state| state.next);
+        assert!(now == Some(changed.next), "a refused epoch was the last to change a sequence");
         match changed.before {
             Some(next) => {
                 let state = sequences.get_mut(&name).expect("it was allocated from");
-                assert!(next <= state.next, "numbers are taken back");
                 (state.next, state.allocated_in) = (next, EpochNumber::ZERO);
             }
             None => drop(sequences.remove(&name)),

@@ -68,6 +68,9 @@ fn run_calls<D: Device>(
         local.reads.account_charged(&mut worker.row_store.port, epoch.core.image_base);
     }
     worker.local.lists = lists;
+    let answers = worker.local.answers.len();
+    assert!(answers == epoch.calls.serial(), "each call of the serial part has its answer");
+    assert!(worker.local.deferred.is_empty(), "no call of the serial part is deferred (O-75)");
     worker.local.work.serial += epoch.calls.serial() as u64;
     Ok(())
 }
@@ -273,6 +276,7 @@ impl<D: Device> Call<'_, '_, D> {
             Ok(result)
         };
         let result = self.in_transaction(local, overlay, call, &first_error, write)?;
+        debug_assert!(piece.result().is_none(), "a piece does not wait for itself");
         local.work.pieces += 1;
         piece.finish(result);
         Ok(result)

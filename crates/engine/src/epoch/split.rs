@@ -45,6 +45,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let mut mine =
         epoch.shared.pieces[worker.local.worker.index()].lock().expect("no panic while locked");
     worker.local.pieces.fill(&mut mine);
+    assert!(mine.is_empty(), "a piece is in the queue of one worker");
     Ok(())
 }
 

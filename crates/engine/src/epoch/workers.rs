@@ -91,6 +91,11 @@ pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]
     let count = workers.len();
     for sub_pool in sub_pools {
         let worker = &mut workers[sub_pool.number() as usize % count];
+        let before = worker.row_store.sub_pools[sub_pool.pool() as usize].last();
+        debug_assert!(
+            before.is_none_or(|before| before.number() != sub_pool.number()),
+            "a sub-pool is dealt to one worker"
+        );
         worker.row_store.sub_pools[sub_pool.pool() as usize].push(sub_pool);
     }
     workers.iter_mut().for_each(|w| w.row_store.take_over());
@@ -108,6 +113,8 @@ fn run_on_first<D: Device>(
     let first = &mut running[0];
     let sequence = context.store.next_sequence();
     for other in &mut *others {
+        assert!(other.row_store.hidden.is_empty(), "a worker that rests has published all");
+        assert!(other.row_store.dead_rows.is_empty(), "a worker that rests has removed all");
         first.collect.append(&mut other.collect);
         other.already_collected.clear();
         other.local.cache.evict(&context.core.entries, context.number);
@@ -126,6 +133,7 @@ fn run_on_first<D: Device>(
         [first] => run_worker(context, first).map_err(|leave| reason(context, leave)),
         running => run_together(context, running, threads, all),
     };
+    assert!(idle().len() == others.len(), "sub-pools that were lent come back");
     for (other, Idle { sub_pools, changed }) in others.iter_mut().zip(idle().drain(..)) {
         (other.row_store.sub_pools, other.row_store.changed) = (sub_pools, changed);
     }

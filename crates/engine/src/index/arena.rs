@@ -41,8 +41,8 @@ impl Arena {
     ///
     /// If `bytes` is not a power of two of at least a cache line.
     pub(super) fn take(&self, bytes: usize) -> NonNull<u8> {
-        assert!(bytes.is_power_of_two());
-        assert!(bytes >= LINE_BYTES);
+        assert!(bytes.is_power_of_two(), "no block has {bytes} bytes");
+        assert!(bytes >= LINE_BYTES, "a block of {bytes} bytes is less than a line");
         let Some(level) = level_of(bytes) else { return self.state().add_region(bytes) };
         let block = self.state().cut(level);
         // A block may come back with what it held.
@@ -83,8 +83,8 @@ impl State {
 
     fn drop_region(&mut self, address: usize, bytes: usize) {
         let region = self.regions.remove(&address).expect("a block is given back once");
-        assert!(region.bytes() == bytes, "a block is given back as it was taken");
-        assert!(self.bytes >= bytes, "what is given back was taken");
+        assert!(region.bytes() == bytes, "a block is given back as it was allocated");
+        assert!(self.bytes >= bytes, "what is given back was allocated");
         self.bytes -= region.bytes();
     }
 

@@ -1,5 +1,5 @@
 //! Memory for large arrays: zeroed, on huge pages where the array is large enough, and touched
-//! when it is taken rather than line by line under a lock later.
+//! when it is mapped rather than line by line under a lock later.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;

@@ -16,10 +16,15 @@ impl PieceQueue {
         self.pieces.append(pieces);
         // Those of each worker's calls are in order, which this sort makes use of.
         self.pieces.sort();
+        debug_assert!(
+            self.pieces.windows(2).all(|two| two[0] < two[1]),
+            "a piece is in the queue of a worker once"
+        );
     }
 
     /// Forgets the epoch before.
     pub(super) fn clear(&mut self) {
+        assert!(self.front().is_none(), "every piece of the epoch before has run");
         self.pieces.clear();
         self.next = 0;
     }
@@ -36,6 +41,7 @@ impl PieceQueue {
 
     /// The next one is being run.
     pub(crate) fn advance(&mut self) {
+        debug_assert!(self.next < self.pieces.len(), "a piece that runs is in the queue");
         self.next += 1;
     }
 }

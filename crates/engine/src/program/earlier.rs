@@ -15,7 +15,7 @@ use crate::program::definitions::{
     Body, Definitions, Earlier, LoggedIndex, LoggedSchema, LoggedTable,
 };
 use crate::program::procedure::ProcedureTable;
-use crate::program::record::{IndexInWords, Part, Program};
+use crate::program::record::{IndexInWords, Program, TypedName};
 use crate::program::schema::{Agreed, fields};
 use crate::secondary::IndexDefinition;
 use crate::stats::KeptProcedure;
@@ -104,10 +104,10 @@ fn keys(types: &str) -> &str {
 }
 
 /// The body that ran the calls of a procedure of the log.
-fn body_as_logged<'b>(logged: &Part, bodies: &'b [Body]) -> Result<&'b Body> {
+fn body_as_logged<'b>(logged: &TypedName, bodies: &'b [Body]) -> Result<&'b Body> {
     let named: Vec<_> = bodies.iter().filter(|b| b.procedure.name() == logged.name).collect();
     let of_version = named.iter().find(|body| body.version == logged.version);
-    let Part { name, version, types } = logged;
+    let TypedName { name, version, types } = logged;
     let Some(body) = of_version else {
         let versions: Vec<_> = named.iter().map(|body| body.version.to_string()).collect();
         return Err(other(match versions.is_empty() {

@@ -186,7 +186,7 @@ impl ProcedureTable {
     /// Adds a procedure and returns its number.
     ///
     /// # Panics
-    /// If the name is taken: two procedures of one name are a mistake of the program.
+    /// If the name is in use: two procedures of one name are a mistake of the program.
     pub fn add(&mut self, procedure: impl Procedure + 'static) -> u16 {
         self.add_typed(Arc::new(procedure), String::new())
     }
@@ -195,7 +195,7 @@ impl ProcedureTable {
     /// replayed only where they are the same as when it was written.
     ///
     /// # Panics
-    /// If the name is taken.
+    /// If the name is in use.
     pub fn add_typed(&mut self, procedure: Arc<dyn Procedure>, types: String) -> u16 {
         self.add_version(procedure, types, FIRST_VERSION)
     }
@@ -204,7 +204,7 @@ impl ProcedureTable {
     /// not replayed with it.
     ///
     /// # Panics
-    /// If the name is taken.
+    /// If the name is in use.
     pub fn add_version(
         &mut self,
         procedure: Arc<dyn Procedure>,

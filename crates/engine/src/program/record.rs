@@ -20,14 +20,14 @@ const VERSIONS: &str = "; then ";
 
 /// A procedure, a table or an index: its name, and its types in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct TypedName {
     pub(crate) name: String,
     pub(crate) types: String,
     /// Of the body of a procedure; tables and indexes have the first.
     pub(crate) version: u32,
 }
 
-impl Part {
+impl TypedName {
     /// One of the first version.
     fn new(name: impl Into<String>, types: impl Into<String>) -> Self {
         Self { name: name.into(), types: types.into(), version: FIRST_VERSION }
@@ -39,10 +39,10 @@ impl Part {
 pub(crate) struct Program {
     semantics: u32,
     /// In the order of their numbers.
-    pub(crate) procedures: Vec<Part>,
-    tables: Vec<Part>,
+    pub(crate) procedures: Vec<TypedName>,
+    tables: Vec<TypedName>,
     /// Secondary indexes: which call is deferred depends on them.
-    pub(crate) indexes: Vec<Part>,
+    pub(crate) indexes: Vec<TypedName>,
 }
 
 impl Program {
@@ -52,14 +52,14 @@ impl Program {
         let indexes = indexes.iter().map(|index| {
             let of = tables.get(index.table).map_or("", |table| &table.definition.name);
             let unique = if index.is_unique { "unique " } else { "" };
-            Part::new(&index.name, format!("{unique}{} of {of:?}", index.types))
+            TypedName::new(&index.name, format!("{unique}{} of {of:?}", index.types))
         });
         let tables = tables
             .iter()
-            .map(|table| Part::new(&table.definition.name, table.types.join(VERSIONS)));
+            .map(|table| TypedName::new(&table.definition.name, table.types.join(VERSIONS)));
         let procedures = procedures
             .named()
-            .map(|(name, types, version)| Part { version, ..Part::new(name, types) });
+            .map(|(name, types, version)| TypedName { version, ..TypedName::new(name, types) });
         Self {
             semantics: SEMANTICS_VERSION,
             procedures: procedures.collect(),
@@ -185,12 +185,15 @@ impl Program {
     }
 
     /// An index, and its table.
-    fn index_in_words(&self, Part { name, types, .. }: &Part) -> Option<(IndexInWords, String)> {
+    fn index_in_words(
+        &self,
+        TypedName { name, types, .. }: &TypedName,
+    ) -> Option<(IndexInWords, String)> {
         let (is_unique, rest) = match types.strip_prefix("unique ") {
             Some(rest) => (true, rest),
             None => (false, types.as_str()),
         };
-        let of = |table: &&Part| rest.strip_suffix(&format!(" of {:?}", table.name));
+        let of = |table: &&TypedName| rest.strip_suffix(&format!(" of {:?}", table.name));
         let table = self.tables.iter().find(|table| of(table).is_some())?;
         let types = of(&table)?.to_string();
         Some((IndexInWords { name: name.clone(), is_unique, types }, table.name.clone()))
@@ -207,7 +210,7 @@ impl Program {
                 Some(now) => check_types("index", logged, now)?,
             }
         }
-        let is_new = |now: &&Part| !self.indexes.iter().any(|logged| logged.name == now.name);
+        let is_new = |now: &&TypedName| !self.indexes.iter().any(|logged| logged.name == now.name);
         match current.indexes.iter().find(is_new) {
             None => Ok(()),
             Some(new) => {
@@ -217,7 +220,7 @@ impl Program {
     }
 }
 
-fn check_types(what: &str, logged: &Part, now: &Part) -> Result<()> {
+fn check_types(what: &str, logged: &TypedName, now: &TypedName) -> Result<()> {
     if logged.types == now.types {
         return Ok(());
     }
@@ -301,7 +304,7 @@ impl Reader<'_> {
     }
 
     /// Versions of procedures, where there are others than the first.
-    fn versions(&mut self, procedures: &mut [Part]) -> Option<()> {
+    fn versions(&mut self, procedures: &mut [TypedName]) -> Option<()> {
         if self.rest.is_empty() {
             return Some(());
         }
@@ -325,9 +328,9 @@ impl Reader<'_> {
         String::from_utf8(bytes.to_vec()).ok()
     }
 
-    fn parts(&mut self) -> Option<Vec<Part>> {
+    fn parts(&mut self) -> Option<Vec<TypedName>> {
         let count = self.number()?;
-        (0..count).map(|_| Some(Part::new(self.text()?, self.text()?))).collect()
+        (0..count).map(|_| Some(TypedName::new(self.text()?, self.text()?))).collect()
     }
 }
 
@@ -337,7 +340,7 @@ mod tests {
 
     fn program(procedures: &[(&str, &str)], tables: &[(&str, &str)]) -> Program {
         let parts = |parts: &[(&str, &str)]| {
-            parts.iter().map(|(name, types)| Part::new(*name, *types)).collect()
+            parts.iter().map(|(name, types)| TypedName::new(*name, *types)).collect()
         };
         Program {
             semantics: SEMANTICS_VERSION,
@@ -407,7 +410,7 @@ mod tests {
     #[test]
     fn o_99_another_set_of_indexes_is_another_program() {
         let of = |indexes: &[(&str, &str)]| {
-            let indexes = indexes.iter().map(|(name, types)| Part::new(*name, *types));
+            let indexes = indexes.iter().map(|(name, types)| TypedName::new(*name, *types));
             Program { indexes: indexes.collect(), ..program(&[], &[]) }
         };
         let logged = of(&[("a", "x"), ("b", "y")]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pmem::Device;
 use storage::{CatalogChange, StateHash, Store, ValuePointer, class_of, class_pool, row_hash};
 
-use super::Found;
+use super::ScanShare;
 use crate::error::Result;
 use crate::version::{ReadPhase, persistent_word};
 use crate::worker::Worker;
@@ -24,7 +24,7 @@ impl Dropped {
     pub(crate) fn take<D: Device>(
         store: &Store<D>,
         change: &CatalogChange,
-        found: &mut [Found],
+        found: &mut [ScanShare],
         hash: &mut StateHash,
     ) -> Self {
         let (mut dropped, base) = (Self::default(), store.device().image().base() as usize);
@@ -73,13 +73,15 @@ impl Dropped {
         let per_segment = segments.segment_bytes() / size_of::<u64>() as u64;
         let lists = freed.values().map(|slots| slots.len() as u64 / per_segment + 2).sum();
         segments.reserve(store.device().as_ref(), lists)?;
+        let mut given_back = 0;
         for worker in workers {
             for (&(pool, sub_pool), slots) in &freed {
-                worker.row_store.free_to(pool, sub_pool, slots, segments)?;
+                given_back += worker.row_store.free_to(pool, sub_pool, slots, segments)?;
             }
             worker.row_store.save(segments, None);
             worker.row_store.port.fence();
         }
+        assert!(given_back == self.values.len(), "each value is given back to one sub-pool");
         Ok(())
     }
 }

@@ -20,7 +20,9 @@ impl<D: Device> Engine<D> {
         for number in 0..self.core.secondary.indexes.len() {
             let entries = self.built_index(number)?;
             let mut index = self.core.secondary.indexes[number].write();
-            index.as_mut().expect("no panic while locked").entries = entries;
+            let index = index.as_mut().expect("no panic while locked");
+            assert!(index.entries.is_empty(), "an index is built before any call changes it");
+            index.entries = entries;
         }
         Ok(())
     }

@@ -271,6 +271,9 @@ fn begin_program<D: Device>(
 ) -> Result<()> {
     assert!(engine.core.stop_reason().is_none(), "an engine that was stopped is not opened");
     let store = Arc::clone(&engine.store);
+    assert!(store.checkpoint_epoch() == engine.epoch(), "a replay ends in a checkpoint");
+    let is_free = engine.deferred() == 0 || dropped.rows == 0;
+    assert!(is_free, "no row of a dropped table is left to a call that is deferred");
     dropped.free_values(&store, &mut engine.workers)?;
     let (bytes, port) = (agreed.program.encode(), &mut engine.workers[0].row_store.port);
     if store.log().program().as_ref() != Some(&bytes) {
@@ -288,7 +291,7 @@ fn begin_program<D: Device>(
 
 /// What one thread of the scan found.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct ScanShare {
     pub(crate) rows: Vec<(TableId, ScannedRow)>,
     hash: StateHash,
     /// What it read.
@@ -317,15 +320,16 @@ fn scan_rows<D: Device>(
     plan: &ScanPlan,
     owners: &Owners,
     config: &EngineConfig,
-) -> Result<(Vec<Found>, StateHash)> {
+) -> Result<(Vec<ScanShare>, StateHash)> {
     let stored = store.checkpoint().state_hash();
     let hashes = stored.is_some() || config.lab.state_hash;
     let (next, threads) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let scan = || -> std::result::Result<Found, StorageError> {
-        let (mut found, mut port) = (Found::default(), scan_port(store));
+    let scan = || -> std::result::Result<ScanShare, StorageError> {
+        let (mut found, mut port) = (ScanShare::default(), scan_port(store));
         let mut settle = SettleRows::new(store.device(), threads.fetch_add(1, Ordering::Relaxed));
         while let Some(unit) = plan.units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            scan_unit(store, (plan, owners), *unit, hashes, (&mut found, &mut port), &mut settle)?;
+            let with = Scanning { plan, owners, hashes, port: &mut port, settle: &mut settle };
+            scan_unit(store, *unit, with, &mut found)?;
         }
         settle.finish();
         port.pay_owed_time();
@@ -338,7 +342,7 @@ fn scan_rows<D: Device>(
         let joined = handles.into_iter().map(|h| h.join().expect("a scan does not panic"));
         std::iter::once(mine).chain(joined).collect()
     });
-    let found = results.into_iter().collect::<std::result::Result<Vec<Found>, _>>()?;
+    let found = results.into_iter().collect::<std::result::Result<Vec<ScanShare>, _>>()?;
     let mut hash = StateHash::default();
     found.iter().for_each(|f| hash.merge(f.hash));
     if let Some(expected) = stored.filter(|stored| *stored != hash) {
@@ -360,14 +364,23 @@ struct Opening;
 // checkpoint are not written: stale ones are, which nothing looks at.
 unsafe impl HoldsValues for Opening {}
 
+/// What a thread of the scan has at hand.
+struct Scanning<'s, D: Device> {
+    plan: &'s ScanPlan,
+    owners: &'s Owners,
+    /// Whether rows are hashed.
+    hashes: bool,
+    port: &'s mut Port<D>,
+    settle: &'s mut SettleRows<D>,
+}
+
 fn scan_unit<D: Device>(
     store: &Store<D>,
-    (plan, owners): (&ScanPlan, &Owners),
     unit: scan::ScanUnit,
-    hashes: bool,
-    (found, port): (&mut Found, &mut Port<D>),
-    settle: &mut SettleRows<D>,
+    with: Scanning<'_, D>,
+    found: &mut ScanShare,
 ) -> std::result::Result<(), StorageError> {
+    let Scanning { plan, owners, hashes, port, settle } = with;
     let layout = store.tables()[unit.table.index()].layout;
     let base = store.device().image().base() as usize;
     let phase = ReadPhase::of(&Opening);
@@ -410,7 +423,12 @@ fn remember_collected<D: Device>(
 }
 
 /// Makes row entries and indexes of what the scan found, each worker of one share.
-fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers: &mut [Worker<D>]) {
+fn rebuild<D: Device>(
+    core: &Core,
+    store: &Store<D>,
+    found: Vec<ScanShare>,
+    workers: &mut [Worker<D>],
+) {
     let tables = core.tables.len();
     let mut counts = vec![0usize; tables];
     for &(table, _) in found.iter().flat_map(|f| &f.rows) {
@@ -450,7 +468,7 @@ fn rebuild<D: Device>(core: &Core, store: &Store<D>, found: Vec<Found>, workers:
 fn rebuild_share<D: Device>(
     core: &Core,
     store: &Store<D>,
-    share: &Found,
+    share: &ScanShare,
     worker: &mut Worker<D>,
 ) -> Vec<Vec<(u64, EntryId)>> {
     let phase = ReadPhase::of(&Opening);

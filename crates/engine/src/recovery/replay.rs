@@ -148,6 +148,7 @@ fn replay_epoch<D: Device>(
     }
     let info = EpochInfo { timestamp_ns: logged.commit.timestamp_ns, seed: logged.commit.seed };
     assert!(past.skipped.is_sorted(), "verdicts are found by halving");
+    assert!(engine.epoch().next() == epoch, "epoch {epoch} is replayed after {}", engine.epoch());
     past.deaths.begin(epoch);
     let outcome = engine.run(&calls, info, Some(past))?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");

@@ -76,7 +76,7 @@ pub(crate) struct IndexEntry {
     pub(crate) since: EpochNumber,
 }
 
-/// An entry that was taken out, for snapshots.
+/// An entry that was removed, for snapshots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Removed {
     pub(crate) entry: IndexEntry,
@@ -119,7 +119,7 @@ pub(crate) struct SecondaryIndexes {
 pub(crate) struct IndexUndo {
     changes: Vec<IndexChange>,
     of_call: usize,
-    /// The newest snapshot: entries of its epoch and before that are taken out are kept for it. 0
+    /// The newest snapshot: entries of its epoch and before that are removed are kept for it. 0
     /// if there is none.
     newest_snapshot: EpochNumber,
 }
@@ -327,7 +327,7 @@ impl IndexUndo {
         (self.of_call, self.newest_snapshot) = (0, newest_snapshot);
     }
 
-    /// Whether an entry that is taken out is kept. Entries of an open are there since epoch 0.
+    /// Whether an entry that is removed is kept. Entries of an open are there since epoch 0.
     fn keeps(&self, entry: IndexEntry) -> bool {
         self.newest_snapshot != EpochNumber(0) && entry.since <= self.newest_snapshot
     }

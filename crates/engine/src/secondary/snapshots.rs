@@ -1,5 +1,5 @@
 //! Secondary indexes as snapshots see them: an entry says since when it is there, and what was
-//! taken out is kept while a snapshot may see it.
+//! removed is kept while a snapshot may see it.
 
 use storage::EpochNumber;
 
@@ -18,7 +18,7 @@ impl SecondaryIndexes {
         self.indexes.iter().map(bytes).sum()
     }
 
-    /// Frees at most so many entries that no snapshot sees: those that were taken out before the
+    /// Frees at most so many entries that no snapshot sees: those that were removed before the
     /// oldest. Whether any are left.
     pub(crate) fn sweep(&self, live: &Live, most: usize) -> bool {
         let oldest = live.keys().next().copied().unwrap_or(EpochNumber(u64::MAX));
@@ -31,7 +31,7 @@ impl SecondaryIndexes {
 }
 
 impl SecondaryIndex {
-    /// Keeps an entry that is taken out.
+    /// Keeps an entry that is removed.
     pub(super) fn keep(&mut self, key: Box<[u8]>, removed: Removed) {
         assert!(removed.entry.since < removed.until, "a snapshot may see what is kept");
         let is_next = self.removed_order.back().is_none_or(|last| last.0 <= removed.until);
@@ -41,7 +41,7 @@ impl SecondaryIndex {
         self.removed.entry(key).or_default().push(removed);
     }
 
-    /// The entry that was kept last was not taken out after all.
+    /// The entry that was kept last was not removed after all.
     pub(super) fn forget_last(&mut self, key: &[u8]) {
         let last = self.removed_order.pop_back();
         assert!(last.is_some_and(|(_, last)| *last == *key), "changes are undone from the last on");
@@ -76,7 +76,7 @@ impl SecondaryIndex {
         self.removed_order.front().is_some_and(is_free)
     }
 
-    /// Whether a snapshot sees an entry of those that were taken out.
+    /// Whether a snapshot sees an entry of those that were removed.
     pub(crate) fn is_seen(removed: &[Removed], epoch: EpochNumber) -> bool {
         removed.iter().any(|r| r.entry.since <= epoch && epoch < r.until)
     }

@@ -17,6 +17,7 @@
 
 use pmem::sync::Patience;
 use pmem::sync::atomic::{AtomicU64, Ordering};
+use storage::EpochNumber;
 
 use crate::version::HoldsValues;
 
@@ -30,6 +31,12 @@ const CLOSED: u64 = 1;
 /// It stays closed: the engine is gone.
 const SHUT: u64 = 2;
 const EPOCH_SHIFT: u32 = 2;
+
+/// The epoch that readers see in a state of the gate.
+#[inline]
+fn epoch_of(state: u64) -> EpochNumber {
+    EpochNumber(state >> EPOCH_SHIFT)
+}
 
 /// Readers that are inside, on a line of their own.
 #[derive(Debug, Default)]
@@ -66,7 +73,7 @@ pub(crate) enum NoEntry {
 pub(crate) struct Inside<'g> {
     slot: &'g Slot,
     /// The epoch whose end it sees.
-    pub(crate) epoch: u64,
+    pub(crate) epoch: EpochNumber,
 }
 
 #[expect(unsafe_code, reason = "the gate is closed before values are freed")]
@@ -78,7 +85,8 @@ impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
         // Release: what it read it has read before the structure changes.
-        self.slot.readers.fetch_sub(1, Ordering::Release);
+        let before = self.slot.readers.fetch_sub(1, Ordering::Release);
+        debug_assert!(before > 0, "a reader that leaves was counted");
     }
 }
 
@@ -91,7 +99,7 @@ impl ReadGate {
         // gate is closed, or the leader sees the reader.
         slot.readers.fetch_add(1, Ordering::SeqCst);
         let state = self.state.load(Ordering::SeqCst);
-        let inside = Inside { slot, epoch: state >> EPOCH_SHIFT };
+        let inside = Inside { slot, epoch: epoch_of(state) };
         match state & (CLOSED | SHUT) {
             0 => Ok(inside),
             CLOSED => Err(NoEntry::Closed),
@@ -149,18 +157,18 @@ impl ReadGate {
 
     /// Opens the gate: readers see the end of an epoch from now on. What it wrote must be visible
     /// to all threads that see this store.
-    pub(crate) fn open(&self, epoch: u64) {
+    pub(crate) fn open(&self, epoch: EpochNumber) {
         let before = self.state.load(Ordering::Relaxed);
         assert!(before & (CLOSED | SHUT) == CLOSED, "only a closed gate of reads is opened");
-        assert!(before >> EPOCH_SHIFT <= epoch, "what readers see never goes back");
-        self.state.store(epoch << EPOCH_SHIFT, Ordering::SeqCst);
+        assert!(epoch_of(before) <= epoch, "what readers see never goes back");
+        self.state.store(epoch.0 << EPOCH_SHIFT, Ordering::SeqCst);
     }
 
     /// Changes structure between two epochs.
     pub(crate) fn while_closed<R>(&self, change: impl FnOnce() -> R) -> R {
         self.close();
         let result = change();
-        self.open(self.state.load(Ordering::Relaxed) >> EPOCH_SHIFT);
+        self.open(epoch_of(self.state.load(Ordering::Relaxed)));
         result
     }
 }
@@ -173,20 +181,23 @@ mod tests {
     #[test]
     fn a_reader_sees_the_epoch_with_which_the_gate_was_opened_last() {
         let gate = ReadGate::default();
-        gate.open(3);
-        assert_eq!(gate.enter(0, || false).map(|inside| inside.epoch).ok(), Some(3));
+        gate.open(EpochNumber(3));
+        assert_eq!(gate.enter(0, || false).map(|inside| inside.epoch).ok(), Some(EpochNumber(3)));
         gate.close();
         assert!(matches!(gate.try_enter(0), Err(NoEntry::Closed)));
-        gate.open(4);
+        gate.open(EpochNumber(4));
         gate.while_closed(|| ());
-        assert_eq!(gate.enter(SLOTS + 1, || false).map(|inside| inside.epoch).ok(), Some(4));
+        assert_eq!(
+            gate.enter(SLOTS + 1, || false).map(|inside| inside.epoch).ok(),
+            Some(EpochNumber(4))
+        );
     }
 
     #[test]
     fn a_gate_that_nothing_will_open_is_left() {
         let gate = ReadGate::default();
         assert!(matches!(gate.enter(0, || true), Err(NoEntry::Ended)), "the engine was stopped");
-        gate.open(1);
+        gate.open(EpochNumber(1));
         gate.shut();
         assert!(matches!(gate.enter(0, || false), Err(NoEntry::Ended)), "the engine is gone");
         gate.shut();
@@ -196,9 +207,9 @@ mod tests {
     #[should_panic(expected = "never goes back")]
     fn o_106_what_readers_see_never_goes_back() {
         let gate = ReadGate::default();
-        gate.open(5);
+        gate.open(EpochNumber(5));
         gate.close();
-        gate.open(4);
+        gate.open(EpochNumber(4));
     }
 
     /// Four readers beside a thread that changes two words, with the gate closed, so that they
@@ -208,7 +219,7 @@ mod tests {
         let gate = ReadGate::default();
         let words = [AtomicU64::new(0), AtomicU64::new(1)];
         let is_over = AtomicBool::new(false);
-        gate.open(0);
+        gate.open(EpochNumber(0));
         std::thread::scope(|scope| {
             for reader in 0..4 {
                 let (gate, words, is_over) = (&gate, &words, &is_over);
@@ -218,8 +229,8 @@ mod tests {
                         let inside = gate.enter(reader, || false).expect("it is not shut");
                         let first = words[0].load(Ordering::Relaxed);
                         assert_eq!(words[1].load(Ordering::Relaxed), first + 1);
-                        assert!(inside.epoch >= seen && first >= inside.epoch);
-                        seen = inside.epoch;
+                        assert!(inside.epoch.0 >= seen && first >= inside.epoch.0);
+                        seen = inside.epoch.0;
                     }
                 });
             }
@@ -227,7 +238,7 @@ mod tests {
                 gate.close();
                 words[0].store(epoch, Ordering::Relaxed);
                 words[1].store(epoch + 1, Ordering::Relaxed);
-                gate.open(epoch);
+                gate.open(EpochNumber(epoch));
             }
             is_over.store(true, Ordering::Relaxed);
         });

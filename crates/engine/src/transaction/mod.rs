@@ -565,6 +565,7 @@ impl<'a> Transaction<'a> {
 
     #[inline]
     fn put(&mut self, at: usize, write: PrivateWrite) -> Result<(), Stop> {
+        debug_assert!(self.serial.is_none(), "the serial part writes to the overlay");
         let place = &mut self.local.writes[at];
         if *place == PrivateWrite::Published {
             return Err(written_again());

@@ -6,7 +6,7 @@ use storage::TableId;
 use super::modify::{Bounds, change_part};
 use super::{Stop, Transaction, for_a_piece};
 use crate::declaration::declare::value_before;
-use crate::declaration::overlay::{Found, Kept, Now, Overlay};
+use crate::declaration::overlay::{Kept, Now, Overlay, OverlayValue};
 use crate::declaration::{Declared, DeclaredKind};
 use crate::index::EntryId;
 use crate::memory::Local;
@@ -35,13 +35,13 @@ impl<'a> Transaction<'a> {
     #[inline(never)]
     pub(crate) fn serial_get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         match self.look(table, key)? {
-            Found::Kept(kept) => Ok(Some(self.overlay().bytes(kept))),
-            Found::Before(id) => Ok(self.see(id, false)?),
-            Found::Absent => Ok(None),
+            OverlayValue::Kept(kept) => Ok(Some(self.overlay().bytes(kept))),
+            OverlayValue::Before(id) => Ok(self.see(id, false)?),
+            OverlayValue::Absent => Ok(None),
         }
     }
 
-    fn look(&mut self, table: TableId, key: &[u8]) -> Result<Found, Stop> {
+    fn look(&mut self, table: TableId, key: &[u8]) -> Result<OverlayValue, Stop> {
         let core = self.core;
         let word = core.row_table(table)?.word(key)?;
         let reads = &self.local.reads;
@@ -152,12 +152,12 @@ impl<'a> Transaction<'a> {
     /// A copy of a row's value in the overlay; `None` where there is no such row.
     fn copy(&mut self, table: TableId, key: &[u8]) -> Result<Option<Kept>, Stop> {
         Ok(match self.look(table, key)? {
-            Found::Kept(kept) => Some(self.overlay().keep_again(kept)),
-            Found::Before(id) => {
+            OverlayValue::Kept(kept) => Some(self.overlay().keep_again(kept)),
+            OverlayValue::Before(id) => {
                 let value = self.see(id, false)?;
                 value.map(|value| self.overlay().keep(value))
             }
-            Found::Absent => None,
+            OverlayValue::Absent => None,
         })
     }
 

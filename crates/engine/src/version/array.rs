@@ -121,7 +121,7 @@ impl VersionArray {
     /// The value cell of a version.
     #[inline]
     pub(crate) fn cell(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.len());
+        assert!(index < self.len(), "a version array has no such version");
         // SAFETY: inside the allocation; cells are only used as atomics once the array is
         // published.
         unsafe { &*self.words().add(1 + index).cast::<AtomicU64>() }
@@ -218,6 +218,7 @@ fn even_place(sorted: &[Position], position: Position) -> usize {
 #[inline]
 fn widening_search(sorted: &[Position], position: Position, from: usize) -> usize {
     let (mut low, mut high) = (0, sorted.len());
+    debug_assert!(from < sorted.len(), "a search begins within the array");
     let mut step = 1;
     if sorted[from] < position {
         low = from + 1;

@@ -90,6 +90,7 @@ impl Chains {
             let entry = entries.get(id);
             let chain = entry.chain();
             let claimed = entry.claimed();
+            debug_assert!(chain.len > 0, "a row that is listed has appends behind its claim");
             let array = if chain.len == 1 {
                 // Most arrays have two versions.
                 let other = self.links[chain.newest as usize].position;

@@ -96,7 +96,7 @@ pub(crate) struct WorkerBeforeImages {
 }
 
 impl WorkerBeforeImages {
-    /// A snapshot of these tables is taken.
+    /// A snapshot of these tables is made.
     pub(crate) fn know(&mut self, tables: &[Table]) {
         if self.are_ordered.is_empty() {
             self.are_ordered.extend(tables.iter().map(|t| t.kind == IndexKind::Ordered));
@@ -105,6 +105,10 @@ impl WorkerBeforeImages {
 
     /// An epoch begins, in which so many bytes may be kept for snapshots, the newest of this epoch.
     pub(crate) fn begin(&mut self, newest: EpochNumber, room: u64) {
+        assert!(
+            newest == EpochNumber::ZERO || !self.are_ordered.is_empty(),
+            "who keeps images for a snapshot knows its tables"
+        );
         (self.newest, self.room, self.is_incomplete) = (newest, room, false);
     }
 

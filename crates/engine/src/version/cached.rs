@@ -10,7 +10,7 @@ use pmem::sync::writes;
 use pmem::{DeviceError, Mapping};
 use storage::EpochNumber;
 
-use super::{Place, RowEntry, ValueWord};
+use super::{RowEntry, ValuePlace, ValueWord};
 use crate::design::variants::CachePolicy;
 use crate::index::EntryId;
 use crate::version::EntrySlab;
@@ -58,7 +58,7 @@ unsafe impl Send for CachePool {}
 
 /// Header words of a cached version.
 fn header(word: ValueWord) -> &'static [AtomicU64; 2] {
-    debug_assert!(word.is_cached());
+    debug_assert!(word.is_cached(), "only cached versions have such a header");
     // SAFETY: cached words point behind a header in a mapping that lives as long as the engine;
     // headers are only accessed as atomics.
     unsafe { &*((word.address() - HEADER_BYTES) as *const [AtomicU64; 2]) }
@@ -119,7 +119,7 @@ impl CachePool {
             }
     }
 
-    /// Bytes taken from the system.
+    /// Bytes allocated from the system.
     pub(crate) fn bytes(&self) -> u64 {
         self.used as u64
     }
@@ -148,7 +148,7 @@ impl CachePool {
         unsafe {
             std::ptr::copy_nonoverlapping(value.as_ptr(), address as *mut u8, value.len());
         }
-        let word = ValueWord::new(Place::Cached, address, value.len());
+        let word = ValueWord::new(ValuePlace::Cached, address, value.len());
         self.stamps += WORKERS_MAX as u64;
         header(word)[0].store(epoch.0, Ordering::Relaxed);
         header(word)[1].store(self.stamps, Ordering::Relaxed);
@@ -168,6 +168,7 @@ impl CachePool {
 
     /// The row's cached version is replaced in this epoch: freed in the next one's initialization.
     pub(crate) fn retire(&mut self, word: ValueWord) {
+        debug_assert!(word.is_cached(), "what the cache frees is in it");
         self.retired.push(word);
     }
 

@@ -62,6 +62,7 @@ pub(crate) struct WorkerChanges {
 impl WorkerChanges {
     /// An epoch begins, of so many workers.
     pub(crate) fn begin(&mut self, watched: &WatchedTables, workers: usize) {
+        assert!(!self.noted.are_too_many, "that the epoch before changed much was handed out");
         self.watched.clone_from(&watched.tables);
         self.room = watched.bytes_max / workers as u64;
         assert!(self.noted.rows.is_empty(), "changes of the epoch before were handed out");

@@ -304,7 +304,8 @@ impl RowEntry {
     #[inline]
     pub(super) fn set_array(&self, by: AppendedBy, array: VersionArray) -> bool {
         let state = self.state.load(Ordering::Relaxed);
-        debug_assert!(state & ARRAY == 0 && by.is_of_epoch(state));
+        debug_assert!(state & ARRAY == 0, "a row has one version array in an epoch");
+        debug_assert!(by.is_of_epoch(state), "a row with appends was claimed before");
         self.first.store(array.word(), Ordering::Relaxed);
         self.state.store(by.after(state) | ARRAY, Ordering::Release);
         by.is_of_other(state)
@@ -388,6 +389,10 @@ impl RowEntry {
     }
 
     pub(crate) fn set_persistent_version(&self, word: ValueWord) {
+        debug_assert!(
+            !word.is_value() || word.is_persistent(),
+            "the version that an epoch leaves is on the device"
+        );
         self.next.store(word.0, Ordering::Release);
     }
 
@@ -411,6 +416,7 @@ impl RowEntry {
     }
 
     pub(crate) fn set_cached(&self, word: Option<ValueWord>) {
+        debug_assert!(word.is_none_or(ValueWord::is_cached), "a cached version is in the cache");
         self.cached.store(word.map_or(0, |w| w.0), Ordering::Release);
     }
 

@@ -56,7 +56,7 @@ pub(crate) struct ValueWord(pub(crate) u64);
 /// Where a value's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Place {
+pub(crate) enum ValuePlace {
     /// In the transient pool.
     Transient = 0,
     /// In the cache.
@@ -67,7 +67,7 @@ pub(crate) enum Place {
     Persistent1 = 3,
 }
 
-impl Place {
+impl ValuePlace {
     /// On the device, in a version slot of the persistent row.
     #[inline]
     pub(crate) fn persistent(slot: usize) -> Self {
@@ -84,7 +84,7 @@ impl ValueWord {
     pub(crate) const TOMBSTONE: Self = Self(2 << 2);
 
     #[inline]
-    pub(crate) fn new(place: Place, address: usize, len: usize) -> Self {
+    pub(crate) fn new(place: ValuePlace, address: usize, len: usize) -> Self {
         debug_assert!(address != 0 && address.is_multiple_of(8) && len < 1 << 18);
         Self(place as u64 | (len as u64) << 2 | (address as u64 / 8) << 20)
     }
@@ -105,17 +105,17 @@ impl ValueWord {
 
     #[inline]
     pub(crate) fn is_persistent(self) -> bool {
-        self.0 & Place::Persistent0 as u64 != 0
+        self.0 & ValuePlace::Persistent0 as u64 != 0
     }
 
     #[inline]
     pub(crate) fn is_transient(self) -> bool {
-        self.0 & 3 == Place::Transient as u64 && self.is_value()
+        self.0 & 3 == ValuePlace::Transient as u64 && self.is_value()
     }
 
     #[inline]
     pub(crate) fn is_cached(self) -> bool {
-        self.0 & 3 == Place::Cached as u64
+        self.0 & 3 == ValuePlace::Cached as u64
     }
 
     /// The version slot of a value on the device.

@@ -11,7 +11,7 @@ use pmem::sync::{polls, writes};
 use pmem::{DeviceError, Mapping};
 use storage::{NewValue, Position};
 
-use super::{LINE, Place, ValueWord};
+use super::{LINE, ValuePlace, ValueWord};
 use crate::worker_id::WorkerId;
 
 /// Address space of one worker's pool: what is asked for, and the least. Only what is touched takes
@@ -48,7 +48,7 @@ fn block_for(len: usize) -> (usize, usize) {
     (LINES_EXACT + doublings - 1, lines * LINE)
 }
 
-/// A version that its successor has taken the place of.
+/// A version that its successor has replaced.
 #[derive(Debug, Clone, Copy)]
 struct Retired {
     word: ValueWord,
@@ -75,7 +75,7 @@ pub(crate) struct TransientPool {
     /// Versions that this worker's versions replaced, its own or others', in the order in which
     /// that happened.
     retired: VecDeque<Retired>,
-    /// How many of them could not be taken back yet when that was tried last.
+    /// How many of them could not be reclaimed yet when that was tried last.
     kept: usize,
     /// Blocks whose values no call sees any more, by class.
     free: Vec<Vec<usize>>,
@@ -148,7 +148,7 @@ impl TransientPool {
         let at = self.block(value.len(), position, value.changed());
         // SAFETY: the block has room for the value, and nothing else refers to it.
         unsafe { copy_pieces(value, at) };
-        ValueWord::new(Place::Transient, at as usize, value.len())
+        ValueWord::new(ValuePlace::Transient, at as usize, value.len())
     }
 
     /// A block for a value of a length that the call at a position writes: where its bytes go.
@@ -163,7 +163,7 @@ impl TransientPool {
         let at = unsafe { block.add(size_of::<Maker>()) };
         writes(at);
         let maker = Maker { changed, position, worker: self.worker };
-        // SAFETY: the block begins a line and has room for both; it was freshly allocated, or taken
+        // SAFETY: the block begins a line and has room for both; it was freshly allocated, or given
         // back after the last call had ended that could see it, so nothing else refers to it.
         unsafe { block.cast::<Maker>().write(maker) };
         at
@@ -173,6 +173,7 @@ impl TransientPool {
     /// that no later call sees this one.
     #[inline]
     pub(crate) fn retire(&mut self, word: ValueWord, successor: Position) {
+        debug_assert!(word.is_transient(), "what is retired has memory of a transient pool");
         self.retired.push_back(Retired { word, successor });
     }
 
@@ -184,7 +185,7 @@ impl TransientPool {
 
     /// Takes back retired versions, in their order, as long as their successors' calls have ended;
     /// how many. All calls before `unfinished` have, on all workers, and what they did happened
-    /// before. In debug builds what is taken back is overwritten, so that a dangling word shows.
+    /// before. In debug builds what is reclaimed is overwritten, so that a dangling word shows.
     pub(crate) fn take_back(&mut self, unfinished: Position) -> u64 {
         let before = self.retired.len();
         while let Some(&Retired { word, successor }) = self.retired.front()
@@ -192,6 +193,7 @@ impl TransientPool {
         {
             let (class, bytes) = block_for(word.len());
             let block = word.address() - size_of::<Maker>();
+            debug_assert!(block.is_multiple_of(LINE), "a block begins with a line");
             if cfg!(debug_assertions) {
                 writes(word.address() as *mut u8);
                 // SAFETY: a block of that class, which nothing refers to any more.

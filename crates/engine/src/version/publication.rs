@@ -33,7 +33,7 @@ impl<D: Device> RowStore<D> {
             match to.entry.versions(to.sid.epoch()) {
                 Versions::None => unreachable!("published rows were appended to"),
                 Versions::Single(writer, cell) => {
-                    debug_assert_eq!(writer, to.sid);
+                    debug_assert_eq!(writer, to.sid, "a row with one version has one writer");
                     cell
                 }
                 Versions::Array(array) => return self.publish_in_array(to, array, write, with),
@@ -65,7 +65,7 @@ impl<D: Device> RowStore<D> {
         with: &mut Publisher<'_, '_>,
     ) -> Result<(), Stopped> {
         let index = array.place(to.place, to.sid.position());
-        debug_assert_eq!(array.sorted()[index], to.sid.position());
+        debug_assert_eq!(array.sorted()[index], to.sid.position(), "a writer has its version");
         if !matches!(write, Write::Ignore) {
             retire_before(array, index, to.sid, with.pool);
         }

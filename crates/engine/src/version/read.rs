@@ -10,7 +10,7 @@ use storage::{RowLayout, SerialId};
 use super::array::VersionArray;
 use super::entry::Versions;
 use super::pool::Maker;
-use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, Place, RowEntry, ValueWord, cached};
+use super::{IN_ARRAY, LINE, NO_PLACE, ONLY, RowEntry, ValuePlace, ValueWord, cached};
 use crate::contention::lost;
 use crate::contention::waits::noting;
 use crate::reads::Reads;
@@ -298,6 +298,10 @@ impl RowEntry {
         };
         let index = array.lower_bound(sid.position());
         let place = index as u32;
+        debug_assert!(
+            !is_written || array.sorted().get(index) == Some(&sid.position()),
+            "a call that writes a row has a version in its array"
+        );
         let is_final = is_written && index + 1 == array.len();
         if index == 0 || is_final {
             self.initial_version().prefetch();
@@ -379,7 +383,7 @@ impl<'p> ReadPhase<'p> {
     /// Who made a transient value.
     #[inline]
     pub(crate) fn maker(self, word: ValueWord) -> Maker {
-        debug_assert!(word.is_transient());
+        debug_assert!(word.is_transient(), "only transient values say who made them");
         // SAFETY: it precedes every value in the transient pool, and stays as long as the value.
         unsafe { (word.address() as *const Maker).sub(1).read() }
     }
@@ -428,7 +432,7 @@ pub(crate) fn persistent_word(
     let pointer = row.pointer();
     let at = layout.value_offset(row.row, row.slot, pointer);
     ValueWord::new(
-        Place::persistent(row.slot),
+        ValuePlace::persistent(row.slot),
         image_base + at as usize,
         pointer.value_bytes() as usize,
     )
@@ -449,7 +453,8 @@ mod tests {
     fn o_06_a_reader_sees_the_newest_smaller_version_and_waits_for_no_other() {
         const EPOCH: u64 = 5;
         let at = |position| SerialId::new(EpochNumber(EPOCH), Position(position));
-        let word = |number: u32| ValueWord::new(Place::Transient, 16 * (number as usize + 1), 8);
+        let word =
+            |number: u32| ValueWord::new(ValuePlace::Transient, 16 * (number as usize + 1), 8);
         let stopped = AtomicBool::new(true);
         let slab = EntrySlab::new().unwrap();
         let (mut pool, mut supply) =

@@ -26,7 +26,7 @@ pub(crate) struct RowStore<D: Device> {
     pub(crate) popping: Vec<usize>,
     /// For each pool, the sub-pool whose bump allocator is in use.
     pub(crate) bumping: Vec<usize>,
-    /// Free slots that other workers handed over for this epoch, by pool: taken out of their free
+    /// Free slots that other workers handed over for this epoch, by pool: popped from their free
     /// lists, and in none until they are used or put back.
     pub(crate) handed: Vec<Vec<u64>>,
     /// Pools of which there are some.
@@ -144,6 +144,7 @@ impl<D: Device> RowStore<D> {
             return;
         }
         let written = version_epoch(image_base, row, before.slot());
+        debug_assert!(written != EpochNumber::ZERO, "a version that a snapshot sees has an epoch");
         if !self.before_images.wants(written) {
             return;
         }
@@ -176,20 +177,21 @@ impl<D: Device> RowStore<D> {
         self.sub_pools[pool][0].push(&mut self.port, segments, offset)
     }
 
-    /// Gives slots back to a sub-pool, if it is one of this worker's.
+    /// Gives slots back to a sub-pool, if it is one of this worker's; how many.
     pub(crate) fn free_to(
         &mut self,
         pool: u16,
         sub_pool: u8,
         slots: &[u64],
         segments: &Segments,
-    ) -> Result<(), StorageError> {
+    ) -> Result<usize, StorageError> {
         let sub_pools = &mut self.sub_pools[usize::from(pool)];
         let Some(mine) = sub_pools.iter_mut().find(|mine| mine.number() == sub_pool) else {
-            return Ok(());
+            return Ok(0);
         };
         self.changed[usize::from(pool)] = CHECKPOINTS;
-        slots.iter().try_for_each(|&slot| mine.push(&mut self.port, segments, slot))
+        slots.iter().try_for_each(|&slot| mine.push(&mut self.port, segments, slot))?;
+        Ok(slots.len())
     }
 
     /// Takes free slots of a pool out of this worker's lists.
@@ -205,6 +207,7 @@ impl<D: Device> RowStore<D> {
 
     /// Takes free slots over from other workers.
     pub(crate) fn receive(&mut self, pool: usize, slots: impl IntoIterator<Item = u64>) {
+        assert!(!self.handed_pools.contains(&pool), "slots of a pool are handed over once");
         self.handed[pool].extend(slots);
         self.handed_pools.push(pool);
         // They are used before anything else.
@@ -280,8 +283,8 @@ impl<D: Device> RowStore<D> {
             return slot;
         }
         let sub_pools = &mut self.sub_pools[pool];
-        // Sub-pools before this one have nothing that may be taken until the next checkpoint, after
-        // which other sub-pools are dealt. The collector runs before values are taken.
+        // Sub-pools before this one have nothing that may be used until the next checkpoint, after
+        // which other sub-pools are dealt. The collector runs before slots are allocated.
         let current = &mut self.popping[pool];
         while let Some(sub_pool) = sub_pools.get_mut(*current) {
             if let Some(offset) = sub_pool.pop(&mut self.port, segments) {
@@ -333,7 +336,7 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// Slots of a pool that may be taken: free ones, and those of its segments that were never
+    /// Slots of a pool that may be used: free ones, and those of its segments that were never
     /// used.
     pub(crate) fn slots(&self, pool: usize) -> u64 {
         self.sub_pools[pool].iter().map(|sub_pool| sub_pool.available() + sub_pool.room()).sum()

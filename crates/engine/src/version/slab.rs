@@ -22,7 +22,7 @@ pub(crate) struct EntrySupply {
     fresh: std::ops::Range<u32>,
 }
 
-/// Entries taken from the slab at a time.
+/// Entries allocated from the slab at a time.
 const SUPPLY_ENTRIES: u32 = 1024;
 
 /// How far ahead fresh entries are fetched: they were never touched, and are written one by one.
@@ -49,7 +49,9 @@ impl EntrySlab {
     pub(crate) fn id_at(&self, address: usize) -> EntryId {
         let offset = address - self.memory.base() as usize;
         assert!(offset.is_multiple_of(size_of::<RowEntry>()), "an entry of this slab");
-        EntryId((offset / size_of::<RowEntry>()) as u32)
+        let id = EntryId((offset / size_of::<RowEntry>()) as u32);
+        assert!(id.0 < self.used.load(Ordering::Relaxed), "an entry that was handed out");
+        id
     }
 
     #[inline]
@@ -95,6 +97,7 @@ impl EntrySlab {
 
     /// Gives an entry back; after execution only.
     pub(crate) fn give_back(&self, supply: &mut EntrySupply, id: EntryId) {
+        debug_assert!(supply.free.last() != Some(&id), "an entry is given back once");
         self.get(id).retire();
         supply.free.push(id);
     }

@@ -26,6 +26,7 @@ mod repair;
 mod schedules;
 mod schema;
 mod serial;
+mod set_back;
 mod shared_heap;
 mod smoke;
 mod snapshots;

@@ -15,7 +15,7 @@ use crate::key::bytes::Key;
 use crate::table::handle::{Scannable, Sequence, Shape, Table};
 use crate::table::index::Index;
 use crate::table::range::{Bytes, KeyRange, LAST_WORD};
-use crate::table::rows::{Found, Of, Part, Rows, Source, Wanted, undecodable};
+use crate::table::rows::{FoundKeys, Of, RowPage, Rows, Source, Wanted, undecodable};
 use crate::table::schema::Schema;
 
 /// Allocates from sequences, and reads rows to decide about it.
@@ -292,11 +292,11 @@ impl Source for OfWriteSet<'_, '_> {
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
-    ) -> Result<Part, ()> {
+    ) -> Result<RowPage, ()> {
         let (inner, low, high) = (&mut *self.0, &range.low, &range.high);
         let index = match of {
             Of::Table(table) => {
-                return Part::of_table(rows_max, |each| {
+                return RowPage::of_table(rows_max, |each| {
                     inner.lookup_scan(table, low, high, is_descending, each);
                     Ok(())
                 });
@@ -304,10 +304,10 @@ impl Source for OfWriteSet<'_, '_> {
             Of::Index(index) => index,
         };
         let table = inner.table_of_index(index).ok_or(())?;
-        let mut found = Found::new(rows_max);
+        let mut found = FoundKeys::new(rows_max);
         let mut each = |entry: &[u8], key: &[u8]| found.add(entry, key);
         inner.scan_index(index, low, high, is_descending, &mut each);
-        let mut part = Part::default();
+        let mut part = RowPage::default();
         for key in found.keys() {
             part.add_found(key, inner.lookup(table, key));
         }

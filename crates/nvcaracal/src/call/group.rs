@@ -20,7 +20,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// Where the answers of a group are.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct OutcomePlace {
     pub(crate) outcome: Arc<EpochOutcome>,
     pub(crate) position: usize,
 }
@@ -46,7 +46,7 @@ impl Told {
 }
 
 /// Where an answer is.
-pub(crate) enum Found {
+pub(crate) enum AnswerSource {
     /// In the outcome of the group's epoch.
     InOutcome,
     /// It came from elsewhere.
@@ -57,7 +57,7 @@ pub(crate) enum Found {
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     /// Outcome of the epoch, and the position of the group's first call. Set with the state locked.
-    outcome: OnceLock<Place>,
+    outcome: OnceLock<OutcomePlace>,
     state: Mutex<State>,
     /// Advances when answers have come.
     answered: EventCount,
@@ -86,7 +86,7 @@ impl Group {
     /// The answer of a call that came with the outcome of the group's epoch.
     #[inline]
     fn in_outcome(&self, index: u32) -> Option<Answer<'_>> {
-        let Place { outcome, position: first } = self.outcome.get()?;
+        let OutcomePlace { outcome, position: first } = self.outcome.get()?;
         let position = first + index as usize;
         assert!(position < outcome.len(), "call {index} of another group");
         let answer = outcome.answer(position);
@@ -94,18 +94,20 @@ impl Group {
     }
 
     /// Where the answer of a call is, if it is there.
-    fn find(&self, index: u32, state: &State) -> Option<Found> {
+    fn find(&self, index: u32, state: &State) -> Option<AnswerSource> {
         match self.in_outcome(index) {
-            Some(_) => Some(Found::InOutcome),
-            None => state.find(index).map(Found::Elsewhere),
+            Some(_) => Some(AnswerSource::InOutcome),
+            None => state.find(index).map(AnswerSource::Elsewhere),
         }
     }
 
     /// Reads an answer, without the lock: types of users decode it.
-    fn read<T: Data>(&self, index: u32, found: Found) -> Result<T> {
+    fn read<T: Data>(&self, index: u32, found: AnswerSource) -> Result<T> {
         match found {
-            Found::InOutcome => decode(bytes(self.in_outcome(index).expect("it stays there"))?),
-            Found::Elsewhere(told) => told.read(),
+            AnswerSource::InOutcome => {
+                decode(bytes(self.in_outcome(index).expect("it stays there"))?)
+            }
+            AnswerSource::Elsewhere(told) => told.read(),
         }
     }
 
@@ -133,7 +135,7 @@ impl Group {
     }
 
     /// Answers all calls but those that were deferred.
-    pub(crate) fn answer_all(&self, first: Place) {
+    pub(crate) fn answer_all(&self, first: OutcomePlace) {
         assert!(first.position <= first.outcome.len(), "the group begins behind its epoch");
         self.change(|state| {
             assert!(state.others.is_empty(), "some calls were answered one by one");
@@ -225,11 +227,11 @@ impl Group {
         }
     }
 
-    fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Result<Option<Found>> {
+    fn wait_until_found(&self, index: u32, until: Option<Instant>) -> Result<Option<AnswerSource>> {
         loop {
             let count = self.answered.count();
             let found = match self.in_outcome(index) {
-                Some(_) => Some(Found::InOutcome),
+                Some(_) => Some(AnswerSource::InOutcome),
                 None => self.find(index, &self.state()),
             };
             if found.is_some() || until.is_some_and(|until| until <= Instant::now()) {

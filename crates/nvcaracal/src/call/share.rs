@@ -17,18 +17,18 @@ use crate::sync::{RwLock, RwLockReadGuard};
 /// Most calls of a share that were submitted one by one.
 pub(crate) const SHARE_CALLS: usize = 64;
 
-/// Epochs whose answers are left where they are: mostly they are taken in this time.
+/// Epochs whose answers are left where they are: mostly they are read in this time.
 const EPOCHS_LEFT: usize = 4;
 
 /// Some calls of one group, as their tickets hold them. Few threads have them: all tickets of an
 /// epoch would count in one place that their threads contend for.
 #[derive(Debug)]
 pub(crate) struct Share {
-    /// Absent once the answers were taken out of it. Threads that look for answers, or wait for
+    /// Absent once the answers were moved out of it. Threads that look for answers, or wait for
     /// them, hold the lock for reading; it is only tried for writing, so that none of them waits
     /// for it, not even one that holds it already.
     group: RwLock<Option<Arc<Group>>>,
-    /// Answers that were taken out, by the indices of the calls, in order.
+    /// Answers that were moved out, by the indices of the calls, in order.
     own: OnceLock<Vec<(u32, Told)>>,
     /// Where the answers come.
     process: Process,
@@ -40,7 +40,7 @@ impl Share {
         Arc::new(Self { group, own: OnceLock::new(), process: Process::default() })
     }
 
-    /// Looks for something in the group, or in the answer to a call, once that was taken out.
+    /// Looks for something in the group, or in the answer to a call, once that was moved out.
     pub(crate) fn look<R>(
         &self,
         index: u32,
@@ -57,7 +57,7 @@ impl Share {
         }
     }
 
-    /// The answer to a call that was taken out.
+    /// The answer to a call that was moved out.
     fn own(&self, index: u32) -> &Told {
         let own = self.own.get().expect("the group is given up when they are here");
         let at = own.binary_search_by_key(&index, |&(index, _)| index);
@@ -87,7 +87,7 @@ impl Share {
         let Ok(mut group) = self.group.try_write() else { return false };
         let Some(of) = &*group else { return true };
         let Some(own) = of.copies(calls) else { return false };
-        self.own.set(own).expect("answers are taken out once");
+        self.own.set(own).expect("answers are moved out once");
         let of = group.take();
         // The last share frees the outcome of an epoch, without a lock.
         drop(group);
@@ -103,7 +103,7 @@ pub(crate) struct Held {
     pub(crate) calls: Vec<u32>,
 }
 
-/// Shares of the last epochs, and those of epochs before from which the group could not be taken
+/// Shares of the last epochs, and those of epochs before from which the group could not be moved
 /// yet: some of their calls are deferred, or threads wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct HeldShares {

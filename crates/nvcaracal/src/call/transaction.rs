@@ -13,7 +13,7 @@ use crate::stop::Stop;
 use crate::table::handle::{Scannable, Sequence, Shape, Table};
 use crate::table::index::Index;
 use crate::table::range::{Bytes, KeyRange, LAST_WORD};
-use crate::table::rows::{Found, Of, Part, Rows, Source, undecodable};
+use crate::table::rows::{FoundKeys, Of, RowPage, Rows, Source, undecodable};
 use crate::table::schema::Schema;
 
 /// Reads and writes rows, as of the transaction's place in the serial order.
@@ -46,21 +46,21 @@ impl Source for OfTransaction<'_, '_> {
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
-    ) -> Result<Part, Stop> {
+    ) -> Result<RowPage, Stop> {
         let (inner, low, high) = (&mut *self.0, &range.low, &range.high);
         let index = match of {
             Of::Table(table) => {
-                return Part::of_table(rows_max, |each| {
+                return RowPage::of_table(rows_max, |each| {
                     Ok(inner.scan(table, low, high, is_descending, each)?)
                 });
             }
             Of::Index(index) => index,
         };
         let table = inner.table_of_index(index)?;
-        let mut found = Found::new(rows_max);
+        let mut found = FoundKeys::new(rows_max);
         let mut each = |entry: &[u8], key: &[u8]| found.add(entry, key);
         inner.scan_index(index, low, high, is_descending, &mut each)?;
-        let mut part = Part::default();
+        let mut part = RowPage::default();
         for key in found.keys() {
             part.add_found(key, inner.get(table, key)?);
         }

@@ -175,7 +175,7 @@ pub trait Data: Sized {
     fn decode(from: &mut &[u8]) -> Option<Self>;
 
     /// The type in words, with the types of its fields. Log and catalog keep them, so that neither
-    /// calls nor rows are taken for something else by another program; names of structs do not
+    /// calls nor rows are read as something else by another program; names of structs do not
     /// count for rows. By default the name of the type.
     fn describe() -> String {
         short_name::<Self>()

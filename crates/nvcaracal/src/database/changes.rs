@@ -14,7 +14,7 @@ use crate::data::stored;
 use crate::data::value::Data;
 use crate::database::handle::{Database, Inner};
 use crate::error::{Error, Result};
-use crate::feed::kept::{Feeds, Found, OfEpoch};
+use crate::feed::kept::{Feeds, NextChanges, OfEpoch};
 use crate::host::driver::Driver;
 use crate::key::bytes::Key;
 use crate::sequencer::run::Shared;
@@ -247,7 +247,7 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
     /// The next change, of the epoch that is being read or of what is found behind it.
     fn step(
         &mut self,
-        find: impl Fn(&Self) -> Result<Found>,
+        find: impl Fn(&Self) -> Result<NextChanges>,
     ) -> Result<Option<Change<K::Owned, V>>> {
         loop {
             if let Some(current) = &mut self.current {
@@ -260,10 +260,10 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
                 (self.seen, self.current) = (epoch, None);
             }
             match find(self)? {
-                Found::Changes(epoch, changes) => {
+                NextChanges::Changes(epoch, changes) => {
                     self.current = Some(Current { epoch, changes, next: 0 });
                 }
-                Found::NothingUpTo(epoch) => {
+                NextChanges::NothingUpTo(epoch) => {
                     self.seen = epoch;
                     return Ok(None);
                 }

@@ -24,7 +24,7 @@ enum State {
     Asked,
     /// The task that waits.
     Waits(Waker),
-    Taken(Result<EpochNumber>),
+    Made(Result<EpochNumber>),
     /// The task does not want it any more, or has it.
     Done,
 }
@@ -34,13 +34,13 @@ impl Slot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves what was taken; gives it back if there is no task any more.
-    fn leave(&self, taken: Result<EpochNumber>) -> Option<EpochNumber> {
+    /// Leaves what was made; gives it back if there is no task any more.
+    fn leave(&self, made: Result<EpochNumber>) -> Option<EpochNumber> {
         let mut state = self.state();
         if matches!(*state, State::Done) {
-            return taken.ok();
+            return made.ok();
         }
-        let before = std::mem::replace(&mut *state, State::Taken(taken));
+        let before = std::mem::replace(&mut *state, State::Made(made));
         // A task may run at once on this thread.
         drop(state);
         if let State::Waits(waker) = before {
@@ -85,14 +85,14 @@ impl Database {
         let slot = Arc::<Slot>::default();
         let of_request = Arc::clone(&slot);
         self.inner.request_later(move |driver| {
-            let taken = match driver {
+            let made = match driver {
                 Ok(driver) => {
-                    let taken = Ok(driver.snapshot());
-                    return give_back(driver, of_request.leave(taken));
+                    let made = Ok(driver.snapshot());
+                    return give_back(driver, of_request.leave(made));
                 }
                 Err(error) => Err(error.clone()),
             };
-            of_request.leave(taken);
+            of_request.leave(made);
         })?;
         let pending = Pending { database: &self.inner, slot };
         Ok(Snapshot::of(&self.inner, pending.await?))
@@ -115,11 +115,11 @@ impl Future for Pending<'_> {
         let mut state = self.slot.state();
         let before = match &*state {
             State::Asked | State::Waits(_) => std::mem::replace(&mut *state, State::Waits(waker)),
-            State::Taken(_) | State::Done => std::mem::replace(&mut *state, State::Done),
+            State::Made(_) | State::Done => std::mem::replace(&mut *state, State::Done),
         };
         drop(state);
         match before {
-            State::Taken(taken) => Poll::Ready(taken),
+            State::Made(made) => Poll::Ready(made),
             State::Done => unreachable!("a future is not polled after its end"),
             State::Asked | State::Waits(_) => Poll::Pending,
         }
@@ -129,7 +129,7 @@ impl Future for Pending<'_> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         let before = std::mem::replace(&mut *self.slot.state(), State::Done);
-        if let State::Taken(Ok(epoch)) = before {
+        if let State::Made(Ok(epoch)) = before {
             drop(Snapshot::of(self.database, epoch));
         }
     }

@@ -18,7 +18,7 @@ use crate::sequencer::run::Shared;
 use crate::table::handle::{HashTable, Scannable, Sequence, Shape, Table};
 use crate::table::index::Index;
 use crate::table::range::{Bytes, KeyRange, LAST_WORD};
-use crate::table::rows::{Of, Part, Rows, Source, row, undecodable};
+use crate::table::rows::{Of, RowPage, Rows, Source, row, undecodable};
 
 /// Rows that are freed between two epochs when a snapshot has ended.
 const FREED_ROWS_MAX: usize = 4096;
@@ -28,7 +28,7 @@ const COUNTED_ROWS_MAX: usize = 1024;
 /// The state at the end of one epoch, which stays while others write; see
 /// [`Database::snapshot`](crate::Database::snapshot).
 ///
-/// It holds every transaction that was answered before it was taken, whole, and none that came
+/// It holds every transaction that was answered before it was made, whole, and none that came
 /// later. A clone is the same snapshot. Rows that are overwritten while it lives are kept in memory
 /// for it, once; where all snapshots together need more than
 /// [`Options::snapshot_bytes_max`](crate::Options::snapshot_bytes_max), the oldest ends, and
@@ -68,16 +68,16 @@ const COUNTED_ROWS_MAX: usize = 1024;
 /// ```
 #[derive(Clone)]
 pub struct Snapshot {
-    taken: Arc<Taken>,
+    held: Arc<Held>,
 }
 
-/// A snapshot that was taken, until it is released.
-struct Taken {
+/// A snapshot of the engine, until it is released.
+struct Held {
     database: Arc<Inner>,
     epoch: EpochNumber,
 }
 
-impl Drop for Taken {
+impl Drop for Held {
     fn drop(&mut self) {
         let (shared, epoch) = (Arc::clone(self.database.shared()), self.epoch);
         let of_sweeps = Arc::clone(&shared);
@@ -116,19 +116,19 @@ impl Database {
 }
 
 impl Snapshot {
-    /// One that the engine has taken.
+    /// One that the engine has made.
     pub(super) fn of(database: &Arc<Inner>, epoch: EpochNumber) -> Self {
-        Self { taken: Arc::new(Taken { database: Arc::clone(database), epoch }) }
+        Self { held: Arc::new(Held { database: Arc::clone(database), epoch }) }
     }
 
     /// The number of the epoch after which the state was this.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.taken.epoch.0
+        self.held.epoch.0
     }
 
     fn number(&self, shape: &Shape) -> Result<TableId> {
-        self.taken.database.schema().number(shape).map_err(Error::mistake)
+        self.held.database.schema().number(shape).map_err(Error::mistake)
     }
 
     /// Reads something of it; `read` gets the number of this thread.
@@ -136,8 +136,8 @@ impl Snapshot {
         &self,
         read: impl FnOnce(&Reader, usize, EpochNumber) -> engine::Result<R>,
     ) -> Result<R> {
-        let epoch = self.taken.epoch;
-        self.taken.database.read_with(|reader, thread| read(reader, thread, epoch))
+        let epoch = self.held.epoch;
+        self.held.database.read_with(|reader, thread| read(reader, thread, epoch))
     }
 
     fn value(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -169,7 +169,7 @@ impl Snapshot {
         table: Table<K, V, O>,
         range: impl KeyRange<K>,
     ) -> Rows<'static, K, V> {
-        let wanted = self.taken.database.schema().rows(&table, &range);
+        let wanted = self.held.database.schema().rows(&table, &range);
         Rows::new(self.clone(), wanted.map_err(Error::mistake))
     }
 
@@ -212,7 +212,7 @@ impl Snapshot {
         let (snapshot, number) = (self.clone(), self.number(&table.shape));
         let part = move |part: usize| -> Result<Vec<(K::Owned, V)>> {
             let number = number.clone()?;
-            let mut bytes = Part::default();
+            let mut bytes = RowPage::default();
             snapshot.read(|reader, thread, epoch| {
                 reader.visit_part_at(thread, epoch, number, part, &mut |key, value| {
                     bytes.push(key, value, usize::MAX);
@@ -249,7 +249,7 @@ impl Snapshot {
         index: Index<I, K, V, O>,
         range: impl KeyRange<I>,
     ) -> Rows<'static, K, V> {
-        let wanted = self.taken.database.schema().rows_by(&index, &range);
+        let wanted = self.held.database.schema().rows_by(&index, &range);
         Rows::new(self.clone(), wanted.map_err(Error::mistake))
     }
 
@@ -298,8 +298,8 @@ impl Source for Snapshot {
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
-    ) -> Result<Part> {
-        let mut found = Part::default();
+    ) -> Result<RowPage> {
+        let mut found = RowPage::default();
         let each: engine::Visit<'_> = &mut |key, value| match found.push(key, value, rows_max) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -324,6 +324,6 @@ impl Source for Snapshot {
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("epoch", &self.taken.epoch).finish_non_exhaustive()
+        f.debug_struct("Snapshot").field("epoch", &self.held.epoch).finish_non_exhaustive()
     }
 }

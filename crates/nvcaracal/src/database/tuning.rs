@@ -58,7 +58,7 @@ pub struct Tuning {
     pub argument_bytes_max: usize,
     /// The stack that procedures and functions of indexes have, the same for all: alone or beside
     /// others, on any number of workers, from whichever thread they are called, and in a recovery.
-    /// Memory is taken for what is used of it. A call that needs more ends the process, as an
+    /// Memory is allocated for what is used of it. A call that needs more ends the process, as an
     /// overflow of any stack does; give more to procedures that recurse deeply, and never less than
     /// before while a log may hold such calls.
     pub procedure_stack_bytes: usize,

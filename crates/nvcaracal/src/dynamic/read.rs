@@ -216,9 +216,9 @@ impl<'t> Reader<'_, 't> {
     }
 
     fn take(&mut self, bytes: usize) -> Option<&[u8]> {
-        let (taken, rest) = self.bytes.split_at_checked(bytes)?;
+        let (first, rest) = self.bytes.split_at_checked(bytes)?;
         self.bytes = rest;
-        Some(taken)
+        Some(first)
     }
 
     fn flag(&mut self) -> Option<bool> {
@@ -251,11 +251,11 @@ impl<'t> Reader<'_, 't> {
 
     fn unsigned(&mut self, bytes: usize) -> Option<u128> {
         let form = self.form;
-        let taken = self.take(bytes)?;
+        let first = self.take(bytes)?;
         let add = |number: u128, byte: &u8| number << 8 | u128::from(*byte);
         Some(match form {
-            Form::Value => taken.iter().rev().fold(0, add),
-            Form::Key => taken.iter().fold(0, add),
+            Form::Value => first.iter().rev().fold(0, add),
+            Form::Key => first.iter().fold(0, add),
         })
     }
 

@@ -49,7 +49,7 @@ struct Feed {
 }
 
 /// What a reader finds behind an epoch.
-pub(crate) enum Found {
+pub(crate) enum NextChanges {
     /// The changes of the next epoch in which there were any.
     Changes(EpochNumber, OfEpoch),
     /// None up to this epoch, the last one.
@@ -150,7 +150,7 @@ impl Feeds {
     /// # Errors
     /// [`Error::kept_after`] if that is not kept any more; why the database has ended, where
     /// nothing is left to be read.
-    pub(crate) fn find(&self, table: TableId, after: EpochNumber) -> Result<Found> {
+    pub(crate) fn find(&self, table: TableId, after: EpochNumber) -> Result<NextChanges> {
         self.kept().find(table, after)
     }
 
@@ -160,12 +160,12 @@ impl Feeds {
         table: TableId,
         after: EpochNumber,
         waker: &Waker,
-    ) -> Result<Found> {
+    ) -> Result<NextChanges> {
         // Cloning runs code of the task's runtime: no lock is held.
         let waker = waker.clone();
         let mut kept = self.kept();
         let found = kept.find(table, after)?;
-        if let Found::NothingUpTo(_) = found
+        if let NextChanges::NothingUpTo(_) = found
             && !kept.wakers.iter().any(|other| other.will_wake(&waker))
         {
             kept.wakers.push(waker);
@@ -179,11 +179,13 @@ impl Feeds {
         table: TableId,
         mut after: EpochNumber,
         until: Option<Instant>,
-    ) -> Result<Found> {
+    ) -> Result<NextChanges> {
         loop {
             let count = self.came.count();
             match self.find(table, after)? {
-                Found::NothingUpTo(epoch) if until.is_none_or(|until| until > Instant::now()) => {
+                NextChanges::NothingUpTo(epoch)
+                    if until.is_none_or(|until| until > Instant::now()) =>
+                {
                     after = epoch;
                     body::check_may_wait()?;
                     self.came.wait(count, until);
@@ -218,13 +220,13 @@ impl Kept {
         }
     }
 
-    fn find(&self, table: TableId, after: EpochNumber) -> Result<Found> {
+    fn find(&self, table: TableId, after: EpochNumber) -> Result<NextChanges> {
         let feed = self.feed(table, after)?;
         let next = feed.epochs.partition_point(|(epoch, _)| *epoch <= after);
         match (feed.epochs.get(next), &self.ended) {
-            (Some((epoch, changes)), _) => Ok(Found::Changes(*epoch, Arc::clone(changes))),
+            (Some((epoch, changes)), _) => Ok(NextChanges::Changes(*epoch, Arc::clone(changes))),
             (None, Some(ended)) => Err(ended.clone()),
-            (None, None) => Ok(Found::NothingUpTo(self.epoch.max(after))),
+            (None, None) => Ok(NextChanges::NothingUpTo(self.epoch.max(after))),
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Copies {
 }
 
 /// An epoch that came to two results.
-struct Found<'f> {
+struct TwoResults<'f> {
     real: &'f mut dyn Driver,
     epoch: Repeated<'f>,
     info: EpochInfo,
@@ -94,7 +94,7 @@ impl Copies {
         for copy in &pair {
             assert_eq!(copy.status().epoch, last.next(), "a copy ran another epoch");
         }
-        let found = Found { real, epoch, info, outcomes };
+        let found = TwoResults { real, epoch, info, outcomes };
         if let Some(difference) = self.difference(found, &pair)? {
             return Err(Error::not_deterministic(difference));
         }
@@ -118,7 +118,7 @@ impl Copies {
     }
 
     /// What the copies did differently, and which call is to blame.
-    fn difference(&self, mut found: Found<'_>, pair: &Pair) -> Result<Option<String>> {
+    fn difference(&self, mut found: TwoResults<'_>, pair: &Pair) -> Result<Option<String>> {
         let (number, what) = match found.first_answer() {
             Some(number) => {
                 let procedure = self.procedure(&found, number);
@@ -141,7 +141,7 @@ impl Copies {
     }
 
     /// The call after which states differ: its number, and how they do.
-    fn blame(&self, found: &mut Found<'_>, mut what: String) -> Result<(usize, String)> {
+    fn blame(&self, found: &mut TwoResults<'_>, mut what: String) -> Result<(usize, String)> {
         let order = found.order();
         let (mut low, mut high) = (0, order.len());
         while low < high {
@@ -158,7 +158,7 @@ impl Copies {
 
     /// Runs the deferred calls and some of the others on new copies: how their states differ, if
     /// they do.
-    fn try_first(&self, found: &mut Found<'_>, numbers: &[usize]) -> Result<Option<String>> {
+    fn try_first(&self, found: &mut TwoResults<'_>, numbers: &[usize]) -> Result<Option<String>> {
         let Repeated::Calls(calls) = found.epoch else { return Ok(None) };
         let mut some = Calls::new();
         for &number in numbers {
@@ -191,7 +191,7 @@ impl Copies {
     }
 
     /// The procedure of a call.
-    fn procedure(&self, found: &Found<'_>, number: usize) -> &Registration {
+    fn procedure(&self, found: &TwoResults<'_>, number: usize) -> &Registration {
         let id = match found.epoch {
             Repeated::Calls(calls) if number >= found.deferred_in() => {
                 calls.get(number - found.deferred_in()).0
@@ -203,7 +203,7 @@ impl Copies {
     }
 }
 
-impl Found<'_> {
+impl TwoResults<'_> {
     fn deferred_in(&self) -> usize {
         self.outcomes[0].deferred_in
     }

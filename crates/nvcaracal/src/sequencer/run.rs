@@ -20,7 +20,7 @@ use pmem::Stack;
 use storage::StorageError;
 
 use crate::body;
-use crate::call::group::{Group, Place, Told};
+use crate::call::group::{Group, OutcomePlace, Told};
 use crate::call::share::{HeldShares, Share};
 use crate::error::{Error, Result};
 use crate::feed::kept::Feeds;
@@ -154,7 +154,7 @@ pub(crate) struct Sequencer {
 
 /// Whose calls an epoch runs.
 #[derive(Clone)]
-struct Part {
+struct GroupPart {
     group: Arc<Group>,
     /// Index of the first call in the group.
     first: u32,
@@ -274,7 +274,7 @@ impl Sequencer {
     /// Runs an epoch of deferred calls only. That there is no space even to log them is no caller's
     /// to repair.
     fn run_deferred(&mut self) -> Result<()> {
-        let no_caller = Part { group: Arc::default(), first: 0, is_all: true, opened: None };
+        let no_caller = GroupPart { group: Arc::default(), first: 0, is_all: true, opened: None };
         let info = self.clock.next();
         self.repeat(Repeated::Deferred, info)?.map_err(stopping)?;
         let outcome = self.run_with_room(0, |driver| driver.run_deferred(info));
@@ -326,7 +326,7 @@ impl Sequencer {
             calls = calls.first_serial(calls.len());
         }
         calls = calls.in_order_of_submitters();
-        let all = Part { group, first: 0, is_all: true, opened: Some(opened) };
+        let all = GroupPart { group, first: 0, is_all: true, opened: Some(opened) };
         let mut result = self.run_part(&calls, &all)?;
         while result.is_err() && !self.deferred.is_empty() {
             // Deferred calls go first, and each epoch of them brings some to their end (O-75).
@@ -334,7 +334,7 @@ impl Sequencer {
             result = self.run_part(&calls, &all)?;
         }
         if let Err(refusal) = result {
-            self.run_in_pieces(&calls, &Part { is_all: false, ..all }, refusal)?;
+            self.run_in_pieces(&calls, &GroupPart { is_all: false, ..all }, refusal)?;
         }
         self.running = None;
         self.held.answered(shares);
@@ -347,7 +347,7 @@ impl Sequencer {
 
     /// Runs an epoch. The inner result is an error if there is no space for it; then nothing
     /// happened.
-    fn run_part(&mut self, calls: &Calls, part: &Part) -> Result<Result<()>> {
+    fn run_part(&mut self, calls: &Calls, part: &GroupPart) -> Result<Result<()>> {
         let info = self.clock.next();
         if let Err(refusal) = self.repeat(Repeated::Calls(calls), info)? {
             return Ok(Err(refusal));
@@ -381,14 +381,14 @@ impl Sequencer {
     /// Runs calls that have no space in one epoch in smaller ones, so that only those are refused
     /// that have no space by themselves. Gives up when that is true of many, one after the other:
     /// the rest costs an attempt for each call, while all callers wait.
-    fn run_in_pieces(&mut self, calls: &Calls, all: &Part, mut refusal: Error) -> Result<()> {
+    fn run_in_pieces(&mut self, calls: &Calls, all: &GroupPart, mut refusal: Error) -> Result<()> {
         // One call that was not in the serial part yet is tried there.
         let least = usize::from(!calls.are_few());
         let (mut at, mut size, mut refused) = (0, (calls.len() / 2).max(least), 0);
         while at < calls.len() && size > 0 && refused < REFUSED_MAX {
             let piece = at..calls.len().min(at + size);
             assert!(!piece.is_empty(), "an epoch of no call, which would go on for ever");
-            let part = Part { first: all.first + at as u32, ..all.clone() };
+            let part = GroupPart { first: all.first + at as u32, ..all.clone() };
             let mut some = calls.cut(piece.clone());
             assert_eq!(some.len(), piece.len(), "a cut has other calls");
             if some.len() <= self.serial_calls_max.max(1) {
@@ -408,7 +408,7 @@ impl Sequencer {
         Ok(())
     }
 
-    fn refuse(&mut self, part: &Part, calls: Range<usize>, error: &Error) {
+    fn refuse(&mut self, part: &GroupPart, calls: Range<usize>, error: &Error) {
         self.shared.record(|recorder| recorder.refused(calls.len()));
         for index in calls {
             let told = Told { output: Err(error.clone()), was_deferred: false };
@@ -417,7 +417,7 @@ impl Sequencer {
     }
 
     /// Hands out the answers of an epoch: of calls that were deferred to it, then of its own.
-    fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &Part) {
+    fn deliver(&mut self, mut outcome: EpochOutcome, calls: &Calls, part: &GroupPart) {
         let contention = std::mem::take(&mut outcome.contention);
         let changes = std::mem::take(&mut outcome.changes);
         let epoch = outcome.epoch;
@@ -460,7 +460,7 @@ impl Sequencer {
         assert_eq!(self.deferred.len(), status.deferred, "deferred calls and their owners");
         self.shared.routing.learn(calls, &outcome);
         if part.is_all {
-            return part.group.answer_all(Place { outcome, position: deferred_in });
+            return part.group.answer_all(OutcomePlace { outcome, position: deferred_in });
         }
         for position in deferred_in..outcome.len() {
             let answer = outcome.answer(position);

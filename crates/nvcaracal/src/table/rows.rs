@@ -33,7 +33,7 @@ pub(crate) trait Source {
         range: &Bytes,
         is_descending: bool,
         rows_max: usize,
-    ) -> Result<Part, Self::Error>;
+    ) -> Result<RowPage, Self::Error>;
 
     /// One row of a table.
     fn value(&mut self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
@@ -70,16 +70,16 @@ struct RowPlace {
 
 /// Rows as bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct RowPage {
     bytes: Vec<u8>,
     rows: Vec<RowPlace>,
-    /// The first row that was not taken.
+    /// The first row that was not visited.
     next: usize,
     /// Behind which key there may be more.
     pub(crate) last: Option<Vec<u8>>,
 }
 
-impl Part {
+impl RowPage {
     /// Reads a part of a table.
     pub(crate) fn of_table<E>(
         rows_max: usize,
@@ -142,7 +142,7 @@ impl Part {
 }
 
 /// Keys of rows that an index led to.
-pub(crate) struct Found {
+pub(crate) struct FoundKeys {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     rows_max: usize,
@@ -150,7 +150,7 @@ pub(crate) struct Found {
     pub(crate) last: Option<Vec<u8>>,
 }
 
-impl Found {
+impl FoundKeys {
     pub(crate) fn new(rows_max: usize) -> Self {
         Self { bytes: Vec::new(), ends: vec![0], rows_max, last: None }
     }
@@ -182,9 +182,9 @@ pub struct Rows<'a, K: ?Sized, V, E = Error> {
     /// What was not read yet; or the one error that there is instead.
     rest: Result<Wanted, Option<E>>,
     rows_max: usize,
-    front: Part,
+    front: RowPage,
     /// Descending.
-    back: Part,
+    back: RowPage,
     types: PhantomData<fn(&K) -> V>,
 }
 
@@ -196,8 +196,8 @@ impl<'a, K: Key + ?Sized, V: Data, E> Rows<'a, K, V, E> {
             source: Box::new(source),
             rest: wanted.map_err(Some),
             rows_max,
-            front: Part::default(),
-            back: Part::default(),
+            front: RowPage::default(),
+            back: RowPage::default(),
             types: PhantomData,
         }
     }

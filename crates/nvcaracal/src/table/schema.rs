@@ -113,7 +113,7 @@ impl Schema {
     /// The number of a handle's table.
     #[inline]
     pub(crate) fn number(&self, shape: &Shape) -> Result<TableId, String> {
-        // By value: a handle whose address is taken is copied whenever it is passed on.
+        // By value: a handle that has an address is copied whenever it is passed on.
         self.tags.find(shape.tag).map(TableId).ok_or_else(|| self.unregistered_table(*shape))
     }
 

@@ -19,7 +19,7 @@
 //!   CXL-Ready Systems and Devices", MICRO 2023, measured on three devices: some 2 to 2.5 times the
 //!   latency of local DRAM, here 230 ns, and 20 to 45 per cent of the bandwidth of a channel, here
 //!   30 per cent of one of DDR5-4800, in lines of 64 bytes. A write that left the processor is
-//!   taken for safe: the link and the device behind it are emptied when power fails.
+//!   counted as safe: the link and the device behind it are emptied when power fails.
 
 use super::profile::Profile;
 use crate::units::{BLOCK_BYTES, LINE_BYTES, units};

@@ -7,7 +7,7 @@ use super::disk::DiskHook;
 /// How to open a [`super::File`].
 #[derive(Debug, Clone)]
 pub struct FileOptions {
-    /// The image never grows beyond this; address space, not memory or disk, is taken for it.
+    /// The image never grows beyond this; address space, not memory or disk, is reserved for it.
     pub image_limit_bytes: u64,
     /// The log space never grows beyond this.
     pub log_limit_bytes: u64,

@@ -57,7 +57,7 @@ impl Emulated {
 }
 
 impl MeasuringArea {
-    /// Reserves `bytes` of address space, on huge pages where the system has them. Memory is taken
+    /// Reserves `bytes` of address space, on huge pages where the system has them. Memory is used
     /// when a page is first stored to.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Ok(Frame { kind, body })
     }
 
-    /// Whether more than the messages that were taken has arrived.
+    /// Whether more than the messages that were read has arrived.
     pub(crate) fn has_more(&self) -> bool {
         !self.socket.buffer().is_empty()
     }

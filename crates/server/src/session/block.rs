@@ -119,6 +119,7 @@ impl Conversation {
     }
 
     async fn open(&mut self, modes: Modes, level: String) -> Result<()> {
+        assert!(!self.is_in_block(), "a session has one block at a time");
         self.connection.block(BlockOperation::Begin(modes)).await?;
         let before = Some(Box::new(self.settings.clone()));
         let standing = Standing::Open;
@@ -192,6 +193,7 @@ impl Conversation {
 
     /// The session is as before the block, but for settings that were committed with it.
     fn end_block(&mut self, has_committed: bool) {
+        assert!(self.is_in_block(), "a block that ends was open");
         let block = std::mem::take(&mut self.block);
         self.portals.clear();
         self.settings.unset_modes();

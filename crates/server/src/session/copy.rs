@@ -31,6 +31,7 @@ impl Conversation {
         match copy.direction {
             Direction::To => self.copy_to(statement, copy).await,
             Direction::From => {
+                assert!(self.copying.is_none(), "the rows of one COPY come at a time");
                 self.out.copy_in(copy.columns.len());
                 self.flush().await?;
                 let table = copy.table.as_ref().map_or("", |table| &table.relation.name);

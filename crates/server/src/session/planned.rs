@@ -144,6 +144,7 @@ impl<T: Counted> Named<T> {
     /// Removes it, if it is there.
     pub(super) fn remove(&mut self, name: &str) -> Option<T> {
         let thing = self.all.remove(name)?;
+        assert!(self.bytes >= thing.bytes(), "what is removed was counted");
         self.bytes -= thing.bytes();
         Some(thing)
     }

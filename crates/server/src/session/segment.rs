@@ -72,6 +72,7 @@ impl Conversation {
 
     /// Begins a block that ends with its segment.
     pub(super) async fn open_implicit(&mut self) -> Result<()> {
+        assert!(!self.is_in_block(), "what runs in a block needs no other one");
         self.connection.block(BlockOperation::Begin(Modes::default())).await?;
         self.block.standing = Standing::Open;
         self.block.is_implicit = true;
@@ -93,6 +94,8 @@ impl Conversation {
             Ok(_) => results.take(),
             Err(error) => vec![Err(error)],
         };
+        let is_whole = results.len() == shapes.len() || matches!(results.last(), Some(Err(_)));
+        assert!(is_whole, "{} of {} statements are answered", results.len(), shapes.len());
         for ((before, shape, rows_max), result) in shapes.into_iter().zip(results) {
             self.out.append(before);
             let mut answer = result?;
@@ -135,6 +138,7 @@ impl Conversation {
 
     /// The end of a segment or text: a block of it alone commits, or is rolled back if it failed.
     pub(super) async fn end_segment(&mut self) -> Result<(), Disconnected> {
+        assert!(self.held.is_none(), "what a segment holds takes place before its end, or never");
         if self.block.is_implicit {
             let ended = match self.block.standing {
                 Standing::Idle => Ok(""),

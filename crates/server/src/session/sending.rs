@@ -114,6 +114,10 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         if shape.is_described && !shape.columns.is_empty() {
             self.out.row_description(&shape.columns, |at| shape.format(at));
         }
+        assert!(
+            answer.rows.first().is_none_or(|row| row.len() == shape.columns.len()),
+            "the client knows the columns of the rows"
+        );
         let mut bytes = 0;
         for row in answer.rows {
             let before = self.out.len();

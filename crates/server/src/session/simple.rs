@@ -17,6 +17,7 @@ impl Conversation {
             Ok(()) => {}
             Err(Stop::Disconnected) => return Err(Disconnected),
             Err(Stop::Wrong(error)) => {
+                self.drop_held();
                 self.fail_block();
                 self.report(&error).await?;
             }

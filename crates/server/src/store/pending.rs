@@ -39,7 +39,7 @@ enum State {
     /// A call, which will be answered, and what reads its answer if it is not [`read`].
     Called(Ticket<Vec<u8>>, Option<Reader>),
     Answered(Result<Answer>),
-    /// Its answer was taken.
+    /// Its answer was read.
     Taken,
 }
 
@@ -207,7 +207,7 @@ impl Future for Pending {
         }
         match std::mem::replace(&mut *lock(&self.slot.state), State::Taken) {
             State::Answered(answer) => Poll::Ready(answer),
-            _ => panic!("an answer is taken once"),
+            _ => panic!("an answer is read once"),
         }
     }
 }

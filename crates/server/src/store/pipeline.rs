@@ -60,7 +60,7 @@ pub(super) struct Pipeline {
     parallel: Submitter,
     state: Mutex<State>,
     pub(super) last: Arc<Last>,
-    /// The block that is open; taken out of it by what runs in it.
+    /// The block that is open; moved out of it by what runs in it.
     pub(super) block: Mutex<Option<BlockState>>,
     /// Numbers of sequences that blocks of before have left.
     pub(super) numbers: Mutex<Stock>,
@@ -362,6 +362,7 @@ impl Runner {
 
     fn next(&mut self) -> Option<Task> {
         let mut state = lock(&self.pipeline.state);
+        assert!(state.is_running, "one task empties a queue");
         let task = state.queue.pop_front();
         if task.is_none() {
             state.is_running = false;

@@ -119,9 +119,9 @@ impl Numbers {
 
     /// The place of the next number; `None` if there are no more.
     fn next(&mut self, sequence: ObjectId) -> Option<usize> {
-        let (first, count, taken) = self.places.entry(sequence).or_default();
-        *taken += 1;
-        (*taken <= *count).then(|| *first + *taken as usize - 1)
+        let (first, count, used) = self.places.entry(sequence).or_default();
+        *used += 1;
+        (*used <= *count).then(|| *first + *used as usize - 1)
     }
 
     /// How many were asked for.
@@ -129,11 +129,11 @@ impl Numbers {
         self.places.get(&sequence).map_or(0, |(_, _, asked)| *asked)
     }
 
-    /// How many the run would have taken, if there were too few for it.
+    /// How many the run would have used, if there were too few for it.
     pub(super) fn missing(&self) -> Option<BTreeMap<ObjectId, u32>> {
-        let is_short = self.places.values().any(|(_, count, taken)| taken > count);
+        let is_short = self.places.values().any(|(_, count, used)| used > count);
         is_short.then(|| {
-            let wanted = |(id, (_, _, taken)): (&ObjectId, &(usize, u32, u32))| (*id, *taken);
+            let wanted = |(id, (_, _, used)): (&ObjectId, &(usize, u32, u32))| (*id, *used);
             self.places.iter().map(wanted).collect()
         })
     }

@@ -78,6 +78,9 @@ fn a_copy_of_the_extended_protocol_takes_place_at_its_sync() {
     let select = run("SELECT 1");
     let answers = client.segment(&[copy("COPY a FROM STDIN"), data("6\n"), done(), select]);
     assert_eq!(answers, ["parsed", "bound", "message G", "error 0A000", "ready"]);
+    // Nor a text, which ends the segment: the rows do not come at the next Sync.
+    client.send(&[copy("COPY a FROM STDIN"), data("7\n"), done(), query("SELECT 1")].concat());
+    assert_eq!(client.answers(), ["parsed", "bound", "message G", "error 0A000", "ready"]);
     let answers = client.segment(&[copy("COPY (SELECT 1) TO STDOUT")]);
     assert_eq!(
         answers,

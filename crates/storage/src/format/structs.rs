@@ -164,7 +164,7 @@ pub struct PoolState {
 pub struct PoolOffsets {
     /// Slots allocated by the bump allocator.
     pub bump: u64,
-    /// Entries taken from the free list.
+    /// Entries popped from the free list.
     pub head: u64,
     /// Entries appended to the free list.
     pub tail: u64,

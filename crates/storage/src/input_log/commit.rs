@@ -10,7 +10,7 @@ use super::format::{
     CommitEntry, CommitHeader, HEADER_BYTES, Kind, SEGMENT_BYTES_MIN, SegmentHeader,
 };
 use super::log::{InputLog, Scratch};
-use super::segment::{OnlyStream, Place, complete_header, write_segment};
+use super::segment::{OnlyStream, SegmentPlace, complete_header, write_segment};
 use super::space::Run;
 use super::summary::CommitInfo;
 use crate::digest::StateHash;
@@ -35,7 +35,7 @@ impl<D: Device> InputLog<D> {
         let mut scratch = self.scratch();
         let (attempt, deferred_calls) = self.check_order(info);
         encode_commit(&mut scratch.payload, info, deferred_calls, self.program_attempt());
-        let place = Place {
+        let place = SegmentPlace {
             kind: Kind::Commit,
             epoch: info.epoch,
             attempt,
@@ -72,7 +72,8 @@ impl<D: Device> InputLog<D> {
         self.take_record(info.epoch, attempt, end - HEADER_BYTES, segments)?;
         assert!(segments.len() == 1, "a whole epoch is in one segment");
         let kind = Kind::Epoch;
-        let place = Place { kind, epoch: info.epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        let place =
+            SegmentPlace { kind, epoch: info.epoch, attempt, stream: 0, ordinal: 0, total_bytes };
         complete_header(self.geometry(), place, &mut buffer[..end]);
         let written =
             if port.device().takes_snapshots() { end.next_multiple_of(PAGE_BYTES) } else { end };
@@ -140,8 +141,14 @@ impl<D: Device> InputLog<D> {
             return Err(error);
         }
         let total_bytes = bytes.len() as u64;
-        let place =
-            Place { kind: Kind::Deferred, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        let place = SegmentPlace {
+            kind: Kind::Deferred,
+            epoch,
+            attempt,
+            stream: 0,
+            ordinal: 0,
+            total_bytes,
+        };
         self.write_record(port, place, bytes, segments, segment)?;
         port.log_fence();
         let crc = crc32fast::hash(bytes);
@@ -259,7 +266,7 @@ impl<D: Device> InputLog<D> {
     pub(super) fn write_record(
         &self,
         port: &mut Port<D>,
-        place: Place,
+        place: SegmentPlace,
         bytes: &[u8],
         segments: &[u32],
         buffer: &mut [u8],
@@ -273,7 +280,7 @@ impl<D: Device> InputLog<D> {
             let (now, later) = rest.split_at(rest.len().min(buffer.len() - HEADER_BYTES));
             let used = &mut buffer[..HEADER_BYTES + now.len()];
             used[HEADER_BYTES..].copy_from_slice(now);
-            let place = Place { ordinal: ordinal as u32, ..place };
+            let place = SegmentPlace { ordinal: ordinal as u32, ..place };
             write_segment(port, self.geometry(), *segment, place, used)?;
             rest = later;
         }

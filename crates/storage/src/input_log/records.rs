@@ -10,7 +10,7 @@ use pmem::{Device, Port};
 use super::error::LogError;
 use super::format::{Kind, PROGRAM_EPOCH};
 use super::log::{InputLog, Scratch};
-use super::segment::Place;
+use super::segment::SegmentPlace;
 use super::verdict::Verdict;
 use crate::ids::EpochNumber;
 
@@ -79,7 +79,7 @@ impl<D: Device> InputLog<D> {
             return Err(error);
         }
         let total_bytes = bytes.len() as u64;
-        let place = Place { kind, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        let place = SegmentPlace { kind, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
         self.write_record(port, place, bytes, segments, segment)?;
         port.log_fence();
         self.device().log_sync()?;

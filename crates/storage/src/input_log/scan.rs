@@ -29,7 +29,7 @@ pub(super) struct Key {
 
 /// A segment with a valid header.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct FoundSegment {
     pub(super) segment: u32,
     pub(super) payload_bytes: u32,
     pub(super) payload_crc: u32,
@@ -41,7 +41,7 @@ pub(super) struct Found {
 /// All segments that may matter.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    pub(super) found: BTreeMap<Key, Found>,
+    pub(super) found: BTreeMap<Key, FoundSegment>,
     /// Largest attempt number in any header of this store, however old.
     pub(super) attempt_max: u64,
     pub(super) segments_total: u32,
@@ -150,7 +150,7 @@ impl Scan {
             stream: header.stream.get(),
             ordinal: header.ordinal.get(),
         };
-        let found = Found {
+        let found = FoundSegment {
             segment: number,
             payload_bytes,
             payload_crc: header.payload_crc.get(),
@@ -170,7 +170,7 @@ impl Scan {
         kind: Kind,
         attempt: u64,
         stream: u16,
-    ) -> impl Iterator<Item = (u32, &Found)> {
+    ) -> impl Iterator<Item = (u32, &FoundSegment)> {
         let first = Key { epoch, kind, attempt, stream, ordinal: 0 };
         let last = Key { ordinal: u32::MAX, ..first };
         self.found.range(first..=last).map(|(key, found)| (key.ordinal, found))

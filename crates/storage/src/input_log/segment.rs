@@ -11,7 +11,7 @@ use crate::ids::EpochNumber;
 
 /// Where a segment belongs; the rest of its header follows from the payload.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SegmentPlace {
     pub(super) kind: Kind,
     pub(super) epoch: EpochNumber,
     pub(super) attempt: u64,
@@ -34,7 +34,7 @@ pub(super) fn write_segment<D: Device>(
     port: &mut Port<D>,
     geometry: Geometry,
     segment: u32,
-    place: Place,
+    place: SegmentPlace,
     buffer: &mut [u8],
 ) -> Result<u32, LogError> {
     let payload_crc = complete_header(geometry, place, buffer);
@@ -45,7 +45,7 @@ pub(super) fn write_segment<D: Device>(
 }
 
 /// Completes the header in front of the payload in `buffer`. Returns the payload's checksum.
-pub(super) fn complete_header(geometry: Geometry, place: Place, buffer: &mut [u8]) -> u32 {
+pub(super) fn complete_header(geometry: Geometry, place: SegmentPlace, buffer: &mut [u8]) -> u32 {
     let is_stream = place.kind == Kind::Stream;
     assert!(is_stream || place.stream == 0, "a record belongs to no stream");
     let (head, payload) = buffer.split_at_mut(HEADER_BYTES);

@@ -14,7 +14,7 @@ use crate::ids::EpochNumber;
 /// epoch, and the record that takes the place of the one before it, be it verdicts or program.
 pub const RESERVE_SEGMENTS: u32 = 2;
 
-/// Neighbouring segments that were taken together.
+/// Neighbouring segments that were allocated together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) first: u32,
@@ -68,7 +68,7 @@ impl FreeMap {
     }
 
     pub(super) fn remove(&mut self, segment: u32) {
-        assert!(self.contains(segment), "segment {segment} is taken once");
+        assert!(self.contains(segment), "segment {segment} is allocated once");
         self.words[segment as usize / 64] &= !(1 << (segment % 64));
         self.free -= 1;
     }
@@ -247,7 +247,7 @@ impl Space {
         Some(run)
     }
 
-    /// Gives back segments that were taken but not written.
+    /// Gives back segments that were allocated but not written.
     pub(super) fn give_back(&mut self, attempt: u64, run: Run) {
         let at = self.position(attempt);
         for segment in run.first..run.first + run.len {

@@ -5,7 +5,7 @@ use pmem::{Device, Port};
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, StreamDigest, commit_bytes};
 use super::log::InputLog;
-use super::segment::{OnlyStream, Place, write_segment};
+use super::segment::{OnlyStream, SegmentPlace, write_segment};
 use super::space::Run;
 use super::summary::{CommitInfo, StreamSummary};
 use crate::ids::EpochNumber;
@@ -20,7 +20,7 @@ pub struct StreamWriter {
     buffer: Vec<u8>,
     /// Bytes of the buffer in use, the header included.
     filled: usize,
-    /// Segments taken and not written yet.
+    /// Segments allocated and not written yet.
     run: Run,
     run_len_next: u32,
     started: bool,
@@ -185,7 +185,7 @@ impl StreamWriter {
         }
         let segment = self.run.pop().expect("a run has at least one segment");
         let payload_bytes = self.filled - HEADER_BYTES;
-        let place = Place {
+        let place = SegmentPlace {
             kind: Kind::Stream,
             epoch: self.epoch,
             attempt: self.attempt,

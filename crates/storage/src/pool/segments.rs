@@ -2,7 +2,7 @@
 //!
 //! Space is allocated in segments of one size. A directory entry is one 8-byte word, so an entry
 //! is there or it is not. A pool gives a segment back when the last checkpoint needs none of its
-//! slots; the entry stays as it is until the segment is taken again, by whichever pool. So an entry
+//! slots; the entry stays as it is until the segment is used again, by whichever pool. So an entry
 //! that no checkpoint needs means nothing, and a crash at worst leaves one. Knows nothing of slots.
 
 use std::collections::BTreeMap;
@@ -81,11 +81,11 @@ const STILL_WORKS: &str = "rows can still be deleted and values made shorter, wh
 /// At most this part of all segments is kept for that.
 const KEPT_PART: u64 = 4;
 
-/// Segments that were taken before and that no pool has.
+/// Segments that were in use before and that no pool has.
 #[derive(Debug, Default)]
 struct Spare {
     /// By the entry that the directory has of them. There are several of one entry where a crash
-    /// came after the second was taken.
+    /// came after the second was allocated.
     entered: BTreeMap<SegmentUse, Vec<u32>>,
     /// Those without an entry.
     blank: Vec<u32>,
@@ -179,7 +179,7 @@ impl Segments {
         self.spare_count.load(Ordering::Relaxed)
     }
 
-    /// Segments to be allocated for the first time, if so many more are taken.
+    /// Segments to be allocated for the first time, if so many more are needed.
     fn wanted(&self, more: u64) -> u64 {
         self.used() + more.saturating_sub(self.spare())
     }
@@ -229,7 +229,7 @@ impl Segments {
         port.count_load(DIRECTORY_OFFSET, words * 8);
     }
 
-    /// Makes sure that `segments` more can be taken; grows the device where needed (O-43, O-56).
+    /// Makes sure that `segments` more can be had; grows the device where needed (O-43, O-56).
     ///
     /// # Errors
     /// `Device(Full)` if neither the directory nor the device has the space.
@@ -253,7 +253,7 @@ impl Segments {
         })
     }
 
-    /// Bytes by which the device has to grow, if so many segments more are taken.
+    /// Bytes by which the device has to grow, if so many segments more are needed.
     pub fn growth_bytes<D: Device>(&self, device: &D, segments: u64) -> u64 {
         self.image_bytes(self.wanted(segments)).saturating_sub(device.image_bytes())
     }
@@ -293,7 +293,7 @@ impl Segments {
         };
         assert!(
             u64::from(segment) < self.used(),
-            "segment {segment} was counted when it was taken"
+            "segment {segment} was counted when it was allocated"
         );
         self.begun[usize::from(entry.pool)].store(true, Ordering::Relaxed);
         self.write_entry(port, segment, entry);
@@ -317,7 +317,7 @@ impl Segments {
         Some(allocated)
     }
 
-    /// Erases an entry of spare segments, before a segment gets it that is not taken from them.
+    /// Erases an entry of spare segments, before a segment gets it that is none of them.
     pub fn erase<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) {
         if self.spare() == 0 {
             return;
@@ -329,7 +329,7 @@ impl Segments {
         }
     }
 
-    /// Takes the next segment that was never taken.
+    /// Takes the next segment that was never used.
     fn take_next<D: Device>(&self, device: &D) -> Result<u32> {
         let image_bytes = device.image_bytes();
         assert!(image_bytes >= self.first_offset, "the image holds its own directory");

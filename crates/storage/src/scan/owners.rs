@@ -37,7 +37,7 @@ impl Owners {
     ) -> Result<Self> {
         let (device, segments) = (store.device().as_ref(), store.segments());
         let planned = plan.value_slots.len() as u64;
-        assert!(planned <= segments.used(), "a plan knows segments that were taken");
+        assert!(planned <= segments.used(), "a plan knows segments that are in use");
         let words = (segments.segment_bytes() / CLASS_BYTES_MIN).div_ceil(64) as usize;
         let mut next = 0;
         let words_of = plan.value_slots.iter().map(|slots| {

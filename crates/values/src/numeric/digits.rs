@@ -82,12 +82,12 @@ pub(super) fn leading_group(number: &Numeric) -> (i64, u32) {
     }
     let exponent = count - i64::from(scale) - 1; // of the first decimal digit
     let weight = exponent.div_euclid(4);
-    let taken = exponent - weight * 4 + 1; // decimal digits of the first group
+    let kept = exponent - weight * 4 + 1; // decimal digits of the first group
     let units = magnitude(&units);
-    let group = if count >= taken {
-        units / power_of_ten((count - taken) as usize)
+    let group = if count >= kept {
+        units / power_of_ten((count - kept) as usize)
     } else {
-        units * power_of_ten((taken - count) as usize)
+        units * power_of_ten((kept - count) as usize)
     };
     (weight, u32::try_from(&group).unwrap_or(u32::MAX))
 }

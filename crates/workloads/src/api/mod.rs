@@ -11,4 +11,4 @@ mod workload;
 
 pub use tables::{IndexKind, TableId, TableSpec};
 pub use transaction::{Abort, Allocate, Declare, PieceTx, Procedure, Register, Tx, Visit};
-pub use workload::{Answer, Observer, ProcedureId, View, Workload};
+pub use workload::{Answer, Observer, ProcedureId, StreamEpoch, View, Workload};

@@ -28,6 +28,10 @@ pub trait View {
 /// A generated call: procedure number and arguments are written by the workload.
 pub type ProcedureId = u16;
 
+/// An epoch of the stream of calls, counted from 0: loading epochs do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamEpoch(pub u64);
+
 /// A benchmark: tables, procedures, data, the stream of calls, and a check that can fail.
 pub trait Workload: Send + Sync {
     /// `ycsb`, `smallbank`, `tpcc`.
@@ -42,10 +46,9 @@ pub trait Workload: Send + Sync {
     fn load_count(&self) -> u64;
     /// Appends the arguments of loading transaction `i` to `args`.
     fn load(&self, i: u64, args: &mut Vec<u8>) -> ProcedureId;
-    /// Appends the arguments of the transaction at `position` of `epoch` (0-based, loading epochs
-    /// not counted) to `args`. Depends on nothing but these numbers and the workload's own
-    /// settings.
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId;
+    /// Appends the arguments of the transaction at `position` of `epoch` to `args`. Depends on
+    /// nothing but these numbers and the workload's own settings.
+    fn generate(&self, epoch: StreamEpoch, position: u64, args: &mut Vec<u8>) -> ProcedureId;
     /// About how many rows so many transactions insert, by table; no entry for a table that does
     /// not grow. Lets a run make room before its clock starts.
     fn inserts(&self, transactions: u64) -> Vec<(TableId, u64)> {

@@ -25,7 +25,8 @@ mod procedures;
 pub use procedures::PENALTY;
 
 use crate::api::{
-    Answer, IndexKind, Observer, ProcedureId, Register, TableId, TableSpec, View, Workload,
+    Answer, IndexKind, Observer, ProcedureId, Register, StreamEpoch, TableId, TableSpec, View,
+    Workload,
 };
 use crate::common::{Complaints, SettingsError, named, require, word_at};
 use crate::random::Random;
@@ -169,8 +170,8 @@ impl Workload for SmallBank {
         LOAD
     }
 
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId {
-        let mut random = Random::new(self.settings.seed ^ 0x534D_424B, epoch, position);
+    fn generate(&self, epoch: StreamEpoch, position: u64, args: &mut Vec<u8>) -> ProcedureId {
+        let mut random = Random::new(self.settings.seed ^ 0x534D_424B, epoch.0, position);
         let procedure = random.below(5) as ProcedureId;
         let (first, second) = self.choose_customers(&mut random);
         let amount = random.between(1, 10_000) as i64;

@@ -172,7 +172,7 @@ impl<const EARLY: bool> Procedure for Amalgamate<EARLY> {
     }
 }
 
-/// Cashes a check; answers what was taken (with the penalty, if the customer has less in both
+/// Cashes a check; answers what was paid (with the penalty, if the customer has less in both
 /// accounts together) and the new checking balance.
 pub(super) enum WriteCheck<const EARLY: bool> {}
 
@@ -194,11 +194,11 @@ impl<const EARLY: bool> Procedure for WriteCheck<EARLY> {
         let savings = balance(tx, SAVINGS, customer)?;
         let checking = balance(tx, CHECKING, customer)?;
         let penalty = if savings.wrapping_add(checking) < amount { PENALTY } else { 0 };
-        let taken = amount.wrapping_add(penalty);
-        let checking = checking.wrapping_sub(taken);
+        let paid = amount.wrapping_add(penalty);
+        let checking = checking.wrapping_sub(paid);
         commit_point::<T, EARLY>(tx)?;
         set_balance(tx, CHECKING, customer, checking)?;
-        tx.output().extend_from_slice(&taken.to_le_bytes());
+        tx.output().extend_from_slice(&paid.to_le_bytes());
         tx.output().extend_from_slice(&checking.to_le_bytes());
         Ok(())
     }

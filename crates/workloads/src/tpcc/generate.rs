@@ -3,7 +3,7 @@
 
 use zerocopy::IntoBytes;
 
-use crate::api::ProcedureId;
+use crate::api::{ProcedureId, StreamEpoch};
 use crate::random::Random;
 use crate::tpcc::Tpcc;
 use crate::tpcc::customer::Choice;
@@ -30,16 +30,16 @@ struct Maker<'a> {
 /// Appends the arguments of a call.
 pub(crate) fn generate(
     workload: &Tpcc,
-    epoch: u64,
+    epoch: StreamEpoch,
     position: u64,
     args: &mut Vec<u8>,
 ) -> ProcedureId {
     let settings = &workload.settings;
-    let mut random = Random::new(settings.seed ^ 0x5450_4343, epoch, position);
+    let mut random = Random::new(settings.seed ^ 0x5450_4343, epoch.0, position);
     let kind = random.below(100);
     let warehouse = random.between(1, u64::from(settings.warehouses)) as u32;
     // One more, because a date of 0 means undelivered.
-    let date = (((epoch + 1) & 0x7FFF_FFFF) << 32) | (position & 0xFFFF_FFFF);
+    let date = (((epoch.0 + 1) & 0x7FFF_FFFF) << 32) | (position & 0xFFFF_FFFF);
     let mut maker = Maker { settings, workload, random, warehouse, date };
     match kind {
         0..45 => maker.new_order(args),

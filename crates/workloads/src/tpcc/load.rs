@@ -352,7 +352,7 @@ impl Procedure for LoadCustomers {
 pub(crate) enum LoadOrders {}
 
 /// Customer and number of lines of an initial order, which the write set needs too. Customers are
-/// taken from a random permutation, so that each has one initial order.
+/// from a random permutation, so that each has one initial order.
 fn initial_order(load: &LoadArgs, key: &[u8; 8], order: u32) -> (u32, u8) {
     let seed = load.seed.get();
     let district = district_key(load.district());

@@ -40,7 +40,9 @@ mod settings;
 mod stock_level;
 mod text;
 
-use crate::api::{Observer, ProcedureId, Register, TableId, TableSpec, View, Workload};
+use crate::api::{
+    Observer, ProcedureId, Register, StreamEpoch, TableId, TableSpec, View, Workload,
+};
 use crate::common::SettingsError;
 pub use settings::{Mix, TpccSettings};
 use text::Constants;
@@ -121,7 +123,7 @@ impl Workload for Tpcc {
         load::arguments(&self.settings, i, args)
     }
 
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId {
+    fn generate(&self, epoch: StreamEpoch, position: u64, args: &mut Vec<u8>) -> ProcedureId {
         generate::generate(self, epoch, position, args)
     }
 

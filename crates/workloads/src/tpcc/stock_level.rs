@@ -112,7 +112,7 @@ struct Items {
     places: [u32; PLACES],
 }
 
-/// A power of two, so large that less than a third of the places are taken.
+/// A power of two, so large that less than a third of the places are used.
 const PLACES: usize = (3 * ITEMS_MAX).next_power_of_two();
 
 impl Default for Items {

@@ -24,7 +24,8 @@ mod procedures;
 mod settings;
 
 use crate::api::{
-    Answer, IndexKind, Observer, ProcedureId, Register, TableId, TableSpec, View, Workload,
+    Answer, IndexKind, Observer, ProcedureId, Register, StreamEpoch, TableId, TableSpec, View,
+    Workload,
 };
 use crate::common::{Complaints, SettingsError, named, word_at};
 use crate::random::{Random, Zipf};
@@ -136,9 +137,9 @@ impl Workload for Ycsb {
         LOAD
     }
 
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId {
+    fn generate(&self, epoch: StreamEpoch, position: u64, args: &mut Vec<u8>) -> ProcedureId {
         let settings = &self.settings;
-        let mut random = Random::new(settings.seed ^ 0x5943_5342, epoch, position);
+        let mut random = Random::new(settings.seed ^ 0x5943_5342, epoch.0, position);
         let mut keys = [0_u64; KEYS_PER_TXN_MAX];
         let keys = &mut keys[..settings.keys_per_txn as usize];
         self.choose_keys(&mut random, keys);

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use workloads::oracle::{Oracle, OracleAnswer};
 use workloads::{
-    Abort, Allocate, Declare, IndexKind, Observer, Procedure, ProcedureId, Register, TableId,
-    TableSpec, Tx, View, Workload,
+    Abort, Allocate, Declare, IndexKind, Observer, Procedure, ProcedureId, Register, StreamEpoch,
+    TableId, TableSpec, Tx, View, Workload,
 };
 
 const ROWS: TableId = TableId(0);
@@ -169,7 +169,7 @@ impl Workload for Six {
         args.extend_from_slice(&[b'a' + i as u8, b'0' + i as u8]);
         0
     }
-    fn generate(&self, _: u64, _: u64, _: &mut Vec<u8>) -> ProcedureId {
+    fn generate(&self, _: StreamEpoch, _: u64, _: &mut Vec<u8>) -> ProcedureId {
         0
     }
     fn observer(&self, _: &dyn View) -> Box<dyn Observer> {

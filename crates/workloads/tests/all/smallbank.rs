@@ -5,7 +5,7 @@ use crate::support::{Run, check_commit_points, check_generate_is_deterministic};
 use workloads::View;
 use workloads::oracle::OracleAnswer;
 use workloads::smallbank::{ACCOUNTS, CHECKING, SAVINGS, SmallBank, SmallBankSettings};
-use workloads::{Workload, code};
+use workloads::{StreamEpoch, Workload, code};
 
 fn bank(customers: u64) -> SmallBank {
     SmallBank::new(SmallBankSettings::low(customers)).unwrap()
@@ -117,7 +117,7 @@ fn hot_customers_get_their_share() {
     let mut hot = 0;
     for position in 0..10_000 {
         let mut args = Vec::new();
-        let procedure = workload.generate(0, position, &mut args);
+        let procedure = workload.generate(StreamEpoch(0), position, &mut args);
         let customer = u64::from_le_bytes(args[..8].try_into().unwrap());
         assert!(customer < 18_000);
         hot += u32::from(customer < 1_000);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use workloads::oracle::{Oracle, OracleAnswer};
-use workloads::{Observer, ProcedureId, TableId, View, Workload};
+use workloads::{Observer, ProcedureId, StreamEpoch, TableId, View, Workload};
 
 type Call = (ProcedureId, Vec<u8>);
 
@@ -32,7 +32,7 @@ impl Run {
             let deferred = calls.len();
             for position in 0..transactions {
                 let mut args = Vec::new();
-                let procedure = workload.generate(self.epoch, position, &mut args);
+                let procedure = workload.generate(StreamEpoch(self.epoch), position, &mut args);
                 calls.push((procedure, args));
             }
             self.epoch += 1;
@@ -77,7 +77,7 @@ impl Run {
 pub(crate) fn check_generate_is_deterministic<W: Workload>(one: &W, other: &W) {
     let call = |workload: &W, epoch, position| {
         let mut args = Vec::new();
-        (workload.generate(epoch, position, &mut args), args)
+        (workload.generate(StreamEpoch(epoch), position, &mut args), args)
     };
     let places: Vec<_> = (0..3).flat_map(|e| (0..50).map(move |p| (e, p))).collect();
     let forward: Vec<_> = places.iter().map(|&(e, p)| call(one, e, p)).collect();

@@ -11,7 +11,7 @@ use workloads::tpcc::schema::{
     district_key,
 };
 use workloads::tpcc::{Mix, Tpcc, TpccSettings};
-use workloads::{TableId, View, Workload, code};
+use workloads::{StreamEpoch, TableId, View, Workload, code};
 use zerocopy::FromBytes;
 
 fn tiny(warehouses: u32, mix: Mix) -> Tpcc {
@@ -177,7 +177,7 @@ fn read_only_answers_agree_with_the_state() {
     let mut checked = [0; 2];
     for position in 0..200 {
         let mut args = Vec::new();
-        let procedure = workload.generate(9, position, &mut args);
+        let procedure = workload.generate(StreamEpoch(9), position, &mut args);
         if procedure != 2 && procedure != 4 {
             continue;
         }
@@ -212,7 +212,7 @@ fn stock_level_counts_what_is_short() {
     let mut args = Vec::new();
     let position = (0..).find(|&position| {
         args.clear();
-        workload.generate(0, position, &mut args) == 4
+        workload.generate(StreamEpoch(0), position, &mut args) == 4
     });
     assert!(position.is_some());
     let level = |oracle: &mut Oracle, threshold: u32| {
@@ -274,7 +274,7 @@ fn an_order_of_other_items_comes_to_the_same_with_commit_points() {
         let mut args = Vec::new();
         let is_order = |position: &u64| {
             args.clear();
-            plain.generate(0, *position, &mut args) == 0
+            plain.generate(StreamEpoch(0), *position, &mut args) == 0
         };
         (0..).find(is_order).expect("an order");
         change(&mut args[22..]);

@@ -4,11 +4,11 @@
 use crate::support::{Run, check_generate_is_deterministic};
 use workloads::oracle::Oracle;
 use workloads::ycsb::{Contention, USERTABLE, Ycsb, YcsbSettings};
-use workloads::{View, Workload, digest};
+use workloads::{StreamEpoch, View, Workload, digest};
 
 fn keys(workload: &Ycsb, position: u64) -> Vec<u64> {
     let mut args = Vec::new();
-    workload.generate(0, position, &mut args);
+    workload.generate(StreamEpoch(0), position, &mut args);
     let words = args[8..88].chunks_exact(8);
     words.map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
 }
@@ -56,7 +56,7 @@ fn an_update_overwrites_its_part_and_only_that() {
     let key = 3_u64.to_be_bytes();
     let before = oracle.get(USERTABLE, &key).unwrap();
     let mut args = Vec::new();
-    let procedure = workload.generate(0, 0, &mut args);
+    let procedure = workload.generate(StreamEpoch(0), 0, &mut args);
     assert_eq!(args.len(), 8 + 80 + 1000);
     let answers = oracle.run_epoch(&[(procedure, &args)], 0);
     let after = oracle.get(USERTABLE, &key).unwrap();

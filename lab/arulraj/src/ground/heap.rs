@@ -118,7 +118,7 @@ impl Heap {
     /// An empty heap on a device, whatever it held; `magic` says what its store is.
     pub(super) fn create<D: Device>(memory: &mut Memory<D>, magic: u64) -> Result<Self> {
         memory.device().grow_image(CHUNKS_AT)?;
-        // What another store left would be taken for directories and headers of slots.
+        // What another store left would pass for directories and headers of slots.
         let used = memory.device().image_bytes();
         for at in (0..used).step_by(LINE_BYTES as usize) {
             if memory.load(at, LINE_BYTES).iter().any(|byte| *byte != 0) {

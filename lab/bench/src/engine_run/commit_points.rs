@@ -8,8 +8,8 @@ use engine::{Calls, Engine, EngineConfig};
 use nvcaracal::Tuning;
 use pmem::{DeviceSpec, Dram};
 use workloads::{
-    Abort, Declare, IndexKind, Observer, Procedure, ProcedureId, Register, TableId, TableSpec, Tx,
-    View, Workload,
+    Abort, Declare, IndexKind, Observer, Procedure, ProcedureId, Register, StreamEpoch, TableId,
+    TableSpec, Tx, View, Workload,
 };
 
 use super::adapter::answer;
@@ -54,7 +54,7 @@ impl Workload for Late {
     fn load(&self, _: u64, _: &mut Vec<u8>) -> ProcedureId {
         0
     }
-    fn generate(&self, _: u64, _: u64, _: &mut Vec<u8>) -> ProcedureId {
+    fn generate(&self, _: StreamEpoch, _: u64, _: &mut Vec<u8>) -> ProcedureId {
         0
     }
     fn observer(&self, _: &dyn View) -> Box<dyn Observer> {

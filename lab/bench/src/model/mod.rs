@@ -2,7 +2,7 @@
 //!
 //! It simulates events: tasks of cores, waits for versions and locks, hand-overs of cache lines and
 //! of messages, and the memory's bandwidth. What a task costs is measured on this machine with one
-//! worker (`costs`), what calls access is taken from the workload's own declarations (`shape`), and
+//! worker (`costs`), what calls access comes from the workload's own declarations (`shape`), and
 //! what an engine does with them is told in `versions`, `partitions` and `locks`. Runs with one and
 //! with two workers are held against it, and the difference is part of every result (`run`).
 //!

@@ -23,7 +23,7 @@ pub struct ModelReport {
     pub head: Head,
     /// Always true: no figure here but those of `checks` was measured.
     pub is_model: bool,
-    /// Whether each update of a row was taken to run apart from its call, as CA 5.4 cuts them.
+    /// Whether each update of a row was counted to run apart from its call, as CA 5.4 cuts them.
     pub is_cut: bool,
     /// What the epoch's calls have to do with each other.
     pub contention: Contention,

@@ -103,7 +103,7 @@ fn in_step(mut area: MeasuringArea, barrier: &Barrier) -> Figures {
     })
 }
 
-/// The median thread of each figure, taken apart.
+/// The median thread of each figure, by itself.
 fn from_figures(all: Vec<Figures>) -> Costs {
     let of = |index: usize| median(all.iter().map(|figures| figures[index]).collect());
     let [read, read_16, store, flush, nt, nt_4, stream, fence] = std::array::from_fn(of);

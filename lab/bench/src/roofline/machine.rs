@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Bytes that could be taken without pushing anything out.
+/// Bytes that could be used without pushing anything out.
 pub(crate) fn available_bytes() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }

@@ -139,8 +139,8 @@ impl Bank {
             }
             Call::WriteCheck(customer, amount) => {
                 let overdrawn = savings[customer] + checking[customer] < amount;
-                let taken = amount + if overdrawn { PENALTY } else { 0 };
-                Some((taken, add(&mut checking[customer], -taken)))
+                let paid = amount + if overdrawn { PENALTY } else { 0 };
+                Some((paid, add(&mut checking[customer], -paid)))
             }
         }
     }
@@ -156,7 +156,7 @@ fn add(balance: &mut i64, amount: i64) -> i64 {
 mod tests {
     use workloads::oracle::{Oracle, OracleAnswer};
     use workloads::smallbank::{CHECKING, SAVINGS, SmallBank, SmallBankSettings};
-    use workloads::{ProcedureId, View, Workload};
+    use workloads::{ProcedureId, StreamEpoch, View, Workload};
 
     use super::*;
 
@@ -197,7 +197,7 @@ mod tests {
         let mut calls: Vec<(ProcedureId, Vec<u8>)> = Vec::new();
         for position in 0..5_000 {
             let mut args = Vec::new();
-            calls.push((workload.generate(1, position, &mut args), args));
+            calls.push((workload.generate(StreamEpoch(1), position, &mut args), args));
         }
         let borrowed: Vec<_> = calls.iter().map(|(id, args)| (*id, &args[..])).collect();
         for ((id, args), answer) in calls.iter().zip(oracle.run_epoch(&borrowed, 0)) {

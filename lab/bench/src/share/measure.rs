@@ -275,7 +275,7 @@ fn written(did: &PhaseStats, device: Medium, costs: &Costs) -> Parts {
                 + count.flushes as f64 * costs.flush_line_ns,
             (count.fences + count.store_orders) as f64 * costs.fence_ns,
         ),
-        // Next lines are taken for a stream.
+        // Next lines pass for a stream.
         Medium::Memory { .. } => (
             (begun + count.flushes as f64) * costs.store_line_ns
                 + next * 64.0 * costs.stream_nt_byte_ns,

@@ -34,7 +34,7 @@ struct Explored {
     histories_per_core_second: f64,
     lives: u64,
     kills: u64,
-    /// Lives that a call ended which could not be taken back.
+    /// Lives that a call ended which could not be undone.
     lives_ended_by_a_call: u64,
     seldom: SeldomShown,
     epochs: u64,

@@ -22,7 +22,7 @@ const CHURN_ONE_IN: u64 = 16;
 /// One of how many seeds has rows that come, change, go and come back, under snapshots.
 const TURNS_ONE_IN: u64 = 8;
 
-/// One of how many seeds ends with an epoch that a call cannot be taken back from.
+/// One of how many seeds ends with an epoch of which a call cannot be undone.
 const FATAL_ONE_IN: u64 = 8;
 
 /// How many of a hundred calls that are deferred beside a full log are long ones.

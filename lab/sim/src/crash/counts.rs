@@ -32,11 +32,11 @@ pub struct Counts {
     pub cases: u64,
     /// Of these, the histories that were explored deeply.
     pub cases_deep: u64,
-    /// Records of runs and recoveries that crash points were taken from.
+    /// Records of runs and recoveries that crash points were chosen from.
     pub lives: u64,
     /// Processes that were killed, whose stores stayed visible.
     pub kills: u64,
-    /// Lives that a call ended which could not be taken back.
+    /// Lives that a call ended which could not be undone.
     pub ended: u64,
     /// Epochs that were run or replayed, in all engines.
     pub epochs: u64,

@@ -1,4 +1,4 @@
-//! What a person decides where a call has ended an epoch that cannot be taken back: to leave the
+//! What a person decides where a call has ended an epoch that cannot be undone: to leave the
 //! call out, or to give up its epoch.
 //!
 //! Such a call commits, and fails then. The engine stops and keeps a verdict on it, so that the

@@ -19,7 +19,7 @@ pub enum Kind {
     Noise,
     /// The end is cut off, perhaps all of it.
     Cut,
-    /// Bytes are put in front, or taken from there.
+    /// Bytes are put in front, or removed there.
     Shift,
     /// The file is that of another store.
     OtherStore,

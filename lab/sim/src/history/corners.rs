@@ -136,7 +136,7 @@ fn informed(random: &mut Random, mix: &Mix) -> Vec<u8> {
     Program { sequences: vec![], declares, body: vec![write] }.encode()
 }
 
-/// A call that commits, writes more, and fails then: its epoch cannot be taken back, and the engine
+/// A call that commits, writes more, and fails then: its epoch cannot be undone, and the engine
 /// stops.
 pub fn fatal(random: &mut Random, mix: &Mix) -> Vec<u8> {
     let table = random.pick(&[HASHED, ORDERED, LONG]);

@@ -56,7 +56,7 @@ pub struct Setup {
     pub segment_bytes: u64,
     /// Longest values: they may grow from one open to another.
     pub value_bytes_max: [u32; TABLES_SIZED],
-    /// Epochs between two snapshots that are taken; 0: none is.
+    /// Epochs between two snapshots that are made; 0: none is.
     pub snapshots_every: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Snapshots of an engine beside those of the oracle: taken now and then, read a few rows at a time
+//! Snapshots of an engine beside those of the oracle: made now and then, read a few rows at a time
 //! between epochs in every way that there is, compared when all was read (O-84, O-86, O-88).
 
 use std::ops::ControlFlow;
@@ -50,7 +50,7 @@ struct Held {
 pub struct Snapshots {
     held: Vec<Held>,
     counted: u64,
-    /// Epochs between two that are taken; 0: none is.
+    /// Epochs between two that are made; 0: none is.
     every: u64,
 }
 

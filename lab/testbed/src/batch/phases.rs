@@ -149,19 +149,19 @@ pub(super) fn phase<T: Send, R: Send>(
 pub(super) struct Dealer {
     next: AtomicU64,
     end: u64,
-    taken: u64,
+    chunk: u64,
 }
 
 impl Dealer {
-    /// Deals so many calls, `taken` at a time.
-    pub(super) fn new(calls: usize, taken: u64) -> Self {
-        Self { next: AtomicU64::new(0), end: calls as u64, taken }
+    /// Deals so many calls, `chunk` at a time.
+    pub(super) fn new(calls: usize, chunk: u64) -> Self {
+        Self { next: AtomicU64::new(0), end: calls as u64, chunk }
     }
 
     /// The next calls; empty at the end.
     pub(super) fn take(&self) -> std::ops::Range<usize> {
-        let first = self.next.fetch_add(self.taken, Ordering::Relaxed).min(self.end);
-        first as usize..(first + self.taken).min(self.end) as usize
+        let first = self.next.fetch_add(self.chunk, Ordering::Relaxed).min(self.end);
+        first as usize..(first + self.chunk).min(self.end) as usize
     }
 }
 
@@ -213,8 +213,8 @@ mod tests {
     fn every_call_is_dealt_once() {
         let dealer = Dealer::new(10, 4);
         let mut dealt = Vec::new();
-        while let taken @ 0..=9 = dealer.take().start {
-            dealt.push(taken);
+        while let chunk @ 0..=9 = dealer.take().start {
+            dealt.push(chunk);
         }
         assert_eq!(dealt, [0, 4, 8]);
         assert!(dealer.take().is_empty());

@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use workloads::Workload;
 use workloads::digest::state_digest;
 use workloads::oracle::{Oracle, OracleAnswer};
+use workloads::{StreamEpoch, Workload};
 
 use super::engine::{BatchCounts, BatchEngine, Order};
 use crate::calls::{Answered, Calls};
@@ -73,7 +73,7 @@ pub fn run_batches<E: BatchEngine, W: Workload>(
         digest: 0,
     };
     for batch in 0..settings.warm_up_rounds + settings.rounds {
-        let calls = Calls::of_epoch(workload, 1 + batch, settings.calls_per_round);
+        let calls = Calls::of_epoch(workload, StreamEpoch(1 + batch), settings.calls_per_round);
         let (start, started_cpu_ns) = (Instant::now(), (settings.cpu_ns)());
         engine.run(workload, &calls)?;
         let elapsed_ns = start.elapsed().as_nanos() as u64;

@@ -1,7 +1,7 @@
 //! Serial execution (CA 2): one thread runs the calls one after the other in their order, each as
 //! if it were alone, for it is.
 //!
-//! No write set is declared, no lock taken and no version made: it is the floor that concurrency
+//! No write set is declared, no lock held and no version made: it is the floor that concurrency
 //! control must beat. Workers beyond the first have nothing to do.
 
 use workloads::{TableSpec, View, Workload};

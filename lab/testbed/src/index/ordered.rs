@@ -209,18 +209,18 @@ impl<K: Key> Ordered<K> {
             let first = body.keys.partition_point(|key| *key < low);
             let end = body.keys.partition_point(|key| *key < high);
             let all = end.saturating_sub(first);
-            let taken = all.min(range.limit);
+            let visited = all.min(range.limit);
             let mut push = |at: usize| {
                 found.push(&body.keys[at], body.places[at].load(Ordering::Acquire));
             };
             // Where the next part ends or begins: in this leaf, or in the one beside it.
             let rest = if range.descending {
-                (end - taken..end).rev().for_each(&mut push);
-                let here = (taken < all).then(|| body.keys[end - taken]);
+                (end - visited..end).rev().for_each(&mut push);
+                let here = (visited < all).then(|| body.keys[end - visited]);
                 here.or_else(|| leaf.low.filter(|leaf_low| *leaf_low > low))
             } else {
-                (first..first + taken).for_each(&mut push);
-                let here = (taken < all).then(|| body.keys[first + taken]);
+                (first..first + visited).for_each(&mut push);
+                let here = (visited < all).then(|| body.keys[first + visited]);
                 here.or_else(|| body.next.map(|(next_low, _)| next_low).filter(|next| *next < high))
             };
             found.rest = rest.map(|key| key.with_bytes(KeyBytes::from_slice));

@@ -89,11 +89,11 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             of_record.set_version(Version::NOT_YET);
             let inserted = shared.tables[number].index.insert(*worker, key, place_of(record));
             if let Ok(inserted) = inserted {
-                if tx.changed_node(table.0, inserted) {
+                if tx.changed_node(table, inserted) {
                     // It may rely on the row not being there, which the node does not tell any
                     // more: another transaction may find this record and insert the row first.
                     let version = Version::NOT_YET;
-                    tx.reads.push(Read { table: table.0, record, version });
+                    tx.reads.push(Read { table, record, version });
                 }
                 let at = tx.payloads.len() as u32;
                 shared.heap.layouts[number].begin_payload(key, 0, &mut tx.payloads);
@@ -131,7 +131,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                 continue;
             }
             if version.is_absent() {
-                tx.reads.push(Read { table: table.0, record, version });
+                tx.reads.push(Read { table, record, version });
                 return Ok(false);
             }
             if P::CACHES {
@@ -141,7 +141,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                 load_words(port, of_record.slot().0 + 8, words, into);
             }
             if of_record.is_still(version) {
-                tx.reads.push(Read { table: table.0, record, version });
+                tx.reads.push(Read { table, record, version });
                 return Ok(true);
             }
             into.truncate(start);
@@ -169,7 +169,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             }
             // It is not the newest: a transaction that writes something after this is in conflict.
             let version = Version::of(link.header.timestamp());
-            tx.reads.push(Read { table: table.0, record, version });
+            tx.reads.push(Read { table, record, version });
             if !link.header.is_deleted() {
                 load_words(port, link.slot + 8, words, into);
             }
@@ -178,7 +178,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         if older == Older::FORGOTTEN {
             return Err(Stop::Conflict);
         }
-        tx.reads.push(Read { table: table.0, record, version: Version::GONE });
+        tx.reads.push(Read { table, record, version: Version::GONE });
         Ok(false)
     }
 
@@ -189,7 +189,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         match self.find(table, key)? {
             Ok(record) => Ok(Some(record)),
             Err(seen) => {
-                self.tx.nodes.push((table.0, seen));
+                self.tx.nodes.push((table, seen));
                 Ok(None)
             }
         }
@@ -202,7 +202,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         key: &[u8],
     ) -> Result<Option<usize>, Stop> {
         let Some(record) = self.find_to_change(table, key)? else { return Ok(None) };
-        if let Some(own) = self.tx.own(table.0, record) {
+        if let Some(own) = self.tx.own(table, record) {
             return Ok((own.kind == Kind::Put).then_some(own.payload_at as usize));
         }
         let at = self.tx.payloads.len();
@@ -212,7 +212,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         if !read? {
             return Ok(None);
         }
-        self.tx.add(table.0, record, Kind::Put, at as u32);
+        self.tx.add(table, record, Kind::Put, at as u32);
         Ok(Some(at))
     }
 
@@ -224,7 +224,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         key: &[u8],
     ) -> Result<Option<u32>, Stop> {
         let Some(record) = self.find_to_change(table, key)? else { return Ok(None) };
-        if let Some(own) = self.tx.own(table.0, record) {
+        if let Some(own) = self.tx.own(table, record) {
             return Ok((own.kind == Kind::Put).then_some(record));
         }
         let version = settled(self.shared.tables[usize::from(table.0)].records.get(record));
@@ -232,7 +232,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             return Err(Stop::Conflict);
         }
         if version.is_absent() {
-            self.tx.reads.push(Read { table: table.0, record, version });
+            self.tx.reads.push(Read { table, record, version });
             return Ok(None);
         }
         Ok(Some(record))
@@ -259,11 +259,11 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             layout.value_mut(&mut self.tx.payloads[at..]).copy_from_slice(value);
         }
         let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
-        if let Some(own) = self.tx.own(table.0, record) {
+        if let Some(own) = self.tx.own(table, record) {
             (own.kind, own.payload_at) = (kind, at as u32);
             return Ok(());
         }
-        self.tx.add(table.0, record, kind, at as u32);
+        self.tx.add(table, record, kind, at as u32);
         if must_exist && let Some(own) = self.tx.writes.last_mut() {
             own.must_exist = true;
         }
@@ -289,7 +289,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                     Err(_) => return Err(Stop::Conflict),
                 },
             };
-            let flow = if let Some(own) = self.tx.own(table.0, record) {
+            let flow = if let Some(own) = self.tx.own(table, record) {
                 if own.kind == Kind::Delete {
                     continue;
                 }

@@ -1,6 +1,8 @@
 //! What a running transaction has read and is going to write. Kept from one transaction to the
 //! next, so that their memory is.
 
+use workloads::TableId;
+
 use crate::index::{Inserted, Seen};
 use crate::layout::Header;
 use crate::records::Version;
@@ -15,7 +17,7 @@ pub(super) struct NewRow<'r> {
 /// A row that was read, and its version then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Read {
-    pub(super) table: u16,
+    pub(super) table: TableId,
     pub(super) record: u32,
     pub(super) version: Version,
 }
@@ -32,7 +34,7 @@ pub(crate) enum Kind {
 /// A row that will be written.
 #[derive(Debug, Clone, Copy)]
 pub struct Write {
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) record: u32,
     pub(crate) kind: Kind,
     /// The transaction relies on the row being there.
@@ -62,7 +64,7 @@ pub(super) struct Buffers {
     pub(super) reads: Vec<Read>,
     pub(super) writes: Vec<Write>,
     /// Nodes of indexes in which something was not found.
-    pub(super) nodes: Vec<(u16, Seen)>,
+    pub(super) nodes: Vec<(TableId, Seen)>,
     /// Records of rows that the transaction was the first to insert, with the place of the key.
     pub(super) created: Vec<(u16, u32, u32)>,
     /// Payloads of the writes.
@@ -82,12 +84,12 @@ impl Buffers {
     }
 
     /// The transaction's own write of a row.
-    pub(super) fn own(&mut self, table: u16, record: u32) -> Option<&mut Write> {
+    pub(super) fn own(&mut self, table: TableId, record: u32) -> Option<&mut Write> {
         // Few rows are written, and often the one that was read last.
         self.writes.iter_mut().rev().find(|own| own.record == record && own.table == table)
     }
 
-    pub(super) fn add(&mut self, table: u16, record: u32, kind: Kind, payload_at: u32) {
+    pub(super) fn add(&mut self, table: TableId, record: u32, kind: Kind, payload_at: u32) {
         self.writes.push(Write {
             table,
             record,
@@ -102,7 +104,7 @@ impl Buffers {
     }
 
     /// The transaction itself changed a node; whether it had looked at it.
-    pub(super) fn changed_node(&mut self, table: u16, inserted: Inserted) -> bool {
+    pub(super) fn changed_node(&mut self, table: TableId, inserted: Inserted) -> bool {
         let mut had_seen = false;
         for (of, seen) in &mut self.nodes {
             if *of == table && *seen == inserted.before {
@@ -117,7 +119,7 @@ impl Buffers {
     }
 
     /// Whether the transaction writes a row. Only once the writes are sorted.
-    pub(super) fn writes_sorted(&self, table: u16, record: u32) -> bool {
+    pub(super) fn writes_sorted(&self, table: TableId, record: u32) -> bool {
         self.writes.binary_search_by_key(&(table, record), |own| (own.table, own.record)).is_ok()
     }
 }

@@ -32,7 +32,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         self.tx.writes.sort_unstable_by_key(|write| (write.table, write.record));
         for i in 0..self.tx.writes.len() {
             let write = &mut self.tx.writes[i];
-            let record = self.shared.tables[usize::from(write.table)].records.get(write.record);
+            let record = self.shared.tables[usize::from(write.table.0)].records.get(write.record);
             let mut turns = 0;
             loop {
                 let version = record.version();
@@ -53,7 +53,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
 
     fn unlock(&self, count: usize) {
         for write in &self.tx.writes[..count] {
-            let table = &self.shared.tables[usize::from(write.table)];
+            let table = &self.shared.tables[usize::from(write.table.0)];
             table.records.get(write.record).set_version(write.was);
         }
     }
@@ -62,14 +62,14 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
     pub(super) fn is_valid(&self) -> bool {
         let Shared { tables, options, .. } = &*self.shared;
         let is_same = |read: &super::buffers::Read| {
-            let version = tables[usize::from(read.table)].records.get(read.record).version();
+            let version = tables[usize::from(read.table.0)].records.get(read.record).version();
             version == read.version
                 || version.unlocked() == read.version
                     && self.tx.writes_sorted(read.table, read.record)
         };
         let rows = self.tx.reads.iter().all(is_same) || options.has(Fault::NoReadValidation);
         let nodes = self.tx.nodes.iter().all(|(table, seen)| {
-            tables[usize::from(*table)].index.version(seen.node) == seen.version
+            tables[usize::from(table.0)].index.version(seen.node) == seen.version
         });
         rows && (nodes || options.has(Fault::NoNodeValidation))
     }
@@ -105,7 +105,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
     fn take_links(&mut self) -> Result<(), Stop> {
         let Self { shared, tx, pool, .. } = self;
         for write in &mut tx.writes {
-            let table = usize::from(write.table);
+            let table = usize::from(write.table.0);
             let Some(links) = &shared.tables[table].links else { return Ok(()) };
             if write.old.0 != 0 && write.needs_version() {
                 write.link = Some(pool.take_link(shared, table, links)?);
@@ -118,7 +118,7 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
     fn install(&mut self, serial: u64) {
         let Self { shared, worker, own, tx, pool, .. } = self;
         for write in &tx.writes {
-            let number = usize::from(write.table);
+            let number = usize::from(write.table.0);
             let table = &shared.tables[number];
             let layout = &shared.heap.layouts[number];
             let record = table.records.get(write.record);

@@ -1,9 +1,9 @@
 //! The records that one worker gives out, and the clock that takes those back which are not used.
 //!
 //! A worker owns whole blocks of records. What it may give out is in its list; a record that was
-//! taken out of the index goes there once no transaction can know it any more. Where rows are
+//! removed from the index goes there once no transaction can know it any more. Where rows are
 //! cached and the cache is full, the worker's hand goes round its blocks between transactions: a
-//! record that was used since its last visit stays, another one is taken out of the index, which
+//! record that was used since its last visit stays, another one is removed from the index, which
 //! then leads to the row's slot. There is always room for a transaction that runs: it may go beyond
 //! the limit.
 
@@ -175,7 +175,7 @@ impl Pool {
             while let Some(record) = pool.limbo.pop_before(unknown) {
                 pool.free.push(record);
             }
-            // What is on its way to the list counts, or everything would be taken out while another
+            // What is on its way to the list counts, or everything would be removed while another
             // worker's transaction runs.
             if pool.free.len() + pool.limbo.len() < wanted {
                 self.evictions += pool.turn(shared, table, worker);
@@ -203,7 +203,7 @@ impl TablePool {
         table: usize,
         worker: usize,
     ) -> u64 {
-        let mut taken = 0;
+        let mut evicted = 0;
         let all = self.blocks.len() * BLOCK_RECORDS as usize;
         for _ in 0..VISITS.min(all) {
             self.hand = (self.hand + 1) % all;
@@ -211,13 +211,13 @@ impl TablePool {
             let record = block + self.hand as u32 % BLOCK_RECORDS;
             if self.evict(shared, table, worker, record) {
                 self.limbo.push(&shared.grace, record);
-                taken += 1;
-                if taken == RESERVE as u64 {
+                evicted += 1;
+                if evicted == RESERVE as u64 {
                     break;
                 }
             }
         }
-        taken
+        evicted
     }
 
     /// Lets the index lead to the row's slot, unless the record was used.

@@ -70,9 +70,9 @@ fn on_pages<D: Device, P: Steps<D>, R: Send>(
     let next = AtomicUsize::new(0);
     let work = |worker: usize| {
         let mut port = Port::new(Arc::clone(&shared.device), worker as u32 + 1);
-        let mut taken =
+        let mut claimed =
             std::iter::from_fn(|| pages.get(next.fetch_add(1, Ordering::Relaxed)).copied());
-        scan(worker, &mut port, &mut taken)
+        scan(worker, &mut port, &mut claimed)
     };
     std::thread::scope(|scope| {
         let work = &work;

@@ -71,11 +71,11 @@ impl<D: Device, P: Steps<D>> Accesses for OccSession<D, P> {
         let record = match self.find(table, key)? {
             Ok(record) => record,
             Err(seen) => {
-                self.tx.nodes.push((table.0, seen));
+                self.tx.nodes.push((table, seen));
                 return Ok(None);
             }
         };
-        if let Some(own) = self.tx.own(table.0, record) {
+        if let Some(own) = self.tx.own(table, record) {
             let (kind, at) = (own.kind, own.payload_at as usize);
             let payload = &self.tx.payloads[at..][..layout.payload_words];
             return Ok((kind == Kind::Put).then(|| layout.value(payload)));
@@ -108,7 +108,7 @@ impl<D: Device, P: Steps<D>> Accesses for OccSession<D, P> {
                 let what = format!("table {} is not ordered and cannot be scanned", table.0);
                 break Err(Error::Broken(what).into());
             }
-            self.tx.nodes.extend(found.seen.map(|seen| (table.0, seen)));
+            self.tx.nodes.extend(found.seen.map(|seen| (table, seen)));
             match self.visit(table, &found, each) {
                 Ok(false) => {}
                 ended => break ended,

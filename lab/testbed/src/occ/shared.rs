@@ -60,7 +60,7 @@ pub trait Steps<D: Device>: Send + Sync + 'static {
 /// A version that a newer one took the place of.
 #[derive(Debug, Clone, Copy)]
 pub struct Old {
-    pub(crate) table: u16,
+    pub(crate) table: TableId,
     pub(crate) slot: u64,
     pub(crate) header: Header,
     /// The transaction that wrote the newer one.

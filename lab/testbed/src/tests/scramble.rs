@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use workloads::random::Random;
 use workloads::{
     Abort, Allocate, Answer, Declare, IndexKind, Observer, Procedure, ProcedureId, Register,
-    TableId, TableSpec, Tx, View, Workload,
+    StreamEpoch, TableId, TableSpec, Tx, View, Workload,
 };
 
 const TABLES: u16 = 4;
@@ -265,8 +265,8 @@ impl Workload for Scramble {
         3
     }
 
-    fn generate(&self, epoch: u64, position: u64, args: &mut Vec<u8>) -> ProcedureId {
-        let mut random = Random::new(self.seed, epoch, position);
+    fn generate(&self, epoch: StreamEpoch, position: u64, args: &mut Vec<u8>) -> ProcedureId {
+        let mut random = Random::new(self.seed, epoch.0, position);
         args.extend_from_slice(&random.next_u64().to_le_bytes());
         [0, 0, 1, 2][random.below(4) as usize]
     }

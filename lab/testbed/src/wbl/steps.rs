@@ -150,7 +150,7 @@ impl WblSteps {
         let durable = self.durable.0.load(Ordering::Acquire);
         let early = at.options.has(Fault::EarlyReuse);
         while let Some(old) = own.old.pop_front_if(|old| old.serial <= durable || early) {
-            at.slots.give_back(usize::from(old.table), old.slot);
+            at.slots.give_back(usize::from(old.table.0), old.slot);
         }
     }
 }
@@ -177,7 +177,7 @@ impl<D: Device> Steps<D> for WblSteps {
             return Err(Error::Broken(what));
         }
         for write in writes.iter_mut().filter(|write| write.needs_version()) {
-            let table = usize::from(write.table);
+            let table = usize::from(write.table.0);
             let layout = &at.heap.layouts[table];
             let slot = at.slots.take(at.heap, at.port, table)?;
             prefetch_slot(at.port, slot, layout.used_bytes());

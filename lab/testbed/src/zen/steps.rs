@@ -68,7 +68,7 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
         let mut last: Option<usize> = None;
         let mut count = 0;
         for (i, write) in writes.iter_mut().enumerate().filter(|(_, write)| write.needs_version()) {
-            let table = usize::from(write.table);
+            let table = usize::from(write.table.0);
             let slot = at.slots.take(heap, at.port, table)?;
             prefetch_slot(at.port, slot, heap.layouts[table].used_bytes());
             write.new = (slot, Header::new(at.serial, at.worker, write.kind == Kind::Delete));
@@ -80,7 +80,7 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
         }
         let Some(last) = last else { return Ok(()) };
         for (i, write) in writes.iter().enumerate().filter(|(_, write)| write.needs_version()) {
-            let layout = &heap.layouts[usize::from(write.table)];
+            let layout = &heap.layouts[usize::from(write.table.0)];
             if i != last || !layout.is_one_line() {
                 store(at, write, layout);
                 at.port.flush(write.new.0, layout.used_bytes());
@@ -88,7 +88,7 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
         }
         let (slot, header) = writes[last].new;
         writes[last].new.1 = header.with_last();
-        let layout = &heap.layouts[usize::from(writes[last].table)];
+        let layout = &heap.layouts[usize::from(writes[last].table.0)];
         if layout.is_one_line() {
             if count > 1 && !at.options.has(Fault::NoFenceBeforeMark) {
                 at.port.fence();
@@ -119,7 +119,7 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
         own.kept.retain(|old| {
             let needed = self.needs(old.header);
             if !needed {
-                at.slots.give_back(usize::from(old.table), old.slot);
+                at.slots.give_back(usize::from(old.table.0), old.slot);
             }
             needed
         });
@@ -127,7 +127,7 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
             if self.needs(old.header) && !at.options.has(Fault::EarlyReuse) {
                 own.kept.push(old);
             } else {
-                at.slots.give_back(usize::from(old.table), old.slot);
+                at.slots.give_back(usize::from(old.table.0), old.slot);
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! cannot is listed. The damaged store is only read.
 //!
 //! The new store is written beside its place and gets its name when it is whole, so that an
-//! interrupted salvage leaves nothing that could be taken for one. Where rows or calls of the
+//! interrupted salvage leaves nothing that could pass for one. Where rows or calls of the
 //! damaged store are not in it, the exit code is 3.
 
 use std::ffi::OsString;

@@ -15,14 +15,14 @@ use super::Stock;
 pub(crate) struct Handover {
     pub(crate) pool: usize,
     pub(crate) shares: Shares,
-    /// What was given and not taken yet.
+    /// What was given and not received yet.
     pub(crate) slots: Mutex<Vec<u64>>,
 }
 
 impl Handover {
     pub(crate) fn new(pool: usize, shares: Shares) -> Self {
-        let taken: u64 = shares.takes.iter().sum();
-        assert!(shares.count() == taken, "as many slots are taken as given");
+        let received: u64 = shares.takes.iter().sum();
+        assert!(shares.count() == received, "as many slots are received as given");
         Self { pool, shares, slots: Mutex::default() }
     }
 }
@@ -46,6 +46,7 @@ impl Shares {
     /// evenly, where one of them has less than half of an even share: what is not used has to be
     /// put back. Workers that have no part need none.
     pub(crate) fn of_values(stocks: &[Stock], of_idle: &[Stock], count: u64) -> Option<Self> {
+        assert!(!stocks.is_empty(), "some worker takes part in an epoch");
         let all: u64 = stocks.iter().chain(of_idle).map(Stock::slots).sum();
         let share = all / stocks.len() as u64;
         let least = stocks.iter().map(Stock::slots).min()?;

@@ -148,7 +148,7 @@ impl Taker {
         kept
     }
 
-    /// Segments that the list of a pool may need one day, when it has taken `count` slots.
+    /// Segments that the list of a pool may need one day, when it has allocated `count` slots.
     fn lists(&self, stock: &Stock, count: u64, per_segment: u64) -> u64 {
         let allocated = count.saturating_sub(stock.slots()).div_ceil(per_segment) * per_segment;
         match stock.all + allocated {

@@ -80,6 +80,7 @@ impl Stock {
 
     /// Slots that hold something.
     pub(crate) fn used(&self) -> u64 {
+        assert!(self.left <= self.all, "{} slots are left of {}", self.left, self.all);
         self.all - self.left
     }
 }
@@ -164,6 +165,7 @@ impl SpaceDemand {
 
     /// Says what one of several workers has of a pool.
     pub(crate) fn stock(&mut self, pool: usize, worker: WorkerId, workers: usize, stock: Stock) {
+        assert!(worker.index() < workers, "worker {worker} of {workers} has stock");
         self.stocks[pool].resize(workers, Stock::default());
         self.stocks[pool][worker.index()] = stock;
     }
@@ -189,7 +191,9 @@ impl SpaceDemand {
         let mut values = Values { known: self.decided.values, ..Values::default() };
         for (index, table) in tables.enumerate() {
             if let Some(bytes) = table.external_bytes_max {
-                let unknown = self.writes_of(index, table) - self.decided.writes_of(index);
+                let (all, decided) = (self.writes_of(index, table), self.decided.writes_of(index));
+                assert!(decided <= all, "what the serial part wrote was declared");
+                let unknown = all - decided;
                 values.unknown[class_of(bytes)] += unknown;
                 // A deletion frees the values of both versions.
                 values.frees += 2 * unknown;

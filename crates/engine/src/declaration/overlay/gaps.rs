@@ -36,6 +36,7 @@ impl Gaps {
 
     /// Nothing is live from `low` to before `high`.
     fn add(&mut self, mut low: Vec<u8>, mut high: Vec<u8>) {
+        debug_assert!(low < high, "a gap is of keys that a scan has come through");
         while let Some((first, last)) = self.last_up_to(&high)
             && *last >= low
         {

@@ -80,7 +80,7 @@ const NONE: u32 = u32::MAX;
 
 /// Where the value of a row is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Found {
+pub(crate) enum OverlayValue {
     /// In the overlay.
     Kept(Kept),
     /// Where it was before the epoch.
@@ -120,6 +120,7 @@ pub(crate) struct Overlay {
 impl Overlay {
     /// Forgets the epoch before.
     pub(crate) fn begin(&mut self, tables: &[Table]) {
+        assert!(self.undo.is_empty(), "no call of the serial part before is half done");
         self.rows.clear();
         self.by_word.clear();
         self.by_entry.clear();
@@ -189,22 +190,22 @@ impl Overlay {
         table: TableId,
         word: KeyWord<'_>,
         reads: &Reads,
-    ) -> Found {
+    ) -> OverlayValue {
         match self.find(table, word) {
             Some(at) => self.found(at),
             None => match core.find(&core.tables[table.index()], word, reads) {
-                Some(id) => Found::Before(id),
-                None => Found::Absent,
+                Some(id) => OverlayValue::Before(id),
+                None => OverlayValue::Absent,
             },
         }
     }
 
-    fn found(&self, at: u32) -> Found {
+    fn found(&self, at: u32) -> OverlayValue {
         let row = &self.rows[at as usize];
         match row.now {
-            Now::Value(kept) => Found::Kept(kept),
-            Now::Unchanged if row.id != NO_ENTRY => Found::Before(row.id),
-            Now::Unchanged | Now::Deleted => Found::Absent,
+            Now::Value(kept) => OverlayValue::Kept(kept),
+            Now::Unchanged if row.id != NO_ENTRY => OverlayValue::Before(row.id),
+            Now::Unchanged | Now::Deleted => OverlayValue::Absent,
         }
     }
 
@@ -267,6 +268,8 @@ impl Overlay {
 
     /// A piece of the running call writes its row when the call commits.
     pub(crate) fn write_later(&mut self, piece: usize, value: &[u8]) {
+        let is_first = self.of_pieces.iter().all(|&(other, _)| other != piece);
+        debug_assert!(is_first, "a piece writes its row once");
         let kept = self.keep(value);
         self.of_pieces.push((piece, kept));
     }
@@ -278,6 +281,7 @@ impl Overlay {
 
     /// The running call commits at its position.
     pub(crate) fn commit(&mut self, position: Position) {
+        debug_assert!(self.of_pieces.is_empty(), "what pieces of the call write is in their rows");
         for (at, _) in self.undo.drain(..) {
             self.rows[at as usize].writer = position;
         }

@@ -37,10 +37,11 @@ pub const HASH_PARTS: usize = HashIndex::SHARDS;
 
 impl<D: Device> Engine<D> {
     /// Takes a snapshot of the state at the end of the last epoch, and returns that epoch. It lives
-    /// until it is released as often as it was taken, or until it needs too much memory
+    /// until it is released as often as it was asked for, or until it needs too much memory
     /// ([`crate::EngineConfig::snapshot_bytes_max`]). It is read by a [`crate::Reader`].
     pub fn snapshot(&mut self) -> EpochNumber {
         let epoch = self.epoch();
+        assert!(self.newest_snapshot() <= epoch, "no snapshot is of an epoch to come");
         for worker in &mut self.workers {
             worker.row_store.before_images.know(&self.core.tables);
         }

@@ -112,8 +112,8 @@ impl Reader {
             of_workers.iter().flat_map(|layers| layers.from(epoch)).collect();
         layers.sort_by_key(|layer| layer.epoch);
         let mut reads = Reads::new(self.charge.is_some());
-        assert!(epoch.0 <= inside.epoch, "a snapshot is of an epoch that has ended");
-        let sid = SerialId::new(EpochNumber(inside.epoch + 1), Position(0));
+        assert!(epoch <= inside.epoch, "a snapshot is of an epoch that has ended");
+        let sid = SerialId::new(inside.epoch.next(), Position(0));
         let result = read(&View { core, epoch, sid, layers, reads: &reads, inside: &inside });
         drop(of_workers);
         drop(live);

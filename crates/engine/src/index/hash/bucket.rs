@@ -13,15 +13,15 @@ use super::super::EntryId;
 /// Entries in a bucket.
 pub(super) const SLOTS_COUNT: usize = 4;
 
-/// The id of a slot that is not taken.
+/// The id of a slot that is free.
 pub(super) const NOBODY: EntryId = EntryId(u32::MAX);
 
-/// One cache line of entries; the first `used` are taken.
+/// One cache line of entries; the first `used` are there.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Bucket {
     words: [u64; SLOTS_COUNT],
-    /// The complements of the ids: a slot that is not taken has 0, [`NOBODY`]'s.
+    /// The complements of the ids: a free slot has 0, [`NOBODY`]'s.
     ids: [u32; SLOTS_COUNT],
     used: u32,
 }
@@ -59,7 +59,7 @@ impl Bucket {
         self.slots_equal(word) & allocated
     }
 
-    /// The same, with slots that are not taken and had it once.
+    /// The same, with free slots that had it once.
     #[inline]
     fn slots_equal(&self, word: u64) -> u32 {
         let equal = |slot: usize| u32::from(self.words[slot] == word) << slot;
@@ -67,7 +67,7 @@ impl Bucket {
     }
 
     /// The entry of a word that is exact, or [`NOBODY`]. What a slot held before is told from what
-    /// it holds by its id, and comes after all that are taken.
+    /// it holds by its id, and comes after all that are used.
     #[inline]
     pub(super) fn find_exact(&self, word: u64) -> EntryId {
         match self.slots_equal(word) {
@@ -79,7 +79,7 @@ impl Bucket {
     #[inline]
     fn push(&mut self, word: u64, id: EntryId) {
         let slot = self.used as usize;
-        assert!(slot < SLOTS_COUNT);
+        assert!(slot < SLOTS_COUNT, "a bucket is full");
         self.words[slot] = word;
         self.ids[slot] = !id.0;
         self.used += 1;
@@ -88,7 +88,7 @@ impl Bucket {
     /// Takes the entry out of `slot`; the last one moves there.
     fn swap_remove(&mut self, slot: usize) -> (u64, EntryId) {
         let last = self.used as usize - 1;
-        assert!(slot <= last);
+        assert!(slot <= last, "an entry that is removed is in its bucket");
         let allocated = (self.words[slot], self.id(slot));
         self.words[slot] = self.words[last];
         self.ids[slot] = self.ids[last];

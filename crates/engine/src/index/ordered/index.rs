@@ -136,7 +136,7 @@ impl OrderedIndex {
         order: &O,
     ) -> Range<'_> {
         let inside = self.phase.read();
-        Range::new(self.directory(), (low, high), order, inside)
+        Range::new(self.directory(), low, high, order, inside)
     }
 
     /// The entries between two bounds, descending. Not while keys are added or removed.
@@ -176,7 +176,7 @@ impl OrderedIndex {
 
     /// The directory as of the last finished round.
     pub(super) fn directory(&self) -> &Directory {
-        // SAFETY: only `finish_merge` changes it, alone, and every reference taken here ends
+        // SAFETY: only `finish_merge` changes it, alone, and every reference made here ends
         // before the barrier to that sub-step.
         unsafe { &*self.directory.get() }
     }

@@ -6,7 +6,7 @@ use super::chunk::{Chunk, ENTRIES_MAX, merge_into};
 use super::directory::{Edit, EditKind};
 use super::index::OrderedIndex;
 use super::order::{Entry, KeyOrder};
-use super::share::{Part, divide};
+use super::share::{Share, divide};
 
 /// How many chunks ahead of the one that changes is asked for.
 const PREFETCH_DISTANCE: usize = 2;
@@ -27,7 +27,7 @@ impl OrderedIndex {
         order: &O,
     ) {
         let _inside = self.phase.change();
-        let share = Part { part, parts, lists };
+        let share = Share { part, parts, lists };
         let mut merger = Merger { index: self, part, order, edits: Vec::new(), merged: Vec::new() };
         let count =
             if self.directory().has_entries { merger.merge(share) } else { merger.load(share) };
@@ -49,7 +49,7 @@ struct Merger<'i, O> {
 
 impl<O: KeyOrder> Merger<'_, O> {
     /// Fills an index without entries: all workers add chunks of their own.
-    fn load(&mut self, share: Part<'_>) -> usize {
+    fn load(&mut self, share: Share<'_>) -> usize {
         if share.lists.iter().all(|list| list.is_empty()) {
             return 0;
         }
@@ -73,7 +73,7 @@ impl<O: KeyOrder> Merger<'_, O> {
     }
 
     /// Merges this worker's share into its chunks.
-    fn merge(&mut self, share: Part<'_>) -> usize {
+    fn merge(&mut self, share: Share<'_>) -> usize {
         let directory = self.index.directory();
         let chunks = share.chunks(directory, self.order);
         if chunks.is_empty() {
@@ -153,6 +153,7 @@ impl<O: KeyOrder> Merger<'_, O> {
     fn add(&mut self, at: usize, entries: &[Entry], hint: usize) {
         assert!(!entries.is_empty(), "a chunk that is added has entries");
         let chunk = self.index.pool.take();
+        assert!(entries.len() <= ENTRIES_MAX, "a chunk has {ENTRIES_MAX} entries at most");
         // SAFETY: the chunk is initialised and, fresh from the pool, owned by this worker.
         unsafe { &mut *chunk.as_ptr() }.fill(entries, hint);
         self.edit(at, EditKind::Add(chunk));

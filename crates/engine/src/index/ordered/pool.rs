@@ -49,7 +49,7 @@ impl ChunkPool {
         state.free.push(chunk);
     }
 
-    /// Makes sure that so many chunks can be taken before the pool grows.
+    /// Makes sure that so many chunks can be allocated before the pool grows.
     pub(super) fn reserve(&self, count: usize) {
         let mut state = self.state();
         let missing = count.saturating_sub(state.free.len());
@@ -80,7 +80,7 @@ impl State {
         assert!(count > 0, "a slab has chunks");
         let slab = Region::zeroed(count * size_of::<Chunk>());
         let first = slab.start().cast::<Chunk>();
-        // Those at the front are taken first.
+        // Those at the front are allocated first.
         // SAFETY: the region has room for `count` chunks, whose zeros make them initialised.
         self.free.extend((0..count).rev().map(|nth| unsafe { first.add(nth) }));
         self.chunks_count += count;

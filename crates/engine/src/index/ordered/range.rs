@@ -13,14 +13,14 @@ use super::order::{Entry, KeyOrder, SearchKey};
 #[derive(Debug)]
 pub struct Range<'i> {
     directory: &'i Directory,
-    front: Place,
-    back: Place,
+    front: Cursor,
+    back: Cursor,
     _inside: Inside<'i>,
 }
 
 /// A place between two entries: before the one in `slot`, or after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Cursor {
     chunk: usize,
     slot: usize,
 }
@@ -29,11 +29,12 @@ impl<'i> Range<'i> {
     /// Finds both ends. No entries change as long as `inside` lives.
     pub(super) fn new<O: KeyOrder>(
         directory: &'i Directory,
-        (low, high): (Bound<SearchKey<'_>>, Bound<SearchKey<'_>>),
+        low: Bound<SearchKey<'_>>,
+        high: Bound<SearchKey<'_>>,
         order: &O,
         inside: Inside<'i>,
     ) -> Self {
-        let zero = Place { chunk: 0, slot: 0 };
+        let zero = Cursor { chunk: 0, slot: 0 };
         let mut range = Self { directory, front: zero, back: zero, _inside: inside };
         range.front = match low {
             Bound::Unbounded => zero,
@@ -66,14 +67,14 @@ impl<'i> Range<'i> {
         key: SearchKey<'_>,
         with_equal: bool,
         order: &O,
-    ) -> Place {
+    ) -> Cursor {
         Chunk::prefetch_words(self.directory.chunk(chunk).as_ptr());
-        Place { chunk, slot: self.chunk(chunk).count_before_key(key, with_equal, order) }
+        Cursor { chunk, slot: self.chunk(chunk).count_before_key(key, with_equal, order) }
     }
 
     #[inline]
-    fn end_of(&self, chunk: usize) -> Place {
-        Place { chunk, slot: self.chunk(chunk).len() }
+    fn end_of(&self, chunk: usize) -> Cursor {
+        Cursor { chunk, slot: self.chunk(chunk).len() }
     }
 
     #[inline]
@@ -120,7 +121,7 @@ impl Iterator for Range<'_> {
                 self.front.slot += 1;
                 return Some(entry);
             }
-            self.front = Place { chunk: self.front.chunk + 1, slot: 0 };
+            self.front = Cursor { chunk: self.front.chunk + 1, slot: 0 };
             self.prefetch(self.front.chunk + 1);
         }
         None

@@ -8,7 +8,7 @@ use super::chunk::{Chunk, ENTRIES_MAX};
 use super::directory::{Edit, EditKind};
 use super::index::OrderedIndex;
 use super::order::{Entry, KeyOrder};
-use super::share::{Part, divide};
+use super::share::{Share, divide};
 
 /// A chunk with fewer entries looks for a neighbour to join.
 const ENTRIES_FEW: usize = ENTRIES_MAX / 4;
@@ -37,7 +37,7 @@ impl OrderedIndex {
     ) -> usize {
         let _inside = self.phase.change();
         let directory = self.directory();
-        let share = Part { part, parts, lists };
+        let share = Share { part, parts, lists };
         let chunks = share.chunks(directory, order);
         if chunks.is_empty() {
             return 0;
@@ -73,7 +73,9 @@ impl OrderedIndex {
             // SAFETY: the chunk is in this worker's share, and so owned by it in this phase;
             // no other reference to it is in use.
             let chunk = unsafe { self.chunk_mut(target.at) };
+            let before = chunk.len();
             let here_count = chunk.remove_run(&run[target.run.clone()], order);
+            debug_assert!(chunk.len() + here_count == before, "a chunk loses what is removed");
             if here_count > 0 {
                 touched.push(target.at);
             }
@@ -117,6 +119,7 @@ impl Tidier<'_> {
             left.append(chunk);
             return true;
         }
+        debug_assert!(len < ENTRIES_FEW, "only a small chunk joins another");
         let right = Some(at + 1).filter(|right| self.chunks.contains(right));
         let Some(right) = right.filter(|&right| fits(right)) else { return false };
         // SAFETY: as above.

@@ -11,7 +11,7 @@ const SAMPLES_PER_PART: usize = 16;
 
 /// One worker's part of a round, computed alike by all.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part<'l> {
+pub(super) struct Share<'l> {
     /// Which worker.
     pub(super) part: usize,
     /// Of how many.
@@ -20,7 +20,7 @@ pub(super) struct Part<'l> {
     pub(super) lists: &'l [&'l [Entry]],
 }
 
-impl<'l> Part<'l> {
+impl<'l> Share<'l> {
     /// The chunks that are this worker's to change.
     pub(super) fn chunks<O: KeyOrder>(&self, directory: &Directory, order: &O) -> Range<usize> {
         let cuts = self.cuts(order);
@@ -60,7 +60,10 @@ impl<'l> Part<'l> {
             cut.map_or(end, |cut| list.partition_point(|&entry| compare(entry, cut, order).is_lt()))
         };
         let part_of = |list: &&'l [Entry]| {
-            debug_assert!(list.is_sorted_by(|&a, &b| compare(a, b, order).is_lt()));
+            debug_assert!(
+                list.is_sorted_by(|&a, &b| compare(a, b, order).is_lt()),
+                "a worker's list is sorted, and has each key once"
+            );
             &list[place(list, low, 0)..place(list, high, list.len())]
         };
         if let [list] = self.lists {
@@ -69,7 +72,10 @@ impl<'l> Part<'l> {
         let mut run: Vec<_> = self.lists.iter().flat_map(part_of).copied().collect();
         // The stable sort recognises the sorted pieces and merges them.
         run.sort_by(|&a, &b| compare(a, b, order));
-        debug_assert!(run.is_sorted_by(|&a, &b| compare(a, b, order).is_lt()));
+        debug_assert!(
+            run.is_sorted_by(|&a, &b| compare(a, b, order).is_lt()),
+            "no key is in the lists of two workers"
+        );
         Cow::Owned(run)
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn sort_by_words(list: &mut [Entry], room: &mut SortRoom) {
         before = word;
     }
     starts.push(list.len() as u32);
-    if runs.len() > runs_max || !sort_by_runs(list, (&mut runs, &starts), room) {
+    if runs.len() > runs_max || !sort_by_runs(list, &mut runs, &starts, room) {
         sort_by_entries(list, room);
     }
     debug_assert!(list.is_sorted_by_key(|entry| entry.0), "a list is sorted by its words");
@@ -96,7 +96,8 @@ pub(super) fn sort_by_words(list: &mut [Entry], room: &mut SortRoom) {
 /// Sorts a list whose runs are given, if they are apart from each other; else it stays.
 fn sort_by_runs(
     list: &mut [Entry],
-    (runs, starts): (&mut [Entry], &[u32]),
+    runs: &mut [Entry],
+    starts: &[u32],
     room: &mut SortRoom,
 ) -> bool {
     if runs.len() <= 1 {
@@ -140,7 +141,7 @@ fn sort_by_entries(list: &mut [Entry], room: &mut SortRoom) {
 /// The bits by which a list must be sorted, as far as its neighbours tell; none if it is sorted.
 ///
 /// A word that is less than the one before it differs from that by its highest bit that does.
-/// Of all these the lowest is taken, and every higher bit that is not the same in all words:
+/// Of all these the lowest is used, and every higher bit that is not the same in all words:
 /// words that are equal in these are next to each other afterwards, in the order in which they
 /// came, which is the right one wherever neighbours in the list were of one such group.
 fn unsorted_bits(list: &[Entry]) -> Option<u64> {

@@ -24,7 +24,7 @@ use storage::{
 
 use super::row_store::version_epoch;
 use super::write::{Publication, Publisher, key_of, value_before};
-use super::{Place, RowEntry, RowStore, ValueWord};
+use super::{RowEntry, RowStore, ValuePlace, ValueWord};
 
 /// A row entry remembers in so many parts of a row whether both slots hold the same ...
 const SAME_PARTS: u64 = 16;
@@ -45,7 +45,7 @@ impl Target {
 }
 
 /// Lines that a call replaced in a value.
-struct Part<'v> {
+struct ReplacedLines<'v> {
     at: usize,
     old: &'v [u8],
     new: &'v [u8],
@@ -134,7 +134,7 @@ impl<D: Device> RowStore<D> {
                 if old.len() == value.len()
                     && let Some((at, part)) = value.only_part() =>
             {
-                let part = Part { at, old: &old[at..at + part.len()], new: part };
+                let part = ReplacedLines { at, old: &old[at..at + part.len()], new: part };
                 self.replace_lines(to, target, part, value)
             }
             (Shape::Short, Some(old))
@@ -146,7 +146,7 @@ impl<D: Device> RowStore<D> {
             (_, None) => self.first_any(to, value, with),
         };
         let address = self.port.device().image().base() as usize + at as usize;
-        let word = ValueWord::new(Place::persistent(target.slot), address, value.len());
+        let word = ValueWord::new(ValuePlace::persistent(target.slot), address, value.len());
         to.entry.set_persistent_version(word);
         word
     }
@@ -161,6 +161,10 @@ impl<D: Device> RowStore<D> {
     ) -> Target {
         let slot = 1 - before.slot();
         let image_base = self.port.device().image().base() as usize;
+        debug_assert!(
+            version_epoch(image_base, to.entry.row(), before.slot()) <= with.checkpoint_epoch,
+            "the version that is left is the checkpoint's (O-32)"
+        );
         let stale = version_epoch(image_base, to.entry.row(), slot);
         // After a crash it may be of the epoch that is replayed.
         let collects = stale != EpochNumber::ZERO && stale <= with.checkpoint_epoch;
@@ -181,6 +185,7 @@ impl<D: Device> RowStore<D> {
         let image_base = self.port.device().image().base() as usize;
         let epoch_of = |slot: usize| version_epoch(image_base, to.entry.row(), slot);
         // A row is written once in an epoch.
+        debug_assert!(epoch_of(newest) < to.sid.epoch(), "a row is written once in an epoch");
         let every_epoch = with.checkpoint_epoch.next() == to.sid.epoch();
         let in_place = !every_epoch && epoch_of(newest) > with.checkpoint_epoch;
         let slot = if in_place { newest } else { 1 - newest };
@@ -304,7 +309,7 @@ impl<D: Device> RowStore<D> {
         &mut self,
         to: &Publication<'_>,
         target: Target,
-        part: Part<'_>,
+        part: ReplacedLines<'_>,
         value: &NewValue<'_>,
     ) -> u64 {
         if self.keeps_hash {

@@ -2,7 +2,7 @@
 //!
 //! Which version a value has stands with the value (O-93). A value of the first version is stored
 //! as it is, so that a type can get a second one later. Of any other version v, from 1 to 127, the
-//! byte v follows; and where that could be taken for a value of the first version, the byte v + 128
+//! byte v follows; and where that could be read as a value of the first version, the byte v + 128
 //! after it. A type of the first version says where its values end, so it takes at most one of the
 //! two forms for its own.
 
@@ -83,7 +83,7 @@ pub(crate) const fn bytes_max<V: Data>() -> Option<usize> {
 /// Calls `then` with the bytes that are stored of a value.
 ///
 /// # Errors
-/// If it could not be read back from them, or they could be taken for a value of the first version:
+/// If it could not be read back from them, or they could be read as a value of the first version:
 /// of that it cannot be told where it ends, although [`Data::IS_OPEN`] says so.
 #[inline]
 pub(crate) fn with_stored<V: Data, R>(

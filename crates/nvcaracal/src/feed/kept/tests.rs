@@ -14,7 +14,7 @@ fn changes(rows: Vec<Change>) -> EpochChanges {
 /// Keys and epochs of what is found after an epoch.
 fn found(feeds: &Feeds, table: TableId, after: u64) -> Vec<(u64, u8)> {
     let (mut all, mut after) = (Vec::new(), EpochNumber(after));
-    while let Found::Changes(epoch, changes) = feeds.find(table, after).unwrap() {
+    while let NextChanges::Changes(epoch, changes) = feeds.find(table, after).unwrap() {
         all.extend(changes.iter().map(|change| (epoch.0, change.key[0])));
         after = epoch;
     }
@@ -36,7 +36,10 @@ fn o_110_each_reader_has_the_changes_of_its_table_from_its_epoch_on() {
     assert_eq!(found(&feeds, TABLE, 7), [(8, 2), (8, 3), (10, 4)]);
     assert_eq!(found(&feeds, TABLE, 8), [(10, 4)]);
     assert_eq!(found(&feeds, OTHER, 8), [(10, 5)]);
-    assert!(matches!(feeds.find(TABLE, EpochNumber(10)), Ok(Found::NothingUpTo(EpochNumber(10)))));
+    assert!(matches!(
+        feeds.find(TABLE, EpochNumber(10)),
+        Ok(NextChanges::NothingUpTo(EpochNumber(10)))
+    ));
     assert_eq!(
         feeds.open(TABLE, Some(EpochNumber(7)), EpochNumber(10)).unwrap().0,
         EpochNumber(7),
@@ -60,7 +63,7 @@ fn o_110_each_reader_has_the_changes_of_its_table_from_its_epoch_on() {
 
 /// What is there is read before the end is told.
 fn found_before_the_end(feeds: &Feeds) -> Vec<(u64, u8)> {
-    let Ok(Found::Changes(epoch, changes)) = feeds.find(OTHER, EpochNumber(8)) else {
+    let Ok(NextChanges::Changes(epoch, changes)) = feeds.find(OTHER, EpochNumber(8)) else {
         panic!("it is kept")
     };
     assert!(feeds.find(OTHER, epoch).is_err_and(|error| error.is_stopped()));

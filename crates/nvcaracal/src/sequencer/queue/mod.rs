@@ -19,7 +19,7 @@ use crate::call::group::Group;
 use crate::call::share::{Held, Share};
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
-use crate::sequencer::queue::shards::{Locked, Open, Part, Shards, Size};
+use crate::sequencer::queue::shards::{Locked, Open, ShardCalls, Shards, Size};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, wait_timeout};
 
@@ -125,7 +125,7 @@ pub(crate) enum Work {
 
 /// A batch to which nothing is added any more, in parts by shard.
 struct Closed {
-    parts: Vec<Part>,
+    parts: Vec<ShardCalls>,
     calls: usize,
     group: Arc<Group>,
 }
@@ -135,10 +135,10 @@ struct Inner {
     closed: VecDeque<Closed>,
     /// The batch that is open in the shards.
     open: Open,
-    /// Calls that were taken, of those that were accepted.
-    taken: u64,
+    /// Calls that went into batches, of those that were accepted.
+    batched: u64,
     requests: VecDeque<Request>,
-    /// Requests were taken since the last calls were.
+    /// Requests were served since the last calls were.
     calls_are_next: bool,
     /// Why nothing more is accepted.
     ended: Option<Error>,
@@ -148,7 +148,7 @@ struct Inner {
     wakers: HashMap<u64, Waker>,
     /// Memory to be reused: of a batch, and of shards.
     spare: Option<Calls>,
-    spare_parts: Vec<Part>,
+    spare_parts: Vec<ShardCalls>,
 }
 
 /// The queue of one database.
@@ -200,8 +200,8 @@ impl Queue {
     /// Calls that wait.
     fn calls(&self, inner: &Inner) -> usize {
         let accepted = self.shards.accepted();
-        assert!(accepted >= inner.taken, "{} of {accepted} calls were taken", inner.taken);
-        (accepted - inner.taken) as usize
+        assert!(accepted >= inner.batched, "{} of {accepted} calls are in batches", inner.batched);
+        (accepted - inner.batched) as usize
     }
 
     /// Whether nothing waits and more is accepted.
@@ -252,7 +252,7 @@ impl Queue {
     ) -> Result<(Arc<Share>, u32)> {
         self.check_here()?;
         self.check_arguments(arguments)?;
-        // As they are counted when the batch is taken.
+        // As they are counted when the batch is made.
         let bytes = arguments.len().next_multiple_of(8);
         let add = |calls: &mut Calls| {
             let How { submitter, is_serial } = how;
@@ -295,7 +295,7 @@ impl Queue {
         let (mut inner, mut shards) = loop {
             let inner = self.make_room(size, on_full)?;
             let shards = self.shards.lock_all();
-            // Until they were locked others may have taken the room.
+            // Until they were locked others may have used the room.
             if self.has_room(&inner, size) {
                 break (inner, shards);
             }
@@ -306,7 +306,7 @@ impl Queue {
         assert_eq!(first, inner.open.first, "calls came in between");
         let accepted = first + size.calls as u64;
         let share = Share::of(Arc::clone(&group));
-        let parts = vec![Part::of(calls, Arc::clone(&share))];
+        let parts = vec![ShardCalls::of(calls, Arc::clone(&share))];
         inner.closed.push_back(Closed { parts, calls: size.calls, group: Arc::clone(&group) });
         inner.open.first = accepted;
         shards::take_all(&mut shards, &inner.open, &mut Vec::new());
@@ -389,7 +389,7 @@ impl Queue {
         let next = Open { group: Arc::default(), first: accepted };
         let Open { group, .. } = std::mem::replace(&mut inner.open, next);
         let parts = shards::take_all(shards, &inner.open, &mut inner.spare_parts);
-        let there: usize = parts.iter().map(Part::calls).sum();
+        let there: usize = parts.iter().map(ShardCalls::calls).sum();
         assert_eq!(there, calls, "a number was given to no call");
         inner.closed.push_back(Closed { parts, calls, group });
     }
@@ -397,7 +397,7 @@ impl Queue {
     /// As many calls are accepted as fit into the open batch and into the queue.
     fn accept_more(&self, inner: &Inner) {
         let Limits { calls, epoch_calls, .. } = self.limits;
-        let until = (inner.open.first + epoch_calls as u64).min(inner.taken + calls as u64);
+        let until = (inner.open.first + epoch_calls as u64).min(inner.batched + calls as u64);
         let accepted = self.shards.accepted();
         assert!(accepted <= until, "{accepted} calls were accepted, at most {until} fit");
         self.shards.accept_until(if inner.ended.is_some() { 0 } else { until });
@@ -461,9 +461,9 @@ impl Queue {
             let mut shards = self.shards.lock_all();
             self.close_batch(&mut inner, &mut shards);
             let left: u64 = inner.closed.iter().map(|batch| batch.calls as u64).sum();
-            inner.taken += left;
-            assert_eq!(inner.taken, self.shards.accepted(), "an accepted call is in no batch");
-            self.shards.taken(self.shards.bytes());
+            inner.batched += left;
+            assert_eq!(inner.batched, self.shards.accepted(), "an accepted call is in no batch");
+            self.shards.release(self.shards.bytes());
             drop(shards);
             (std::mem::take(&mut inner.closed), std::mem::take(&mut inner.requests))
         };
@@ -485,7 +485,7 @@ impl Queue {
                 return self.shards.wake_never();
             }
             let wanted = if calls > 0 { enough } else { 1 };
-            if self.shards.wake_at(inner.taken + wanted as u64) {
+            if self.shards.wake_at(inner.batched + wanted as u64) {
                 continue;
             }
             inner = if calls > 0 {
@@ -528,19 +528,19 @@ impl Queue {
         let Closed { mut parts, calls: count, group } =
             inner.closed.pop_front().expect("calls are in batches");
         assert!(count > 0, "a batch without calls");
-        inner.taken += count as u64;
-        assert!(inner.taken <= self.shards.accepted(), "calls were taken before they came");
-        self.shards.taken(parts.iter().map(Part::bytes).sum());
+        inner.batched += count as u64;
+        assert!(inner.batched <= self.shards.accepted(), "calls are in batches before they came");
+        self.shards.release(parts.iter().map(ShardCalls::bytes).sum());
         self.accept_more(&inner);
         let memory = inner.spare.take().unwrap_or_default();
         self.made_room(inner);
 
         let opened = shards::opened(&parts);
-        let shares = parts.iter().flat_map(Part::held).collect();
+        let shares = parts.iter().flat_map(ShardCalls::held).collect();
         assert!(memory.is_empty(), "memory with calls of another batch");
         let calls = shards::in_order(&mut parts, memory);
         assert_eq!(calls.len(), count, "the batch has other calls than were accepted for it");
-        parts.iter_mut().for_each(Part::clear);
+        parts.iter_mut().for_each(ShardCalls::clear);
         let mut inner = self.inner();
         inner.spare_parts.append(&mut parts);
         inner.spare_parts.truncate(self.shards.len());

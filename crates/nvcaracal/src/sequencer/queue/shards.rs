@@ -42,7 +42,7 @@ struct Numbers {
 
 /// Calls of a batch that threads left in one shard.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct ShardCalls {
     calls: Calls,
     /// Their places in the batch, in order; empty where they are all of it.
     places: Vec<u32>,
@@ -55,7 +55,7 @@ pub(super) struct Part {
 /// Calls of the open batch.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    part: Part,
+    part: ShardCalls,
     /// The open batch; absent until a thread that had the queue's lock said which it is.
     open: Option<(Arc<Group>, u64)>,
 }
@@ -203,9 +203,9 @@ impl Shards {
     }
 
     /// The bytes of so many arguments wait no more.
-    pub(super) fn taken(&self, bytes: usize) {
+    pub(super) fn release(&self, bytes: usize) {
         let waiting = self.numbers.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        assert!(waiting >= bytes, "{bytes} bytes were taken of {waiting}");
+        assert!(waiting >= bytes, "{bytes} bytes were batched of {waiting}");
     }
 
     /// Locks all shards, for the thread that has the queue's lock.
@@ -228,7 +228,7 @@ fn copy(open: &Open) -> (Arc<Group>, u64) {
     (Arc::clone(&open.group), open.first)
 }
 
-impl Part {
+impl ShardCalls {
     /// Calls for a batch of their own, where they have the places that they have here.
     pub(super) fn of(calls: Calls, share: Arc<Share>) -> Self {
         let shares = vec![(share, 0)];
@@ -280,12 +280,16 @@ impl Part {
 
 /// Takes the calls of the open batch out of all shards, and leaves them empty memory. Those that
 /// were used hear which batch is open now.
-pub(super) fn take_all(shards: &mut Locked<'_>, open: &Open, spare: &mut Vec<Part>) -> Vec<Part> {
+pub(super) fn take_all(
+    shards: &mut Locked<'_>,
+    open: &Open,
+    spare: &mut Vec<ShardCalls>,
+) -> Vec<ShardCalls> {
     let mut parts = Vec::new();
     for shard in shards {
         shard.open = None;
         if !shard.part.places.is_empty() {
-            let Part { calls, places, .. } = &shard.part;
+            let ShardCalls { calls, places, .. } = &shard.part;
             assert_eq!(calls.len(), places.len(), "a call without a place");
             shard.open = Some(copy(open));
             parts.push(std::mem::replace(&mut shard.part, spare.pop().unwrap_or_default()));
@@ -295,13 +299,13 @@ pub(super) fn take_all(shards: &mut Locked<'_>, open: &Open, spare: &mut Vec<Par
 }
 
 /// When the first call of a batch came.
-pub(super) fn opened(parts: &[Part]) -> Instant {
+pub(super) fn opened(parts: &[ShardCalls]) -> Instant {
     let first = parts.iter().filter_map(|part| part.opened).min();
     first.unwrap_or_else(Instant::now)
 }
 
 /// The calls of a batch in their order. Uses the memory of `calls`, which are none.
-pub(super) fn in_order(parts: &mut [Part], mut calls: Calls) -> Calls {
+pub(super) fn in_order(parts: &mut [ShardCalls], mut calls: Calls) -> Calls {
     if let [part] = parts {
         let last = part.places.last().map_or(0, |&last| last as usize + 1);
         assert!(last == part.places.len(), "the last of {} calls is {last}", part.places.len());

@@ -9,14 +9,14 @@ use sql::ir::ObjectId;
 use std::collections::{BTreeMap, VecDeque};
 use values::{Error, Result};
 
-/// How many numbers are taken at once where so many were taken before, or where none is seen.
+/// How many numbers are allocated at once where so many were before, or where none is seen.
 const AT_ONCE: u32 = 32;
-/// So many are taken as they are needed, so that short blocks leave no holes.
+/// So many are allocated as they are needed, so that short blocks leave no holes.
 const ONE_BY_ONE: u32 = 16;
 
 /// The numbers of one sequence.
 #[derive(Default)]
-struct Taken {
+struct OfSequence {
     left: VecDeque<u64>,
     /// How many the block was given.
     given: u32,
@@ -24,10 +24,10 @@ struct Taken {
     is_hidden: bool,
 }
 
-/// Numbers that were taken and not yet given.
+/// Numbers that were allocated and not yet given.
 #[derive(Default)]
 pub(in super::super) struct Stock {
-    of: BTreeMap<ObjectId, Taken>,
+    of: BTreeMap<ObjectId, OfSequence>,
     /// How many were given of sequences that the block has made itself.
     made: BTreeMap<ObjectId, u32>,
 }
@@ -45,10 +45,10 @@ impl Stock {
     ) -> BTreeMap<ObjectId, Vec<u64>> {
         let mut all = BTreeMap::new();
         for (id, count) in wanted {
-            let taken = self.of.entry(*id).or_default();
-            assert!(*count <= taken.left.len(), "a statement without its numbers runs again");
-            taken.given = taken.given.saturating_add(*count as u32);
-            all.insert(*id, taken.left.drain(..*count).collect());
+            let own = self.of.entry(*id).or_default();
+            assert!(*count <= own.left.len(), "a statement without its numbers runs again");
+            own.given = own.given.saturating_add(*count as u32);
+            all.insert(*id, own.left.drain(..*count).collect());
         }
         all
     }
@@ -56,7 +56,7 @@ impl Stock {
     /// What later blocks get: the rest are holes.
     pub(in super::super) fn end_of_block(mut self) -> Stock {
         self.made.clear();
-        self.of.retain(|_, taken| taken.is_hidden && !taken.left.is_empty());
+        self.of.retain(|_, own| own.is_hidden && !own.left.is_empty());
         self
     }
 
@@ -74,22 +74,24 @@ impl Stock {
         shared: &Shared,
     ) -> Result<()> {
         for (id, count) in wanted {
-            let taken = self.of.entry(*id).or_default();
-            let Some(more) = count.checked_sub(taken.left.len()).filter(|more| *more > 0) else {
+            let own = self.of.entry(*id).or_default();
+            let Some(more) = count.checked_sub(own.left.len()).filter(|more| *more > 0) else {
                 continue;
             };
             let more = u32::try_from(more).unwrap_or(u32::MAX);
             if made.is_some_and(|made| *id >= made) {
                 let given = self.made.entry(*id).or_default();
                 let end = given.saturating_add(more);
-                taken.left.extend((*given..end).map(u64::from));
+                own.left.extend((*given..end).map(u64::from));
                 *given = end;
                 continue;
             }
-            taken.is_hidden = shared.is_hidden(*id);
-            let is_short = !taken.is_hidden && taken.given < ONE_BY_ONE;
+            own.is_hidden = shared.is_hidden(*id);
+            let is_short = !own.is_hidden && own.given < ONE_BY_ONE;
             let count = if is_short { more } else { more.max(AT_ONCE) };
-            taken.left.extend(shared.reserve(*id, count).await?);
+            let numbers = shared.reserve(*id, count).await?;
+            assert!(numbers.len() == count as usize, "a call allocates as many as it is asked for");
+            own.left.extend(numbers);
         }
         Ok(())
     }

@@ -178,7 +178,8 @@ impl Pipeline {
                 let own = lock(&self.block).take();
                 let Some(mut block) = own else { return promise.answer(Err(no_block())) };
                 let answer = self.run_in(&mut block, &run).await;
-                *lock(&self.block) = Some(block);
+                let before = lock(&self.block).replace(block);
+                assert!(before.is_none(), "no other block begins while a statement of one runs");
                 promise.answer(answer);
             }
             Operation::Of(BlockOperation::Commit, _) => self.commit(promise).await,
@@ -208,8 +209,8 @@ impl Pipeline {
         if let Some(snapshot) = &block.snapshot {
             return Ok(snapshot.clone());
         }
-        let taken = self.shared.database.snapshot_async().await;
-        let snapshot = taken.map_err(failure::of_read)?;
+        let made = self.shared.database.snapshot_async().await;
+        let snapshot = made.map_err(failure::of_read)?;
         if block.modes.keeps_snapshot {
             block.snapshot = Some(snapshot.clone());
         }
@@ -283,6 +284,7 @@ impl Pipeline {
         if let Err(error) = self.renew_plans(&mut block, &catalog) {
             return promise.answer(Err(error));
         }
+        assert!(block.is_of(catalog.version()), "a block commits under one catalog");
         let bytes = block.encode(&shared.options);
         let submitter = self.submitter(!block.is_large());
         match submitter.submit_raw_async(shared.procedure, &bytes).await {

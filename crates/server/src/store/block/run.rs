@@ -20,14 +20,14 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 pub(super) struct BlockRows<'c> {
     call: &'c mut dyn Rows,
     told: Option<&'c Told>,
-    taken: BTreeMap<ObjectId, usize>,
+    used: BTreeMap<ObjectId, usize>,
     /// Whether it takes more than it took.
     pub(super) is_short: bool,
 }
 
 impl<'c> BlockRows<'c> {
     pub(super) fn new(call: &'c mut dyn Rows, told: Option<&'c Told>) -> BlockRows<'c> {
-        BlockRows { call, told, taken: BTreeMap::new(), is_short: false }
+        BlockRows { call, told, used: BTreeMap::new(), is_short: false }
     }
 }
 
@@ -50,9 +50,9 @@ impl Rows for BlockRows<'_> {
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
         let Some(told) = self.told else { return self.call.next(sequence) };
-        let taken = self.taken.entry(sequence).or_default();
-        let number = told.numbers.get(&sequence).and_then(|numbers| numbers.get(*taken));
-        *taken += 1;
+        let used = self.used.entry(sequence).or_default();
+        let number = told.numbers.get(&sequence).and_then(|numbers| numbers.get(*used));
+        *used += 1;
         self.is_short |= number.is_none();
         Ok(number.copied().unwrap_or_default())
     }

@@ -92,7 +92,7 @@ struct BlockReads<'r> {
     gets_left: Option<u32>,
     is_over: bool,
     stock: &'r Stock,
-    taken: BTreeMap<ObjectId, usize>,
+    used: BTreeMap<ObjectId, usize>,
     is_short: bool,
 }
 
@@ -129,9 +129,9 @@ impl Rows for BlockReads<'_> {
     }
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
-        let taken = self.taken.entry(sequence).or_default();
-        let number = self.stock.peek(sequence, *taken);
-        *taken += 1;
+        let used = self.used.entry(sequence).or_default();
+        let number = self.stock.peek(sequence, *used);
+        *used += 1;
         self.is_short |= number.is_none();
         Ok(number.unwrap_or_default())
     }
@@ -252,7 +252,7 @@ impl BlockState {
             gets_left: below.gets_max,
             is_over: false,
             stock: &self.numbers,
-            taken: BTreeMap::new(),
+            used: BTreeMap::new(),
             is_short: false,
         };
         let mark = self.buffer.savepoint();
@@ -260,11 +260,11 @@ impl BlockState {
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
         self.buffer = overlay.into_buffer();
         let (is_over, is_later) = (rows.is_over, rows.read.is_later());
-        let (taken, is_short) = (rows.taken, rows.is_short);
+        let (used, is_short) = (rows.used, rows.is_short);
         let work = rows.read.steps.done();
         if is_over || is_later || is_short {
             self.buffer.roll_back(mark);
-            return if is_over || is_later { Tried::Later } else { Tried::Short(taken) };
+            return if is_over || is_later { Tried::Later } else { Tried::Short(used) };
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
         *counted = counted.saturating_add(work);
@@ -277,7 +277,7 @@ impl BlockState {
             }
             return Tried::Done(result);
         }
-        let numbers = self.numbers.give(&taken);
+        let numbers = self.numbers.give(&used);
         let result = self.fitting(mark, result, options.memory_bytes_max);
         Tried::Done(self.record(statement, run, result, numbers))
     }
@@ -390,6 +390,7 @@ impl BlockState {
         let at = self.find(name)?;
         self.savepoints.truncate(at + 1);
         let Savepoint { mark, number, ref defined, .. } = self.savepoints[at];
+        assert!(mark <= self.buffer.savepoint(), "what is rolled back was written since");
         self.buffer.roll_back(mark);
         self.defined = defined.clone();
         self.steps.push(Step::RollBack(number));

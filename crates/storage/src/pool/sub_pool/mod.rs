@@ -25,7 +25,7 @@ pub struct SubPool {
     free_list: BTreeMap<u64, u32>,
     now: PoolOffsets,
     /// The next slot that was never used, and how many there are from it to the end of its segment;
-    /// none before the first one is taken.
+    /// none before the first one is used.
     fresh: u64,
     fresh_count: u64,
     sets: [PoolOffsets; 2],
@@ -136,7 +136,7 @@ impl SubPool {
         )))
     }
 
-    /// Whether slots in use, or entries that were not taken, are in a segment.
+    /// Whether slots in use, or entries that were not popped, are in a segment.
     fn refers_to(&self, kind: SegmentKind, ordinal: u64) -> bool {
         match kind {
             SegmentKind::Slots => ordinal < self.slot_segments(),
@@ -147,7 +147,7 @@ impl SubPool {
         }
     }
 
-    /// Segments of the slots that were taken from the bump allocator.
+    /// Segments of the slots that came from the bump allocator.
     fn slot_segments(&self) -> u64 {
         self.now.bump.div_ceil(self.slots_per_segment)
     }
@@ -253,7 +253,7 @@ impl SubPool {
         if self.now.head >= self.limit {
             return None;
         }
-        debug_assert!(self.now.head < self.now.tail, "an entry may be taken that is there");
+        debug_assert!(self.now.head < self.now.tail, "an entry is popped that is there");
         if port.device().charges_loads() {
             self.charge_entry(port, segments);
         }
@@ -263,7 +263,7 @@ impl SubPool {
     }
 
     /// Charges the line of the entry at the head, unless it was read since the last checkpoint: the
-    /// entries are taken in order, so that a sub-pool reads one line after the other.
+    /// entries are popped in order, so that a sub-pool reads one line after the other.
     #[inline(never)]
     fn charge_entry<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
         if self.now.head >= self.read {
@@ -272,7 +272,7 @@ impl SubPool {
         }
     }
 
-    /// Slots that can be taken from the free list now.
+    /// Slots that can be popped from the free list now.
     pub fn available(&self) -> u64 {
         self.limit.saturating_sub(self.now.head)
     }
@@ -357,7 +357,7 @@ impl SubPool {
     /// Goes to the segment of the next fresh slot, and takes one if it is not there.
     #[cold]
     fn enter_segment<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<()> {
-        assert!(self.fresh_count == 0, "a segment is left when all its slots were taken");
+        assert!(self.fresh_count == 0, "a segment is left when all its slots are in use");
         let (ordinal, slot) =
             (self.now.bump / self.slots_per_segment, self.now.bump % self.slots_per_segment);
         let at = ordinal as usize;
@@ -452,7 +452,7 @@ impl SubPool {
             return;
         }
         let PoolOffsets { head, tail, .. } = self.now;
-        assert!(head <= tail, "entry {head} was taken of {tail}");
+        assert!(head <= tail, "entry {head} was popped of {tail}");
         assert!(self.is_flushed(), "entries are flushed before offsets count them (O-22)");
         self.sets[set] = self.now;
         let base = state_offset(self.pool, self.number);
@@ -472,7 +472,7 @@ impl SubPool {
     /// The checkpoint is durable: what was freed before it may be reused.
     pub fn checkpointed(&mut self) {
         assert!(self.limit <= self.now.tail, "a free list does not get shorter");
-        assert!(self.settled_head <= self.now.head, "no entry of a free list is taken back");
+        assert!(self.settled_head <= self.now.head, "no entry of a free list is put back");
         self.limit = self.now.tail;
         self.settled_head = self.now.head;
         self.read = self.now.head;
@@ -579,7 +579,7 @@ impl SubPool {
         self.is_read(first).then_some(first)
     }
 
-    /// Whether all entries of a segment of the free list were taken before the last checkpoint.
+    /// Whether all entries of a segment of the free list were popped before the last checkpoint.
     fn is_read(&self, ordinal: u64) -> bool {
         (ordinal + 1) * self.entries_per_segment <= self.settled_head
     }

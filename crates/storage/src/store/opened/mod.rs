@@ -30,6 +30,7 @@ pub fn snapshot_image<D: Device>(device: &D, epoch: EpochNumber) -> Result<()> {
         device.snapshot_part(0, 1)?;
         device.snapshot_commit(epoch)?;
         device.settle()?;
+        assert!(device.snapshot_epoch() == Some(epoch), "the image of epoch {epoch} is durable");
     }
     Ok(())
 }

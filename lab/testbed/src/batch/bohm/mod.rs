@@ -145,12 +145,12 @@ impl<S: Store> Versioned<S> {
         phase(batch.threads, workers, |_, worker| {
             let mut executor = Executor::new(&run, workload, worker);
             loop {
-                let taken = dealer.take();
-                if taken.is_empty() {
+                let dealt = dealer.take();
+                if dealt.is_empty() {
                     executor.end();
                     return Ok(());
                 }
-                for call in taken {
+                for call in dealt {
                     if run.claim(call) {
                         executor.run(call)?;
                     }

@@ -16,7 +16,7 @@ pub(in super::super) struct Lists {
     /// Ready calls, one more than their numbers; 0 where there is none yet.
     ready: Box<[AtomicU32]>,
     ready_end: Padded<AtomicUsize>,
-    /// The next place of the ready list that no thread has taken.
+    /// The next place of the ready list that no thread has claimed.
     next: Padded<AtomicUsize>,
     pub(super) ended: Ended,
 }
@@ -53,7 +53,7 @@ impl Lists {
         self.ready[place].store(call as u32 + 1, Ordering::Release);
     }
 
-    /// The next place of the ready list; `None` when all are taken.
+    /// The next place of the ready list; `None` when all are claimed.
     pub(super) fn ticket(&self) -> Option<usize> {
         let place = self.next.0.fetch_add(1, Ordering::Relaxed);
         (place < self.ready.len()).then_some(place)
