@@ -60,7 +60,11 @@ part 'schedules: library' env NVCARACAL_EXPLORED=5000 \
 part 'thread sanitizer' scripts/races.sh
 part 'rivals: power cuts' env NVCARACAL_RIVAL_CUTS=every cargo test --locked -p nvcaracal-testbed
 part 'server: kills' env NVCARACAL_SERVER_KILLS=200 \
-    cargo test --locked -p nvcaracal-cli --test all what_was_answered_before_a_kill -- --nocapture
+    cargo test --locked -p nvcaracal-cli --test all serve_kills -- --nocapture
+part 'server: strict serializability' env NVCARACAL_SERVER_HISTORIES=100 \
+    cargo test --locked -p nvcaracal-cli --test all serve_history -- --nocapture
+part 'server: program' cargo build --release --locked -p nvcaracal-cli
+part 'server: clients' scripts/clients.sh --binary "${CARGO_TARGET_DIR:-target}/release/nvcaracal" --rounds 10
 while [ "$SECONDS" -lt "$end" ]; do
     printf '\n=== a round from seed %d\n' "$seed"
     part 'crash lab' "$lab" sim --seconds 300 --seed "$seed" --no-progress

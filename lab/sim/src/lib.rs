@@ -17,3 +17,5 @@ pub mod history;
 pub mod product;
 #[cfg(not(feature = "bare"))]
 mod seeds;
+#[cfg(not(any(feature = "bare", feature = "seeds")))]
+pub mod serializable;

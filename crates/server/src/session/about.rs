@@ -7,7 +7,7 @@ use crate::codec::Severity;
 use crate::config::NAME;
 use crate::store::{Control, OutputColumn};
 use sql::ir::Kind;
-use sql::parse::{SessionColumn, SessionFunction};
+use sql::parse::{Own, SessionColumn, SessionFunction};
 use sql::system::Session;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -34,6 +34,7 @@ impl Conversation {
     pub(super) fn columns_of(&self, control: &Control) -> Result<Arc<[OutputColumn]>> {
         Ok(match control {
             Control::Show(name) if name == "all" => ["name", "setting"].map(text_column).into(),
+            Control::Fetch(fetch) => Arc::clone(&self.cursors.look(&fetch.cursor)?.columns),
             Control::Show(name) => Arc::new([text_column(self.settings.show(name)?.0)]),
             _ => Arc::new([]),
         })
@@ -46,6 +47,8 @@ impl Conversation {
             return Ok(());
         }
         let tag = match control {
+            Control::Fetch(fetch) => return self.fetch(fetch, shape),
+            Control::Close(name) => self.close(name.as_deref())?,
             Control::SetLocal(name, value) => {
                 self.set_local(name, value)?;
                 "SET"
@@ -87,12 +90,14 @@ impl Conversation {
                 self.local_rows(&rows, shape);
                 "SHOW"
             }
+            Control::Own(own) => self.own(own)?,
             Control::Discard if self.is_in_block() => {
                 let message = "DISCARD ALL cannot run inside a transaction block";
                 return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
             }
             Control::Discard => {
                 self.statements.clear();
+                self.cursors.clear();
                 let changed = self.settings.reset_named(None)?;
                 self.changed(changed, None);
                 "DISCARD ALL"
@@ -101,6 +106,35 @@ impl Conversation {
         };
         self.out.command_complete(&tag);
         Ok(())
+    }
+
+    /// VACUUM, ANALYZE and SET CONSTRAINTS have nothing to do here: only what they name must be.
+    fn own(&mut self, own: &Own) -> Result<&'static str> {
+        let catalog = self.connection.catalog();
+        let is_there = |name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
+        let no_table = |names: &[String]| {
+            let missing = names.iter().find(|name| !is_there(name))?;
+            Some((SqlState::UNDEFINED_TABLE, format!("relation \"{missing}\" does not exist")))
+        };
+        let (tag, missing) = match own {
+            Own::Vacuum(_) if self.is_in_block() => {
+                let message = "VACUUM cannot run inside a transaction block";
+                return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
+            }
+            Own::Vacuum(tables) => ("VACUUM", no_table(tables)),
+            Own::Analyze(tables) => ("ANALYZE", no_table(tables)),
+            Own::SetConstraints(names) => {
+                let is_key = |name: &String| catalog.foreign_keys().any(|key| key.name == *name);
+                let missing = names.iter().find(|name| !is_key(name));
+                let message = |name| format!("constraint \"{name}\" does not exist");
+                let missing = missing.map(|name| (SqlState::UNDEFINED_OBJECT, message(name)));
+                ("SET CONSTRAINTS", missing)
+            }
+        };
+        match missing {
+            None => Ok(tag),
+            Some((state, message)) => Err(Error::new(state, message)),
+        }
     }
 
     /// Follows a change of a setting, or of all.
@@ -152,7 +186,7 @@ impl Conversation {
         })
     }
 
-    fn local_rows(&mut self, rows: &[Vec<Datum>], shape: &Shape) {
+    pub(super) fn local_rows(&mut self, rows: &[Vec<Datum>], shape: &Shape) {
         if shape.is_described {
             self.out.row_description(&shape.columns, |at| shape.format(at));
         }

@@ -196,6 +196,7 @@ impl Conversation {
         assert!(self.is_in_block(), "a block that ends was open");
         let block = std::mem::take(&mut self.block);
         self.portals.clear();
+        self.end_cursors(has_committed);
         self.settings.unset_modes();
         match block.before {
             Some(before) if !has_committed => {

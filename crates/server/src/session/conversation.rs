@@ -1,7 +1,7 @@
 //! One half of a connection: it takes messages and says what follows from them.
 
 use super::copying::Copying;
-use super::planned::{Named, Portal, Prepared, Work};
+use super::planned::{Cursor, Named, Portal, Prepared, Work};
 use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::outcome;
 use super::settings::Settings;
@@ -83,6 +83,7 @@ pub(super) struct Conversation {
     pub(super) settings: Settings,
     pub(super) statements: Named<Arc<Prepared>>,
     pub(super) portals: Named<Portal>,
+    pub(super) cursors: Named<Cursor>,
     pub(super) out: Messages,
     pub(super) held: Option<Held>,
     pub(super) block: Block,
@@ -121,6 +122,7 @@ impl Conversation {
             settings,
             statements: Named::new(),
             portals: Named::new(),
+            cursors: Named::new(),
             out,
             held: None,
             block: Block::default(),
@@ -380,11 +382,14 @@ impl Conversation {
             let columns = self.columns_of(&control)?;
             return Ok(Prepared::new(Work::Control(control), columns, bytes));
         }
-        if let Some(asked) = parsed.session_columns() {
+        if let Some(asked) = parsed.session_columns().filter(|_| parsed.declared().is_none()) {
             let columns = super::about::columns(&asked);
             return Ok(Prepared::new(Work::Session(asked), columns, bytes));
         }
         let statement = self.connection.prepare(parsed, types).await?;
+        if let Some(declared) = parsed.declared() {
+            return Ok(Prepared::new(Work::Declare(declared, statement), Arc::new([]), bytes));
+        }
         // The rows of a COPY are no answer.
         let columns = match &statement.copy {
             Some(_) => Vec::new(),

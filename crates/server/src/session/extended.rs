@@ -80,10 +80,16 @@ impl Conversation {
     async fn current(&mut self, name: &str) -> Result<Arc<Prepared>> {
         let prepared = Arc::clone(self.statements.get(name)?);
         self.check_block(prepared.control())?;
-        let Work::Store(statement) = &prepared.work else { return Ok(prepared) };
+        let (Work::Store(statement) | Work::Declare(_, statement)) = &prepared.work else {
+            return Ok(prepared);
+        };
         let Some(again) = self.connection.renewed(statement).await? else { return Ok(prepared) };
+        let work = match &prepared.work {
+            Work::Declare(declared, _) => Work::Declare(declared.clone(), again),
+            _ => Work::Store(again),
+        };
         let columns = Arc::clone(&prepared.columns);
-        let renewed = Arc::new(Prepared::new(Work::Store(again), columns, prepared.bytes));
+        let renewed = Arc::new(Prepared::new(work, columns, prepared.bytes));
         self.statements.insert(name.to_owned(), Arc::clone(&renewed));
         Ok(renewed)
     }
@@ -133,6 +139,11 @@ impl Conversation {
     }
 
     fn describe_portal(&mut self, name: &str) -> Result<()> {
+        if !self.portals.has(name) && self.cursors.has(name) {
+            let columns = Arc::clone(&self.cursors.get(name)?.columns);
+            self.out.row_description(&columns, |_| Format::Text);
+            return Ok(());
+        }
         let portal = self.portals.get(name)?;
         let shape = Shape::of(&portal.prepared, &portal.formats, self.settings.zone());
         match &shape.columns[..] {
@@ -166,6 +177,7 @@ impl Conversation {
             Work::Control(_) | Work::Session(_) => {
                 return self.about_session(&prepared, &shape).await;
             }
+            Work::Declare(..) => return self.declare(&prepared, values, bytes).await,
             Work::Store(statement) => Arc::clone(statement),
         };
         if statement.copy.is_some() {
@@ -217,7 +229,9 @@ impl Conversation {
         match &prepared.work {
             Work::Control(control) => Ok(self.control(control, shape).await?),
             Work::Session(asked) => Ok(self.about(asked, shape)?),
-            Work::Nothing | Work::Store(_) => unreachable!("they are not about the session"),
+            Work::Nothing | Work::Store(_) | Work::Declare(..) => {
+                unreachable!("they are not about the session")
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod block;
 mod conversation;
 mod copy;
 mod copying;
+mod cursor;
 mod extended;
 mod planned;
 mod queue;

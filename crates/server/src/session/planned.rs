@@ -3,7 +3,7 @@
 use crate::codec::Format;
 use crate::limits::{ANSWER_BYTES_GUESSED, PREPARED_BYTES_MAX, PREPARED_MAX};
 use crate::store::{Answer, Control, OutputColumn, Statement};
-use sql::parse::SessionColumn;
+use sql::parse::{Declared, SessionColumn};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -20,6 +20,8 @@ pub(super) enum Work {
     Session(Vec<SessionColumn>),
     /// For the store.
     Store(Arc<Statement>),
+    /// A cursor and its query.
+    Declare(Declared, Arc<Statement>),
 }
 
 /// A statement that can be bound and run.
@@ -50,6 +52,7 @@ impl Prepared {
         match &self.work {
             // The parameter of a COPY is not the client's.
             Work::Store(statement) if statement.copy.is_none() => &statement.parameters,
+            Work::Declare(_, statement) => &statement.parameters,
             _ => &[],
         }
     }
@@ -73,6 +76,17 @@ pub(super) struct Portal {
     /// The bytes of its values.
     pub(super) bytes: usize,
     pub(super) progress: Progress,
+}
+
+/// A cursor that is open.
+pub(super) struct Cursor {
+    pub(super) columns: Arc<[OutputColumn]>,
+    pub(super) rows: std::vec::IntoIter<Vec<Datum>>,
+    /// What its rows took at first.
+    pub(super) bytes: usize,
+    pub(super) is_held: bool,
+    /// Whether the block that declared it goes on.
+    pub(super) is_in_block: bool,
 }
 
 /// Things by their names, of which there may be so many.
@@ -99,12 +113,24 @@ impl Counted for Arc<Prepared> {
     }
 }
 
+impl Counted for Cursor {
+    const NAME: &'static str = "cursor";
+    const CODES: (SqlState, SqlState) = (SqlState::DUPLICATE_CURSOR, SqlState::UNDEFINED_CURSOR);
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Counted for Portal {
     const NAME: &'static str = "portal";
     const CODES: (SqlState, SqlState) = (SqlState::DUPLICATE_CURSOR, SqlState::UNDEFINED_CURSOR);
     fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+fn missing<T: Counted>(name: &str) -> Error {
+    Error::new(T::CODES.1, format!("{} \"{name}\" does not exist", T::NAME))
 }
 
 impl<T: Counted> Named<T> {
@@ -136,9 +162,22 @@ impl<T: Counted> Named<T> {
     }
 
     pub(super) fn get(&mut self, name: &str) -> Result<&mut T> {
-        self.all
-            .get_mut(name)
-            .ok_or_else(|| Error::new(T::CODES.1, format!("{} \"{name}\" does not exist", T::NAME)))
+        self.all.get_mut(name).ok_or_else(|| missing::<T>(name))
+    }
+
+    pub(super) fn look(&self, name: &str) -> Result<&T> {
+        self.all.get(name).ok_or_else(|| missing::<T>(name))
+    }
+
+    /// Whether there is one of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.all.contains_key(name)
+    }
+
+    /// Removes those that are not to stay.
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(&mut T) -> bool) {
+        self.all.retain(|_, thing| stays(thing));
+        self.bytes = self.all.values().map(Counted::bytes).sum();
     }
 
     /// Removes it, if it is there.

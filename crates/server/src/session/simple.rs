@@ -120,8 +120,7 @@ impl Conversation {
             return Ok(None);
         }
         if !statement.parameters.is_empty() {
-            let message = "there is no parameter $1";
-            return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
+            return Err(no_parameter());
         }
         Ok(Some(Submission {
             statement: Arc::clone(statement),
@@ -142,6 +141,10 @@ impl Conversation {
             Work::Nothing => return Ok(()),
             Work::Control(control) => return Ok(self.control(control, &shape).await?),
             Work::Session(asked) => return Ok(self.about(asked, &shape)?),
+            Work::Declare(_, statement) if !statement.parameters.is_empty() => {
+                return Err(no_parameter().into());
+            }
+            Work::Declare(..) => return self.declare(&prepared, Vec::new(), bytes).await,
             Work::Store(statement) => Arc::clone(statement),
         };
         if statement.copy.is_some() {
@@ -151,8 +154,7 @@ impl Conversation {
             return self.copy(&statement, true).await;
         }
         if !statement.parameters.is_empty() {
-            let message = "there is no parameter $1";
-            return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message).into());
+            return Err(no_parameter().into());
         }
         let is_read = statement.is_read() || self.is_in_block();
         let submission = Submission {
@@ -180,6 +182,10 @@ impl Conversation {
             ..Shape::of(prepared, &as_text, self.settings.zone())
         }
     }
+}
+
+fn no_parameter() -> Error {
+    Error::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1")
 }
 
 fn is_write(parsed: &Parsed) -> bool {

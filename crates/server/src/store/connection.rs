@@ -5,6 +5,7 @@ use super::pending::{Pending, Promise};
 use super::pipeline::{Pipeline, Task, Work};
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
+use sql::catalog::Catalog;
 use sql::system::Session;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -71,12 +72,17 @@ impl Connection {
         }
     }
 
+    /// The catalog of now; of a block with definitions its own.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.pipeline.own_catalog().unwrap_or_else(|| self.shared.catalog())
+    }
+
     /// The statement for the catalog of now; `None` if it is for it already.
     ///
     /// # Errors
     /// That it is another one than clients were told, or what is wrong with it by now.
     pub async fn renewed(&self, statement: &Statement) -> Result<Option<Arc<Statement>>> {
-        let catalog = self.pipeline.own_catalog().unwrap_or_else(|| self.shared.catalog());
+        let catalog = self.catalog();
         if statement.planned.is_none() || statement.version == catalog.version() {
             return Ok(None);
         }

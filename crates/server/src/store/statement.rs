@@ -58,6 +58,12 @@ impl Parsed {
         self.tree().control()
     }
 
+    /// The cursor that it declares; otherwise it is the cursor's query.
+    #[must_use]
+    pub fn declared(&self) -> Option<sql::parse::Declared> {
+        self.tree().declared().cloned()
+    }
+
     /// Whether it defines something.
     #[must_use]
     pub fn is_definition(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The server as clients see it, in memory: over TCP, with a driver and by single bytes.
 
 mod blocks;
+mod cancel;
 mod copy;
 mod driver;
 mod hostile;

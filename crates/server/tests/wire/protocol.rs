@@ -322,3 +322,78 @@ fn a_prepared_statement_has_the_columns_that_its_client_was_told() {
     assert_eq!(client.segment(&[insert]), ["error 42703", "ready"]);
     assert_eq!(client.segment(&[bound("ids")]), ["error 42703", "ready"]);
 }
+
+#[test]
+fn statements_that_have_nothing_to_do_look_at_their_names() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    client.query("CREATE TABLE b (id int CONSTRAINT to_a REFERENCES a DEFERRABLE)");
+    assert_eq!(client.query("VACUUM; ANALYZE a, b"), ["VACUUM", "ANALYZE", "ready"]);
+    assert_eq!(client.query("vacuum (verbose, analyze) public.a (id)"), ["VACUUM", "ready"]);
+    assert_eq!(client.segment(&[run("VACUUM a")]), ["parsed", "bound", "VACUUM", "ready"]);
+    assert_eq!(client.query("VACUUM nothing"), ["error 42P01", "ready"]);
+    assert_eq!(client.query("ANALYZE a b"), ["error 42601", "ready"]);
+    assert_eq!(client.query("SET CONSTRAINTS to_a IMMEDIATE"), ["SET CONSTRAINTS", "ready"]);
+    assert_eq!(client.query("SET CONSTRAINTS ALL DEFERRED"), ["SET CONSTRAINTS", "ready"]);
+    assert_eq!(client.query("SET CONSTRAINTS to_b DEFERRED"), ["error 42704", "ready"]);
+    client.query("BEGIN");
+    assert_eq!(client.query("ANALYZE"), ["ANALYZE", "ready T"]);
+    client.query("CREATE TABLE c (id int CONSTRAINT of_block REFERENCES a)");
+    assert_eq!(client.query("SET CONSTRAINTS of_block IMMEDIATE"), ["SET CONSTRAINTS", "ready T"]);
+    assert_eq!(client.query("VACUUM a"), ["error 25001", "ready E"]);
+    client.query("ROLLBACK");
+    client.send(&query("COPY a FROM STDIN WITH (FREEZE on, HEADER OFF)"));
+    client.send(&[message(b'd', b"1\n"), message(b'c', b"")].concat());
+    assert_eq!(client.answers(), ["message G", "COPY 1", "ready"]);
+}
+
+#[test]
+fn cursors_give_their_rows_part_by_part() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    client.query("INSERT INTO a VALUES (1), (2), (3), (4)");
+    let declare = |hold: &str| format!("DECLARE c CURSOR {hold} FOR SELECT id FROM a");
+    assert_eq!(client.query(&declare("")), ["error 25P01", "ready"]);
+    client.query("BEGIN");
+    assert_eq!(client.query(&declare("")), ["DECLARE CURSOR", "ready T"]);
+    client.query("DELETE FROM a WHERE id = 2");
+    assert_eq!(client.query("FETCH c"), ["row 1", "FETCH 1", "ready T"]);
+    let fetch = client.segment(&[run("FETCH FORWARD 2 FROM c")]);
+    assert_eq!(fetch, ["parsed", "bound", "row 2", "row 3", "FETCH 2", "ready T"]);
+    client.send(&[message(b'D', b"Pc\0"), sync()].concat());
+    assert_eq!(client.until_ready()[0].kind, b'T');
+    assert_eq!(client.query("FETCH ALL FROM c"), ["row 4", "FETCH 1", "ready T"]);
+    assert_eq!(client.query("FETCH 5 c"), ["FETCH 0", "ready T"]);
+    assert_eq!(client.query("CLOSE c"), ["CLOSE CURSOR", "ready T"]);
+    client.query("SAVEPOINT s");
+    assert_eq!(client.query("FETCH c"), ["error 34000", "ready E"]);
+    client.query("ROLLBACK TO s");
+    client.query(&declare(""));
+    client.query("SAVEPOINT s");
+    assert_eq!(client.query(&declare("")), ["error 42P03", "ready E"]);
+    client.query("ROLLBACK TO s");
+    assert_eq!(client.query("FETCH BACKWARD 1 FROM c")[0], "error 0A000");
+    client.query("ROLLBACK");
+    assert_eq!(client.query("FETCH c"), ["error 34000", "ready"]);
+
+    // Those with HOLD outlive their block if it commits.
+    let held = [parse("", &declare("WITH HOLD")), bind("", "", &[]), execute("", 0)].concat();
+    assert_eq!(client.segment(&[held]), ["parsed", "bound", "DECLARE CURSOR", "ready"]);
+    client.query("BEGIN");
+    client.query(&declare("WITH HOLD").replace(" c ", " d "));
+    client.query("ROLLBACK");
+    assert_eq!(client.query("FETCH d"), ["error 34000", "ready"]);
+    client.query("BEGIN");
+    client.query(&declare("WITH HOLD").replace(" c ", " d "));
+    client.query("COMMIT");
+    assert_eq!(client.query("FETCH d"), ["row 1", "FETCH 1", "ready"]);
+    assert_eq!(client.query("FETCH ALL c").len(), 6);
+    let bound = "DECLARE e CURSOR WITH HOLD FOR SELECT id FROM a WHERE id = $1";
+    let declared = [parse("", bound), bind("", "", &[Some("3")]), execute("", 0)].concat();
+    assert_eq!(client.segment(&[declared]), ["parsed", "bound", "DECLARE CURSOR", "ready"]);
+    assert_eq!(client.query("FETCH ALL e"), ["row 3", "FETCH 1", "ready"]);
+    assert_eq!(client.query("CLOSE ALL"), ["CLOSE CURSOR ALL", "ready"]);
+    assert_eq!(client.query("FETCH e"), ["error 34000", "ready"]);
+}

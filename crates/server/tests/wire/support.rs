@@ -52,11 +52,24 @@ impl Server {
 
     /// A client that is ready for statements.
     pub(crate) fn client(&self) -> Client {
+        self.keyed_client().0
+    }
+
+    /// The same with what a request to cancel its statement needs.
+    pub(crate) fn keyed_client(&self) -> (Client, Vec<u8>) {
         let mut client = Client(self.socket());
         client.send(&startup(&[("user", "nvcaracal")]));
         let said = client.until_ready();
-        assert!(said.iter().any(|message| message.kind == b'K'), "{said:?}");
-        client
+        let key = said.into_iter().find(|message| message.kind == b'K').expect("a key");
+        (client, key.body)
+    }
+
+    /// Asks to cancel the statement of a client, and waits until the server has seen it.
+    pub(crate) fn cancel(&self, key: &[u8]) {
+        let mut socket = self.socket();
+        let request = [&[0, 0, 0, 16, 4, 210, 22, 46], key].concat();
+        socket.write_all(&request).unwrap();
+        assert_eq!(socket.read(&mut [0; 1]).unwrap(), 0);
     }
 
     /// The server answers a new client, whatever others did.

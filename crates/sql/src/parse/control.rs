@@ -1,10 +1,11 @@
 //! Statements about the session, which neither read rows nor change any.
 
+use super::own::{Fetch, Own};
 use super::statement::Statement;
 use crate::bind::name_of;
 use sqlparser::ast::{
-    ContextModifier, Expr, ObjectName, Reset, Set, Statement as Tree, TransactionAccessMode,
-    TransactionMode, Value,
+    CloseCursor, ContextModifier, Expr, ObjectName, Reset, Set, Statement as Tree,
+    TransactionAccessMode, TransactionMode, Value,
 };
 
 /// What BEGIN and SET TRANSACTION say of a block.
@@ -49,12 +50,21 @@ pub enum Control {
     Deallocate(Option<String>),
     /// SET SESSION CHARACTERISTICS: the isolation level, if it says one.
     Characteristics(Option<String>),
+    /// VACUUM, ANALYZE, SET CONSTRAINTS
+    Own(Own),
+    /// FETCH
+    Fetch(Fetch),
+    /// CLOSE of a cursor, or of all
+    Close(Option<String>),
 }
 
 impl Statement {
     /// What it says about the session; `None` of statements that [`crate::prepare`] or
     /// [`crate::define`] take, and of those that nothing takes.
     pub fn control(&self) -> Option<Control> {
+        if let Some(own) = &self.own {
+            return Some(own.clone());
+        }
         Some(match &self.tree {
             Tree::StartTransaction { statements, .. } if !statements.is_empty() => return None,
             Tree::StartTransaction { modes, begin: true, .. } => Control::Begin(block_modes(modes)),
@@ -89,6 +99,10 @@ impl Statement {
                 })
             }
             Tree::Discard { .. } => Control::Discard,
+            Tree::Close { cursor: CloseCursor::All } => Control::Close(None),
+            Tree::Close { cursor: CloseCursor::Specific { name } } => {
+                Control::Close(Some(name_of(name)))
+            }
             Tree::Deallocate { name, .. } => match name_of(name).as_str() {
                 "all" if name.quote_style.is_none() => Control::Deallocate(None),
                 name => Control::Deallocate(Some(name.to_owned())),
@@ -202,6 +216,26 @@ mod tests {
             Some(Control::Characteristics(serializable)),
         );
         check("SELECT 1", None);
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let vacuum = |names: &[&str]| Some(Control::Own(Own::Vacuum(all(names))));
+        check("VACUUM", vacuum(&[]));
+        check("vacuum analyze a", vacuum(&["a"]));
+        check("VACUUM (FULL, PARALLEL 2) public.a (b, c), \"B\"; ", vacuum(&["a", "B"]));
+        check("ANALYZE VERBOSE A", Some(Control::Own(Own::Analyze(all(&["a"])))));
+        let constraints = |names: &[&str]| Some(Control::Own(Own::SetConstraints(all(names))));
+        check("SET CONSTRAINTS ALL IMMEDIATE", constraints(&[]));
+        check("SET CONSTRAINTS \"A\", public.b DEFERRED", constraints(&["A", "b"]));
+        for wrong in [
+            "VACUUM a b",
+            "ANALYZE (",
+            "VACUUM (FULL) (a)",
+            "VACUUM a SELECT 1",
+            "SET CONSTRAINTS a",
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().state().code(), "42601", "{wrong}");
+        }
+        assert_eq!(parse("VACUUM a; SELECT 1;; ANALYZE").unwrap().len(), 3);
+        assert_eq!(parse("SELECT 1 SELECT 2").unwrap_err().state().code(), "42601");
         assert!(parse("TRUNCATE a").unwrap()[0].is_definition());
         assert!(!parse("DELETE FROM a").unwrap()[0].is_definition());
     }

@@ -3,6 +3,7 @@
 
 mod control;
 mod limits;
+mod own;
 mod position;
 mod session;
 mod statement;
@@ -10,6 +11,7 @@ mod view;
 
 pub use control::{BlockModes, Control};
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
+pub use own::{Declared, Fetch, Own};
 pub(crate) use position::Lines;
 pub use session::{SessionColumn, SessionFunction};
 pub use statement::{STACK_BYTES, Statement, parse, with_stack};

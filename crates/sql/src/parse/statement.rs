@@ -1,6 +1,8 @@
 //! The parser's front.
 
+use super::control::Control;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
+use super::own::{self, Declared};
 use super::position::Lines;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -20,6 +22,17 @@ pub struct Statement {
     pub(crate) lines: Arc<Lines>,
     /// The text that it is from, of a view, which is kept.
     pub(crate) text: Option<Arc<str>>,
+    /// What it is if the tree is none of its own.
+    pub(super) own: Option<Control>,
+    /// The cursor that it declares.
+    declared: Option<Declared>,
+}
+
+impl Statement {
+    /// The cursor that it declares; otherwise it is its query.
+    pub fn declared(&self) -> Option<&Declared> {
+        self.declared.as_ref()
+    }
 }
 
 /// Parses the statements of a text, which semicolons separate; none of an empty one.
@@ -35,27 +48,59 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     }
     let lines = Lines::of(text);
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
+    let mut tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
         let at = lines.position(error.location);
         Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
     })?;
     limits::check(&tokens)?;
+    own::replace_on_and_off(&mut tokens);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEPTH_MAX * 4)
         .with_tokens_with_locations(tokens);
-    let trees = parser.parse_statements().map_err(|error| {
+    let trees = trees(&mut parser).map_err(|error| {
         let next = parser.peek_token();
         syntax_error(&lines, error, &next.token, next.span.start)
     })?;
     assert!(trees.len() <= STATEMENTS_MAX + 1, "semicolons separate statements");
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
-    let statement = |tree| {
+    let statement = |(tree, own)| {
         let is_view = matches!(tree, ast::Statement::CreateView(_));
-        let own = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
-        Statement { tree, lines: lines.clone(), text: own }
+        let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
+        let (tree, declared) = own::cursor(tree);
+        Statement { tree, lines: lines.clone(), text, own, declared }
     };
     Ok(trees.into_iter().map(statement).collect())
+}
+
+type Trees = Vec<(ast::Statement, Option<Control>)>;
+
+/// The statements between semicolons.
+fn trees(parser: &mut Parser<'_>) -> std::result::Result<Trees, ParserError> {
+    let mut trees = Vec::new();
+    loop {
+        let mut is_behind = trees.is_empty();
+        while parser.consume_token(&Token::SemiColon) {
+            is_behind = true;
+        }
+        if parser.peek_token_ref().token == Token::EOF {
+            return Ok(trees);
+        }
+        if !is_behind {
+            return parser.expected_ref("end of statement", parser.peek_token_ref());
+        }
+        let own = match own::parse(parser)? {
+            Some(own) => Some(Control::Own(own)),
+            None => own::fetch(parser)?.map(Control::Fetch),
+        };
+        trees.push(match own {
+            Some(own) => {
+                let nothing = ast::Statement::Discard { object_type: ast::DiscardObject::PLANS };
+                (nothing, Some(own))
+            }
+            None => (parser.parse_statement()?, None),
+        });
+    }
 }
 
 fn syntax_error(lines: &Lines, error: ParserError, token: &Token, next: Location) -> Error {

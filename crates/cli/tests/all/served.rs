@@ -1,0 +1,76 @@
+//! A server in a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tokio_postgres::{Client, Config, NoTls};
+
+use crate::support::{PATIENCE, PAUSE, command};
+
+/// A server that is killed when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    /// Starts one and waits until it listens.
+    pub(crate) fn start(line: &str) -> Server {
+        let mut child = Server::spawn(line);
+        let mut said = String::new();
+        let output = child.stdout.as_mut().expect("a pipe");
+        BufReader::new(output).read_line(&mut said).expect("a line");
+        let said: Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said:?}"));
+        let address = said["addresses"][0].as_str().expect("an address");
+        let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        Server { child, port }
+    }
+
+    /// Starts one that is killed before it listens, or a moment after.
+    pub(crate) fn start_and_kill(line: &str, after: Duration) {
+        let mut child = Server::spawn(line);
+        std::thread::sleep(after);
+        child.kill().expect("a process of ours");
+        child.wait().expect("a process of ours");
+    }
+
+    fn spawn(line: &str) -> Child {
+        let line = format!("serve {line} --listen 127.0.0.1:0 --json");
+        command(&line).stdout(Stdio::piped()).spawn().expect("a server")
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("a process of ours");
+    }
+
+    /// Waits for the end; gives the exit code.
+    pub(crate) fn ended(mut self) -> Option<i32> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a process of ours") {
+                return status.code();
+            }
+            assert!(started.elapsed() < PATIENCE, "the server does not end");
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    pub(crate) async fn connect(&self) -> Option<Client> {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(self.port).user("nvcaracal").connect_timeout(PATIENCE);
+        let (client, connection) = config.connect(NoTls).await.ok()?;
+        tokio::spawn(connection);
+        Some(client)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,1 @@
+"""A small app of Django, for django_test.py."""

@@ -1,0 +1,1 @@
+"""The first one is what `makemigrations` would write; the second one changes what is there."""

@@ -1,0 +1,253 @@
+//! What the parser does not have as PostgreSQL has it: VACUUM, ANALYZE, SET CONSTRAINTS, FETCH, and
+//! ON and OFF as values of options of COPY; and cursors as queries.
+
+use crate::bind::name_of;
+use sqlparser::ast::{Declare, DeclareType, Statement};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+/// A statement that has no tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// VACUUM of these tables, or of all.
+    Vacuum(Vec<String>),
+    /// ANALYZE of these tables, or of all.
+    Analyze(Vec<String>),
+    /// SET CONSTRAINTS of these, or of all.
+    SetConstraints(Vec<String>),
+}
+
+/// FETCH of the next rows of a cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// The cursor.
+    pub cursor: String,
+    /// At most so many; `None` of all.
+    pub rows_max: Option<u64>,
+}
+
+/// DECLARE of a cursor, whose query is a statement of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// The cursor.
+    pub name: String,
+    /// WITH HOLD: whether it is there after its block.
+    pub is_held: bool,
+}
+
+/// Words that may be before the tables, if there are no brackets.
+const VACUUM_WORDS: &[&str] = &["full", "freeze", "verbose", "analyze", "analyse"];
+const ANALYZE_WORDS: &[&str] = &["verbose"];
+
+/// The next statement, if it is one of these.
+pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Option<Own>, ParserError> {
+    let second = word(&parser.peek_nth_token_ref(1).token);
+    Ok(match (word(&parser.peek_token_ref().token).as_deref(), second.as_deref()) {
+        (Some("vacuum"), _) => Some(Own::Vacuum(maintained(parser, VACUUM_WORDS)?)),
+        (Some("analyze" | "analyse"), _) => Some(Own::Analyze(maintained(parser, ANALYZE_WORDS)?)),
+        (Some("set"), Some("constraints")) => Some(Own::SetConstraints(constraints(parser)?)),
+        _ => None,
+    })
+}
+
+/// The next statement, if it is a FETCH forwards.
+pub(super) fn fetch(parser: &mut Parser<'_>) -> Result<Option<Fetch>, ParserError> {
+    const OTHERS: &[&str] = &["prior", "first", "last", "absolute", "relative", "backward"];
+    let second = word(&parser.peek_nth_token_ref(1).token).unwrap_or_default();
+    if word(&parser.peek_token_ref().token).as_deref() != Some("fetch")
+        || OTHERS.contains(&&second[..])
+    {
+        return Ok(None);
+    }
+    parser.next_token();
+    let is_forward = second == "forward" || second == "next";
+    if is_forward {
+        parser.next_token();
+    }
+    let rows_max = if second != "next" && parser.parse_keyword(Keyword::ALL) {
+        None
+    } else if second != "next" && matches!(parser.peek_token_ref().token, Token::Number(..)) {
+        Some(parser.parse_literal_uint()?)
+    } else {
+        Some(1)
+    };
+    let _ = parser.parse_one_of_keywords(&[Keyword::FROM, Keyword::IN]);
+    Ok(Some(Fetch { cursor: name_of(&parser.parse_identifier()?), rows_max }))
+}
+
+/// A statement that declares a cursor becomes its query.
+pub(super) fn cursor(tree: Statement) -> (Statement, Option<Declared>) {
+    let Statement::Declare { mut stmts, separator } = tree else { return (tree, None) };
+    let is_cursor = matches!(
+        &stmts[..],
+        [Declare { declare_type: Some(DeclareType::Cursor), for_query: Some(_), .. }]
+    );
+    let declared = stmts.pop().filter(|_| is_cursor);
+    match declared {
+        Some(Declare { names, hold, for_query: Some(query), .. }) if names.len() == 1 => {
+            let declared = Declared { name: name_of(&names[0]), is_held: hold == Some(true) };
+            (Statement::Query(query), Some(declared))
+        }
+        other => (Statement::Declare { stmts: other.into_iter().collect(), separator }, None),
+    }
+}
+
+/// The tables of VACUUM and ANALYZE.
+fn maintained(parser: &mut Parser<'_>, words: &[&str]) -> Result<Vec<String>, ParserError> {
+    parser.next_token();
+    if parser.consume_token(&Token::LParen) {
+        parser.parse_comma_separated(option)?;
+        parser.expect_token(&Token::RParen)?;
+    } else {
+        while word(&parser.peek_token_ref().token).is_some_and(|word| words.contains(&&word[..])) {
+            parser.next_token();
+        }
+    }
+    match &parser.peek_token_ref().token {
+        Token::EOF | Token::SemiColon => Ok(Vec::new()),
+        _ => parser.parse_comma_separated(table),
+    }
+}
+
+/// The names of SET CONSTRAINTS; whether they are deferred makes no difference.
+fn constraints(parser: &mut Parser<'_>) -> Result<Vec<String>, ParserError> {
+    parser.next_token();
+    parser.next_token();
+    let names = match parser.parse_keyword(Keyword::ALL) {
+        true => Vec::new(),
+        false => parser.parse_comma_separated(name)?,
+    };
+    match word(&parser.peek_token_ref().token).as_deref() {
+        Some("deferred" | "immediate") => drop(parser.next_token()),
+        _ => return parser.expected_ref("DEFERRED or IMMEDIATE", parser.peek_token_ref()),
+    }
+    Ok(names)
+}
+
+/// A word without quotes, in lower case.
+fn word(token: &Token) -> Option<String> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+/// An option in brackets: a word, and another one or a number behind it.
+fn option(parser: &mut Parser<'_>) -> Result<(), ParserError> {
+    parser.parse_identifier()?;
+    match &parser.peek_token_ref().token {
+        Token::Comma | Token::RParen => {}
+        Token::Word(_) | Token::Number(..) => drop(parser.next_token()),
+        _ => return parser.expected_ref("a word or a number", parser.peek_token_ref()),
+    }
+    Ok(())
+}
+
+/// A table, maybe with columns.
+fn table(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+    let name = name(parser)?;
+    if parser.consume_token(&Token::LParen) {
+        parser.parse_comma_separated(Parser::parse_identifier)?;
+        parser.expect_token(&Token::RParen)?;
+    }
+    Ok(name)
+}
+
+/// A name, without schema `public` before it.
+fn name(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+    let name = parser.parse_object_name(false)?;
+    let parts = name.0.iter().filter_map(|part| part.as_ident().map(name_of));
+    let parts: Vec<String> = parts.collect();
+    Ok(match &parts[..] {
+        [schema, own] if schema == "public" => own.clone(),
+        _ => parts.join("."),
+    })
+}
+
+/// Where a token is in the options of COPY.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Behind a bracket or a comma, where an option begins.
+    Begin,
+    /// Behind FREEZE or HEADER there.
+    Option,
+    Elsewhere,
+}
+
+/// Makes TRUE and FALSE of ON and OFF behind FREEZE and HEADER in the options of COPY.
+pub(super) fn replace_on_and_off(tokens: &mut [TokenWithSpan]) {
+    let (mut is_first, mut is_copy, mut at) = (true, false, At::Elsewhere);
+    for token in tokens {
+        let found = match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::SemiColon => {
+                (is_first, is_copy, at) = (true, false, At::Elsewhere);
+                continue;
+            }
+            Token::Word(found) => found,
+            other => {
+                let begins = matches!(other, Token::LParen | Token::Comma);
+                at = if begins { At::Begin } else { At::Elsewhere };
+                is_first = false;
+                continue;
+            }
+        };
+        let keyword = found.keyword;
+        is_copy = if is_first { keyword == Keyword::COPY } else { is_copy };
+        is_first = false;
+        let is_option = at == At::Begin && matches!(keyword, Keyword::FREEZE | Keyword::HEADER);
+        let value = match keyword {
+            Keyword::ON => Some(("true", Keyword::TRUE)),
+            Keyword::OFF => Some(("false", Keyword::FALSE)),
+            _ => None,
+        };
+        if let Some((value, keyword)) = value.filter(|_| is_copy && at == At::Option) {
+            let value = value.to_owned();
+            token.token = Token::Word(Word { value, quote_style: None, keyword });
+        }
+        at = if is_option { At::Option } else { At::Elsewhere };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Control, parse};
+    use super::{Declared, Fetch};
+
+    #[test]
+    fn cursors_are_queries_with_a_name() {
+        let fetched = |text: &str| match parse(text).unwrap()[0].control() {
+            Some(Control::Fetch(Fetch { cursor, rows_max })) => (cursor, rows_max),
+            other => panic!("{text}: {other:?}"),
+        };
+        let one = |rows_max| ("c".to_owned(), rows_max);
+        for text in ["FETCH c", "fetch next from C", "FETCH FORWARD IN c", "FETCH 1 FROM \"c\""] {
+            assert_eq!(fetched(text), one(Some(1)), "{text}");
+        }
+        assert_eq!(fetched("FETCH FORWARD 7 FROM c"), one(Some(7)));
+        assert_eq!(fetched("FETCH ALL c"), one(None));
+        assert_eq!(fetched("FETCH FORWARD ALL FROM c"), one(None));
+        assert_eq!(parse("FETCH -1 FROM c").unwrap_err().state().code(), "42601");
+        let held = parse("DECLARE \"C\" NO SCROLL CURSOR WITH HOLD FOR SELECT 1").unwrap();
+        let declared = Declared { name: "C".to_owned(), is_held: true };
+        assert_eq!(held[0].declared(), Some(&declared));
+        assert!(held[0].is_query());
+        assert_eq!(parse("SELECT 1").unwrap()[0].declared(), None);
+    }
+
+    #[test]
+    fn on_and_off_are_values_of_options_of_copy() {
+        for text in [
+            "COPY a FROM STDIN WITH (FREEZE on, HEADER OFF)",
+            "COPY a FROM STDIN (FORMAT csv, header ON)",
+            "COPY (SELECT 1 FROM a JOIN header ON true JOIN b AS freeze ON true) TO STDOUT",
+            "SELECT 1 FROM header ; COPY a FROM STDIN (HEADER on)",
+        ] {
+            parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
+        for text in ["SELECT f(header ON)", "COPY a FROM STDIN (FORMAT on, FREEZE off off)"] {
+            assert_eq!(parse(text).unwrap_err().state().code(), "42601", "{text}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Runs what other programs do with `nvcaracal serve`: drivers and frameworks, each in the version that
+# is written here, from the registries of their languages, with the scripts of
+# crates/server/tests/clients.
+#
+# Usage: scripts/clients.sh [--binary PROGRAM] [--rounds N] [NAME ...]
+#
+#   --binary PROGRAM   the program `nvcaracal` (default: target/debug/nvcaracal)
+#   --rounds N         how often each runs (default 1), on one store
+#   NAME               psycopg, sqlalchemy, django, node; default: all
+#
+# Packages are installed below `clients` in the target directory, never elsewhere; the server listens
+# at a free port of this machine on a store in a temporary directory. Exit codes: 0 all is well, 1
+# something failed, 2 a wrong command line, 3 a client could not be installed (said as SKIPPED) and no
+# other one failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LC_ALL=C
+
+python_packages='psycopg[binary]==3.3.9 sqlalchemy==2.1.9 django==5.2.19'
+node_package=pg@8.23.1
+# Seconds after which a client that does not end has failed.
+patience=120
+
+target=${CARGO_TARGET_DIR:-target}
+binary=$target/debug/nvcaracal
+rounds=1
+names=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --binary | --rounds)
+            [ $# -gt 1 ] || { echo "error: $1 needs a value" >&2 && exit 2; }
+            printf -v "${1#--}" %s "$2"
+            shift
+            ;;
+        psycopg | sqlalchemy | django | node) names+=("$1") ;;
+        *) echo "error: no client is called $1; see the head of scripts/clients.sh" >&2 && exit 2 ;;
+    esac
+    shift
+done
+if ! [[ $rounds =~ ^[1-9][0-9]*$ ]]; then echo "error: $rounds is no number" >&2 && exit 2; fi
+if [ "${#names[@]}" -eq 0 ]; then names=(psycopg sqlalchemy django node); fi
+if [ ! -x "$binary" ]; then echo "error: there is no $binary" >&2 && exit 2; fi
+
+mkdir -p "$target/clients"
+installed=$(cd "$target/clients" && pwd)
+tests=$PWD/crates/server/tests/clients
+room=$(mktemp -d)
+server=''
+trap 'if [ -n "$server" ]; then kill "$server" && wait "$server"; fi; rm -rf "$room"' EXIT
+
+# Makes an environment with the packages, unless it is there.
+python() {
+    local venv=$installed/python
+    if [ "$(cat "$venv/packages" 2>/dev/null)" = "$python_packages" ]; then return; fi
+    rm -rf "$venv"
+    # shellcheck disable=SC2086  # several packages
+    python3 -m venv "$venv" && "$venv/bin/pip" install -q $python_packages \
+        && echo "$python_packages" >"$venv/packages"
+}
+
+node_modules() {
+    if [ "$(cat "$installed/node/package" 2>/dev/null)" = "$node_package" ]; then return; fi
+    mkdir -p "$installed/node"
+    (cd "$installed/node" && npm install --silent --no-audit --no-fund --prefix . "$node_package") \
+        && echo "$node_package" >"$installed/node/package"
+}
+
+"$binary" serve "$room/store" --listen 127.0.0.1:0 --json >"$room/said" &
+server=$!
+until grep -q '"addresses"' "$room/said"; do
+    kill -0 "$server" || exit 1
+    sleep 0.1
+done
+port=$(sed -nE 's/.*"127\.0\.0\.1:([0-9]+)".*/\1/p' "$room/said")
+
+# Runs one client: a name.
+client() {
+    case $1 in
+        node)
+            NODE_PATH=$installed/node/node_modules PGPORT=$port timeout "$patience" \
+                node "$tests/node_test.js"
+            ;;
+        *)
+            PYTHONDONTWRITEBYTECODE=1 timeout "$patience" \
+                "$installed/python/bin/python" "$tests/$1_test.py" "$port"
+            ;;
+    esac
+}
+
+failed=() skipped=()
+for name in "${names[@]}"; do
+    case $name in
+        node) tool=node_modules ;;
+        *) tool=python ;;
+    esac
+    if ! "$tool" >"$room/installed" 2>&1; then
+        cat "$room/installed"
+        echo "SKIPPED: $name could not be installed"
+        skipped+=("$name")
+        continue
+    fi
+    for _ in $(seq "$rounds"); do
+        printf '\n--- %s\n' "$name"
+        if ! client "$name"; then failed+=("$name"); fi
+    done
+done
+if [ "${#failed[@]}" -gt 0 ]; then
+    echo "FAILED: ${failed[*]}"
+    exit 1
+fi
+if [ "${#skipped[@]}" -gt 0 ]; then exit 3; fi
