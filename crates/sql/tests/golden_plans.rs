@@ -17,7 +17,7 @@ use values::{Datum, Timestamp};
 const TABLE: &str =
     "CREATE TABLE t (a int PRIMARY KEY, b varchar(8) UNIQUE, c numeric(6,2) CHECK (c >= 0))";
 
-const STATEMENTS: [&str; 14] = [
+const STATEMENTS: [&str; 19] = [
     "SELECT 1",
     "SELECT b, a + 1 FROM t WHERE a = 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
     "SELECT b, count(*), sum(c) FILTER (WHERE a > 1) FROM t GROUP BY b HAVING max(a) > 1",
@@ -34,6 +34,16 @@ const STATEMENTS: [&str; 14] = [
     "SELECT a FROM t UNION ALL (VALUES (1), (2)) EXCEPT SELECT 2 INTERSECT ALL SELECT 2 ORDER BY 1",
     "UPDATE t SET c = y.c FROM t y WHERE y.a = t.a + 1 RETURNING t.a, y.a",
     "WITH w AS (SELECT a FROM t) INSERT INTO t (a) SELECT a + 200 FROM w WHERE a = $1",
+    "SELECT b, array_agg(a ORDER BY c DESC NULLS LAST, a), jsonb_object_agg(a, c) FROM t \
+     GROUP BY b",
+    "INSERT INTO t (a, c) SELECT a + row_number() OVER w, sum(c) OVER (w ROWS 1 PRECEDING) FROM t \
+     WINDOW w AS (PARTITION BY b ORDER BY a)",
+    "SELECT lag(a, 1, 0) OVER (ORDER BY a), ntile(2) OVER (ORDER BY a), count(*) OVER (ORDER BY c \
+     RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING), \
+     nth_value(a, 2) OVER (ORDER BY a GROUPS 1 PRECEDING) FROM t",
+    "SELECT DISTINCT ON (b) b, a FROM t ORDER BY b, c DESC",
+    "WITH RECURSIVE w(n) AS (SELECT 1 UNION SELECT n + a FROM w JOIN t ON t.a = w.n WHERE n < 9) \
+     INSERT INTO t (a) SELECT n + 300 FROM w",
 ];
 
 fn plans() -> Vec<Vec<u8>> {

@@ -203,8 +203,43 @@ fn parameters_get_their_types() {
     assert_eq!(session.run("SELECT $0").unwrap_err().state().code(), "42P02");
 }
 
+#[test]
+fn windows_and_recursion_have_limits() {
+    let mut session = Session::new();
+    session.memory = sql::run::Memory::new(u64::MAX);
+    let code = |session: &mut Session, text: &str| match session.run(text) {
+        Ok(answer) => answer.rows.concat().concat(),
+        Err(error) => error.state().code().to_owned(),
+    };
+    let rows = "SELECT count(*) FROM (SELECT count(t) OVER () FROM \
+                (SELECT repeat('x', 1000) AS t FROM generate_series(1, 100000)) s) q";
+    assert_eq!(code(&mut session, rows), "53200", "rows that wait");
+    let results = "SELECT count(r) FROM (SELECT array_agg(g) OVER (ORDER BY g) AS r \
+                   FROM generate_series(1, 5000) g) q";
+    assert_eq!(code(&mut session, results), "53200", "results");
+    let known = "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n + 1 FROM t) SELECT max(n) FROM t";
+    assert_eq!(code(&mut session, known), "53200", "rows of a UNION");
+    // What a step needs is free for the next one, so many steps need little.
+    let long = "WITH RECURSIVE t(n, x) AS (SELECT 1, repeat('x', 10000) UNION ALL \
+                SELECT n + 1, x FROM t WHERE n < 10000) SELECT max(n) FROM t";
+    assert_eq!(code(&mut session, long), "10000");
+    let wide = "SELECT count(*) FROM (SELECT sum(g) OVER (ORDER BY g), lag(g) OVER (ORDER BY g) \
+                FROM generate_series(1, 20000) g) q";
+    assert_eq!(code(&mut session, wide), "20000");
+    session.memory = sql::run::Memory::new(100_000);
+    let endless =
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) SELECT max(n) FROM t";
+    assert_eq!(code(&mut session, endless), "54001");
+    let frames = "SELECT count(c) FROM (SELECT count(*) OVER (ORDER BY g ROWS 1000 PRECEDING) AS c \
+                  FROM generate_series(1, 2000) g) q";
+    assert_eq!(code(&mut session, frames), "54001", "rows of frames are steps");
+    let json = "WITH RECURSIVE t(n, j) AS (SELECT 1, '1'::jsonb UNION ALL \
+                SELECT n + 1, jsonb_build_array(j) FROM t WHERE n < 200) SELECT max(n) FROM t";
+    assert_eq!(code(&mut session, json), "54001", "JSON in JSON");
+}
+
 /// Tokens that are likely to make statements.
-const TOKENS: [&str; 90] = [
+const TOKENS: [&str; 98] = [
     "SELECT",
     "FROM",
     "WHERE",
@@ -295,6 +330,14 @@ const TOKENS: [&str; 90] = [
     "EXCEPT ALL SELECT a FROM t",
     "(SELECT a AS k, b FROM t WHERE",
     ") q",
+    "OVER (ORDER BY a)",
+    "OVER (PARTITION BY b ORDER BY a ROWS 1 PRECEDING)",
+    "OVER w",
+    "WINDOW w AS (ORDER BY b)",
+    "rank()",
+    "lag(a, 1)",
+    "DISTINCT ON (b)",
+    "WITH RECURSIVE t(a, b) AS (SELECT 1, 'x' UNION SELECT a + 1, b FROM t WHERE",
 ];
 
 #[test]

@@ -43,6 +43,12 @@ states! {
     SUBSTRING_ERROR = b"22011";
     /// Division by zero.
     DIVISION_BY_ZERO = b"22012";
+    /// An offset of a frame that is negative.
+    INVALID_FRAME_OFFSET = b"22013";
+    /// A number of parts that is not positive.
+    INVALID_NTILE = b"22014";
+    /// A place in a frame that is not positive.
+    INVALID_NTH_VALUE = b"22016";
     /// An interval that its type does not hold.
     INTERVAL_OVERFLOW = b"22015";
     /// A logarithm of what is not positive.
@@ -155,6 +161,10 @@ states! {
     INVALID_TABLE_DEFINITION = b"42P16";
     /// An object that needs itself.
     INVALID_OBJECT_DEFINITION = b"42P17";
+    /// A recursive query that is no such one.
+    INVALID_RECURSION = b"42P19";
+    /// A window function where there is none, or a malformed window.
+    WINDOWING_ERROR = b"42P20";
     /// A foreign key that refers to no unique columns, or to other numbers of them.
     INVALID_FOREIGN_KEY = b"42830";
     /// A parameter whose type nothing tells.

@@ -3,6 +3,8 @@
 use super::coerce::{Bound, Coercer};
 use super::kinds::Willing;
 use super::scope::{Noted, Resolved, Scope};
+use super::window_list::WindowList;
+use super::working::{Recursion, Reference};
 use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Op, Query, QueryNumber};
 use crate::parse::Lines;
@@ -23,6 +25,8 @@ pub(crate) struct Binder<'a> {
     pub(super) levels: Vec<Level>,
     /// The outermost of those that the current one needs a row of.
     pub(super) reaches: usize,
+    /// What is known of recursive queries while their steps are bound.
+    pub(super) recursion: Recursion,
     /// The queries that the statement has beside its own.
     pub(super) queries: Vec<Query>,
     /// Queries of WITH that can be named, the innermost last.
@@ -58,6 +62,9 @@ pub(super) struct Grouping {
     pub(super) ungrouped: Option<Error>,
     /// Whether an aggregate's arguments are being bound.
     pub(super) inside: bool,
+    /// Where the first aggregate is.
+    pub(super) position: Option<Position>,
+    pub(super) windows: WindowList,
 }
 
 /// A query of WITH.
@@ -68,6 +75,8 @@ pub(super) struct Named {
     pub(super) columns: Vec<(String, Kind)>,
     /// The outermost query that it needs a row of.
     pub(super) reaches: usize,
+    /// What naming it means.
+    pub(super) reference: Reference,
 }
 
 impl Grouping {
@@ -180,6 +189,7 @@ impl<'a> Binder<'a> {
             choice: super::access::Choice::Best,
             levels: Vec::new(),
             reaches: usize::MAX,
+            recursion: Recursion::default(),
             queries: Vec::new(),
             named: Vec::new(),
             no_queries: Some("check constraint"),

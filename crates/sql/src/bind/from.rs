@@ -88,6 +88,7 @@ impl Binder<'_> {
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         let begin = self.scope.mark();
+        let uses_begin = self.recursion.uses_count();
         let may_lack = may_lack || table.joins.iter().any(keeps_own);
         match &table.relation {
             TableFactor::NestedJoin { table_with_joins, alias: None } if items.is_empty() => {
@@ -98,7 +99,14 @@ impl Binder<'_> {
         for join in &table.joins {
             let (kind, constraint) = kind_of_join(&join.join_operator)?;
             let middle = self.scope.mark();
+            let uses_middle = self.recursion.uses_count();
             self.factor(&join.relation, kind, may_lack, items)?;
+            if kind.keeps_own() && uses_middle > uses_begin {
+                return Err(self.recursion.refused(uses_begin, "within an outer join"));
+            }
+            if kind.keeps_other() && self.recursion.uses_count() > uses_middle {
+                return Err(self.recursion.refused(uses_middle, "within an outer join"));
+            }
             let on = self.constraint(constraint, kind, begin, middle)?;
             if let Some(item) = items.last_mut() {
                 item.on.extend(on);
@@ -176,7 +184,7 @@ impl Binder<'_> {
         let begin = self.scope.width();
         if let Some(named) = self.named_query(name) {
             let own = named.name.clone();
-            let (number, columns) = self.use_named(&named);
+            let (number, columns) = self.use_named(&named, name)?;
             let width = columns.len();
             self.add_table(&own, alias, width, columns)?;
             let rows = FromRows::Query(number);
@@ -250,7 +258,7 @@ impl Binder<'_> {
             return Err(unsupported("LATERAL on the right side of RIGHT or FULL JOIN"));
         }
         if lateral {
-            return self.inner(query);
+            return self.lateral(query);
         }
         let before = self.beside.len();
         self.beside.extend(self.scope.tables().map(str::to_owned));

@@ -1,25 +1,20 @@
 //! Functions and aggregates by their names.
 
+use super::aggregates::{Written, aggregate_named};
 use super::binder::Binder;
 use super::coerce::Bound;
 use super::expression::{call, negate_if, unsupported, word};
 use super::kinds::Willing;
-use crate::ir::{Aggregate, AggregateKind, Function, Kind, Op, Value};
+use super::window_list::is_window_function;
+use crate::ir::{Function, Kind, Op, Value};
 use sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DuplicateTreatment, Expr, Function as Call, FunctionArg,
-    FunctionArgExpr, FunctionArguments, TrimWhereField,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, TrimWhereField,
 };
 use values::{Datum, Error, Result, SqlState, Type};
 
 /// The most arguments, as in PostgreSQL.
 const ARGUMENTS_MAX: usize = 100;
-
-/// What a call was written with.
-struct Written<'a> {
-    arguments: Vec<&'a Expr>,
-    star: bool,
-    distinct: bool,
-}
 
 impl Binder<'_> {
     /// Functions with a syntax of their own, and all other calls.
@@ -128,8 +123,8 @@ impl Binder<'_> {
     fn function(&mut self, function: &Call) -> Result<Bound> {
         let name = super::binder::table_name(&function.name)
             .or_else(|error| catalog_name(&function.name).ok_or(error))?;
-        if function.over.is_some() || !function.within_group.is_empty() {
-            return Err(Error::unsupported("window functions are not supported", ""));
+        if !function.within_group.is_empty() {
+            return Err(Error::unsupported("WITHIN GROUP is not supported", ""));
         }
         if let FunctionArguments::Subquery(query) = &function.args
             && name == "array"
@@ -137,11 +132,18 @@ impl Binder<'_> {
             return self.array_of_query(query);
         }
         let written = self.written(function)?;
+        if let Some(over) = &function.over {
+            return self.window_call(&name, &written, function, over);
+        }
+        if is_window_function(&name) {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(Error::new(SqlState::WRONG_OBJECT, message));
+        }
         if let Some(kind) = aggregate_named(&name) {
             return self.aggregate(kind, &written, function);
         }
-        if written.star || written.distinct || function.filter.is_some() {
-            let message = format!("{name} is not an aggregate function");
+        if let Some(what) = written.only_of_aggregates() {
+            let message = format!("{what} specified, but {name} is not an aggregate function");
             return Err(Error::new(SqlState::WRONG_OBJECT, message));
         }
         let bound = written
@@ -164,12 +166,19 @@ impl Binder<'_> {
     }
 
     fn written<'f>(&self, function: &'f Call) -> Result<Written<'f>> {
-        let mut written = Written { arguments: Vec::new(), star: false, distinct: false };
+        let filter = function.filter.as_deref();
+        let (star, distinct) = (false, false);
+        let mut written = Written { arguments: Vec::new(), star, distinct, order: &[], filter };
         let list = match &function.args {
             FunctionArguments::None => return Ok(written),
-            FunctionArguments::List(list) if list.clauses.is_empty() => list,
+            FunctionArguments::List(list) => list,
             _ => return Err(Error::unsupported(format!("arguments of {}", function.name), "")),
         };
+        match &list.clauses[..] {
+            [] => {}
+            [FunctionArgumentClause::OrderBy(order)] => written.order = order,
+            _ => return Err(Error::unsupported(format!("arguments of {}", function.name), "")),
+        }
         written.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
         for argument in &list.args {
             match argument {
@@ -313,9 +322,40 @@ impl Binder<'_> {
                 let ty = all[0].ty().unwrap_or(Type::Text);
                 call(Function::NullIf, all, ty)
             }
+            ("to_json" | "to_jsonb", 1) => {
+                let value = self.json_value(all.swap_remove(0))?;
+                call(Function::ToJson, vec![value], Type::Jsonb)
+            }
+            ("json_build_array" | "jsonb_build_array", _) => {
+                let all = all.into_iter().map(|bound| self.json_value(bound));
+                call(Function::JsonBuildArray, all.collect::<Result<_>>()?, Type::Jsonb)
+            }
+            ("json_build_object" | "jsonb_build_object", _) => self.json_object(all)?,
             _ => return self.system_function(name, all),
         };
         Ok(Some(found))
+    }
+
+    /// A value that becomes JSON: objects of the catalog are their names.
+    pub(super) fn json_value(&mut self, bound: Bound) -> Result<Bound> {
+        match bound.ty() {
+            Some(ty) if ty.is_named_object() => self.coerce(bound, Type::Text, Willing::Assignment),
+            _ => self.settle(bound),
+        }
+    }
+
+    /// The key of a JSON object.
+    pub(super) fn json_key(&mut self, bound: Bound) -> Result<Bound> {
+        self.coerce(bound, Type::Text, Willing::Assignment)
+    }
+
+    fn json_object(&mut self, all: Vec<Bound>) -> Result<Bound> {
+        let mut arguments = Vec::with_capacity(all.len());
+        for (at, bound) in all.into_iter().enumerate() {
+            let is_key = at % 2 == 0;
+            arguments.push(if is_key { self.json_key(bound)? } else { self.json_value(bound)? });
+        }
+        Ok(call(Function::JsonBuildObject, arguments, Type::Jsonb))
     }
 
     /// The first that is not NULL; those behind it are not computed.
@@ -348,96 +388,6 @@ impl Binder<'_> {
         })?;
         Ok(Bound::new(crate::ddl::next_value(sequence), Kind::plain(Type::Int8)))
     }
-
-    fn aggregate(
-        &mut self,
-        kind: AggregateKind,
-        written: &Written<'_>,
-        function: &Call,
-    ) -> Result<Bound> {
-        let refused = |message: &str| Error::new(SqlState::GROUPING_ERROR, message.to_owned());
-        let position = self.position(&function.name);
-        match &mut self.grouping {
-            None => {
-                let clause = match self.clause {
-                    "" => "here".to_owned(),
-                    "JOIN/ON" => "in JOIN conditions".to_owned(),
-                    clause => format!("in {clause}"),
-                };
-                let message = format!("aggregate functions are not allowed {clause}");
-                return Err(refused(&message).at(position));
-            }
-            Some(grouping) if grouping.inside => {
-                return Err(refused("aggregate function calls cannot be nested"));
-            }
-            Some(grouping) => grouping.inside = true,
-        }
-        let bound = self.aggregate_arguments(kind, written, function);
-        if let Some(grouping) = &mut self.grouping {
-            grouping.inside = false;
-        }
-        let (kind, arguments, filter) = bound?;
-        refuse_outer(&arguments)?;
-        let own = arguments.first().and_then(Bound::ty);
-        let (raw, result) = aggregate_types(kind, own)?;
-        let aggregate = Aggregate {
-            kind,
-            arguments: arguments.into_iter().map(Bound::expression).collect(),
-            distinct: written.distinct,
-            filter: filter.map(Bound::expression),
-        };
-        let Some(grouping) = &mut self.grouping else { return Err(refused("no groups")) };
-        let mut code = vec![Op::Column(grouping.place(aggregate)?)];
-        if raw != result {
-            code.push(Op::Cast(Kind::plain(result), true));
-        }
-        Ok(Bound::new(code, Kind::plain(result)))
-    }
-
-    fn aggregate_arguments(
-        &mut self,
-        kind: AggregateKind,
-        written: &Written<'_>,
-        function: &Call,
-    ) -> Result<(AggregateKind, Vec<Bound>, Option<Bound>)> {
-        let wanted = if kind == AggregateKind::StringAggregate { 2 } else { 1 };
-        let counts_rows = kind == AggregateKind::Count && written.star;
-        if !counts_rows && (written.arguments.len() != wanted || written.star) {
-            let message = format!("function {}() has other arguments", function.name);
-            return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));
-        }
-        let mut arguments = Vec::new();
-        for argument in &written.arguments {
-            let bound = self.expression(argument)?;
-            arguments.push(match kind {
-                AggregateKind::StringAggregate => {
-                    self.coerce(bound, Type::Text, Willing::Implicit)?
-                }
-                AggregateKind::BoolAnd | AggregateKind::BoolOr => {
-                    self.coerce(bound, Type::Bool, Willing::Implicit)?
-                }
-                _ => self.settle(bound)?,
-            });
-        }
-        let filter = match &function.filter {
-            Some(filter) => Some(self.condition(filter, "FILTER")?),
-            None => None,
-        };
-        Ok((if counts_rows { AggregateKind::CountRows } else { kind }, arguments, filter))
-    }
-}
-
-/// In PostgreSQL an aggregate of nothing but columns of an outer query is one of that query.
-fn refuse_outer(arguments: &[Bound]) -> Result<()> {
-    let code = || arguments.iter().flat_map(|bound| &bound.code);
-    let is_outer = code().any(|op| matches!(op, Op::Outer(..)));
-    if is_outer && !code().any(|op| matches!(op, Op::Column(_))) {
-        return Err(Error::unsupported(
-            "an aggregate of columns of an outer query is not supported",
-            "Compute it in the outer query, and name it there.",
-        ));
-    }
-    Ok(())
 }
 
 /// Back from the session's clocks: the epoch counts in UTC.
@@ -451,57 +401,4 @@ fn undo_local(mut local: Bound) -> Bound {
 fn catalog_name(name: &sqlparser::ast::ObjectName) -> Option<String> {
     let shown = name.to_string().to_ascii_lowercase();
     shown.strip_prefix("pg_catalog.").map(str::to_owned)
-}
-
-fn aggregate_named(name: &str) -> Option<AggregateKind> {
-    Some(match name {
-        "count" => AggregateKind::Count,
-        "sum" => AggregateKind::Sum,
-        "avg" => AggregateKind::Average,
-        "min" => AggregateKind::Minimum,
-        "max" => AggregateKind::Maximum,
-        "bool_and" | "every" => AggregateKind::BoolAnd,
-        "bool_or" => AggregateKind::BoolOr,
-        "string_agg" => AggregateKind::StringAggregate,
-        "array_agg" => AggregateKind::ArrayAggregate,
-        _ => return None,
-    })
-}
-
-/// The type that the interpreter computes, and that of the result.
-fn aggregate_types(kind: AggregateKind, argument: Option<Type>) -> Result<(Type, Type)> {
-    let own = argument.unwrap_or(Type::Text);
-    let refused = |name: &str| {
-        let message = format!("function {name}({}) does not exist", own.name());
-        Error::new(SqlState::UNDEFINED_FUNCTION, message)
-    };
-    let both = |ty| Ok((ty, ty));
-    match kind {
-        AggregateKind::CountRows | AggregateKind::Count => both(Type::Int8),
-        AggregateKind::Sum => match own {
-            Type::Int2 | Type::Int4 => Ok((Type::Numeric, Type::Int8)),
-            Type::Int8 | Type::Numeric => both(Type::Numeric),
-            Type::Float4 | Type::Float8 | Type::Interval => both(own),
-            _ => Err(refused("sum")),
-        },
-        AggregateKind::Average => match own {
-            Type::Float4 | Type::Float8 => both(Type::Float8),
-            ty if ty.is_number() => both(Type::Numeric),
-            _ => Err(refused("avg")),
-        },
-        AggregateKind::Minimum | AggregateKind::Maximum => {
-            if own == Type::Bool || own == Type::Jsonb || own == Type::Uuid {
-                return Err(refused("min"));
-            }
-            both(if own.is_text() { Type::Text } else { own })
-        }
-        AggregateKind::First => both(own),
-        AggregateKind::BoolAnd | AggregateKind::BoolOr => both(Type::Bool),
-        AggregateKind::StringAggregate => both(Type::Text),
-        AggregateKind::ArrayAggregate => {
-            let ty = own.array().ok_or_else(|| refused("array_agg"))?;
-            // Of NULLs only, the interpreter makes an array of text.
-            Ok((Type::Text.array().unwrap_or(ty), ty))
-        }
-    }
 }

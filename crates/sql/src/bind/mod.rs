@@ -2,6 +2,7 @@
 //! casts are written out, and the rows of a table are looked for by its keys.
 
 mod access;
+mod aggregates;
 mod binder;
 mod change;
 mod coerce;
@@ -9,6 +10,7 @@ mod conditions;
 mod copied;
 mod copy;
 mod expression;
+mod frames;
 mod from;
 mod functions;
 mod guard;
@@ -20,13 +22,17 @@ mod order;
 mod output;
 mod prepare;
 mod query;
+mod recursion;
 mod row_functions;
 mod scope;
 mod sets;
 mod subquery;
 mod system;
 mod views;
+mod window_list;
+mod windows;
 mod with;
+mod working;
 
 pub use access::Choice;
 pub use copied::{CopiedTable, Copy, Direction};

@@ -5,11 +5,12 @@ use super::coerce::Bound;
 use super::conditions::has_column;
 use super::items::Item;
 use super::kinds::Willing;
-use crate::ir::{Expression, SortKey};
+use crate::ir::{Direction, Expression, SortKey};
 use sqlparser::ast::{
-    Expr, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query, Value as Literal,
+    Distinct, Expr, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query,
+    Select, Value as Literal,
 };
-use values::{Error, Result, SqlState, Type};
+use values::{Error, Position, Result, SqlState, Type};
 
 impl Binder<'_> {
     pub(super) fn sort(
@@ -33,18 +34,74 @@ impl Binder<'_> {
                 )
                 .at(self.position(&each.expr)));
             }
-            let descending = match &each.options.sort {
-                None | Some(OrderBySort::Asc) => false,
-                Some(OrderBySort::Desc) => true,
-                Some(OrderBySort::Using(_)) => return Err(unsupported("ORDER BY USING")),
-            };
-            let nulls_first = each.options.nulls_first.unwrap_or(descending);
-            keys.push(SortKey { value: Expression { code: value.code }, descending, nulls_first });
+            keys.push(sort_key(value, direction(each)?));
         }
         Ok(keys)
     }
 
-    fn sort_value(
+    /// DISTINCT ON: the order, which begins with its values, and those.
+    pub(super) fn distinct_on(
+        &mut self,
+        tree: &Select,
+        query: &Query,
+        items: &[Item],
+        mut sort: Vec<SortKey>,
+    ) -> Result<(Vec<SortKey>, Option<Vec<Expression>>)> {
+        let Some(Distinct::On(list)) = &tree.distinct else { return Ok((sort, None)) };
+        let mut on: Vec<Expression> = Vec::new();
+        for expr in list {
+            let options = OrderByOptions { sort: None, nulls_first: None };
+            let each = OrderByExpr { expr: expr.clone(), options, with_fill: None };
+            let value = self.sort_value(&each, items, false);
+            let value = value.map_err(|error| match ordinal(expr) {
+                Some(at) => no_position("DISTINCT ON", at).at(self.position(expr)),
+                None => error,
+            })?;
+            let value = Expression { code: value.code };
+            if !on.contains(&value) {
+                on.push(value);
+            }
+        }
+        let first_other = sort.iter().position(|key| !on.contains(&key.value));
+        let begin = first_other.unwrap_or(sort.len());
+        let is_behind = sort[begin..].iter().any(|key| on.contains(&key.value));
+        let is_missing = |value: &Expression| sort.iter().all(|key| key.value != *value);
+        if is_behind || first_other.is_some() && on.iter().any(is_missing) {
+            let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+            let error = Error::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+            return Err(error.at(self.unmatched(list, query, begin, is_behind)));
+        }
+        let missing: Vec<Expression> =
+            on.iter().filter(|value| is_missing(value)).cloned().collect();
+        let ascending = |value| SortKey { value, descending: false, nulls_first: false };
+        sort.extend(missing.into_iter().map(ascending));
+        Ok((sort, Some(on)))
+    }
+
+    /// Where DISTINCT ON and ORDER BY differ.
+    fn unmatched(
+        &self,
+        list: &[Expr],
+        query: &Query,
+        begin: usize,
+        is_behind: bool,
+    ) -> Option<Position> {
+        let order = query.order_by.as_ref().map(|order| &order.kind);
+        match order {
+            Some(OrderByKind::Expressions(order)) if is_behind => {
+                let behind = order.get(begin..)?;
+                let is_behind = |expr: &&Expr| behind.iter().any(|each| each.expr == **expr);
+                list.iter().find(is_behind).and_then(|expr| self.position(expr))
+            }
+            Some(OrderByKind::Expressions(order)) => {
+                let is_named = |expr: &&Expr| order.iter().any(|each| each.expr == **expr);
+                list.iter().find(|expr| !is_named(expr)).and_then(|expr| self.position(expr))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn sort_value(
         &mut self,
         each: &OrderByExpr,
         items: &[Item],
@@ -109,6 +166,7 @@ impl Binder<'_> {
 
     fn count(&mut self, expr: Option<&Expr>) -> Result<Option<Expression>> {
         let Some(expr) = expr else { return Ok(None) };
+        self.clause = "LIMIT";
         let bound = self.expression(expr)?;
         let bound = self.coerce(bound, Type::Int8, Willing::Assignment)?;
         let expression = bound.expression();
@@ -120,6 +178,22 @@ impl Binder<'_> {
         }
         Ok(Some(expression))
     }
+}
+
+/// How ORDER BY puts values in order.
+pub(super) fn direction(each: &OrderByExpr) -> Result<Direction> {
+    let descending = match &each.options.sort {
+        None | Some(OrderBySort::Asc) => false,
+        Some(OrderBySort::Desc) => true,
+        Some(OrderBySort::Using(_)) => return Err(unsupported("ORDER BY USING")),
+    };
+    Ok(Direction { descending, nulls_first: each.options.nulls_first.unwrap_or(descending) })
+}
+
+/// A value that rows are put in order by.
+pub(super) fn sort_key(value: Bound, direction: Direction) -> SortKey {
+    let Direction { descending, nulls_first } = direction;
+    SortKey { value: Expression { code: value.code }, descending, nulls_first }
 }
 
 pub(super) fn no_position(clause: &str, at: usize) -> Error {

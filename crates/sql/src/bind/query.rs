@@ -4,9 +4,10 @@ use super::binder::{Binder, Grouping, name_of, unsupported};
 use super::coerce::Bound;
 use super::conditions::{Conjunct, filter_of};
 use super::from::{FromItem, FromRows};
-use super::items::{Bounded, Filtered, Item, Untyped};
+use super::items::{Bounded, Filtered, Item, Untyped, identity};
 use super::order::{no_position, ordinal};
-use crate::ir::{ColumnNumber, Group, Input, Op, Query as Plan, Select, Source};
+use super::window_list::{Place, WindowList};
+use crate::ir::{ColumnNumber, Expression, Group, Input, Op, Query as Plan, Select, Source};
 use sqlparser::ast::{Distinct, Expr, GroupByExpr, Query, Select as Tree, SelectItem, SetExpr};
 use values::Result;
 
@@ -37,16 +38,19 @@ impl Binder<'_> {
         let scope = std::mem::take(&mut self.scope);
         let grouping = self.grouping.take();
         let reaches = std::mem::replace(&mut self.reaches, usize::MAX);
+        let working = std::mem::take(&mut self.recursion.working);
         let result = work(self);
         (self.scope, self.grouping) = (scope, grouping);
         self.reaches = self.reaches.min(reaches);
+        self.recursion.working.extend(working);
         result
     }
 
     /// The current query, once all of it is bound.
     pub(super) fn plan(&self, input: Input, select: Select) -> Plan {
         let depth = self.levels.len();
-        let is_correlated = self.reaches < depth;
+        // The rows of a working table are others in each step.
+        let is_correlated = self.reaches < depth || !self.recursion.working.is_empty();
         Plan { depth: depth as u16, is_correlated, input, select }
     }
 
@@ -70,12 +74,14 @@ impl Binder<'_> {
         let mut from = self.from(&tree.from)?;
         self.grouping = None;
         let projection = self.rows_among_columns(&tree.projection, &mut from)?;
+        let is_step = from.iter().any(|item| self.is_working(&item.rows));
         let conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
         let (input, source, table) = self.input(from, conditions)?;
         let keys = self.group_keys(tree)?;
         let stated = !keys.is_empty() || tree.having.is_some();
         self.grouping = Some(Grouping { keys, ..Grouping::default() });
-        let mut items = self.items(&projection)?;
+        self.named_windows(&tree.named_window)?;
+        let mut items = self.at_place(Place::Columns, |binder| binder.items(&projection))?;
         if untyped == Untyped::Text {
             items = self.settled(items)?;
         }
@@ -83,26 +89,90 @@ impl Binder<'_> {
             Some(having) => Some(self.condition(having, "HAVING")?.expression()),
             None => None,
         };
-        let distinct = match &tree.distinct {
-            None | Some(Distinct::All) => false,
-            Some(Distinct::Distinct) => true,
-            Some(Distinct::On(_)) => return Err(unsupported("DISTINCT ON")),
-        };
-        let sort = self.sort(query, &items, distinct, false)?;
+        let distinct = matches!(tree.distinct, Some(Distinct::Distinct));
+        let (sort, on) = self.at_place(Place::Columns, |binder| {
+            let sort = binder.sort(query, &items, distinct, false)?;
+            binder.distinct_on(tree, query, &items, sort)
+        })?;
         let grouping = self.grouping.take().unwrap_or_default();
         let grouped = stated || !grouping.aggregates.is_empty();
         if let (true, Some(error)) = (grouped, grouping.ungrouped) {
             return Err(error);
         }
+        if is_step && !grouping.aggregates.is_empty() {
+            return Err(super::working::aggregated().at(grouping.position));
+        }
         let group = grouped.then(|| Group {
             keys: grouping.keys.into_iter().map(|(_, bound)| bound.expression()).collect(),
             aggregates: grouping.aggregates,
         });
-        let (limit, offset) = self.limits(query)?;
         let output = items.iter().map(|item| item.bound.clone().expression()).collect();
+        let (limit, offset) = (None, None);
         let select = Select { source, group, having, output, distinct, sort, limit, offset };
-        let table = table.filter(|_| select.is_plain());
-        Ok(Parts { input, select, items, table })
+        let mut parts = Parts { input, select, items, table };
+        if !grouping.windows.is_empty() {
+            parts = self.over_windows(parts, &grouping.windows)?;
+        }
+        if let Some(on) = on {
+            parts = self.over_distinct(parts, on, &grouping.windows)?;
+        }
+        (parts.select.limit, parts.select.offset) = self.limits(query)?;
+        parts.table = parts.table.filter(|_| parts.select.is_plain());
+        Ok(parts)
+    }
+
+    /// The columns of a query over rows with the results of window functions.
+    fn over_windows(&mut self, mut parts: Parts, windows: &WindowList) -> Result<Parts> {
+        let width = match &parts.select.group {
+            Some(group) => group.keys.len() + group.aggregates.len(),
+            None => self.scope.width(),
+        };
+        for item in &mut parts.items {
+            windows.stand_behind(width, &mut item.bound.code);
+        }
+        let mut select = parts.select;
+        let output = select.output.iter_mut();
+        for expression in output.chain(select.sort.iter_mut().map(|key| &mut key.value)) {
+            windows.stand_behind(width, &mut expression.code);
+        }
+        let Select { source, group, having, .. } = select;
+        let inner = Select { source, group, having, ..Select::of(identity(width)) };
+        let rows = self.plan(parts.input, inner);
+        let rows = self.push_query(rows)?;
+        let input = Input::Windows(windows.over(rows, width)?);
+        let Select { output, distinct, sort, .. } = select;
+        let select = Select { distinct, sort, ..Select::of(output) };
+        Ok(Parts { input, select, items: parts.items, table: None })
+    }
+
+    /// The rows of a query of which the first of each set with equal values counts.
+    fn over_distinct(
+        &mut self,
+        mut parts: Parts,
+        on: Vec<Expression>,
+        windows: &WindowList,
+    ) -> Result<Parts> {
+        let width = parts.items.len();
+        let places = (width..width + on.len()).map(ColumnNumber::at).collect();
+        let base = match &parts.input {
+            Input::Windows(inner) => self.queries[usize::from(inner.rows)].select.output.len(),
+            _ => 0,
+        };
+        for mut expression in on {
+            windows.stand_behind(base, &mut expression.code);
+            parts.select.output.push(expression);
+        }
+        let rows = self.plan(parts.input, parts.select);
+        let rows = self.push_query(rows)?;
+        for (at, item) in parts.items.iter_mut().enumerate() {
+            // What has no type yet is a constant.
+            if item.bound.kind.is_some() {
+                item.bound.code = vec![Op::Column(ColumnNumber::at(at))];
+            }
+        }
+        let output = parts.items.iter().map(|item| item.bound.clone().expression()).collect();
+        let (input, select) = (Input::Distinct(rows, places), Select::of(output));
+        Ok(Parts { input, select, items: parts.items, table: None })
     }
 
     /// The rows of a FROM that count. Those of one table are as they always were.
@@ -226,7 +296,6 @@ fn refuse_clauses(tree: &Tree) -> Result<()> {
         (tree.into.is_some(), "SELECT INTO"),
         (tree.top.is_some(), "TOP"),
         (!tree.lateral_views.is_empty(), "LATERAL VIEW"),
-        (!tree.named_window.is_empty(), "WINDOW"),
         (tree.qualify.is_some(), "QUALIFY"),
         (tree.prewhere.is_some(), "PREWHERE"),
         (!tree.connect_by.is_empty(), "CONNECT BY"),

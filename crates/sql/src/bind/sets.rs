@@ -96,11 +96,21 @@ impl Binder<'_> {
             chain.push((operator, all, &**right));
             left = before;
         }
+        let uses_begin = self.recursion.uses_count();
         let mut branches = vec![self.branch(left)?];
         let mut types: Vec<Option<Type>> = own_types(&branches[0]);
-        for (operator, _, right) in chain.iter().rev() {
+        for (operator, all, right) in chain.iter().rev() {
+            let uses_before = self.recursion.uses_count();
             let branch = self.branch(right)?;
             let name = name_of(*operator);
+            let refused_from = match operator {
+                SetOperator::Intersect | SetOperator::Except if *all => uses_begin,
+                SetOperator::Union | SetOperator::Intersect => self.recursion.uses_count(),
+                SetOperator::Except => uses_before,
+            };
+            if self.recursion.uses_count() > refused_from {
+                return Err(self.recursion.refused(refused_from, &format!("within {name}")));
+            }
             if branch.items.len() != types.len() {
                 let message = format!("each {name} query must have the same number of columns");
                 let at = branch.items.first().and_then(|item| self.position_of_item(item));
@@ -127,30 +137,22 @@ impl Binder<'_> {
         self.combined(Input::Set(numbers[0], steps.collect()), items, query)
     }
 
-    fn position_of_item(&self, item: &Item) -> Option<Position> {
+    pub(super) fn position_of_item(&self, item: &Item) -> Option<Position> {
         item.expr.as_ref().and_then(|expr| self.position(expr))
     }
 
     /// A query of a set operation.
     fn branch(&mut self, tree: &SetExpr) -> Result<Bounded> {
-        let body = Box::new(tree.clone());
-        let query = Query {
-            with: None,
-            body,
-            order_by: None,
-            limit_clause: None,
-            fetch: None,
-            locks: Vec::new(),
-            for_clause: None,
-            settings: None,
-            format_clause: None,
-            pipe_operators: Vec::new(),
-        };
-        self.query(&query, Untyped::Kept)
+        self.query(&query_of(tree), Untyped::Kept)
     }
 
     /// The type of a column that has had this one so far.
-    fn matched(&self, what: &str, so_far: Option<Type>, own: Option<Type>) -> Result<Option<Type>> {
+    pub(super) fn matched(
+        &self,
+        what: &str,
+        so_far: Option<Type>,
+        own: Option<Type>,
+    ) -> Result<Option<Type>> {
         let (Some(left), Some(right)) = (so_far, own) else { return Ok(so_far.or(own)) };
         let ty = if left == right {
             left
@@ -191,6 +193,22 @@ impl Binder<'_> {
             items[at].bound.kind = Some(kind.unwrap_or(Kind::plain(ty)));
         }
         Ok(over_columns(items))
+    }
+}
+
+/// A query of nothing but this.
+pub(super) fn query_of(tree: &SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(tree.clone()),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
     }
 }
 

@@ -17,6 +17,14 @@ impl Binder<'_> {
             let message = format!("cannot use subquery in {place}");
             return Err(Error::unsupported(message, "").at(self.position_of(query)));
         }
+        self.recursion.expressions += 1;
+        let result = self.lateral(query);
+        self.recursion.expressions -= 1;
+        result
+    }
+
+    /// The same in FROM.
+    pub(super) fn lateral(&mut self, query: &Query) -> Result<Bounded> {
         let scope = std::mem::take(&mut self.scope);
         let grouping = self.grouping.take();
         self.levels.push(Level { scope, grouping });

@@ -4,10 +4,11 @@
 use super::change::{Assignment, Delete, Insert, InsertRows, Update};
 use super::expression::{Expression, Op};
 use super::join::{Item, ItemRows, Joins};
-use super::number::QueryNumber;
+use super::number::{ColumnNumber, QueryNumber};
 use super::query::{Select, Source};
 use super::relation::Relation;
 use super::system::RowsCall;
+use super::window::Windows;
 use serde::{Deserialize, Serialize};
 use values::{Error, Result};
 
@@ -78,6 +79,30 @@ pub enum Input {
     System(String),
     /// The rows of functions, side by side; `true` adds their numbers as a last column.
     Functions(Vec<RowsCall>, bool),
+    /// The rows of a query with the results of window functions.
+    Windows(Windows),
+    /// The first of the rows of a query one after the other that have the same values in these
+    /// columns.
+    Distinct(QueryNumber, Vec<ColumnNumber>),
+    /// WITH RECURSIVE
+    Recursive(Recursive),
+    /// The rows that the last step of a recursive query has added, by the number of its working
+    /// table.
+    Working(u16),
+}
+
+/// The rows of a query, and those that another one comes to from the rows of the step before,
+/// until there are no more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recursive {
+    /// The query that needs no rows of before.
+    pub first: QueryNumber,
+    /// The one that does, as those of [`Input::Working`].
+    pub step: QueryNumber,
+    /// The number of the working table.
+    pub working: u16,
+    /// Whether equal rows stay several.
+    pub all: bool,
 }
 
 /// UNION, INTERSECT or EXCEPT of all rows so far with those of a query.
@@ -195,7 +220,13 @@ impl Change {
 impl Query {
     pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
         match &self.input {
-            Input::Source | Input::Set(..) | Input::System(_) => {}
+            Input::Source
+            | Input::Set(..)
+            | Input::System(_)
+            | Input::Distinct(..)
+            | Input::Recursive(_)
+            | Input::Working(_) => {}
+            Input::Windows(windows) => windows.each_expression(each),
             Input::Functions(calls, _) => {
                 calls.iter().flat_map(|call| &call.arguments).for_each(&mut *each);
             }
@@ -208,7 +239,16 @@ impl Query {
     /// The queries that it needs.
     pub(crate) fn each_number(&self, each: &mut dyn FnMut(QueryNumber)) {
         match &self.input {
-            Input::Source | Input::Values(_) | Input::System(_) | Input::Functions(..) => {}
+            Input::Source
+            | Input::Values(_)
+            | Input::System(_)
+            | Input::Functions(..)
+            | Input::Working(_) => {}
+            Input::Windows(Windows { rows, .. }) | Input::Distinct(rows, _) => each(*rows),
+            Input::Recursive(Recursive { first, step, .. }) => {
+                each(*first);
+                each(*step);
+            }
             Input::Set(first, steps) => {
                 each(*first);
                 steps.iter().for_each(|step| each(step.query));

@@ -128,6 +128,9 @@ pub enum Function {
     BitAnd,
     BitOr,
     SequenceNumber,
+    ToJson,
+    JsonBuildObject,
+    JsonBuildArray,
 }
 
 impl Expression {

@@ -17,17 +17,23 @@ mod query;
 mod relation;
 mod system;
 mod value;
+mod window;
 
 pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
-pub use composed::{Change, Composed, Input, Main, QUERY_DEPTH_MAX, Query, SetOperator, SetStep};
+pub use composed::{
+    Change, Composed, Input, Main, QUERY_DEPTH_MAX, Query, Recursive, SetOperator, SetStep,
+};
 pub use expression::{Expression, Function, Op, Use};
 pub use foreign::{ForeignKey, Guarded, Referential};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use number::{ColumnNumber, ObjectId, QueryNumber};
 pub use plan::Plan;
-pub use query::{Access, Aggregate, AggregateKind, Bound, Group, Select, SortKey, Source};
+pub use query::{
+    Access, Aggregate, AggregateKind, Bound, Direction, Group, OrderedKind, Select, SortKey, Source,
+};
 pub use relation::{Check, Column, Index, KeyColumn, Relation, Space};
 pub use system::{RowsCall, RowsFunction, SystemFunction};
 pub use value::{Kind, Value};
+pub use window::{Frame, FrameBound, FrameUnit, Window, WindowCall, WindowFunction, Windows};

@@ -82,7 +82,7 @@ pub struct Aggregate {
 }
 
 /// The aggregates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "named after SQL's aggregates")]
 pub enum AggregateKind {
     CountRows,
@@ -97,6 +97,31 @@ pub enum AggregateKind {
     ArrayAggregate,
     /// The value of the first row: that of all rows, where the group's keys decide it.
     First,
+    JsonAggregate,
+    JsonObjectAggregate,
+    /// One that takes its rows in an order. The last arguments are what is compared.
+    Ordered(OrderedKind, Vec<Direction>),
+}
+
+/// The aggregates in whose results the order of rows shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named after SQL's aggregates")]
+pub enum OrderedKind {
+    Sum,
+    Average,
+    StringAggregate,
+    ArrayAggregate,
+    JsonAggregate,
+    JsonObjectAggregate,
+}
+
+/// How values are put in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direction {
+    /// From large to small.
+    pub descending: bool,
+    /// NULLs before values.
+    pub nulls_first: bool,
 }
 
 /// ORDER BY.
@@ -108,6 +133,33 @@ pub struct SortKey {
     pub descending: bool,
     /// NULLs before values.
     pub nulls_first: bool,
+}
+
+impl OrderedKind {
+    /// The aggregate itself.
+    pub(crate) fn kind(self) -> AggregateKind {
+        match self {
+            OrderedKind::Sum => AggregateKind::Sum,
+            OrderedKind::Average => AggregateKind::Average,
+            OrderedKind::StringAggregate => AggregateKind::StringAggregate,
+            OrderedKind::ArrayAggregate => AggregateKind::ArrayAggregate,
+            OrderedKind::JsonAggregate => AggregateKind::JsonAggregate,
+            OrderedKind::JsonObjectAggregate => AggregateKind::JsonObjectAggregate,
+        }
+    }
+}
+
+impl SortKey {
+    /// How its values are put in order.
+    pub(crate) fn direction(&self) -> Direction {
+        Direction { descending: self.descending, nulls_first: self.nulls_first }
+    }
+}
+
+impl Aggregate {
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.arguments.iter().chain(&self.filter).for_each(each);
+    }
 }
 
 impl Source {
@@ -126,7 +178,7 @@ impl Select {
         if let Some(group) = &self.group {
             group.keys.iter().for_each(&mut *each);
             for aggregate in &group.aggregates {
-                aggregate.arguments.iter().chain(&aggregate.filter).for_each(&mut *each);
+                aggregate.each_expression(each);
             }
         }
         let rest = self.having.iter().chain(&self.output).chain(&self.limit).chain(&self.offset);

@@ -2,24 +2,27 @@
 //! floats do not depend on the plan.
 
 use super::budget::bytes_of;
+use super::context::Context;
 use super::evaluate::Evaluator;
+use super::json;
+use super::order::compare;
 use super::scan::Each;
 use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type, row};
 
 /// What an aggregate has seen so far.
-struct State {
+pub(super) struct State {
     count: i64,
     value: Datum,
     items: Vec<Datum>,
     seen: BTreeSet<Vec<u8>>,
     /// The memory that it takes beside itself.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl State {
-    fn new() -> State {
+    pub(super) fn new() -> State {
         State { count: 0, value: Datum::Null, items: Vec::new(), seen: BTreeSet::new(), bytes: 0 }
     }
 
@@ -106,7 +109,7 @@ impl<'p> Groups<'p> {
     ) -> Result<()> {
         for (mut keys, states) in self.groups {
             for (aggregate, state) in self.group.aggregates.iter().zip(states) {
-                keys.push(finish(aggregate, state)?);
+                keys.push(finish(aggregate, state, evaluator.context)?);
             }
             if each(keys, evaluator)?.is_break() {
                 break;
@@ -159,38 +162,74 @@ fn add(
     if !evaluator.holds(&aggregate.filter, row)? {
         return Ok(());
     }
-    if aggregate.kind == AggregateKind::CountRows {
-        state.count += 1;
-        return Ok(());
-    }
     let arguments = evaluator.values(&aggregate.arguments, row)?;
-    let Some(value) = arguments.first() else { return Err(malformed()) };
-    if aggregate.kind == AggregateKind::First {
-        if state.count == 0 {
-            state.set(value.clone());
-        }
-        state.count += 1;
-        return Ok(());
-    }
-    if value.is_null() && aggregate.kind != AggregateKind::ArrayAggregate {
-        return Ok(());
-    }
-    if aggregate.distinct {
-        let identity = identity(&arguments[..1]);
-        let bytes = size_of::<Vec<u8>>() + identity.len();
-        if !state.seen.insert(identity) {
+    accumulate(aggregate, state, arguments, evaluator.context)
+}
+
+/// Counts a row whose arguments are these.
+pub(super) fn accumulate(
+    aggregate: &Aggregate,
+    state: &mut State,
+    arguments: Vec<Datum>,
+    context: &Context,
+) -> Result<()> {
+    let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
+        let kind = &aggregate.kind;
+        if !matters(kind, &arguments)? || aggregate.distinct && !is_new(state, &arguments[..1]) {
             return Ok(());
         }
+        return take(kind, state, arguments, context);
+    };
+    let own = arguments.len().checked_sub(directions.len()).ok_or_else(malformed)?;
+    let (values, _) = arguments.split_at(own);
+    if matters(&kind.kind(), values)? && (!aggregate.distinct || is_new(state, values)) {
+        state.bytes += bytes_of(&arguments);
+        state.items.extend(arguments);
+    }
+    Ok(())
+}
+
+/// Whether an aggregate counts a row with these arguments.
+fn matters(kind: &AggregateKind, arguments: &[Datum]) -> Result<bool> {
+    use AggregateKind::{ArrayAggregate, CountRows, First, JsonAggregate, JsonObjectAggregate};
+    let takes_nulls = matches!(kind, ArrayAggregate | First | JsonAggregate | JsonObjectAggregate);
+    match (kind, arguments.first()) {
+        (CountRows, _) => Ok(true),
+        (_, Some(value)) => Ok(takes_nulls || !value.is_null()),
+        (_, None) => Err(malformed()),
+    }
+}
+
+/// Whether these values were not there before.
+fn is_new(state: &mut State, values: &[Datum]) -> bool {
+    let identity = identity(values);
+    let bytes = size_of::<Vec<u8>>() + identity.len();
+    let is_new = state.seen.insert(identity);
+    if is_new {
         state.bytes += bytes;
     }
+    is_new
+}
+
+/// Takes the arguments of a row that counts.
+fn take(
+    kind: &AggregateKind,
+    state: &mut State,
+    arguments: Vec<Datum>,
+    context: &Context,
+) -> Result<()> {
     state.count += 1;
-    match aggregate.kind {
+    if *kind == AggregateKind::CountRows {
+        return Ok(());
+    }
+    let Some(value) = arguments.first() else { return Err(malformed()) };
+    match kind {
         AggregateKind::CountRows | AggregateKind::Count => {}
         AggregateKind::Sum | AggregateKind::Average => {
             let wide = widen(value);
             state.value = match std::mem::replace(&mut state.value, Datum::Null) {
                 Datum::Null => wide,
-                sum => super::compute::call(Function::Add, &[sum, wide], evaluator.context)?,
+                sum => super::compute::call(Function::Add, &[sum, wide], context)?,
             };
         }
         AggregateKind::Minimum if state.value.is_null() || value.compare(&state.value).is_lt() => {
@@ -199,20 +238,36 @@ fn add(
         AggregateKind::Maximum if state.value.is_null() || value.compare(&state.value).is_gt() => {
             state.set(value.clone());
         }
+        AggregateKind::First if state.count == 1 => state.set(value.clone()),
         AggregateKind::Minimum | AggregateKind::Maximum | AggregateKind::First => {}
         AggregateKind::BoolAnd | AggregateKind::BoolOr => {
-            let wins = Datum::Bool(aggregate.kind == AggregateKind::BoolOr);
+            let wins = Datum::Bool(*kind == AggregateKind::BoolOr);
             if state.value != wins {
                 state.value = value.clone();
             }
         }
         AggregateKind::StringAggregate | AggregateKind::ArrayAggregate => {
-            if aggregate.kind == AggregateKind::StringAggregate && state.count > 1 {
+            if *kind == AggregateKind::StringAggregate && state.count > 1 {
                 state.items.push(arguments.get(1).cloned().unwrap_or(Datum::Null));
             }
             state.bytes += bytes_of(&arguments);
             state.items.push(value.clone());
         }
+        AggregateKind::JsonAggregate => {
+            let json = Datum::Jsonb(Box::new(json::of(value, &context.zone)?));
+            state.bytes += json.memory_bytes();
+            state.items.push(json);
+        }
+        AggregateKind::JsonObjectAggregate => {
+            let [Datum::Text(_), value] = &arguments[..] else {
+                let message = "field name must not be null";
+                return Err(Error::new(SqlState::INVALID_PARAMETER, message));
+            };
+            let json = Datum::Jsonb(Box::new(json::of(value, &context.zone)?));
+            state.bytes += arguments[0].memory_bytes() + json.memory_bytes();
+            state.items.extend([arguments[0].clone(), json]);
+        }
+        AggregateKind::Ordered(..) => return Err(malformed()),
     }
     Ok(())
 }
@@ -231,30 +286,56 @@ fn malformed() -> Error {
     Error::new(SqlState::DATA_CORRUPTED, "plan has a malformed aggregate")
 }
 
-/// The binder casts the result to its type.
-fn finish(aggregate: &Aggregate, state: State) -> Result<Datum> {
-    Ok(match aggregate.kind {
+/// What an aggregate comes to. The binder casts the result to its type.
+pub(super) fn finish(aggregate: &Aggregate, state: State, context: &Context) -> Result<Datum> {
+    let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
+        return result(&aggregate.kind, &state);
+    };
+    let (kind, width) = (kind.kind(), aggregate.arguments.len());
+    let own = width.checked_sub(directions.len()).filter(|own| *own > 0).ok_or_else(malformed)?;
+    let mut rows: Vec<&[Datum]> = state.items.chunks_exact(width).collect();
+    // Stable: rows that are equal here stay in canonical order.
+    rows.sort_by(|left, right| compare(&left[own..], &right[own..], directions.iter().copied()));
+    let mut state = State::new();
+    for row in rows {
+        take(&kind, &mut state, row[..own].to_vec(), context)?;
+    }
+    result(&kind, &state)
+}
+
+/// What an aggregate that needs no order comes to so far.
+pub(super) fn result(kind: &AggregateKind, state: &State) -> Result<Datum> {
+    let items = &state.items;
+    Ok(match kind {
         AggregateKind::CountRows | AggregateKind::Count => Datum::Int8(state.count),
-        AggregateKind::Average => match state.value {
+        AggregateKind::Average => match &state.value {
             Datum::Numeric(sum) => Datum::Numeric(sum.divide(&Numeric::from(state.count))?),
-            Datum::Float4(sum) => Datum::Float8(f64::from(sum) / state.count as f64),
+            Datum::Float4(sum) => Datum::Float8(f64::from(*sum) / state.count as f64),
             Datum::Float8(sum) => Datum::Float8(sum / state.count as f64),
             Datum::Null => Datum::Null,
             _ => return Err(malformed()),
         },
-        AggregateKind::StringAggregate if state.items.is_empty() => Datum::Null,
+        AggregateKind::StringAggregate
+        | AggregateKind::ArrayAggregate
+        | AggregateKind::JsonAggregate
+        | AggregateKind::JsonObjectAggregate
+            if items.is_empty() =>
+        {
+            Datum::Null
+        }
         AggregateKind::StringAggregate => {
-            let parts = state.items.iter().map(|item| match item {
+            let parts = items.iter().map(|item| match item {
                 Datum::Text(text) => text,
                 _ => "",
             });
             Datum::text(parts.collect::<String>())
         }
-        AggregateKind::ArrayAggregate => match state.items.iter().find_map(Datum::kind) {
-            Some(element) => Datum::Array(Box::new(Array::new(element, state.items)?)),
-            None if state.items.is_empty() => Datum::Null,
-            None => Datum::Array(Box::new(Array::new(Type::Text, state.items)?)),
-        },
-        _ => state.value,
+        AggregateKind::ArrayAggregate => {
+            let element = items.iter().find_map(Datum::kind).unwrap_or(Type::Text);
+            Datum::Array(Box::new(Array::new(element, items.clone())?))
+        }
+        AggregateKind::JsonAggregate => json::array(items)?,
+        AggregateKind::JsonObjectAggregate => json::object(items)?,
+        _ => state.value.clone(),
     })
 }

@@ -3,7 +3,7 @@
 
 use super::arithmetic;
 use super::context::Context;
-use super::{sequence, strings};
+use super::{json, sequence, strings};
 use crate::ir::Function;
 use std::cmp::Ordering;
 use values::time::{Field, truncate};
@@ -13,6 +13,9 @@ use values::{Array, Datum, Error, Json, Result, SqlState, Zone};
 pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -> Result<Datum> {
     if let Some(result) = with_nulls(function, arguments)? {
         return Ok(result);
+    }
+    if let Some(result) = to_json(function, arguments, &context.zone) {
+        return result;
     }
     if function == Function::Now {
         return Ok(Datum::Timestamptz(context.now));
@@ -99,6 +102,19 @@ fn with_nulls(function: Function, arguments: &[Datum]) -> Result<Option<Datum>> 
         _ => return Ok(None),
     };
     Ok(Some(result))
+}
+
+/// Functions that make JSON, of NULLs, too.
+fn to_json(function: Function, arguments: &[Datum], zone: &Zone) -> Option<Result<Datum>> {
+    Some(match (function, arguments) {
+        (Function::ToJson, [Datum::Null]) => Ok(Datum::Null),
+        (Function::ToJson, [value]) => {
+            json::of(value, zone).map(|json| Datum::Jsonb(Box::new(json)))
+        }
+        (Function::JsonBuildObject, _) => json::build_object(arguments, zone),
+        (Function::JsonBuildArray, _) => json::build_array(arguments, zone),
+        _ => return None,
+    })
 }
 
 fn is_in(needle: &Datum, items: &[Datum]) -> Option<bool> {

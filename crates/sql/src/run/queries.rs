@@ -18,7 +18,9 @@ pub(super) struct Queries<'a> {
     pub(super) answered: BTreeMap<QueryNumber, Answered>,
     /// Their rows as sets, for IN.
     pub(super) sets: BTreeMap<QueryNumber, Rc<Members>>,
-    /// The memory that these two take.
+    /// The working tables of recursive queries that run, by their numbers.
+    working: BTreeMap<u16, Answered>,
+    /// The memory that `answered` and `sets` take.
     pub(super) kept: usize,
     /// In how many places of queries each is named, once that was asked.
     named: Vec<u32>,
@@ -37,6 +39,7 @@ impl<'a> Queries<'a> {
             outer: Vec::new(),
             answered: BTreeMap::new(),
             sets: BTreeMap::new(),
+            working: BTreeMap::new(),
             kept: 0,
             named: Vec::new(),
         }
@@ -56,6 +59,19 @@ impl<'a> Queries<'a> {
             self.named = named;
         }
         self.named.get(usize::from(number)) == Some(&1)
+    }
+
+    /// The rows of a working table.
+    pub(super) fn working(&self, number: u16) -> Result<Answered> {
+        self.working.get(&number).cloned().ok_or_else(malformed)
+    }
+
+    /// A working table has these rows from now on, or none; those before.
+    pub(super) fn set_working(&mut self, number: u16, rows: Option<Answered>) -> Option<Answered> {
+        match rows {
+            Some(rows) => self.working.insert(number, rows),
+            None => self.working.remove(&number),
+        }
     }
 
     pub(super) fn outer(&self, depth: u16, column: ColumnNumber) -> Result<Datum> {

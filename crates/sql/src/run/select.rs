@@ -3,12 +3,15 @@
 
 use super::aggregate::{Groups, has_no_order, identity};
 use super::budget::bytes_of;
-use super::evaluate::Evaluator;
+use super::evaluate::{Evaluator, malformed};
 use super::join::joined;
+use super::order::{compare, directions};
+use super::recursion::{recursed, working_rows};
 use super::row_functions::{function_rows, system_rows};
 use super::scan::{Each, Order, visit};
 use super::set::combined;
-use crate::ir::{Expression, Input, Query, Relation, Select, SortKey};
+use super::window::windowed;
+use crate::ir::{ColumnNumber, Expression, Input, Query, Relation, Select};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -18,9 +21,9 @@ use values::{Datum, Error, Result, SqlState};
 pub(super) fn select(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Vec::new();
     let mut each = collect(&mut rows);
-    let window = Window::of(query, evaluator)?;
-    if window.limit > 0 {
-        let mut stages = Stages::of(query, window, &mut each);
+    let slice = Slice::of(query, evaluator)?;
+    if slice.limit > 0 {
+        let mut stages = Stages::of(query, slice, &mut each);
         stages.source(query, evaluator)?;
         stages.end(evaluator)?;
     }
@@ -58,12 +61,12 @@ pub(super) fn visit_rows(
     each: &mut Each<'_, Vec<Datum>>,
 ) -> Result<()> {
     let select = &query.select;
-    let mut window = Window::of(select, evaluator)?;
-    window.limit = window.limit.min(enough);
-    if window.limit == 0 {
+    let mut slice = Slice::of(select, evaluator)?;
+    slice.limit = slice.limit.min(enough);
+    if slice.limit == 0 {
         return Ok(());
     }
-    let mut stages = Stages::of(select, window, each);
+    let mut stages = Stages::of(select, slice, each);
     let is_once = !query.is_correlated;
     match &query.input {
         Input::Source => stages.source(select, evaluator)?,
@@ -95,8 +98,46 @@ pub(super) fn visit_rows(
             let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
             function_rows(calls, *numbered, evaluator, &mut take)?;
         }
+        Input::Windows(windows) => {
+            let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
+            windowed(windows, is_once, evaluator, &mut take)?;
+        }
+        Input::Distinct(number, columns) => {
+            let mut first = FirstOf { columns, last: None };
+            evaluator.visit_query(*number, is_once, &mut |row, evaluator| match first
+                .is_next(&row)?
+            {
+                true => stages.take(row, evaluator),
+                false => Ok(ControlFlow::Continue(())),
+            })?;
+        }
+        Input::Recursive(recursive) => {
+            let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
+            recursed(recursive, is_once, evaluator, &mut take)?;
+        }
+        Input::Working(number) => {
+            let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
+            working_rows(*number, evaluator, &mut take)?;
+        }
     }
     stages.end(evaluator)
+}
+
+/// Finds the first of the rows one after the other that have the same values in these columns.
+struct FirstOf<'q> {
+    columns: &'q [ColumnNumber],
+    last: Option<Vec<u8>>,
+}
+
+impl FirstOf<'_> {
+    fn is_next(&mut self, row: &[Datum]) -> Result<bool> {
+        let value = |column: &ColumnNumber| row.get(usize::from(*column)).cloned();
+        let values: Option<Vec<Datum>> = self.columns.iter().map(value).collect();
+        let own = Some(identity(&values.ok_or_else(malformed)?));
+        let is_next = self.last != own;
+        self.last = own;
+        Ok(is_next)
+    }
 }
 
 /// What is done with the rows of a query one after the other: groups, order, columns.
@@ -106,10 +147,10 @@ struct Stages<'q, 's, 'e> {
 }
 
 impl<'q, 's, 'e> Stages<'q, 's, 'e> {
-    fn of(query: &'q Select, window: Window, each: &'s mut Each<'e, Vec<Datum>>) -> Self {
+    fn of(query: &'q Select, slice: Slice, each: &'s mut Each<'e, Vec<Datum>>) -> Self {
         let answer = Answer {
             query,
-            window,
+            slice,
             passed: 0,
             seen: BTreeSet::new(),
             kept: Vec::new(),
@@ -158,7 +199,7 @@ impl<'q, 's, 'e> Stages<'q, 's, 'e> {
 /// The rows of the answer: they are given on at once, or wait to be sorted.
 struct Answer<'q, 's, 'e> {
     query: &'q Select,
-    window: Window,
+    slice: Slice,
     /// How many rows were there, of those that need not wait.
     passed: usize,
     /// With DISTINCT, those that were there.
@@ -209,7 +250,7 @@ impl Answer<'_, '_, '_> {
             let keys = self.keys(&row, evaluator)?;
             return self.keep(Keyed { keys, row }, evaluator);
         }
-        if self.passed < self.window.offset {
+        if self.passed < self.slice.offset {
             self.passed += 1;
             return Ok(ControlFlow::Continue(()));
         }
@@ -233,10 +274,10 @@ impl Answer<'_, '_, '_> {
         evaluator: &mut Evaluator<'_>,
     ) -> Result<ControlFlow<()>> {
         self.passed += 1;
-        if self.passed > self.window.offset && (self.each)(output, evaluator)?.is_break() {
+        if self.passed > self.slice.offset && (self.each)(output, evaluator)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        Ok(match self.passed >= self.window.end() {
+        Ok(match self.passed >= self.slice.end() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         })
@@ -245,10 +286,11 @@ impl Answer<'_, '_, '_> {
     /// Keeps a row, unless enough others come before it.
     fn keep(&mut self, keyed: Keyed, evaluator: &mut Evaluator<'_>) -> Result<ControlFlow<()>> {
         const SPARE: usize = 64;
-        let enough = self.window.end();
+        let enough = self.slice.end();
         let sort = &self.query.sort;
         if self.is_sorted
-            && compare(&self.kept[enough - 1].keys, &keyed.keys, sort) != Ordering::Greater
+            && compare(&self.kept[enough - 1].keys, &keyed.keys, directions(sort))
+                != Ordering::Greater
         {
             return Ok(ControlFlow::Continue(()));
         }
@@ -267,12 +309,12 @@ impl Answer<'_, '_, '_> {
     /// Stable: rows that are equal here stay in canonical order.
     fn sort(&mut self) {
         let sort = &self.query.sort;
-        self.kept.sort_by(|left, right| compare(&left.keys, &right.keys, sort));
+        self.kept.sort_by(|left, right| compare(&left.keys, &right.keys, directions(sort)));
     }
 
     fn end(mut self, evaluator: &mut Evaluator<'_>) -> Result<()> {
         self.sort();
-        for keyed in self.window.cut(std::mem::take(&mut self.kept).into_iter()) {
+        for keyed in self.slice.cut(std::mem::take(&mut self.kept).into_iter()) {
             let bytes = keyed.bytes();
             let output = match self.query.distinct {
                 true => keyed.row,
@@ -291,16 +333,16 @@ impl Answer<'_, '_, '_> {
 
 /// LIMIT and OFFSET.
 #[derive(Clone, Copy)]
-struct Window {
+struct Slice {
     limit: usize,
     offset: usize,
 }
 
-impl Window {
-    fn of(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Window> {
+impl Slice {
+    fn of(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Slice> {
         let limit = count(&query.limit, evaluator, SqlState::INVALID_LIMIT, "LIMIT")?;
         let offset = count(&query.offset, evaluator, SqlState::INVALID_OFFSET, "OFFSET")?;
-        Ok(Window { limit: limit.unwrap_or(usize::MAX), offset: offset.unwrap_or(0) })
+        Ok(Slice { limit: limit.unwrap_or(usize::MAX), offset: offset.unwrap_or(0) })
     }
 
     /// The number of rows, from the first on, that are enough.
@@ -311,19 +353,6 @@ impl Window {
     fn cut<T>(&self, rows: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         rows.skip(self.offset).take(self.limit)
     }
-}
-
-fn compare(left: &[Datum], right: &[Datum], keys: &[SortKey]) -> Ordering {
-    let pairs = left.iter().zip(right).zip(keys);
-    pairs
-        .map(|((left, right), key)| match (left.is_null(), right.is_null()) {
-            (false, false) if key.descending => right.compare(left),
-            (false, false) => left.compare(right),
-            (left, right) if key.nulls_first => right.cmp(&left),
-            (left, right) => left.cmp(&right),
-        })
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
 }
 
 /// The number of a LIMIT or OFFSET; NULL is none.

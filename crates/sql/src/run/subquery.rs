@@ -6,7 +6,7 @@ use super::evaluate::{Evaluator, malformed};
 use super::queries::{Answered, Members};
 use super::scan::Each;
 use super::select::{rows_of, visit_rows};
-use crate::ir::{Function, QueryNumber, Use};
+use crate::ir::{Function, Query, QueryNumber, Use};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use values::{Array, Datum, Error, Result, SqlState, Type};
@@ -64,6 +64,15 @@ impl Evaluator<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives the rows of a query to `each`, whatever is known of it.
+    pub(super) fn visit_anew(
+        &mut self,
+        query: &Query,
+        each: &mut Each<'_, Vec<Datum>>,
+    ) -> Result<()> {
+        visit_rows(query, self, usize::MAX, each)
     }
 
     /// The memory that is taken, without that of queries that are kept until the end.
