@@ -11,7 +11,7 @@ use workloads::oracle::Oracle;
 use workloads::smallbank::{SmallBank, SmallBankSettings};
 use workloads::tpcc::{Mix, Tpcc, TpccSettings};
 use workloads::ycsb::{Contention, Ycsb, YcsbSettings};
-use workloads::{ProcedureId, Workload};
+use workloads::{ProcedureId, StreamEpoch, Workload};
 
 fn fuzz(target: Target, iterations: u64) {
     let first = effort("NVCARACAL_FIRST_SEED", 0);
@@ -91,7 +91,7 @@ fn fuzz_workload<W: Workload>(workload: &W) {
     let mut calls: Vec<(ProcedureId, Vec<u8>)> = Vec::new();
     for position in 0..200 {
         let mut args = Vec::new();
-        let procedure = workload.generate(0, position, &mut args);
+        let procedure = workload.generate(StreamEpoch(0), position, &mut args);
         calls.push((procedure, args));
     }
     let mut procedures: Vec<ProcedureId> = calls.iter().map(|call| call.0).collect();
