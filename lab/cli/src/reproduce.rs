@@ -223,6 +223,9 @@ mod tests {
             Command::Bench(BenchCommand::Ycsb(options)) => check_options(&options, run),
             Command::Bench(BenchCommand::Smallbank(options)) => check_options(&options, run),
             Command::Bench(BenchCommand::Tpcc(options)) => check_options(&options, run),
+            Command::Bench(BenchCommand::Arulraj(options)) => {
+                assert!(options.cost && !options.verify, "{}", run.command());
+            }
             _ => panic!("not a workload: {}", run.command()),
         }
     }

@@ -291,4 +291,12 @@ impl<T> RwLock<T> {
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         acquire(|| self.0.try_write())
     }
+
+    /// As in the standard library.
+    ///
+    /// # Errors
+    /// If a thread panicked while it held the lock to write.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.0.get_mut()
+    }
 }

@@ -3,7 +3,7 @@
 use super::frontend::Format;
 use sql::OutputColumn;
 use std::fmt::Display;
-use values::{Datum, Error, Type, Zone, binary, text};
+use values::{Datum, Error, Modifier, Oid, Type, Zone, binary, text};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,9 +211,12 @@ impl Messages {
                 push_text(body, &column.name);
                 push_i32(body, 0); // no table
                 push_u16(body, 0); // and no column of one
-                push_i32(body, column.kind.ty.oid().number() as i32);
+                let vector = vector_of(column);
+                push_i32(body, vector.unwrap_or(column.kind.ty.oid()).number() as i32);
                 body.extend_from_slice(&column.kind.ty.wire_bytes().to_be_bytes());
-                push_i32(body, column.kind.modifier.number());
+                let modifier = column.kind.modifier;
+                let modifier = if modifier == Modifier::VECTOR { Modifier::NONE } else { modifier };
+                push_i32(body, modifier.number());
                 push_u16(body, usize::from(format(at) == Format::Binary));
             }
         });
@@ -237,12 +240,30 @@ impl Messages {
                     (value, Format::Text) => {
                         body.extend_from_slice(text::print(value, zone).as_bytes());
                     }
+                    (Datum::Array(array), Format::Vector) => {
+                        let items = array.items().iter().map(|item| text::print(item, zone));
+                        let items: Vec<_> = items.collect();
+                        body.extend_from_slice(items.join(" ").as_bytes());
+                    }
+                    (value, Format::Vector) => {
+                        body.extend_from_slice(text::print(value, zone).as_bytes());
+                    }
                     (value, Format::Binary) => binary::encode(value, body),
                 }
                 let length = ((body.len() - place - 4) as u32).to_be_bytes();
                 body[place..place + 4].copy_from_slice(&length);
             }
         });
+    }
+}
+
+/// The object id of a column of an `int2vector` or `oidvector`.
+pub(crate) fn vector_of(column: &OutputColumn) -> Option<Oid> {
+    let element = column.kind.ty.element().filter(|_| column.kind.modifier == Modifier::VECTOR)?;
+    match element {
+        Type::Int2 => Some(Oid::new(22)),
+        Type::Oid => Some(Oid::new(30)),
+        _ => None,
     }
 }
 

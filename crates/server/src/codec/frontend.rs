@@ -9,6 +9,8 @@ use values::{Oid, Result};
 pub(crate) enum Format {
     Text,
     Binary,
+    /// The text of an `int2vector` or `oidvector`: numbers with blanks between.
+    Vector,
 }
 
 /// What is described or closed.

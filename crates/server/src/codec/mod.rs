@@ -7,7 +7,7 @@ mod frame;
 mod frontend;
 mod startup;
 
-pub(crate) use backend::{Messages, Severity};
+pub(crate) use backend::{Messages, Severity, vector_of};
 pub(crate) use body::utf8;
 pub(crate) use frame::{Ended, Frame, Frames};
 pub(crate) use frontend::{Bind, Format, Message, Target};

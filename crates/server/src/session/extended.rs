@@ -294,6 +294,6 @@ fn type_of(oid: Oid) -> Result<Option<Type>> {
 fn value_of(ty: Type, bytes: &[u8], format: Format, zone: &Zone) -> Result<Datum> {
     match format {
         Format::Binary => binary::decode(ty, bytes),
-        Format::Text => text::parse(ty, crate::codec::utf8(bytes)?, zone),
+        Format::Text | Format::Vector => text::parse(ty, crate::codec::utf8(bytes)?, zone),
     }
 }

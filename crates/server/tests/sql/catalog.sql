@@ -57,7 +57,7 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnum FROM pg_attribu
     WHERE a.attrelid = 'public.account'::regclass AND a.attnum > 0 ORDER BY a.attnum;
 SELECT conname, contype, conkey, confkey, confdeltype, pg_get_constraintdef(oid) FROM pg_constraint
     WHERE conrelid IN ('account'::regclass, 'plain'::regclass) ORDER BY conname;
-SELECT c.relname, i.indkey[0], array_to_string(i.indkey, ' '), i.indoption[1], pg_get_indexdef(i.indexrelid)
+SELECT c.relname, i.indkey, i.indkey[0], array_to_string(i.indkey, ' '), i.indoption, i.indoption[1], pg_get_indexdef(i.indexrelid)
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = 'account'::regclass ORDER BY 1;
 SELECT conname, unnest(conkey) AS own, generate_subscripts(conkey, 1) AS place FROM pg_constraint
     WHERE conrelid = 'plain'::regclass ORDER BY 1, 3;

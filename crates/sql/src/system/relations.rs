@@ -3,7 +3,7 @@
 use crate::ir::Kind;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use values::Type;
+use values::{Modifier, Type};
 
 /// A relation of the system catalog.
 #[derive(Debug)]
@@ -38,6 +38,11 @@ static ALL: LazyLock<BTreeMap<&'static str, Known>> = LazyLock::new(|| {
 
 fn column(word: &'static str) -> (&'static str, Kind) {
     let (name, ty) = word.split_once(':').expect("a column has a type");
+    if let Some(element) = ty.strip_suffix("vector") {
+        let element = scalar(element).expect("the type is known");
+        let ty = element.array().expect("it is no array");
+        return (name, Kind { ty, modifier: Modifier::VECTOR });
+    }
     let element = ty.strip_suffix("[]");
     let own = scalar(element.unwrap_or(ty)).expect("the type is known");
     let ty = if element.is_some() { own.array().expect("it is no array") } else { own };
