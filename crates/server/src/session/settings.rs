@@ -58,6 +58,7 @@ const KNOWN: &[Known] = &[
     told("client_encoding", "UTF8", Rule::Encoding),
     quiet("client_min_messages", "notice", Rule::OneOf(MESSAGE_LEVELS)),
     told("DateStyle", "ISO, MDY", Rule::DateStyle),
+    quiet("default_table_access_method", "heap", Rule::Fixed),
     quiet("default_transaction_deferrable", "off", Rule::Fixed),
     quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
     told("default_transaction_read_only", "off", Rule::Fixed),
