@@ -16,8 +16,8 @@ impl Modifier {
     /// No length, precision or scale.
     pub const NONE: Modifier = Modifier(-1);
 
-    /// Of the arrays of the system catalog that PostgreSQL calls `int2vector` and `oidvector`, which
-    /// are written as numbers with blanks between.
+    /// Of the arrays of the system catalog that PostgreSQL calls `int2vector` and `oidvector`,
+    /// which are written as numbers with blanks between.
     pub const VECTOR: Modifier = Modifier(0);
 
     /// The modifier with this number in PostgreSQL's catalog.
