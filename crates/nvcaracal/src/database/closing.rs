@@ -65,7 +65,7 @@ impl CallTimes {
         let mut same = SameCall::default();
         while HAS_TIME && !ended.wait(LOOK_EVERY) {
             let Some((call, time)) = same.look(self.running.first()) else { continue };
-            if time >= self.close_wait_max {
+            if is_too_long(time, self.close_wait_max) {
                 let error = does_not_end(call, time);
                 shared.queue.fail(&error);
                 shared.feeds.end(&error);
@@ -77,6 +77,11 @@ impl CallTimes {
     }
 }
 
+/// Whether closing gives up a call that has run for some time, where it waits for so long at most.
+fn is_too_long(time: Duration, most: Duration) -> bool {
+    time >= most
+}
+
 fn does_not_end(call: &RunningCall, time: Duration) -> Error {
     let RunningCall { epoch, position, procedure } = call;
     Error::stopped(format!(
@@ -84,4 +89,18 @@ fn does_not_end(call: &RunningCall, time: Duration) -> Error {
          thread is left with it, and the database is open until it ends or the process does",
         time.as_secs()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_given_up_when_it_has_run_for_the_longest_time_and_not_before() {
+        let most = Duration::from_secs(5);
+        for (millis, gives_up) in [(0, false), (4999, false), (5000, true), (6000, true)] {
+            assert_eq!(is_too_long(Duration::from_millis(millis), most), gives_up, "{millis} ms");
+        }
+        assert!(is_too_long(Duration::ZERO, Duration::ZERO));
+    }
 }

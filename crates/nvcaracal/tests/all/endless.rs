@@ -103,22 +103,23 @@ fn closing_comes_back_where_another_thread_is_within_its_call() {
     assert_eq!(reopened(dir.path()).get(ENDED, 1).unwrap(), Some(1));
 }
 
-/// Runs for longer than closing takes between two looks at it.
-#[procedure]
-fn linger(tx: &mut Transaction, number: u64) -> Result<(), Stop> {
-    RUNS[number as usize].store(true, Ordering::SeqCst);
-    thread::sleep(Duration::from_millis(300));
-    tx.insert(ENDED, number, &1)
-}
-
 #[test]
 fn closing_waits_for_a_call_that_ends_in_time() {
     let patient = Tuning { close_wait_max: Duration::from_secs(3600), ..Tuning::default() };
     let dir = tempfile::tempdir().unwrap();
-    let db = options().procedure::<Linger>().tuning(patient).open(dir.path()).unwrap();
-    let ticket = db.submit(Linger { number: 4 }).unwrap();
+    let db = options().tuning(patient).open(dir.path()).unwrap();
+    let ticket = db.submit(Spin { number: 4 }).unwrap();
     wait_until_it_runs(4);
+    let other = db.clone();
+    let ending = thread::spawn(move || {
+        // What is submitted is refused as soon as the database is being closed.
+        while other.submit(Spin { number: 4 }).is_ok() {
+            thread::yield_now();
+        }
+        end(4);
+    });
     db.close().unwrap();
+    ending.join().unwrap();
     ticket.wait().unwrap();
 }
 
