@@ -218,15 +218,16 @@ impl SecondaryIndexes {
         for (number, old, new) in changes {
             let mut index =
                 self.indexes[usize::from(number)].write().expect("no panic while locked");
-            for EntryKey { bytes: key, .. } in old.iter().filter(|key| !new.contains(key)) {
-                let entry = index.entries.remove(key).expect("a row is in its indexes");
+            let (kept, removed): (Vec<_>, Vec<_>) =
+                old.into_iter().partition(|key| new.contains(key));
+            for EntryKey { bytes: key, .. } in removed {
+                let entry = index.entries.remove(&key).expect("a row is in its indexes");
                 if undo.keeps(entry) {
                     index.keep(key.clone(), Removed { entry, until: epoch });
                 }
-                let key = key.clone();
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: false });
             }
-            for EntryKey { bytes, prefix } in new.into_iter().filter(|key| !old.contains(key)) {
+            for EntryKey { bytes, prefix } in new.into_iter().filter(|key| !kept.contains(key)) {
                 let entry = IndexEntry { prefix, since: epoch };
                 let before = index.entries.insert(bytes.clone(), entry);
                 assert!(before.is_none(), "a row is in an index once under each key");
