@@ -237,15 +237,12 @@ impl Messages {
                     (Datum::Null, _) => continue,
                     // Text is the same in both forms.
                     (Datum::Text(text), _) => body.extend_from_slice(text.as_bytes()),
-                    (value, Format::Text) => {
-                        body.extend_from_slice(text::print(value, zone).as_bytes());
-                    }
                     (Datum::Array(array), Format::Vector) => {
                         let items = array.items().iter().map(|item| text::print(item, zone));
                         let items: Vec<_> = items.collect();
                         body.extend_from_slice(items.join(" ").as_bytes());
                     }
-                    (value, Format::Vector) => {
+                    (value, Format::Text | Format::Vector) => {
                         body.extend_from_slice(text::print(value, zone).as_bytes());
                     }
                     (value, Format::Binary) => binary::encode(value, body),

@@ -4,7 +4,7 @@ use super::conversation::{Conversation, Held, Stop, Submission};
 use super::planned::{Portal, Prepared, Progress, Work};
 use super::queue::Shape;
 use super::segment::behind_a_copy;
-use crate::codec::{Bind, Format, Message, Target};
+use crate::codec::{Bind, Format, Message, Target, vector_of};
 use crate::store::Answer;
 use std::sync::Arc;
 use values::{Datum, Error, Oid, Result, SqlState, Type, Zone, binary, text};
@@ -257,13 +257,26 @@ impl Conversation {
 
 impl Shape {
     pub(super) fn of(prepared: &Prepared, formats: &Arc<[Format]>, zone: &Arc<Zone>) -> Shape {
-        Shape {
+        let mut shape = Shape {
             columns: Arc::clone(&prepared.columns),
             formats: Arc::clone(formats),
             zone: Arc::clone(zone),
             is_described: false,
             wants_notices: true,
+        };
+        if shape.columns.iter().any(|column| vector_of(column).is_some()) {
+            shape.formats = shape.formats_with_vectors();
         }
+        shape
+    }
+
+    /// The form of each column, where some are vectors, which have a text of their own.
+    fn formats_with_vectors(&self) -> Arc<[Format]> {
+        let format = |(at, column)| match self.format(at) {
+            Format::Text if vector_of(column).is_some() => Format::Vector,
+            asked => asked,
+        };
+        self.columns.iter().enumerate().map(format).collect()
     }
 }
 

@@ -1,7 +1,6 @@
 //! What is to be sent to a client, in order: bounded by entries and by bytes, so a client that does
 //! not read is not read from.
 
-use crate::codec::vector_of;
 use crate::codec::{Format, Messages};
 use crate::limits::{UNSENT_BYTES_MAX, UNSENT_MAX};
 use crate::store::{Answer, OutputColumn, Pending};
@@ -56,13 +55,11 @@ pub(super) struct Execution {
 impl Shape {
     /// The form of a column.
     pub(super) fn format(&self, at: usize) -> Format {
-        let asked = match &self.formats[..] {
+        match &self.formats[..] {
             [] => Format::Text,
             [format] => *format,
             formats => formats.get(at).copied().unwrap_or(Format::Text),
-        };
-        let is_vector = self.columns.get(at).is_some_and(|column| vector_of(column).is_some());
-        if is_vector && asked == Format::Text { Format::Vector } else { asked }
+        }
     }
 }
 
