@@ -130,8 +130,9 @@ fn named(of: &Registration) -> (&'static str, u32) {
 /// The tag of a handle that a program of before had for a table.
 fn tag_of(table: &LoggedTable) -> u64 {
     let definition = &table.definition;
-    let bytes_max = (definition.key_bytes_max, definition.value_bytes_max);
-    tag_of_table(&definition.name, definition.index, bytes_max, table.versions as u8)
+    let (key_bytes_max, value_bytes_max) = (definition.key_bytes_max, definition.value_bytes_max);
+    let versions = table.versions as u8;
+    tag_of_table(&definition.name, definition.index, key_bytes_max, value_bytes_max, versions)
 }
 
 /// The table of a log that a handle of now means, if its rows are of the same type.

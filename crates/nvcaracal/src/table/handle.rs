@@ -68,10 +68,10 @@ pub(crate) const fn tag_of_index(table: u64, name: &str, is_unique: bool) -> u64
 pub(crate) const fn tag_of_table(
     name: &str,
     index: IndexKind,
-    bytes_max: (u32, u32),
+    key_bytes_max: u32,
+    value_bytes_max: u32,
     versions: u8,
 ) -> u64 {
-    let (key_bytes_max, value_bytes_max) = bytes_max;
     let hash = fold(FOLD_START, name.as_bytes());
     let hash = fold(hash, &[index as u8]);
     let hash = fold(hash, &key_bytes_max.to_le_bytes());
@@ -81,8 +81,8 @@ pub(crate) const fn tag_of_table(
 
 impl Shape {
     const fn tagged(mut self) -> Self {
-        let bytes_max = (self.key_bytes_max, self.value_bytes_max);
-        self.tag = tag_of_table(self.name, self.index, bytes_max, self.versions);
+        let Self { name, index, key_bytes_max, value_bytes_max, versions, .. } = self;
+        self.tag = tag_of_table(name, index, key_bytes_max, value_bytes_max, versions);
         self
     }
 
