@@ -12,12 +12,13 @@
 //!   versions of each row, and `n` writes under way for each worker;
 //! - log: the arguments of the epochs of three checkpoint intervals, and two segments for each of
 //!   these epochs and for each worker and one more, in steps of `LOG_GROWTH_BYTES`;
-//! - files: the image has rows, values, and what an empty store has; the journal twice that;
+//! - files: the image has rows, values, and what an empty store has; its pages may all be there
+//!   twice, and the file grows by an eighth; their table has a few entries of 16 bytes for each;
 //! - index and row entries: those of an empty database, and `INDEX_BYTES` and `ENTRY_BYTES` for
 //!   each row of all tables;
 //! - transient pool: `w + 1` times what one epoch may write, and `POOL_BYTES` for each worker;
 //! - snapshots: nothing, when none is held;
-//! - resident memory: that before the first open, the image's file twice, the log's, the structures
+//! - resident memory: that before the first open, the image twice, the log's file, the structures
 //!   above as they are, `STACK_BYTES` for each thread, and `ALLOCATOR_BYTES`;
 //! - threads `w + 2`, and descriptors of `FILES` files; none when it is closed;
 //! - locks: one file of the store, and none when it is closed.
@@ -331,6 +332,12 @@ fn held_by(threads: u64) -> Held {
     }
 }
 
+/// Bytes that the image has grown to.
+fn image_bytes(store: &Path) -> u64 {
+    let data = fs::read(store.join("data")).unwrap();
+    u64::from_le_bytes(*data[40..].first_chunk().unwrap())
+}
+
 /// Files of a store: their lengths, and how many of them are locked.
 fn files(store: &Path) -> (BTreeMap<String, u64>, usize) {
     let locks = fs::read_to_string("/proc/locks").unwrap();
@@ -414,9 +421,11 @@ fn check(world: &World, db: &Database, store: &Path, empty: &Empty) {
     excess.at_most("log", memory.input_log, log);
     let (lengths, locked) = files(store);
     let length = |file: &str| lengths.get(file).copied().unwrap_or_default();
-    let image = empty.image + rows + values;
-    excess.at_most("image", length("image"), image);
-    excess.at_most("journal", length("journal"), 2 * image);
+    let most = empty.image + rows + values;
+    let image = image_bytes(store);
+    excess.at_most("image", image, most);
+    excess.at_most("pages", length("data"), (2 * image + 2 * pmem::PAGE_BYTES) / 8 * 9);
+    excess.at_most("page table", length("table"), 16 * 8 * (image / pmem::PAGE_BYTES + 4096));
     excess.at_most("log file", length("log"), log);
     assert_eq!(locked, 1, "locked files of {lengths:?}");
     let threads = empty.held.threads + WORKERS + 2;
@@ -424,7 +433,7 @@ fn check(world: &World, db: &Database, store: &Path, empty: &Empty) {
     excess.at_most("threads", now.threads, threads);
     excess.at_most("descriptors", now.descriptors, empty.held.descriptors + FILES);
     let structures = memory.index + memory.row_entries + memory.transient_pool + memory.cache;
-    let of_files = 2 * length("image") + length("log");
+    let of_files = 2 * image + length("log");
     let resident = empty.held.resident + of_files + structures;
     let resident = resident + (threads + CALLERS + 1) * STACK_BYTES + ALLOCATOR_BYTES;
     excess.at_most("resident memory", now.resident, resident);
@@ -475,7 +484,7 @@ fn what_is_held_follows_from_the_live_rows() {
         held: before,
         index: memory.index,
         entries: memory.row_entries,
-        image: files(&store).0["image"],
+        image: image_bytes(&store),
     };
     db.close().unwrap();
     let mut rounds = 0;

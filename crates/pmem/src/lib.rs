@@ -58,9 +58,7 @@ pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use epoch_number::EpochNumber;
 pub use failure::DeviceError;
-pub use file::{
-    DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, image_digest,
-};
+pub use file::{DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome};
 pub use measure::{MeasuringArea, memory_speed};
 pub use memory::{Mapping, PAGE_BYTES, small_pages_only};
 pub use side_files::{LoadMark, REPLAY_WORDS, ReplayMarks};

@@ -68,8 +68,10 @@ pub struct StreamReport {
     pub parameters: Parameters,
     /// Whether it was asked to stop before it had executed all that were left.
     pub interrupted: bool,
-    /// Epochs between checkpoints.
+    /// Epochs between checkpoints, at least.
     pub checkpoint_every: u64,
+    /// Bytes of log between checkpoints, at least; 0 if epochs alone decide.
+    pub checkpoint_log_bytes: u64,
     /// Most bytes of cached versions.
     pub cache_bytes: u64,
     /// K.
@@ -471,6 +473,7 @@ impl<'a> Run<'a> {
             parameters,
             interrupted: self.interrupted,
             checkpoint_every: engine.checkpoint_every,
+            checkpoint_log_bytes: engine.checkpoint_log_bytes,
             cache_bytes: engine.cache_bytes,
             cache_epochs: engine.lab.cache_epochs,
             split_threshold: engine.split_threshold,

@@ -10,7 +10,7 @@ use crate::BenchError;
 
 /// Where a process ends: `FILE-CALL[:N]`, before the Nth such call (from 1, which is the default).
 ///
-/// FILE is `meta`, `image`, `journal`, `log`, `directory` or `any`; CALL is `read`, `write`,
+/// FILE is `meta`, `data`, `table`, `log`, `directory` or `any`; CALL is `read`, `write`,
 /// `sync`, `grow`, `any`, or `torn`: a write of which the first half is made, in whole sectors, as
 /// the device's model of the device has it. On the `file` device these moments of an epoch are such
 /// calls:
@@ -20,11 +20,10 @@ use crate::BenchError;
 /// | in recovery | `any-read`, and `log-write` (hardening) of a store with committed epochs |
 /// | while inputs are logged | `log-write`, `log-torn` |
 /// | before an epoch is committed for good | `log-sync` |
-/// | after it, before its image snapshot | `image-sync` |
-/// | while the image snapshot is written | `journal-write`, `journal-torn`, `meta-write` |
-/// | before the image snapshot counts | `journal-sync` |
-/// | after it, while pages are put in place | `image-write`, `image-torn` |
-/// | while files grow | `image-grow`, `journal-grow`, `log-grow` |
+/// | while pages of the image snapshot are written | `data-write`, `data-torn`, `data-sync` |
+/// | while their entries are written | `table-write`, `table-torn`, `table-sync` |
+/// | before the image snapshot counts | `meta-write`, `meta-sync` |
+/// | while files grow | `data-grow`, `table-grow`, `log-grow` |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailPoint {
     file: Option<DiskFile>,
@@ -45,8 +44,8 @@ enum Call {
 const FILES: [(&str, Option<DiskFile>); 6] = [
     ("any", None),
     ("meta", Some(DiskFile::Meta)),
-    ("image", Some(DiskFile::Image)),
-    ("journal", Some(DiskFile::Journal)),
+    ("data", Some(DiskFile::Data)),
+    ("table", Some(DiskFile::Table)),
     ("log", Some(DiskFile::Log)),
     ("directory", Some(DiskFile::Directory)),
 ];
@@ -177,9 +176,9 @@ mod tests {
         let write = DiskOperation::Write { offset: 100, bytes: &[0; 2048] };
         let call = |file, operation| dying.before(&DiskCall { file, operation });
         assert_eq!(call(DiskFile::Log, write), Outcome::Proceed);
-        assert_eq!(call(DiskFile::Image, write), Outcome::Proceed);
+        assert_eq!(call(DiskFile::Data, write), Outcome::Proceed);
         assert_eq!(call(DiskFile::Log, DiskOperation::Sync), Outcome::Proceed);
         assert_eq!(call(DiskFile::Log, write), Outcome::Short(924));
-        assert_eq!(call(DiskFile::Image, write), Outcome::Proceed);
+        assert_eq!(call(DiskFile::Data, write), Outcome::Proceed);
     }
 }

@@ -61,13 +61,12 @@ pub fn progress(arguments: &RunArguments) -> Progress {
 /// What options say of the engine.
 #[must_use]
 pub fn engine_config(arguments: &RunArguments, spec: &DeviceSpec) -> EngineConfig {
-    let defaults = EngineConfig::for_device(spec);
+    let defaults = EngineConfig::for_device(spec).checkpoint_after(arguments.checkpoint_every);
     EngineConfig {
         workers: workers(arguments.workers),
         cache_bytes: arguments.cache_bytes.unwrap_or(defaults.cache_bytes),
         lab: Lab { cache_epochs: arguments.cache_epochs, ..Lab::default() },
         split_threshold: arguments.split_threshold,
-        checkpoint_every: arguments.checkpoint_every.unwrap_or(defaults.checkpoint_every),
         ..defaults
     }
 }

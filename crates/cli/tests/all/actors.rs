@@ -89,7 +89,7 @@ fn a_load_is_whole_or_refused_whatever_happens_to_it() {
             db.close().unwrap();
         }
         let load = format!("load {store} {file}");
-        let points = ["any-any", "any-write", "log-sync", "log-torn", "journal-torn", "image-sync"];
+        let points = ["any-any", "any-write", "log-sync", "log-torn", "table-torn", "data-sync"];
         for _ in 0..4 {
             match random.below(3) {
                 0 => killed(&load, random.below(30)),

@@ -91,7 +91,7 @@ fn other_peoples_files_are_left_alone() {
         let line = format!("bench ycsb --rows 100 --device file:{home} {resume}");
         run(&line).failed(1, &["letter.txt is in the way"]);
     }
-    for name in ["meta", "image", "journal", "log"] {
+    for name in ["meta", "data", "table", "log"] {
         fs::write(room.path("home").join(name), vec![7; 8192]).expect("a written file");
     }
     run(&format!("check {home}")).failed(1, &["meta", "not ours"]);
@@ -131,7 +131,7 @@ fn store(room: &Room) -> String {
 
 #[test]
 fn damaged_files_are_found() {
-    for (file, len) in [("image", 1 << 20), ("image", 4096), ("meta", 100), ("journal", 512)] {
+    for (file, len) in [("data", 1 << 18), ("data", 4096), ("meta", 100), ("table", 512)] {
         let room = Room::new();
         let store = store(&room);
         let path = room.path("store").join(file);
@@ -151,17 +151,17 @@ fn damaged_files_are_found() {
     }
 }
 
-/// Flips one bit of each value of rows that are in the image only, not in the newest image
-/// snapshot's journal beside it: the digest of the image says so, and if it is forged, the state
-/// hash (O-48).
+/// Flips one bit of each value of many rows: the checksums of their pages say so, and if these are
+/// forged, the state hash (O-48).
 #[test]
 fn o_48_flipped_bits_in_rows_are_found() {
     let room = Room::new();
     let store = room.text("store");
     let size = "--rows 3000 --value-bytes 64 --epoch-size 1 --epochs 4 --checkpoint-every 1";
     run(&format!("bench ycsb {size} --device file:{store}")).succeeded();
-    let path = room.path("store/image");
-    let mut image = fs::read(&path).expect("the image");
+    let dir = room.path("store");
+    let mut stored = sim::fuzz::StoredImage::read(&dir).expect("the image");
+    let image = &mut stored.bytes;
     let mut flipped = 0;
     for row in (0..image.len() - 192).step_by(64) {
         // A row's header: serial id of the first version, of the second at 16, key of 8 big-endian
@@ -174,9 +174,9 @@ fn o_48_flipped_bits_in_rows_are_found() {
         }
     }
     assert!(flipped > 1000, "{flipped} rows found");
-    fs::write(&path, image).expect("a written image");
-    run(&format!("check {store}")).failed(1, &["image is corrupt: its digest is"]);
-    sim::fuzz::fit_headers_in(&room.path("store")).expect("forged headers");
+    stored.write(&dir).expect("a written image");
+    run(&format!("check {store}")).failed(1, &["data is corrupt: page ", "checksum"]);
+    stored.forge(&dir).expect("forged checksums");
     let check = run(&format!("check {store} --json"));
     assert_eq!(check.code, 1, "{check:#?}");
     let found = check.json();

@@ -52,8 +52,7 @@ fn a_load_that_is_cut_short_is_refused_until_it_is_done_again() {
     fs::write(&file, &all).unwrap();
     fs::write(&other, lines((0..9).map(|n| (n, "another".to_string())))).unwrap();
     let older = lines((0..3).map(|n| (n * 7, format!("older {n}"))));
-    let points =
-        ["log-write:1", "log-torn:2", "journal-write:1", "journal-torn:1", "image-write:1"];
+    let points = ["log-write:1", "log-torn:2", "table-write:3", "table-torn:3", "data-write:3"];
     for (number, point) in points.into_iter().enumerate() {
         for is_new in [true, false] {
             let store = room.text(&format!("store-{number}-{is_new}"));

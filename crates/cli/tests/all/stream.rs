@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::support::{Room, SMALL, run};
 
 const KEYS: &str = "workload device durable workers parameters epochs epoch_size seed contention \
-    interrupted checkpoint_every cache_bytes cache_epochs split_threshold committed aborted failed \
+    interrupted checkpoint_every checkpoint_log_bytes cache_bytes cache_epochs split_threshold \
+    committed aborted failed \
     first_failure deferred seconds throughput_txn_per_s latency_ns rows epoch loading_epochs \
     resumed_at_epoch recovered_hash state_digest verified checked problems generate_seconds \
     loading_seconds close_seconds wall_seconds";

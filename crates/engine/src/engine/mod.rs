@@ -38,7 +38,7 @@ use crate::memory::Local;
 use crate::program::procedure::ProcedureTable;
 use crate::program::schema::Agreed;
 use crate::reads::{KeyRange, Reading, Reads, Visit};
-use crate::state::config::EngineConfig;
+use crate::state::config::{EngineConfig, SNAPSHOT_AMPLIFICATION};
 use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps, MemoryUse};
 use crate::table::Table;
@@ -213,12 +213,11 @@ impl<D: Device> Engine<D> {
         self.reset_shared(calls.len(), workers);
         self.begin_before_images(workers);
         let takes_snapshots = self.store.device().takes_snapshots();
-        let every = self.core.config.checkpoint_every;
         let checkpoint_epoch = self.store.checkpoint_epoch();
         // A replay ends in a checkpoint and has none before, whatever the interval is now: one in
         // the middle needs space that the run before the crash did not reserve (O-43).
         let due = |before: EpochNumber| match past {
-            None => number.0 - before.0 >= every,
+            None => self.is_checkpoint_due(number.0 - before.0),
             Some(past) => past.last,
         };
         let live = (past.is_none() && calls.deferred() > 0)
@@ -308,6 +307,17 @@ impl<D: Device> Engine<D> {
         }
         let port = &mut self.workers[0].row_store.port;
         Ok(self.store.log().write_verdict(port, verdict)?)
+    }
+
+    /// Whether a checkpoint is to follow the last one that was so many epochs ago.
+    fn is_checkpoint_due(&self, epochs: u64) -> bool {
+        let EngineConfig { checkpoint_every, checkpoint_log_bytes, .. } = self.core.config;
+        let changed = self.store.device().changed_bytes();
+        let is_logged = || {
+            let logged = self.store.log().bytes_in_use();
+            logged >= checkpoint_log_bytes.max(changed / SNAPSHOT_AMPLIFICATION)
+        };
+        epochs >= checkpoint_every && (checkpoint_log_bytes == 0 || is_logged())
     }
 
     /// Before an epoch of so many calls, which so many workers run.

@@ -123,6 +123,7 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
         return Ok(segments.reserve(device, needed.all())?);
     }
     check_guess(epoch, needed)?;
+    let pages = demand.pages(tables.clone(), epoch.workers as u64, needed);
     let taker = demand.taker(tables, needed, segment_bytes);
     // The lists that a worker alone begins are among those that are kept.
     let lists = if epoch.workers == 1 { needed.lists } else { 0 };
@@ -130,7 +131,7 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
         0 => segments.reserve(device, needed.all())?,
         kept => segments.reserve_beside(device, needed.all(), kept)?,
     }
-    Ok(())
+    Ok(segments.reserve_pages(device, pages, taker.frees())?)
 }
 
 /// Refuses an epoch for which the image would grow by much on a guess.

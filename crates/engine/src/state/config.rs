@@ -26,6 +26,10 @@ pub struct EngineConfig {
     /// devices that snapshot, the image is saved that often while every epoch ends consistent.
     /// Default 1; see [`EngineConfig::for_device`].
     pub checkpoint_every: u64,
+    /// On devices that snapshot, the image is not saved either before the log since the last time
+    /// has so many bytes, and a quarter of those of the pages that changed: a snapshot writes at
+    /// most four times what was logged. 0 (the default): epochs alone decide.
+    pub checkpoint_log_bytes: u64,
     /// Split-on-demand (CA 3.4): rows with at least so many versions in an epoch are contended, and
     /// the pieces that update them ([`crate::WriteSet::update_piece`]) run apart from their calls.
     /// 0 (the default): pieces always run with their calls.
@@ -64,6 +68,7 @@ impl Default for EngineConfig {
             workers: 1,
             cache_bytes: 0,
             checkpoint_every: 1,
+            checkpoint_log_bytes: 0,
             split_threshold: 0,
             snapshot_bytes_max: 512 << 20,
             contention: false,
@@ -83,17 +88,39 @@ const CACHE_BYTES: u64 = 256 << 20;
 /// An image snapshot writes whole pages and syncs three files, which costs more than the log of
 /// many small epochs.
 const SNAPSHOT_EVERY: u64 = 100;
+/// Replaying so much log takes seconds at most, and pages that change all the time are written
+/// seldom.
+const SNAPSHOT_LOG_BYTES: u64 = 32 << 20;
+/// How many times the bytes of the log an image snapshot writes at most.
+pub(crate) const SNAPSHOT_AMPLIFICATION: u64 = 4;
 
 impl EngineConfig {
     /// The defaults for a device: a cache where reading takes longer than from DRAM, which
-    /// `emulated:none` does not; a checkpoint every hundredth epoch where it snapshots the image.
+    /// `emulated:none` does not; where it snapshots the image, 100 epochs and 32 MiB of log between
+    /// two checkpoints.
     pub fn for_device(device: &DeviceSpec) -> Self {
-        let (cache_bytes, checkpoint_every) = match device {
-            DeviceSpec::Dram | DeviceSpec::Crash | DeviceSpec::Emulated(Profile::None) => (0, 1),
-            DeviceSpec::Emulated(_) | DeviceSpec::Dax(_) => (CACHE_BYTES, 1),
-            DeviceSpec::File(_) => (0, SNAPSHOT_EVERY),
-        };
-        Self { cache_bytes, checkpoint_every, ..Self::default() }
+        match device {
+            DeviceSpec::Dram | DeviceSpec::Crash | DeviceSpec::Emulated(Profile::None) => {
+                Self::default()
+            }
+            DeviceSpec::Emulated(_) | DeviceSpec::Dax(_) => {
+                Self { cache_bytes: CACHE_BYTES, ..Self::default() }
+            }
+            DeviceSpec::File(_) => Self {
+                checkpoint_every: SNAPSHOT_EVERY,
+                checkpoint_log_bytes: SNAPSHOT_LOG_BYTES,
+                ..Self::default()
+            },
+        }
+    }
+
+    /// The same with a checkpoint after so many epochs, if the caller says so.
+    #[must_use]
+    pub fn checkpoint_after(self, epochs: Option<u64>) -> Self {
+        match epochs {
+            None => self,
+            Some(checkpoint_every) => Self { checkpoint_every, checkpoint_log_bytes: 0, ..self },
+        }
     }
 
     /// Checks the limits.

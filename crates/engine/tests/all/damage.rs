@@ -149,8 +149,7 @@ fn o_54_check_and_recovery_agree_on_a_damaged_stale_version() {
     device.snapshot_commit(device.snapshot_epoch().unwrap()).unwrap();
     let rows = live_rows(&device);
     drop(device);
-    let path = dir.path().join("image");
-    let image = std::fs::read(&path).unwrap();
+    let image = sim::fuzz::StoredImage::read(dir.path()).unwrap().bytes;
     let word = |at: u64| u64::from_le_bytes(image[at as usize..][..8].try_into().unwrap());
     let stale_of = |row: &ScannedRow| row.row + (1 - row.slot as u64) * 16;
     let (stale, others) = (stale_of(&rows[0].0), stale_of(&rows[1].0));
@@ -170,9 +169,8 @@ fn o_54_check_and_recovery_agree_on_a_damaged_stale_version() {
         let mut damaged = image.clone();
         damaged[stale as usize..][..8].copy_from_slice(&sid.to_le_bytes());
         damaged[stale as usize + 8..][..8].copy_from_slice(&pointer.to_le_bytes());
-        std::fs::write(&path, damaged).unwrap();
-        // Whoever damages rows without the device noticing has its digest, too.
-        sim::fuzz::fit_headers_in(dir.path()).unwrap();
+        // Who damages rows without the device noticing has its checksums, too.
+        sim::fuzz::StoredImage { bytes: damaged }.forge(dir.path()).unwrap();
         let problems = storage::check::check(file()).unwrap().problems;
         (problems, setup().open(&file()).map(drop).map_err(|error| error.to_string()))
     };
@@ -194,22 +192,17 @@ fn o_54_a_lost_pool_state_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let options = pmem::FileOptions::new(IMAGE_BYTES, LOG_BYTES);
     let (device, _) = store(pmem::File::open(dir.path(), &options).unwrap());
-    // An image snapshot of nothing, so that no journal is copied over what follows.
-    device.settle().unwrap();
-    device.snapshot_part(0, 1).unwrap();
-    device.snapshot_commit(device.snapshot_epoch().unwrap()).unwrap();
     drop(device);
-    let path = dir.path().join("image");
-    let mut image = std::fs::read(&path).unwrap();
+    let mut image = sim::fuzz::StoredImage::read(dir.path()).unwrap();
     for sub_pool in 0..SUB_POOLS {
         let values = POOL_STATES_OFFSET as usize + (sub_pool * POOLS + TABLES_MAX) * 64;
-        image[values..values + CLASSES * 64].fill(0);
+        image.bytes[values..values + CLASSES * 64].fill(0);
     }
-    std::fs::write(&path, image).unwrap();
+    image.write(dir.path()).unwrap();
     // The device sees it, and says so.
     let error = pmem::File::open(dir.path(), &options).unwrap_err();
-    assert!(error.to_string().contains("its digest is"), "{error}");
-    sim::fuzz::fit_headers_in(dir.path()).unwrap();
+    assert!(error.to_string().contains("has checksum"), "{error}");
+    image.forge(dir.path()).unwrap();
     let device = Arc::new(pmem::File::open(dir.path(), &options).unwrap());
     let error = setup().open(&device).err().expect("a lost pool");
     assert!(error.is_corrupt() && error.to_string().contains("leads nowhere"), "{error}");

@@ -70,7 +70,7 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// |---|---|---|---|
 /// | [`workers`](Self::workers) | cores, at most 8 | 1 | 64 |
 /// | [`cache_bytes`](Self::cache_bytes) | 256 MiB where reading is slow, else 0 | 0 | 4 TiB |
-/// | [`checkpoint_every`](Self::checkpoint_every) | 100 epochs on `file`, else 1 | 1 | 1,000,000 |
+/// | [`checkpoint_every`](Self::checkpoint_every) | by the log on `file`, else 1 | 1 | 1,000,000 |
 /// | [`snapshot_bytes_max`](Self::snapshot_bytes_max) | 512 MiB | 0 | |
 /// | [`change_bytes_max`](Self::change_bytes_max) | 64 MiB | 0 | |
 /// | [`contention_epochs`](Self::contention_epochs) | 0: none | 0 | 100,000 |
@@ -334,7 +334,9 @@ impl Options {
     }
 
     /// Epochs from one checkpoint to the next. More of them make a recovery replay more, and on
-    /// `file` write fewer pages.
+    /// `file` write fewer pages. There the default is at least 100 epochs, 32 MiB of log (or a
+    /// quarter of [`log_bytes_max`](Self::log_bytes_max), if that is less) and a quarter of the
+    /// bytes of the pages that changed: so a checkpoint writes at most four times what was logged.
     pub fn checkpoint_every(mut self, epochs: u64) -> Self {
         self.checkpoint_every = Some(epochs);
         self
@@ -629,12 +631,14 @@ impl Options {
     fn engine_config(&self, device: &DeviceSpec) -> EngineConfig {
         let config = self.seams.engine.clone().unwrap_or_else(|| {
             let defaults = EngineConfig::for_device(device);
+            let checkpoint_log_bytes = defaults.checkpoint_log_bytes.min(self.log_bytes_max / 4);
+            let defaults = EngineConfig { checkpoint_log_bytes, ..defaults };
+            let defaults = defaults.checkpoint_after(self.checkpoint_every);
             let cores = || std::thread::available_parallelism().map_or(1, usize::from);
             let tuning = &self.tuning;
             EngineConfig {
                 workers: self.workers.unwrap_or_else(|| cores().min(WORKERS_DEFAULT_MAX)),
                 cache_bytes: self.cache_bytes.unwrap_or(defaults.cache_bytes),
-                checkpoint_every: self.checkpoint_every.unwrap_or(defaults.checkpoint_every),
                 split_threshold: tuning.split_threshold,
                 snapshot_bytes_max: self.snapshot_bytes_max,
                 procedure_stack_bytes: tuning.procedure_stack_bytes,

@@ -62,8 +62,8 @@ impl Copies {
             ..plan.clone()
         };
         plan.config.store = StoreOptions { create: false, ..plan.config.store };
-        (plan.config.cache_bytes, plan.config.checkpoint_every) = (0, 1);
-        plan.config.contention = false;
+        plan.config = plan.config.checkpoint_after(Some(1));
+        (plan.config.cache_bytes, plan.config.contention) = (0, false);
         Self { plan, pair: None }
     }
 

@@ -18,6 +18,12 @@ pub(crate) const ACCOUNTS: Table<u64, i64> = Table::ordered("accounts");
 /// What write sets read, and so what calls are deferred for.
 pub(crate) const POINTERS: HashTable<u64, u64> = Table::hash("pointers");
 
+/// Bytes that the image of a store has grown to: the head of its file of pages says so.
+pub(crate) fn image_bytes(store: &Path) -> u64 {
+    let data = fs::read(store.join("data")).unwrap();
+    u64::from_le_bytes(*data[40..].first_chunk().unwrap())
+}
+
 plain! {
     /// Adds to an account, or opens it; answers with the balance.
     pub(crate) struct Deposit { pub(crate) account: u64, pub(crate) cents: i64 }

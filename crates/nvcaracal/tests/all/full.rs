@@ -56,7 +56,7 @@ fn o_43_short_values_do_not_take_the_space_of_long_ones() -> Result<(), Error> {
     db.call(Notes { first: NOTES, count: NOTES })?;
     assert_eq!((db.stats().rows, db.stats().refused), (2 * NOTES, 0));
     db.close()?;
-    let bytes = std::fs::metadata(path.join("image")).unwrap().len();
+    let bytes = super::common::image_bytes(&path);
     println!("{} values of 1,000 bytes: an image of {} MiB", 2 * NOTES, bytes >> 20);
     assert!(bytes < 110 << 20, "{bytes} bytes, {} if all were long", 2 * NOTES * 262_128);
     Ok(())

@@ -16,8 +16,11 @@ use nvcaracal::{
 
 use crate::common::{bytes, copy};
 
-/// Format versions of which stores are kept: one that was closed and one that was killed.
-const VERSIONS: [u32; 1] = [9];
+/// Versions of image and files of which stores are kept: one that was closed and one that was
+/// killed.
+const VERSIONS: [(u32, u32); 1] = [(9, 3)];
+/// What is not opened any more.
+const REFUSED: [(u32, u32); 1] = [(9, 2)];
 const KINDS: [&str; 2] = ["closed", "killed"];
 const LINE: usize = 64;
 /// Calls of [`Put`], and after which of them there is a checkpoint.
@@ -195,9 +198,9 @@ fn fill(dir: &Path) -> Database {
     db
 }
 
-fn path_of(version: u32, kind: &str) -> PathBuf {
+fn path_of((image, files): (u32, u32), kind: &str) -> PathBuf {
     let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    room.join(format!("store-{version}-{kind}.txt"))
+    room.join(format!("store-{image}-files-{files}-{kind}.txt"))
 }
 
 /// The files of a store as text.
@@ -293,7 +296,7 @@ fn made() -> [String; 2] {
 #[test]
 fn o_53_stores_are_kept_with_all_that_is_in_them() {
     let newest = *VERSIONS.last().unwrap();
-    assert_eq!(storage::format::FORMAT_VERSION, newest, "keep a store of this format, too");
+    assert_eq!(storage::format::FORMAT_VERSION, newest.0, "keep a store of this format, too");
     for (kind, text) in KINDS.into_iter().zip(made()) {
         assert_opens(&text, kind, "made now");
         let path = path_of(newest, kind);
@@ -309,7 +312,24 @@ fn o_53_stores_of_releases_are_opened_with_all_that_is_in_them() {
     for version in VERSIONS {
         for kind in KINDS {
             let text = fs::read_to_string(path_of(version, kind)).unwrap();
-            assert_opens(&text, kind, &format!("version {version}"));
+            assert_opens(&text, kind, &format!("version {version:?}"));
+        }
+    }
+}
+
+/// O-53: with words that say how to go on, and every byte as it was.
+#[test]
+fn o_53_stores_of_other_files_are_refused_by_their_version() {
+    for version in REFUSED {
+        for kind in KINDS {
+            let dir = tempfile::tempdir().unwrap();
+            unpack(&fs::read_to_string(path_of(version, kind)).unwrap(), dir.path());
+            let before = bytes(dir.path());
+            let error = options().open(dir.path()).err().expect("files of an earlier version");
+            let text = error.to_string();
+            assert!(text.contains("files have format version 2"), "{text}");
+            assert!(text.contains("`dump` it with the program that wrote it"), "{text}");
+            assert_eq!(bytes(dir.path()), before, "{kind}: something was touched");
         }
     }
 }

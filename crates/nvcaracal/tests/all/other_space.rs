@@ -80,7 +80,7 @@ fn options() -> Options {
 }
 
 fn image_bytes(path: &Path) -> u64 {
-    std::fs::metadata(path.join("image")).unwrap().len()
+    super::common::image_bytes(path)
 }
 
 /// Rows of another table take the space of those that were deleted, and of a table that was dropped

@@ -1,6 +1,5 @@
 //! Schemas that change from one program to the next (O-91 to O-95).
 
-use std::fs;
 use std::path::Path;
 
 use nvcaracal::{
@@ -365,7 +364,7 @@ fn o_92_a_dropped_table_leaves_its_space_to_the_next() {
         check(dir.path());
         base().table(OTHER).drop_table("long").open(dir.path()).unwrap().close().unwrap();
         check(dir.path());
-        sizes.push(fs::metadata(dir.path().join("image")).unwrap().len());
+        sizes.push(super::common::image_bytes(dir.path()));
     }
     assert_eq!(sizes[1], sizes[5], "{sizes:?}");
 }

@@ -59,6 +59,16 @@ pub trait Device: Send + Sync + 'static {
     /// [`DeviceError::Full`] beyond the configured limit or when the file system has no space left.
     fn grow_image(&self, bytes: u64) -> Result<(), DeviceError>;
 
+    /// Makes sure that the next snapshot has room for so many pages more than were stored to since
+    /// the last one (O-56): from then on it cannot fail for want of room. Besides them some stay
+    /// that only a caller who frees space may take. Devices that store in place have room already.
+    ///
+    /// # Errors
+    /// [`DeviceError::Full`] when the file system has no space left.
+    fn reserve_pages(&self, _pages: u64, _frees: bool) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     /// Stores one aligned 8-byte word, atomically (relaxed).
     ///
     /// # Safety
@@ -244,6 +254,11 @@ pub trait Device: Send + Sync + 'static {
     #[inline]
     fn may_show_undurable(&self) -> bool {
         false
+    }
+
+    /// Bytes of the pages that the next snapshot would write, at most; 0 on devices that take none.
+    fn changed_bytes(&self) -> u64 {
+        0
     }
 
     /// Whether a checkpoint must snapshot the image (`file`), because fences alone make nothing

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use super::directory::load_mark;
 use super::dirty::{CopiedPages, DirtyPages};
 use super::disk::Files;
-use super::format::journal_bytes;
-use super::journal::{ImageSnapshot, SnapshotWriter, write_in_place};
 use super::mark::Marks;
 use super::open::{Opened, State, open};
 use super::options::FileOptions;
+use super::room::{Room, kept_pages};
 use super::writer::Background;
 use crate::device::{Description, Device, MARK_BYTES, PortState};
 use crate::epoch_number::EpochNumber;
@@ -48,6 +48,7 @@ pub struct File {
     /// Writes snapshots, from the moment on when the state was accepted.
     background: OnceLock<Background>,
     files: Arc<Files>,
+    room: Arc<Room>,
 }
 
 impl File {
@@ -62,7 +63,8 @@ impl File {
     /// [`DeviceError::Full`] if it is larger than the limits, [`DeviceError::Io`] otherwise.
     pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
         let dir = dir.as_ref();
-        let Opened { files, image, image_bytes, log_bytes, state, marks } = open(dir, options)?;
+        let Opened { files, image, image_bytes, log_bytes, state, marks, room } =
+            open(dir, options)?;
         Ok(Self {
             dir: dir.to_path_buf(),
             image: Space::over("image", options.image_limit_bytes, image, image_bytes),
@@ -78,6 +80,7 @@ impl File {
             health: Arc::default(),
             background: OnceLock::new(),
             files,
+            room,
         })
     }
 
@@ -87,19 +90,11 @@ impl File {
         &self.dir
     }
 
-    /// Makes the files as large as an image needs them: room for a journal of all of it first, so
-    /// that a snapshot never runs out of space.
-    fn extend_image(&self, bytes: u64) -> Result<(), DeviceError> {
-        assert!(bytes.is_multiple_of(PAGE_BYTES), "an image of {bytes} bytes is not whole pages");
-        assert!(bytes >= self.image.usable.bytes(), "an image never shrinks");
-        self.health.note(self.files.check_place())?;
-        let lengths =
-            [(&self.files.journal, journal_bytes(bytes / PAGE_BYTES)), (&self.files.image, bytes)];
-        for (file, bytes) in lengths {
-            self.health.note_growth(file.allocate(bytes))?;
-            self.health.note(file.sync())?;
-        }
-        self.health.note(self.files.directory.sync())
+    /// Makes the files large enough for an image of so many bytes of which so many pages more will
+    /// be stored to before the next snapshot.
+    fn make_room(&self, image_bytes: u64, pages: u64) -> Result<(), DeviceError> {
+        let changed = self.dirty.count() + pages;
+        self.room.make(&self.files, &self.health, image_bytes, changed)
     }
 
     fn extend_log(&self, bytes: u64) -> Result<(), DeviceError> {
@@ -157,10 +152,21 @@ impl Device for File {
         self.health.check()?;
         // Before the state is accepted only memory grows; `accept` makes the files follow.
         if opened.is_none() && !self.detached {
-            self.extend_image(bytes)?;
+            self.make_room(bytes, kept_pages(bytes))?;
         }
         self.image.usable.set(bytes);
         Ok(())
+    }
+
+    fn reserve_pages(&self, pages: u64, frees: bool) -> Result<(), DeviceError> {
+        let opened = lock(&self.opened);
+        self.health.check()?;
+        if opened.is_some() || self.detached {
+            return Ok(());
+        }
+        let image_bytes = self.image.usable.bytes();
+        let kept = if frees { 0 } else { kept_pages(image_bytes) };
+        self.make_room(image_bytes, pages + kept)
     }
 
     #[inline]
@@ -263,15 +269,15 @@ impl Device for File {
             return Err(DeviceError::ReadOnly { path: self.dir.clone() });
         }
         self.health.check()?;
-        self.extend_image(self.image.usable.bytes())?;
+        self.make_room(self.image.usable.bytes(), 0)?;
         if self.log.bytes() < state.newest.log_bytes {
             self.extend_log(state.newest.log_bytes)?;
         }
-        if let Some(index) = &state.to_write {
-            self.health.note(write_in_place(&self.files, &state.newest, index))?;
-        }
-        let (newest, digest) = (state.newest, std::mem::take(&mut state.digest));
-        let writer = SnapshotWriter::new(Arc::clone(&self.files), newest, state.named, digest);
+        let State { newest, table, free } = state;
+        let newest = *newest;
+        let (table, free) = (std::mem::take(table), std::mem::take(free));
+        let (files, room) = (Arc::clone(&self.files), Arc::clone(&self.room));
+        let writer = SnapshotWriter::new(files, newest, table, free, room);
         let background = Background::start(writer, newest.epoch, Arc::clone(&self.health))
             .map_err(|e| DeviceError::io("start the snapshot thread for", &self.dir, e));
         let first = self.background.set(self.health.note(background)?);
@@ -302,6 +308,10 @@ impl Device for File {
 
     fn load_mark(&self) -> Option<LoadMark> {
         Some(load_mark(&self.dir))
+    }
+
+    fn changed_bytes(&self) -> u64 {
+        self.dirty.count() * PAGE_BYTES
     }
 
     fn takes_snapshots(&self) -> bool {
@@ -336,7 +346,11 @@ impl Device for File {
         let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
         let newest = self.snapshot_epoch();
         assert!(newest <= Some(epoch), "snapshot {epoch} is newer than that of {newest:?}");
-        self.background().submit(ImageSnapshot { epoch, image_bytes, log_bytes, parts })
+        let pages = parts.iter().map(|part| part.pages.len() as u64).sum();
+        self.background().submit(ImageSnapshot { epoch, image_bytes, log_bytes, parts }, || {
+            self.dirty.taken();
+            self.room.submitted(pages);
+        })
     }
 
     fn snapshot_epoch(&self) -> Option<EpochNumber> {

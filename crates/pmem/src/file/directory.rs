@@ -14,17 +14,15 @@ use std::sync::Arc;
 use rustix::fs::SeekFrom;
 
 use super::disk::{Access, DiskFile, DiskHandle, Files, PIECE_BYTES};
-use super::format::{Header, JOURNAL_MAGIC, META_BYTES, journal_bytes};
-use super::journal::write_meta;
-use super::meta::check_is_ours;
+use super::format::{DATA_MAGIC, HEAD_BYTES, META_BYTES, Root};
+use super::meta::{check_is_ours, write_root};
 use super::options::FileOptions;
 use crate::failure::DeviceError;
 use crate::side_files::LoadMark;
 use crate::system::{Locked, Sharing, open_regular};
 
-/// Names of ours in a directory. `lock` is what earlier versions made and locked.
-const NAMES: [&str; 7] =
-    ["meta", "image", "journal", "log", "lock", super::REPLAY_NAME, super::LOADING_NAME];
+/// Names of ours in a directory.
+const NAMES: [&str; 6] = ["meta", "data", "table", "log", super::REPLAY_NAME, super::LOADING_NAME];
 
 /// Opens the files of the database in a directory, or creates them if there is none yet and the
 /// options say so.
@@ -65,8 +63,8 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
     }
     let files = Files {
         meta,
-        image: file(DiskFile::Image)?,
-        journal: file(DiskFile::Journal)?,
+        data: file(DiskFile::Data)?,
+        table: file(DiskFile::Table)?,
         log: file(DiskFile::Log)?,
         directory: file(DiskFile::Directory)?,
         place,
@@ -100,30 +98,32 @@ fn parent_of(dir: &Path) -> &Path {
     dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Lays out an empty database. The slot of `meta` comes last: without it, the next open starts
+/// Lays out an empty database. The root in `meta` comes last: without it, the next open starts
 /// over.
 fn create(files: &Files) -> Result<(), DeviceError> {
-    files.meta.allocate(META_BYTES)?;
-    files.journal.allocate(journal_bytes(0))?;
-    for file in [&files.meta, &files.journal, &files.image, &files.log, &files.directory] {
-        file.sync()?;
-    }
     // Any number that differs from database to database will do; nothing is computed from it.
     let instance = RandomState::new().build_hasher().finish();
-    write_meta(files, &Header { instance, ..Header::default() })
+    files.meta.allocate(META_BYTES)?;
+    // Their heads are written with what they are of.
+    files.data.allocate(HEAD_BYTES)?;
+    files.table.allocate(HEAD_BYTES)?;
+    for file in [&files.meta, &files.data, &files.table, &files.log, &files.directory] {
+        file.sync()?;
+    }
+    write_root(files, &Root { instance, data_bytes: HEAD_BYTES, ..Root::default() })
 }
 
-/// A journal without `meta` is a database that lost a file, not a place for a new one.
+/// Pages without `meta` are those of a database that lost a file, not a place for a new one.
 fn check_no_meta_was_lost(dir: &Path) -> Result<(), DeviceError> {
-    let path = dir.join(DiskFile::Journal.name());
+    let path = dir.join(DiskFile::Data.name());
     let mut magic = [0; 8];
     let opened = open_regular(File::options().read(true), &path);
     let read = opened.and_then(|mut file| file.read_exact(&mut magic));
-    if read.is_err() || magic != JOURNAL_MAGIC {
+    if read.is_err() || magic != DATA_MAGIC {
         return Ok(());
     }
-    let what = "it is missing or empty, but there is a journal, so there was an image that was \
-                saved: put it back from where the other files come from";
+    let what = "it is missing or empty, but there are pages of a database: put it back from where \
+                the other files come from";
     Err(DeviceError::corrupt(&dir.join(DiskFile::Meta.name()), what))
 }
 

@@ -1,7 +1,7 @@
 //! Which pages were stored to since the last snapshot.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES, Pages};
@@ -13,6 +13,8 @@ const LARGE_BYTES_MIN: u64 = 2 << 20;
 #[derive(Debug)]
 pub(super) struct DirtyPages {
     marks: Box<[AtomicU8]>,
+    /// How many are set, at most: two workers may count one of them.
+    count: AtomicU64,
 }
 
 impl DirtyPages {
@@ -20,7 +22,17 @@ impl DirtyPages {
         // Zeroed at once: of most marks no memory is ever touched.
         let marks = Box::<[AtomicU8]>::new_zeroed_slice(pages_count as usize);
         // SAFETY: initialised: a zero byte is a valid atomic.
-        Self { marks: unsafe { marks.assume_init() } }
+        Self { marks: unsafe { marks.assume_init() }, count: AtomicU64::new(0) }
+    }
+
+    /// How many pages were stored to since the last snapshot, at most.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// All marks were taken.
+    pub(super) fn taken(&self) {
+        self.count.store(0, Ordering::Relaxed);
     }
 
     /// Marks the pages of a range. Relaxed, because snapshots and stores are in different phases,
@@ -36,6 +48,7 @@ impl DirtyPages {
         for mark in &self.marks[first as usize..=last as usize] {
             if mark.load(Ordering::Relaxed) == 0 {
                 mark.store(1, Ordering::Relaxed);
+                self.count.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -113,17 +126,6 @@ impl CopiedPages {
         self.memory.as_ref().map_or(&[], |memory| unsafe { memory.slice(0, len) })
     }
 
-    /// Runs of neighbouring pages: number of the first, and the bytes of all.
-    pub(super) fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let page_bytes = PAGE_BYTES as usize;
-        let mut at = 0;
-        self.pages.chunk_by(|a, b| a + 1 == *b).map(move |run| {
-            let bytes = &self.bytes()[at..at + run.len() * page_bytes];
-            at += bytes.len();
-            (run[0], bytes)
-        })
-    }
-
     /// Forgets the content. The memory stays for the next snapshot: taking it anew costs the
     /// workers more than the copying.
     pub(super) fn recycle(mut self) -> Self {
@@ -149,8 +151,7 @@ mod tests {
         // SAFETY: no thread stores.
         unsafe { dirty.take([0..5, 5..16].into_iter(), &image, &mut copied) }.unwrap();
         assert_eq!(copied.pages, [0, 1, 5]);
-        let runs: Vec<_> = copied.runs().map(|(page, bytes)| (page, bytes.len())).collect();
-        assert_eq!(runs, [(0, 8192), (5, 4096)]);
+        assert_eq!(dirty.count(), 3);
         assert_eq!(copied.bytes()[2 * 4096], 77);
         // The end of a store that ends with its page belongs to no other page.
         dirty.mark(14 * PAGE_BYTES, 2 * PAGE_BYTES);

@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::FallocateFlags;
 
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
@@ -27,12 +27,12 @@ const DIRECT_BYTES_MIN: usize = 256 << 10;
 /// One of the files of a database directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DiskFile {
-    /// Identity, and which snapshot the image holds.
+    /// Identity, and which snapshot is the state.
     Meta,
-    /// The pages of the image.
-    Image,
-    /// The newest snapshot.
-    Journal,
+    /// The pages of the image, in slots.
+    Data,
+    /// Which slot each page has.
+    Table,
     /// The log space.
     Log,
     /// The directory itself.
@@ -45,8 +45,8 @@ impl DiskFile {
     pub fn name(self) -> &'static str {
         match self {
             Self::Meta => "meta",
-            Self::Image => "image",
-            Self::Journal => "journal",
+            Self::Data => "data",
+            Self::Table => "table",
             Self::Log => "log",
             Self::Directory => "",
         }
@@ -180,8 +180,7 @@ impl DiskHandle {
                 }
             }
         };
-        let is_bulk = matches!(which, DiskFile::Image | DiskFile::Journal);
-        let direct = (write && is_bulk).then(|| open_direct(&path)).flatten();
+        let direct = (write && which == DiskFile::Data).then(|| open_direct(&path)).flatten();
         Ok(Self { which, path, file, direct, hook, process: Process::current() })
     }
 
@@ -337,23 +336,6 @@ impl DiskHandle {
         Ok(())
     }
 
-    /// The next range at or after `from` that may hold something else than zeros.
-    pub(super) fn next_data(&self, from: u64, end: u64) -> Option<(u64, u64)> {
-        if from >= end {
-            return None;
-        }
-        match rustix::fs::seek(&self.file, SeekFrom::Data(from)) {
-            Ok(start) if start >= end => None,
-            Ok(start) => {
-                let stop = rustix::fs::seek(&self.file, SeekFrom::Hole(start)).unwrap_or(end);
-                Some((start, stop.min(end)))
-            }
-            Err(rustix::io::Errno::NXIO) => None,
-            // The file system does not know: read everything.
-            Err(_) => Some((from, end)),
-        }
-    }
-
     /// Asks the hook. A child of `fork` has the file, too, and must not change it: its parent goes
     /// on, and knows nothing of what the child did.
     #[inline]
@@ -410,8 +392,8 @@ fn can_be_direct(offset: u64, bytes: &[u8]) -> bool {
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) meta: DiskHandle,
-    pub(super) image: DiskHandle,
-    pub(super) journal: DiskHandle,
+    pub(super) data: DiskHandle,
+    pub(super) table: DiskHandle,
     pub(super) log: DiskHandle,
     pub(super) directory: DiskHandle,
     /// The directory's name, whatever the current directory is.
@@ -424,9 +406,9 @@ impl Files {
     /// Checks that the directory and the files still are what their names stand for: no open will
     /// find what is written to one that was removed or replaced.
     pub(super) fn check_place(&self) -> Result<(), DeviceError> {
-        let Self { meta, image, journal, log, directory, place, .. } = self;
+        let Self { meta, data, table, log, directory, place, .. } = self;
         directory.check_name(place)?;
-        let mut files = [meta, image, journal, log].into_iter();
+        let mut files = [meta, data, table, log].into_iter();
         files.try_for_each(|file| file.check_name(&place.join(file.which.name())))
     }
 }

@@ -8,17 +8,17 @@
 //! # Files of a database directory
 //! | file | content |
 //! |---|---|
-//! | `meta` | headers, in two slots written in turn: which snapshot `image` holds; [marks](mark) |
-//! | `image` | the pages of the image, in place |
-//! | `journal` | the newest snapshot: a header, a page index with checksums, the pages |
+//! | `meta` | roots, in two slots written in turn: which snapshot is the state; [marks](mark) |
+//! | `data` | the pages of the image, each in a slot that no other page has |
+//! | `table` | which slot each page has, with a checksum of the page |
 //! | `log` | the log space, in place, without a header of its own |
 //! | `replay` | only after a process died in a recovery: [`crate::ReplayMarks`] |
 //! | `loading` | only while a load is going on, or after one was cut short: [`crate::LoadMark`] |
 //!
-//! A header says of its snapshot which database it is of, its number, the length of image and log,
-//! and a [digest](digest) of the whole image. So each file is known to belong to the others: `meta`
-//! and `journal` by instance and number, `image` by its digest, `log` by its length (whose content
-//! the caller knows).
+//! A snapshot writes pages into slots that the one before does not need, then their entries, and
+//! then its root, which is the commit point. So nothing that is needed is ever written over, and
+//! each page is written once. A root has the database's instance, the lengths of the files, and a
+//! checksum of the entries that count; so each file is known to belong to the others.
 //!
 //! The directory itself is locked while the database is open (O-52), and `meta` too: no process can
 //! remove a directory that holds files, and only the lock of a file is seen by other machines on a
@@ -33,13 +33,15 @@
 mod disk;
 mod format;
 
-mod digest;
 mod dirty;
-
-mod journal;
 mod mark;
 mod meta;
 mod options;
+mod slots;
+mod table;
+
+mod checkpoint;
+mod room;
 
 mod directory;
 mod open;
@@ -48,7 +50,6 @@ mod writer;
 mod device;
 
 pub use device::File;
-pub use digest::image_digest;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 pub use options::FileOptions;
 

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use super::dirty::CopiedPages;
-use super::journal::{ImageSnapshot, SnapshotWriter};
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::system::Process;
@@ -50,12 +50,17 @@ impl Background {
         Ok(Self { shared, health, thread: Some(thread), process: Process::current() })
     }
 
-    /// Hands a snapshot over, after the one before is written.
-    pub(super) fn submit(&self, snapshot: ImageSnapshot) -> Result<(), DeviceError> {
+    /// Hands a snapshot over, after the one before is written; calls `submitted` in between.
+    pub(super) fn submit(
+        &self,
+        snapshot: ImageSnapshot,
+        submitted: impl FnOnce(),
+    ) -> Result<(), DeviceError> {
         let mut state = self.idle()?;
         assert!(!state.stop, "no snapshot is submitted when the writer was told to stop");
         let (newest, epoch) = (state.snapshot_epoch, snapshot.epoch);
         assert!(newest <= Some(epoch), "snapshot {epoch} comes after that of {newest:?}");
+        submitted();
         state.waiting = Some(snapshot);
         self.shared.changed.notify_all();
         Ok(())
@@ -117,8 +122,6 @@ fn run(shared: &Shared, health: &Health, writer: &mut SnapshotWriter) {
         state.busy = false;
         shared.changed.notify_all();
     }
-    // If this fails, the next open applies the journal: the newest snapshot is durable in it.
-    let _ = health.check().and_then(|()| health.note(writer.name_newest()));
 }
 
 /// Waits for the next snapshot; `None` when there will be none.

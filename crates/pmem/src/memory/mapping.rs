@@ -162,17 +162,6 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(from, len as usize) }
     }
 
-    /// Borrows bytes for storing, to read a file into them.
-    ///
-    /// # Safety
-    /// The caller owns the range in this phase: no other thread reads or writes it meanwhile.
-    #[expect(clippy::mut_from_ref, reason = "the caller owns the range, as for every store")]
-    pub(crate) unsafe fn slice_mut(&self, offset: u64, len: u64) -> &mut [u8] {
-        let from = self.at(offset, len as usize);
-        // SAFETY: mapped and initialised, and owned by the caller in this phase.
-        unsafe { std::slice::from_raw_parts_mut(from, len as usize) }
-    }
-
     /// Address of a range that was checked to lie inside the mapping.
     #[inline]
     pub(crate) fn at(&self, offset: u64, len: usize) -> *mut u8 {

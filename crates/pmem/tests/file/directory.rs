@@ -24,7 +24,7 @@ fn only_open() -> FileOptions {
 /// Regression: creating a store destroyed files that happened to have its names.
 #[test]
 fn a_directory_with_something_else_in_it_is_refused() {
-    for name in ["log", "meta", "image", "journal", "lock", "replay", "loading", "letter.txt"] {
+    for name in ["log", "meta", "data", "table", "replay", "loading", "letter.txt"] {
         let dir = fast_dir();
         fs::write(dir.path().join(name), "Dear Sir,\n").unwrap();
         fs::write(dir.path().join("zeros.txt"), [0; 10]).unwrap();
@@ -48,7 +48,7 @@ fn a_directory_with_something_else_in_it_is_refused() {
 fn the_first_file_with_content_is_in_the_way() {
     let dir = fast_dir();
     // More than is read at once, and no whole number of that.
-    fs::write(dir.path().join("image"), vec![0; 5_000_001]).unwrap();
+    fs::write(dir.path().join("data"), vec![0; 5_000_001]).unwrap();
     File::open(dir.path(), &FileOptions::new(16 << 20, 1 << 20)).unwrap();
     let dir = fast_dir();
     let names: Vec<String> = (0..40).map(|n| format!("{:02}.txt", (n + 20) % 40)).collect();
@@ -63,7 +63,7 @@ fn the_first_file_with_content_is_in_the_way() {
 #[test]
 fn what_cannot_be_looked_into_is_in_the_way() {
     let dir = fast_dir();
-    let looping = dir.path().join("image");
+    let looping = dir.path().join("data");
     symlink(&looping, &looping).unwrap();
     let error = open(dir.path()).unwrap_err();
     assert!(error.to_string().starts_with("cannot look into"), "{error}");
@@ -126,7 +126,7 @@ fn o_58_a_creation_without_inodes_can_be_repeated() {
 /// A store that lost a file is not a place for a new one, nor is the file made up.
 #[test]
 fn a_lost_file_is_named_and_not_replaced() {
-    for name in ["meta", "image", "journal", "log"] {
+    for name in ["meta", "data", "table", "log"] {
         let dir = filled();
         fs::remove_file(dir.path().join(name)).unwrap();
         let before = contents(dir.path());
@@ -144,7 +144,7 @@ fn a_lost_file_is_named_and_not_replaced() {
 fn o_52_no_removed_file_lets_a_second_one_in() {
     let dir = fast_dir();
     let device = open(dir.path()).unwrap();
-    for name in ["lock", "meta", "journal", "image", "log"] {
+    for name in ["meta", "table", "data", "log"] {
         let _ = fs::remove_file(dir.path().join(name));
         assert!(open(dir.path()).unwrap_err().is_locked(), "without {name}");
     }
@@ -187,12 +187,12 @@ fn a_directory_that_is_removed_or_replaced_stops_its_device() {
         fs::create_dir(path).unwrap();
     };
     let removed = |path: &Path| fs::remove_dir_all(path).unwrap();
-    let image_replaced = |path: &Path| {
-        let image = path.join("image");
-        fs::copy(&image, path.join("copy")).unwrap();
-        fs::rename(path.join("copy"), image).unwrap();
+    let data_replaced = |path: &Path| {
+        let data = path.join("data");
+        fs::copy(&data, path.join("copy")).unwrap();
+        fs::rename(path.join("copy"), data).unwrap();
     };
-    let changes: [fn(&Path); 3] = [replaced, removed, image_replaced];
+    let changes: [fn(&Path); 3] = [replaced, removed, data_replaced];
     for (number, change) in changes.into_iter().enumerate() {
         let snapshot = |device: &File| {
             device
@@ -266,7 +266,7 @@ fn the_mark_of_a_load_keeps_everybody_else_out() {
 #[test]
 fn what_is_no_file_is_refused_at_once() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    for name in ["meta", "image", "journal", "log"] {
+    for name in ["meta", "data", "table", "log"] {
         let dir = filled();
         let path = dir.path().join(name);
         fs::remove_file(&path).unwrap();
@@ -277,7 +277,7 @@ fn what_is_no_file_is_refused_at_once() {
         }
     }
     let dir = fast_dir();
-    rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("journal"), mode).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("table"), mode).unwrap();
     let error = open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("/journal is not ours: it is in the way"), "{error}");
+    assert!(error.contains("/table is not ours: it is in the way"), "{error}");
 }

@@ -34,15 +34,6 @@ pub(crate) fn killed(dir: &Path, device: &File) -> tempfile::TempDir {
     copy
 }
 
-/// Nothing is applied at an open after a close, so what the journal holds does not matter then.
-#[test]
-fn after_a_close_the_image_is_whole_without_the_journal() {
-    let dir = fast_dir();
-    run(&open(dir.path()).unwrap(), None, &mut Progress::default()).unwrap();
-    edit(dir.path(), "journal", |bytes| bytes[2 * 4096 + 5] ^= 1);
-    assert_eq!(check(&open(dir.path()).unwrap(), "closed"), EPOCHS.last().copied());
-}
-
 pub(crate) fn edit(dir: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(dir.join(name)).unwrap();
     change(&mut bytes);
@@ -101,11 +92,9 @@ fn large_snapshots(dir: &Path, hook: Option<Arc<dyn DiskHook>>) {
         });
         device.snapshot_commit(EpochNumber(epoch)).unwrap();
         device.settle().unwrap();
-        // After the second one the journal has every page. An open that finds a torn image reads
-        // it in several pieces.
-        let copy = killed(dir, &device);
-        edit(copy.path(), "image", |image| image[5 * 4096..6 * 4096].fill(0xee));
-        check_large(copy.path(), &options, epoch, &expected);
+        // After the second one every page has another slot, and after the third some have one of
+        // those that the first had.
+        check_large(killed(dir, &device).path(), &options, epoch, &expected);
     }
     drop(device);
     check_large(dir, &options, 3, &expected);
@@ -164,7 +153,7 @@ fn without_create_a_missing_database_is_an_error() {
 #[test]
 fn a_database_whose_creation_was_cut_off_is_none_yet() {
     let only_open = FileOptions { create: false, ..options(None) };
-    let files = ["meta", "image", "journal", "log"];
+    let files = ["meta", "data", "table", "log"];
     for there in 0..=files.len() {
         let dir = fast_dir();
         for name in &files[..there] {
@@ -176,9 +165,9 @@ fn a_database_whose_creation_was_cut_off_is_none_yet() {
         File::open(dir.path(), &only_open).unwrap();
     }
     let dir = filled();
-    fs::remove_file(dir.path().join("journal")).unwrap();
+    fs::remove_file(dir.path().join("table")).unwrap();
     let error = File::open(dir.path(), &only_open).unwrap_err();
-    assert!(error.to_string().contains("journal"), "a lost file is not a missing store: {error}");
+    assert!(error.to_string().contains("table"), "a lost file is not a missing store: {error}");
 }
 
 #[test]
@@ -193,29 +182,35 @@ fn o_54_an_existing_database_larger_than_the_limits_is_not_opened() {
 #[test]
 fn o_54_damaged_and_foreign_files_are_refused() {
     type Damage = (&'static str, &'static str, fn(&mut Vec<u8>));
-    let damages: [Damage; 14] = [
+    let damages: [Damage; 18] = [
         ("meta", "magic number", |b| b.fill(7)),
-        ("meta", "there is a journal", |b| b.clear()),
+        ("meta", "there are pages of a database", |b| b.clear()),
         ("meta", "truncated", |b| b.truncate(2 * 4096)),
-        ("meta", "missing or damaged", |b| b[..128].fill(0)),
+        ("meta", "a slot is missing", |b| b[..128].fill(0)),
+        ("meta", "a slot is damaged", |b| b[30] ^= 1),
+        ("meta", "a slot is damaged", |b| b[4096 + 30] ^= 1),
         ("meta", "do not belong together", |b| b.copy_within(0..4096, 4096)),
-        ("image", "were saved", |b| b.truncate(5000)),
-        ("image", "were saved", |b| b.clear()),
-        ("image", "its digest is", |b| b[9 * 4096 + 7] ^= 1),
+        ("data", "were saved", |b| b.truncate(5000)),
+        ("data", "were saved", |b| b.truncate(4096)),
+        ("data", "its head is empty", |b| b.clear()),
+        ("data", "its head: its checksum", |b| b[40] ^= 1),
+        ("data", "page 0, in slot", |b| b[4096 + 7] ^= 1),
         ("log", "were saved: truncated? Restore it, or accept the loss", |b| b.truncate(4096)),
-        ("journal", "empty, but something was saved", |b| b.fill(0)),
-        ("journal", "magic number", |b| b[0] ^= 1),
-        ("journal", "header checksum", |b| b[30] ^= 1),
-        ("journal", "truncated", |b| b.truncate(6000)),
-        ("journal", "its 12 pages of 11", |b| {
-            b[48..56].copy_from_slice(&12u64.to_le_bytes());
-            commit_header(b);
-            b.resize(b.len() + 20 * 4096, 0);
-        }),
+        ("table", "its head is empty", |b| b.fill(0)),
+        ("table", "magic number", |b| b[0] ^= 1),
+        ("table", "its head: its checksum", |b| b[30] ^= 1),
+        ("table", "truncated", |b| b.truncate(4100)),
+        ("table", "its checksum is", |b| b[4096 + 13] ^= 1),
     ];
     for (name, text, damage) in damages {
         let dir = filled();
-        edit(dir.path(), name, damage);
+        if (name, text) == ("data", "page 0, in slot") {
+            // Whatever slot it has now.
+            let slot = entries(dir.path()).into_iter().rev().find(|entry| entry.0 == 0).unwrap().1;
+            edit(dir.path(), name, |bytes| bytes[slot as usize * 4096 + 7] ^= 1);
+        } else {
+            edit(dir.path(), name, damage);
+        }
         let before = contents(dir.path());
         let error = open(dir.path()).unwrap_err();
         assert!(error.to_string().contains(text), "{name}: wanted {text:?}, got: {error}");
@@ -227,71 +222,104 @@ fn o_54_damaged_and_foreign_files_are_refused() {
     }
 }
 
-/// Makes the checksum of the journal's header right.
-fn commit_header(journal: &mut [u8]) {
-    let crc = crc32fast::hash(&journal[..124]);
-    journal[124..128].copy_from_slice(&crc.to_le_bytes());
+/// Offset, in `meta`, of the newest root.
+fn newest_root(meta: &[u8]) -> usize {
+    let sequence = |at: usize| u64::from_le_bytes(*meta[at + 24..].first_chunk().unwrap());
+    if sequence(0) > sequence(4096) { 0 } else { 4096 }
 }
 
-/// O-54: a journal that is needed, because the image is torn, is not copied beyond the image.
+/// Page and slot of each entry that counts, in the order of the file.
+fn entries(dir: &Path) -> Vec<(u64, u64)> {
+    let meta = fs::read(dir.join("meta")).unwrap();
+    let root = newest_root(&meta);
+    let word = |at: usize| u64::from_le_bytes(*meta[root + at..].first_chunk().unwrap()) as usize;
+    let table = fs::read(dir.join("table")).unwrap();
+    let number = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..6].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let entries = table[word(64)..][..word(72) * 16].chunks(16);
+    entries.map(|entry| (number(&entry[..6]), number(&entry[6..12]))).collect()
+}
+
+/// Changes the last entry of the table, and makes all checksums right.
+fn change_last_entry(dir: &Path, change: impl FnOnce(&mut [u8])) {
+    let mut meta = fs::read(dir.join("meta")).unwrap();
+    let root = newest_root(&meta);
+    let word = |at: usize| u64::from_le_bytes(*meta[root + at..].first_chunk().unwrap()) as usize;
+    let (start, count) = (word(64), word(72));
+    let mut table = fs::read(dir.join("table")).unwrap();
+    let entries = &mut table[start..][..count * 16];
+    change(&mut entries[(count - 1) * 16..]);
+    let crc = crc32fast::hash(entries);
+    fs::write(dir.join("table"), table).unwrap();
+    meta[root + 80..root + 84].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32fast::hash(&meta[root..root + 124]);
+    meta[root + 124..root + 128].copy_from_slice(&crc.to_le_bytes());
+    fs::write(dir.join("meta"), meta).unwrap();
+}
+
+/// O-54: an entry leads to a page of the image and to a slot of the file, whatever it says.
 #[test]
-fn o_54_a_journal_stays_within_its_image() {
-    for (page, works) in [(11, false), (10, true)] {
+fn o_54_an_entry_stays_within_its_files() {
+    type Change = fn(&mut [u8]);
+    let changes: [(&str, Change); 3] = [
+        ("page 11 of an image of 11", |entry| entry[0] = 11),
+        ("slot 0 of", |entry| entry[6..12].fill(0)),
+        ("slot 65535 of", |entry| entry[6..8].fill(255)),
+    ];
+    for (text, change) in changes {
         let dir = filled();
-        edit(dir.path(), "image", |b| b[10 * 4096..].fill(0xee));
-        edit(dir.path(), "journal", |b| {
-            let pages = u64::from_le_bytes(*b[48..].first_chunk().unwrap()) as usize;
-            let last = 4096 + (pages - 1) * 16;
-            assert_eq!(b[last..last + 8], 10u64.to_le_bytes(), "the last page of the image");
-            b[last..last + 8].copy_from_slice(&u64::to_le_bytes(page));
-            let crc = crc32fast::hash(&b[4096..][..pages * 16]);
-            b[56..60].copy_from_slice(&crc.to_le_bytes());
-            commit_header(b);
-        });
-        let found = open(dir.path()).map(|_| ()).map_err(|error| error.to_string());
-        match found {
-            Ok(()) => assert!(works),
-            Err(what) => assert!(!works && what.contains("page 11 of an image of 11"), "{what}"),
-        }
+        change_last_entry(dir.path(), change);
+        let error = open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("/table ") && error.contains(text), "{text}: {error}");
     }
 }
 
-/// The slots of `meta` have the fields of the journal's header, but no pages.
+/// S20: free slots follow from the table, so two pages in one slot are damage.
 #[test]
-fn the_headers_of_meta_name_no_pages() {
+fn s_20_two_pages_of_one_slot_are_refused() {
     let dir = filled();
-    let meta = fs::read(dir.path().join("meta")).unwrap();
-    for slot in [0, 4096] {
-        assert_eq!(meta[slot..slot + 8], *b"NVCRMETA");
-        assert_eq!(meta[slot + 48..slot + 64], [0; 16], "pages, their checksum, and zeros");
-    }
+    let entries = entries(dir.path());
+    let (last, _) = *entries.last().unwrap();
+    let (page, slot) = *entries.iter().rev().find(|(page, _)| *page != last).unwrap();
+    change_last_entry(dir.path(), |entry| entry[6..12].copy_from_slice(&slot.to_le_bytes()[..6]));
+    let error = open(dir.path()).unwrap_err().to_string();
+    let wanted = format!("page {} and another one have slot {slot}", page.max(last));
+    assert!(error.contains("/table ") && error.contains(&wanted), "{wanted}: {error}");
 }
 
-/// O-59: the file that does not belong to the two others is the one to put back.
+/// S13: a disk that returns another page is found out, though that page is whole.
+#[test]
+fn s_13_a_page_of_another_slot_is_refused() {
+    let dir = filled();
+    let entries = entries(dir.path());
+    let slot = |page: u64| entries.iter().rev().find(|entry| entry.0 == page).unwrap().1 as usize;
+    edit(dir.path(), "data", |bytes| {
+        bytes.copy_within(slot(1) * 4096..(slot(1) + 1) * 4096, slot(0) * 4096);
+    });
+    let error = open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("/data ") && error.contains("page 0, in slot"), "{error}");
+}
+
+/// O-59: the file that does not belong to the others is the one to put back.
 #[test]
 fn o_59_the_stranger_among_the_files_is_named() {
-    for (name, others) in [("journal", "than meta"), ("meta", "than journal and image")] {
-        let dir = filled();
-        let other = fast_dir();
-        let device = open(other.path()).unwrap();
-        device.accept().unwrap();
-        device.grow_image(PAGE_BYTES).unwrap();
-        // SAFETY: this test owns the device.
-        unsafe { device.store_u64(&mut PortState::default(), 0, 1) };
-        device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(EpochNumber(1)).unwrap();
-        let other = killed(other.path(), &device);
+    for name in ["table", "data"] {
+        let (dir, other) = (filled(), filled());
         fs::copy(other.path().join(name), dir.path().join(name)).unwrap();
         let error = open(dir.path()).unwrap_err().to_string();
-        assert!(error.contains(&format!("/{name} ")) && error.contains(others), "{name}: {error}");
+        let wanted = format!("/{name} ");
+        assert!(error.contains(&wanted) && error.contains("than meta"), "{name}: {error}");
     }
 }
 
-/// O-59: files of two databases, or of two moments of one, do not open as one.
+/// O-59, S22: files of two databases, or of two moments of one, do not open as one.
 #[test]
 fn o_59_mixed_files_are_refused() {
     let (one, other) = (filled(), filled());
-    fs::copy(other.path().join("journal"), one.path().join("journal")).unwrap();
+    fs::copy(other.path().join("table"), one.path().join("table")).unwrap();
     let error = open(one.path()).unwrap_err();
     assert!(error.to_string().contains("another database"), "{error}");
 
@@ -299,59 +327,57 @@ fn o_59_mixed_files_are_refused() {
     let device = open(dir.path()).unwrap();
     device.accept().unwrap();
     device.grow_image(PAGE_BYTES).unwrap();
-    let old = fs::read(dir.path().join("meta")).unwrap();
+    let mut metas = vec![fs::read(dir.path().join("meta")).unwrap()];
     for epoch in 0..4 {
-        device.snapshot_part(0, 1).unwrap();
-        device.snapshot_commit(EpochNumber(epoch)).unwrap();
-    }
-    drop(device);
-    fs::write(dir.path().join("meta"), old).unwrap();
-    let error = open(dir.path()).unwrap_err();
-    assert!(error.to_string().contains("meta is corrupt: it names snapshot 0"), "{error}");
-}
-
-/// A torn index must not send a page to a wrong place, even if the page itself is whole.
-#[test]
-fn a_torn_index_is_a_torn_journal() {
-    let dir = fast_dir();
-    let device = open(dir.path()).unwrap();
-    device.accept().unwrap();
-    device.grow_image(2 * PAGE_BYTES).unwrap();
-    let mut port = PortState::default();
-    let mut images = Vec::new();
-    for epoch in [1, 2] {
         // SAFETY: this test owns the device.
-        unsafe { device.store_u64(&mut port, 0, 76 + epoch) };
+        unsafe { device.store_u64(&mut PortState::default(), 0, epoch) };
         device.snapshot_part(0, 1).unwrap();
         device.snapshot_commit(EpochNumber(epoch)).unwrap();
         device.settle().unwrap();
-        images.push(fs::read(dir.path().join("image")).unwrap());
+        metas.push(fs::read(dir.path().join("meta")).unwrap());
     }
-    let dir = killed(dir.path(), &device);
-    fs::write(dir.path().join("image"), &images[0]).unwrap();
-    edit(dir.path(), "journal", |bytes| bytes[4096] ^= 1);
-    let device = open(dir.path()).unwrap();
-    assert_eq!(device.snapshot_epoch(), Some(EpochNumber(1)));
-    assert_eq!((device.image().load_u64(0), device.image().load_u64(PAGE_BYTES)), (77, 0));
+    drop(device);
+    for (sequence, meta) in metas.into_iter().enumerate().take(3) {
+        fs::write(dir.path().join("meta"), meta).unwrap();
+        let error = open(dir.path()).unwrap_err().to_string();
+        let wanted = format!("meta is corrupt: it names snapshot {sequence}");
+        assert!(error.contains(&wanted), "{error}");
+    }
 }
 
-/// A slot that was torn on a device worse than the model: the journal still holds that snapshot.
+/// The table is written anew where too many entries were replaced, in turn behind and before the
+/// one that counts; and the file does not grow for ever.
 #[test]
-fn a_torn_slot_is_harmless_while_the_journal_is_whole() {
-    // The journal holds snapshot 5, and slot 0 names snapshot 4: damage slot 1 (snapshot 3), as if
-    // the cut had come while it was being overwritten.
-    let with_torn_slot = || {
-        let dir = filled();
-        edit(dir.path(), "meta", |bytes| bytes[4096 + 30] ^= 1);
-        dir
-    };
-    let dir = with_torn_slot();
-    assert_eq!(check(&open(dir.path()).unwrap(), "torn slot"), EPOCHS.last().copied());
-    // A torn journal does no harm on top of it, because the image holds its snapshot already; but
-    // if the image does not, nobody knows what it holds.
-    let dir = with_torn_slot();
-    edit(dir.path(), "journal", |bytes| bytes[2 * 4096 + 5] ^= 1);
-    assert_eq!(check(&open(dir.path()).unwrap(), "both torn"), EPOCHS.last().copied());
-    edit(dir.path(), "image", |bytes| bytes[5] ^= 1);
-    assert!(open(dir.path()).unwrap_err().is_corrupt());
+fn the_table_is_written_anew_now_and_then() {
+    let dir = fast_dir();
+    let device = open(dir.path()).unwrap();
+    device.accept().unwrap();
+    device.grow_image(64 * PAGE_BYTES).unwrap();
+    let mut starts = Vec::new();
+    for epoch in 1..=400 {
+        for page in 0..64 {
+            // SAFETY: this test owns the device.
+            unsafe {
+                device.store_u64(&mut PortState::default(), page * PAGE_BYTES, epoch * 64 + page);
+            }
+        }
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(EpochNumber(epoch)).unwrap();
+        device.settle().unwrap();
+        let meta = fs::read(dir.path().join("meta")).unwrap();
+        let start = *meta[newest_root(&meta) + 64..].first_chunk().unwrap();
+        starts.push(u64::from_le_bytes(start));
+        if epoch % 37 == 0 {
+            let copy = killed(dir.path(), &device);
+            let copy = open(copy.path()).unwrap();
+            let pages = (0..64).map(|page| copy.image().load_u64(page * PAGE_BYTES));
+            assert!(pages.eq((0..64).map(|page| epoch * 64 + page)), "snapshot {epoch}");
+        }
+    }
+    starts.dedup();
+    assert!(starts.len() > 4 && starts.iter().any(|start| *start > 4096), "{starts:?}");
+    let len = fs::metadata(dir.path().join("table")).unwrap().len();
+    assert!(len < 512 << 10, "{len} bytes for 64 pages");
+    let len = fs::metadata(dir.path().join("data")).unwrap().len();
+    assert!(len <= (2 * 64 + 64 + 1) * PAGE_BYTES, "{len} bytes for 64 pages");
 }

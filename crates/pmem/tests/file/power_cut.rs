@@ -26,23 +26,30 @@ fn recorded_run() -> Vec<(DiskFile, Change)> {
     recorder.take()
 }
 
-/// What must have survived after so many changes: snapshots are committed by a sync of the journal
-/// that follows a write to it, log records by a sync of the log that follows a small write to it.
+/// What must have survived after so many changes: snapshots are committed by a sync of `meta` that
+/// follows the write of a root, log records by a sync of the log that follows a small write to it.
 #[derive(Debug, Default)]
 struct Promised {
     snapshots: usize,
     records: usize,
-    journal_written: bool,
+    root_written: bool,
     record_written: bool,
+}
+
+/// Whether these bytes are a root of a snapshot, and not that of a new database.
+fn has_epoch(root: &[u8]) -> bool {
+    root[12] == 1
 }
 
 impl Promised {
     fn change(&mut self, file: DiskFile, change: &Change) {
         match (file, change) {
-            (DiskFile::Journal, Change::Write(0, _)) => self.journal_written = true,
-            (DiskFile::Journal, Change::Sync) if self.journal_written => {
+            (DiskFile::Meta, Change::Write(0 | 4096, bytes)) if has_epoch(bytes) => {
+                self.root_written = true
+            }
+            (DiskFile::Meta, Change::Sync) if self.root_written => {
                 self.snapshots += 1;
-                self.journal_written = false;
+                self.root_written = false;
             }
             (DiskFile::Log, Change::Write(_, bytes)) if bytes.len() == 700 => {
                 self.record_written = true;

@@ -81,6 +81,17 @@ const STILL_WORKS: &str = "rows can still be deleted and values made shorter, wh
 /// At most this part of all segments is kept for that.
 const KEPT_PART: u64 = 4;
 
+/// Says that those can go on that free space.
+fn still_works(error: DeviceError) -> StorageError {
+    match error {
+        DeviceError::Full { what, wanted_bytes, limit_bytes } => {
+            let what = format!("{what} ({STILL_WORKS})");
+            DeviceError::Full { what, wanted_bytes, limit_bytes }.into()
+        }
+        error => error.into(),
+    }
+}
+
 /// Segments that were in use before and that no pool has.
 #[derive(Debug, Default)]
 struct Spare {
@@ -244,13 +255,17 @@ impl Segments {
     pub fn reserve_beside<D: Device>(&self, device: &D, segments: u64, kept: u64) -> Result<()> {
         // A small store has to hold something, too.
         let kept = kept.min(self.segments_max / KEPT_PART);
-        self.grow(device, self.wanted(segments + kept)).map_err(|error| match error {
-            DeviceError::Full { what, wanted_bytes, limit_bytes } => {
-                let what = format!("{what} ({STILL_WORKS})");
-                DeviceError::Full { what, wanted_bytes, limit_bytes }.into()
-            }
-            error => error.into(),
-        })
+        self.grow(device, self.wanted(segments + kept)).map_err(still_works)
+    }
+
+    /// Makes sure that an image snapshot has room for so many pages more. Besides them some stay
+    /// that only those may take that free space.
+    ///
+    /// # Errors
+    /// `Device(Full)` if the device has no room.
+    pub fn reserve_pages<D: Device>(&self, device: &D, pages: u64, frees: bool) -> Result<()> {
+        let reserved = device.reserve_pages(pages, frees);
+        if frees { Ok(reserved?) } else { reserved.map_err(still_works) }
     }
 
     /// Bytes by which the device has to grow, if so many segments more are needed.

@@ -22,8 +22,10 @@ pub struct Report {
     pub head: Head,
     /// Whether it was asked to stop before it had executed all that were left.
     pub interrupted: bool,
-    /// Epochs between checkpoints.
+    /// Epochs between checkpoints, at least.
     pub checkpoint_every: u64,
+    /// Bytes of log between checkpoints, at least; 0 if epochs alone decide.
+    pub checkpoint_log_bytes: u64,
     /// How rows with several writers in an epoch got their versions.
     pub append: &'static str,
     /// How pieces of contended rows were packed onto workers.
@@ -184,6 +186,7 @@ impl Report {
             ),
             interrupted: false,
             checkpoint_every: settings.engine.checkpoint_every,
+            checkpoint_log_bytes: settings.engine.checkpoint_log_bytes,
             append: settings.engine.lab.append.name(),
             packing: settings.engine.lab.packing.name(),
             cache_bytes: settings.engine.cache_bytes,

@@ -6,7 +6,7 @@ use super::family::{Family, Files};
 use crate::history::Random;
 
 /// The files that damage is done to.
-const NAMES: [&str; 4] = ["meta", "image", "journal", "log"];
+const NAMES: [&str; 4] = ["meta", "data", "table", "log"];
 
 /// What is done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +123,7 @@ fn cut(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     let len = match random.below(4) {
         0 => 0,
         1 => bytes.len().saturating_sub(1 + random.below(5000) as usize),
-        // What a journal holds is mostly much shorter than the file.
+        // What is in use is mostly much shorter than the file.
         2 => random.below(bytes.len().clamp(1, 12 << 10) as u64) as usize,
         _ => random.below(bytes.len().max(1) as u64) as usize,
     };

@@ -276,12 +276,12 @@ mod tests {
     fn a_sync_makes_the_files_own_writes_durable_and_no_others() {
         let mut contents = DiskContents::default();
         contents.change(DiskFile::Log, &write(510, &[1; 4]));
-        contents.change(DiskFile::Image, &write(0, &[2; 4]));
+        contents.change(DiskFile::Data, &write(0, &[2; 4]));
         contents.change(DiskFile::Log, &Change::Sync);
         contents.change(DiskFile::Directory, &Change::Sync);
         let after = contents.cut(Arrival::Nothing);
         assert_eq!(log(&after, 515)[509..], [0, 1, 1, 1, 1, 0]);
-        assert_eq!(after.durable[&DiskFile::Image].len, 0);
+        assert_eq!(after.durable[&DiskFile::Data].len, 0);
         assert_eq!(contents.units(), 1);
     }
 

@@ -28,11 +28,11 @@ pub(crate) fn explore_cuts(
     Ok(())
 }
 
-/// How many of a hundred cuts of long journals lose one sector.
+/// How many of a hundred cuts of large snapshots lose one sector.
 const ONE_LOST_PERCENT: u64 = 40;
 
-/// Tries cuts where a snapshot of the image is between its journal and its place.
-pub(crate) fn explore_journals(
+/// Tries cuts where a snapshot of the image is between its first page and its root.
+pub(crate) fn explore_snapshots(
     story: &Story,
     recording: &Recording,
     random: &mut Random,
@@ -41,8 +41,8 @@ pub(crate) fn explore_journals(
 ) -> Result<(), String> {
     for number in 0..options.cuts {
         let (at, progress, mut contents) = match number % 2 {
-            0 => recording.cut_in_place(random),
-            _ => recording.cut_in_journal(random),
+            0 => recording.cut_before_root(random),
+            _ => recording.cut_in_pages(random),
         };
         if random.percent(ONE_LOST_PERCENT) {
             // Of thousands of sectors other arrivals seldom leave all but a few.
@@ -52,7 +52,7 @@ pub(crate) fn explore_journals(
         let cut = Cut { story, contents, progress, depth };
         cut.explore(random, options, report).map_err(|error| {
             let end = recording.events.len();
-            format!("cut of a journal at {at} of {end}, {depth} more in recovery: {error}")
+            format!("cut of a snapshot at {at} of {end}, {depth} more in recovery: {error}")
         })?;
     }
     Ok(())

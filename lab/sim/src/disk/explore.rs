@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::cuts::{explore_cuts, explore_journals};
+use super::cuts::{explore_cuts, explore_snapshots};
 use super::faults::{FAULTS, sweep_story};
 use super::misread::explore_reads;
 use super::report::{Options, Report};
@@ -48,16 +48,16 @@ pub fn explore(seed: u64, options: &Options) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Explores journals of thousands of pages, by a seed.
+/// Explores snapshots of thousands of pages, by a seed.
 ///
 /// # Errors
 /// The first thing that was wrong.
-pub fn explore_long_journals(seed: u64, options: &Options) -> Result<Report, Failure> {
+pub fn explore_large_snapshots(seed: u64, options: &Options) -> Result<Report, Failure> {
     let failed = |what| Failure { seed, what };
     let mut random = Random::new(seed);
-    let story = Story::of_long_journals(&mut random);
+    let story = Story::of_large_snapshots(&mut random);
     let recording = story.record().map_err(failed)?;
     let mut report = Report { histories: 1, ..Report::default() };
-    explore_journals(&story, &recording, &mut random, options, &mut report).map_err(failed)?;
+    explore_snapshots(&story, &recording, &mut random, options, &mut report).map_err(failed)?;
     Ok(report)
 }

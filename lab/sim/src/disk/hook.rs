@@ -150,7 +150,7 @@ impl Lab {
     /// Holds the commit point of a snapshot back.
     fn hold(&self, call: &DiskCall<'_>) {
         let Some(Hold { runner, epochs }) = &self.hold else { return };
-        let commits = (call.file, call.operation) == (DiskFile::Journal, DiskOperation::Sync);
+        let commits = (call.file, call.operation) == (DiskFile::Table, DiskOperation::Sync);
         if *epochs == 0 || !commits || thread::current().id() == *runner {
             return;
         }
@@ -292,7 +292,7 @@ impl BadRead {
                 self.donor.read(file, from, sector);
             }
             BadReadKind::OtherFile => {
-                let files = [DiskFile::Meta, DiskFile::Image, DiskFile::Journal, DiskFile::Log];
+                let files = [DiskFile::Meta, DiskFile::Data, DiskFile::Table, DiskFile::Log];
                 self.donor.read(random.pick(&files), place, sector);
             }
             BadReadKind::Earlier => self.donor.read(file, place, sector),

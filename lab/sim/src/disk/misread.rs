@@ -28,7 +28,7 @@ pub(crate) fn explore_reads(
     }
     for _ in 0..options.bad_reads {
         let (at, progress, contents) = match random.below(3) {
-            0 => recording.cut_in_place(random),
+            0 => recording.cut_before_root(random),
             _ => recording.any_cut(random),
         };
         if !progress.opened {
@@ -51,13 +51,13 @@ pub(crate) fn explore_reads(
     Ok(())
 }
 
-/// Any of the reads; half of the time one of the journal, which has few.
+/// Any of the reads; half of the time one of the page table, which has few.
 fn any_read(reads: &[DiskFile], random: &mut Random) -> u64 {
-    let journal = |read: &u64| reads[*read as usize] == DiskFile::Journal;
-    let of_journal: Vec<u64> = (0..reads.len() as u64).filter(journal).collect();
-    match of_journal.is_empty() || random.percent(50) {
+    let table = |read: &u64| reads[*read as usize] == DiskFile::Table;
+    let of_table: Vec<u64> = (0..reads.len() as u64).filter(table).collect();
+    match of_table.is_empty() || random.percent(50) {
         true => random.below(reads.len().max(1) as u64),
-        false => random.pick(&of_journal),
+        false => random.pick(&of_table),
     }
 }
 

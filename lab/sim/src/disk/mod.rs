@@ -31,7 +31,7 @@ mod explore;
 mod library;
 
 pub use campaign::{Campaign, campaign};
-pub use explore::{Failure, explore, explore_long_journals};
+pub use explore::{Failure, explore, explore_large_snapshots};
 pub use faults::{Fault, sweep};
 pub use library::Disk;
 pub use report::{Options, Report};

@@ -70,10 +70,9 @@ impl Story {
         Self { settled, held, closed, ..Self::of(setup, batches) }
     }
 
-    /// A history whose snapshots of the image have thousands of pages: more than a page of the
-    /// journal's index has entries, more than are read at once, and in the parts of several
-    /// workers.
-    pub(crate) fn of_long_journals(random: &mut Random) -> Self {
+    /// A history whose snapshots of the image have thousands of pages: more than are read at once,
+    /// and in the parts of several workers.
+    pub(crate) fn of_large_snapshots(random: &mut Random) -> Self {
         let setup = Setup {
             workers: random.pick(&[1, 2, 2, 4]),
             checkpoint_every: 3,
@@ -140,30 +139,26 @@ impl Recording {
         (at, progress, contents)
     }
 
-    /// A cut when all of a journal was written, and it was not synced yet. Any cut if nothing was
-    /// saved.
-    pub(crate) fn cut_in_journal(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
-        let is_written = |event: Option<&Event>| {
-            matches!(event, Some(Event::Change(DiskFile::Journal, Change::Write(..))))
-        };
-        let is_last =
-            |at: &usize| is_written(self.events.get(*at)) && !is_written(self.events.get(at + 1));
-        let places: Vec<usize> = (0..self.events.len()).filter(is_last).collect();
-        if places.is_empty() {
-            return self.any_cut(random);
-        }
-        let at = random.pick(&places) + 1;
-        let (progress, contents) = Progress::after(&self.events[..at]);
-        (at, progress, contents)
+    /// A cut right after a write of pages: some of a snapshot's are there, not synced, and none of
+    /// its entries. Any cut if nothing was saved.
+    pub(crate) fn cut_in_pages(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
+        self.cut_after(DiskFile::Data, random)
     }
 
-    /// A cut right after a write into the image: its snapshot is in place in part, and only the
-    /// journal has the rest. Any cut if nothing was saved.
-    pub(crate) fn cut_in_place(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
-        let in_place =
-            |event: &Event| matches!(event, Event::Change(DiskFile::Image, Change::Write(..)));
+    /// A cut right after a write of entries or of a root, not synced. Any cut if nothing was saved.
+    pub(crate) fn cut_before_root(&self, random: &mut Random) -> (usize, Progress, DiskContents) {
+        let file = random.pick(&[DiskFile::Table, DiskFile::Meta]);
+        self.cut_after(file, random)
+    }
+
+    /// A cut right after a write to a file.
+    fn cut_after(&self, file: DiskFile, random: &mut Random) -> (usize, Progress, DiskContents) {
+        let is_write = |event: &Event| match event {
+            Event::Change(written, Change::Write(..)) => *written == file,
+            _ => false,
+        };
         let places: Vec<usize> =
-            (0..self.events.len()).filter(|&at| in_place(&self.events[at])).collect();
+            (0..self.events.len()).filter(|&at| is_write(&self.events[at])).collect();
         if places.is_empty() {
             return self.any_cut(random);
         }

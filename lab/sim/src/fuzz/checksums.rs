@@ -3,115 +3,43 @@
 //! The offsets are those of docs/format.md and of `pmem`'s `file` format; a wrong one here only
 //! makes the fuzzer reach less.
 
-use std::path::Path;
-use std::{fs, io};
-
 use storage::format::{
     CATALOG_STRIDE, CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET,
     POOL_STATES_OFFSET, SUPERBLOCK_STRIDE, TABLES_MAX,
 };
 
 use super::edit::Files;
+use super::pages::{PAGE_BYTES, Root, fit_checksums, fit_root, put_half, word};
 
-const PAGE_BYTES: usize = 4096;
 const LOG_HEADER_BYTES: usize = 64;
-/// Fields of a header of the `file` device.
-const SEQUENCE_AT: usize = 24;
-const PAGES_AT: usize = 48;
-const DIGEST_AT: usize = 64;
-const HEADER_CRC_AT: usize = 124;
-
 /// Makes every structure of a store valid that the place of a change lies in.
 pub(crate) fn repair(files: &mut Files, file: &str, at: usize) {
     let Some(bytes) = files.0.get_mut(file) else { return };
     match file {
-        "meta" => repair_device_header(bytes, at / PAGE_BYTES * PAGE_BYTES),
-        "journal" => repair_journal(bytes),
-        "image" => repair_image(bytes, at),
+        "meta" => fit_root(bytes, at / PAGE_BYTES * PAGE_BYTES),
+        "data" | "table" if at < PAGE_BYTES => fit_root(bytes, 0),
         "log" => repair_log(bytes, at),
         _ => {}
     }
-    let [Some(mut meta), Some(mut journal), Some(image)] =
-        ["meta", "journal", "image"].map(|name| files.0.get(name).cloned())
+    let [Some(mut meta), Some(mut table), Some(mut data)] =
+        ["meta", "table", "data"].map(|name| files.0.get(name).cloned())
     else {
         return;
     };
-    fit_headers(&mut meta, &mut journal, &image);
-    files.0.extend([("meta", meta), ("journal", journal)]);
-}
-
-/// Makes the headers in a directory of the `file` device fit an image that was changed, so that the
-/// checks behind those of the device are reached.
-///
-/// # Errors
-/// Those of reading and writing the files.
-pub fn fit_headers_in(dir: &Path) -> io::Result<()> {
-    let [mut meta, mut journal] = [fs::read(dir.join("meta"))?, fs::read(dir.join("journal"))?];
-    fit_headers(&mut meta, &mut journal, &fs::read(dir.join("image"))?);
-    fs::write(dir.join("meta"), meta)?;
-    fs::write(dir.join("journal"), journal)
-}
-
-/// Makes the headers of the `file` device name the digest of an image that was changed: that of the
-/// newest image snapshot the one with the journal's pages in place, that of `meta` the one without.
-fn fit_headers(meta: &mut [u8], journal: &mut [u8], image: &[u8]) {
-    let sequence = |bytes: &[u8], slot: usize| word(bytes, slot + SEQUENCE_AT).unwrap_or(0);
-    let slot = [0, PAGE_BYTES].into_iter().max_by_key(|slot| sequence(meta, *slot)).unwrap_or(0);
-    put_word(meta, slot + DIGEST_AT, pmem::image_digest(image));
-    repair_device_header(meta, slot);
-    if journal.iter().take(HEADER_CRC_AT).all(|byte| *byte == 0) {
-        return;
+    if file == "data"
+        && let Some(root) = Root::newest(&meta)
+        && let Some(page) = root.page_at(&table, &data, at)
+    {
+        let mut image = root.image(&table, &data);
+        repair_image(&mut image, page * PAGE_BYTES + at % PAGE_BYTES);
+        root.put_image(&table, &mut data, &image);
     }
-    let mut image = image.to_vec();
-    if sequence(journal, 0) != sequence(meta, slot) {
-        for (place, from) in journal_pages(journal) {
-            if let Some(to) = image.get_mut(place..place + PAGE_BYTES) {
-                to.copy_from_slice(&journal[from..from + PAGE_BYTES]);
-            }
-        }
-    }
-    put_word(journal, DIGEST_AT, pmem::image_digest(&image));
-    repair_device_header(journal, 0);
-}
-
-/// Where in the image each page of a journal belongs, and where in the journal it is.
-fn journal_pages(journal: &[u8]) -> Vec<(usize, usize)> {
-    let pages = word(journal, PAGES_AT).filter(|pages| *pages < 1 << 20).unwrap_or(0) as usize;
-    let first = (PAGE_BYTES + pages * 16).next_multiple_of(PAGE_BYTES);
-    let page = |number: usize| {
-        let place = word(journal, PAGE_BYTES + number * 16).filter(|page| *page < 1 << 32)?;
-        let from = first + number * PAGE_BYTES;
-        (from + PAGE_BYTES <= journal.len()).then_some((place as usize * PAGE_BYTES, from))
-    };
-    (0..pages).map_while(page).collect()
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
+    fit_checksums(&mut meta, &mut table, &data);
+    files.0.extend([("meta", meta), ("table", table), ("data", data)]);
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|word| u32::from_le_bytes(*word))
-}
-
-fn put_half(bytes: &mut [u8], at: usize, value: u32) {
-    if let Some(place) = bytes.get_mut(at..at + 4) {
-        place.copy_from_slice(&value.to_le_bytes());
-    }
-}
-
-fn put_word(bytes: &mut [u8], at: usize, value: u64) {
-    if let Some(place) = bytes.get_mut(at..at + 8) {
-        place.copy_from_slice(&value.to_le_bytes());
-    }
-}
-
-/// A header of the `file` device: the checksum of all before follows.
-fn repair_device_header(bytes: &mut [u8], start: usize) {
-    if let Some(header) = bytes.get(start..start + HEADER_CRC_AT) {
-        let crc = crc32fast::hash(header);
-        put_half(bytes, start + HEADER_CRC_AT, crc);
-    }
 }
 
 /// A header of the log: the checksum of the first 60 bytes follows them.
@@ -120,25 +48,6 @@ fn repair_header(bytes: &mut [u8], start: usize) {
         let crc = crc32fast::hash(header);
         put_half(bytes, start + 60, crc);
     }
-}
-
-/// The pages that the index names, the index, the header.
-fn repair_journal(bytes: &mut [u8]) {
-    let Some(pages) = word(bytes, PAGES_AT).filter(|pages| *pages < 1 << 20) else { return };
-    let pages = pages as usize;
-    let index_end = PAGE_BYTES + pages * 16;
-    let first = index_end.next_multiple_of(PAGE_BYTES);
-    for page in 0..pages {
-        let start = first + page * PAGE_BYTES;
-        let Some(content) = bytes.get(start..start + PAGE_BYTES) else { break };
-        let crc = crc32fast::hash(content);
-        put_half(bytes, PAGE_BYTES + page * 16 + 8, crc);
-    }
-    if let Some(index) = bytes.get(PAGE_BYTES..index_end) {
-        let crc = crc32fast::hash(index);
-        put_half(bytes, 56, crc);
-    }
-    repair_device_header(bytes, 0);
 }
 
 /// A struct whose checksum is taken with its own field zero.

@@ -19,10 +19,11 @@ mod checksums;
 mod edit;
 
 mod log;
+mod pages;
 mod store;
 mod subject;
 
 mod run;
 
-pub use checksums::fit_headers_in;
+pub use pages::StoredImage;
 pub use run::{Failure, Report, Target, decode, run};

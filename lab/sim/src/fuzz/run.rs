@@ -22,7 +22,7 @@ const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// What is fuzzed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// The files of a store on the `file` device: lock, meta, image, journal, log.
+    /// The files of a store on the `file` device: meta, data, table, log.
     Store,
     /// The input log alone.
     Log,

@@ -10,7 +10,7 @@ use super::subject::{Case, Subject, Verdict};
 use crate::disk::{Arrival, DiskContents, Progress, Story, fast_dir, options};
 use crate::history::{Pair, Random, batch, info, to_calls};
 
-const FILES: [DiskFile; 4] = [DiskFile::Meta, DiskFile::Image, DiskFile::Journal, DiskFile::Log];
+const FILES: [DiskFile; 4] = [DiskFile::Meta, DiskFile::Data, DiskFile::Table, DiskFile::Log];
 
 /// Epochs that a store which opened must run.
 const EPOCHS_AFTER: u64 = 3;

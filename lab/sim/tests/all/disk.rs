@@ -1,6 +1,6 @@
 //! The `file` device on a simulated disk.
 
-use sim::disk::{Fault, Options, Report, explore, explore_long_journals, sweep};
+use sim::disk::{Fault, Options, Report, explore, explore_large_snapshots, sweep};
 use sim::history::effort;
 
 /// O-25, O-29, O-30, O-48, O-54, O-56 to O-58: cuts, faults and bad reads of random histories.
@@ -18,15 +18,14 @@ fn o_29_random_histories_on_a_bad_disk() {
     assert!(report.images > 0 && report.call_kinds.len() >= 12, "{report}");
 }
 
-/// O-25, O-29, O-54: journals of more pages than other histories have, cut before they count and
-/// while they are copied to their place.
+/// O-25, O-29, O-54: snapshots of more pages than other histories have, cut before they count.
 #[test]
-fn o_29_journals_of_thousands_of_pages() {
+fn o_29_snapshots_of_thousands_of_pages() {
     let first = effort("NVCARACAL_FIRST_SEED", 0);
     let mut report = Report::default();
     for seed in first..first + effort("NVCARACAL_DISKS", 2) {
         let options = Options { cuts: 6, ..Options::default() };
-        let explored = explore_long_journals(seed, &options);
+        let explored = explore_large_snapshots(seed, &options);
         report.add(&explored.unwrap_or_else(|failure| panic!("{failure}")));
     }
     println!("{report}");

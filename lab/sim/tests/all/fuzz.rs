@@ -33,7 +33,7 @@ fn o_24_a_changed_input_log() {
     fuzz(Target::Log, 600);
 }
 
-/// Found by fuzzing: a journal that names another epoch than the image's checkpoint.
+/// Found by fuzzing: a root that names another epoch than the image's checkpoint.
 #[test]
 fn o_54_an_image_snapshot_of_another_epoch_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -111,6 +111,11 @@ pub(crate) struct Taker {
 }
 
 impl Taker {
+    /// Whether it frees more than it takes, so that it may use what is kept for that.
+    pub(crate) fn frees(&self) -> bool {
+        self.change != Change::Grows
+    }
+
     /// Segments that have to be left, those for lists that it may take itself included; `of_all`
     /// says what all workers have of a pool together.
     pub(crate) fn leaves(&self, of_all: impl Fn(usize) -> Stock) -> u64 {

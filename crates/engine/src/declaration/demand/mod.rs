@@ -14,6 +14,7 @@
 pub(crate) mod handover;
 pub(crate) mod kept;
 
+use pmem::PAGE_BYTES;
 use storage::format::{CLASSES, POOLS};
 use storage::{class_bytes, class_of, class_pool};
 
@@ -139,6 +140,14 @@ impl Values {
 /// Bytes of an entry of a free list.
 const ENTRY_BYTES: u64 = 8;
 
+/// Superblocks, checkpoint records and the catalog's copies.
+const RECORD_PAGES: u64 = 8;
+
+/// Most pages that something of so many bytes lies in.
+fn pages_of(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE_BYTES) + 1
+}
+
 impl SpaceDemand {
     /// Nothing needed yet.
     pub(crate) fn new(tables: usize) -> Self {
@@ -225,6 +234,32 @@ impl SpaceDemand {
         needed.guessed = if values.are_unknown() { for_values } else { 0 };
         needed.lists += self.value_list_segments(&values, workers, segment_bytes, used);
         needed
+    }
+
+    /// Most pages of the image that the epoch may store to.
+    pub(crate) fn pages(
+        &self,
+        tables: impl Iterator<Item = TableSpace> + Clone,
+        workers: u64,
+        needed: Needed,
+    ) -> u64 {
+        let values = self.values(tables.clone());
+        let external =
+            (0..CLASSES).map(|class| values.known[class] + values.unknown[class]).zip(0..);
+        let external: u64 =
+            external.map(|(count, class)| count * pages_of(class_bytes(class))).sum();
+        let (mut pools, mut rows, mut frees) = (CLASSES as u64, 0, values.frees);
+        for (index, table) in tables.enumerate() {
+            let writes = self.writes_of(index, table);
+            rows += writes * pages_of(table.row_bytes);
+            frees += writes + self.handed[index];
+            pools += 1;
+        }
+        // Of each pool its state, and for each worker the ends of its list and the segment that it
+        // begins. A stale value is told from its row.
+        let of_pools = pools * (1 + 3 * workers);
+        let lists = (frees * ENTRY_BYTES).div_ceil(PAGE_BYTES);
+        rows + external + self.collected + lists + of_pools + needed.all() + RECORD_PAGES
     }
 
     /// Who takes segments, and what for.

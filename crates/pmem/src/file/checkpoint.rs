@@ -1,0 +1,134 @@
+//! Writing a snapshot. The steps are those of README.md.
+
+use std::sync::Arc;
+
+use super::dirty::CopiedPages;
+use super::disk::Files;
+use super::format::{Entries, Entry, Root, TABLE_MAGIC, page_crc};
+use super::meta::write_root;
+use super::room::Room;
+use super::slots::FreeSlots;
+use super::table::PageTable;
+use crate::epoch_number::EpochNumber;
+use crate::failure::DeviceError;
+use crate::memory::PAGE_BYTES;
+
+/// What a snapshot consists of, handed to the background writer.
+#[derive(Debug)]
+pub(super) struct ImageSnapshot {
+    pub(super) epoch: EpochNumber,
+    pub(super) image_bytes: u64,
+    pub(super) log_bytes: u64,
+    pub(super) parts: Vec<CopiedPages>,
+}
+
+/// Writes snapshots. Used by one thread.
+#[derive(Debug)]
+pub(super) struct SnapshotWriter {
+    files: Arc<Files>,
+    /// The newest snapshot.
+    newest: Root,
+    /// Its page table. Ahead of it after a failure, which is final.
+    table: PageTable,
+    /// The slots that it does not need.
+    free: FreeSlots,
+    room: Arc<Room>,
+}
+
+impl SnapshotWriter {
+    pub(super) fn new(
+        files: Arc<Files>,
+        newest: Root,
+        table: PageTable,
+        free: FreeSlots,
+        room: Arc<Room>,
+    ) -> Self {
+        Self { files, newest, table, free, room }
+    }
+
+    /// Makes a snapshot durable. Calls `committed` as soon as it would survive a power cut.
+    pub(super) fn write(
+        &mut self,
+        snapshot: &mut ImageSnapshot,
+        committed: impl FnOnce(),
+    ) -> Result<(), DeviceError> {
+        let (before, now) = (self.newest.image_bytes, snapshot.image_bytes);
+        assert!(before <= now, "an image of {before} bytes shrinks to {now}");
+        let (before, now) = (self.newest.log_bytes, snapshot.log_bytes);
+        assert!(before <= now, "a log of {before} bytes shrinks to {now}");
+        snapshot.parts.sort_by_key(|part| part.pages.first().copied());
+        let new = self.write_pages(snapshot)?;
+        let replaced: Vec<u64> = new.iter().filter_map(|entry| self.table.set(*entry)).collect();
+        let root = Root {
+            sequence: self.newest.sequence + 1,
+            epoch: Some(snapshot.epoch),
+            image_bytes: snapshot.image_bytes,
+            log_bytes: snapshot.log_bytes,
+            data_bytes: self.free.end() * PAGE_BYTES,
+            entries: self.write_entries(&new)?,
+            ..self.newest
+        };
+        // Step 4: the commit point.
+        write_root(&self.files, &root)?;
+        self.newest = root;
+        self.room.committed(root.entries.end());
+        committed();
+        // Step 5: no root that can still be the newest needs them (S6).
+        replaced.into_iter().for_each(|slot| self.free.release(slot));
+        Ok(())
+    }
+
+    /// Steps 1 and 2: the pages, in slots that the newest snapshot does not need.
+    fn write_pages(&mut self, snapshot: &ImageSnapshot) -> Result<Vec<Entry>, DeviceError> {
+        let count: u64 = snapshot.parts.iter().map(|part| part.pages.len() as u64).sum();
+        let most = snapshot.image_bytes / PAGE_BYTES;
+        assert!(count <= most, "{count} pages of {most}: some are there twice");
+        self.make_room(count)?;
+        let mut new = Vec::with_capacity(count as usize);
+        for part in &snapshot.parts {
+            let mut pages = part.pages.iter().zip(part.bytes().chunks(PAGE_BYTES as usize));
+            let mut at = 0;
+            for run in self.free.take_first(part.pages.len() as u64) {
+                let bytes = &part.bytes()[at..][..((run.end - run.start) * PAGE_BYTES) as usize];
+                self.files.data.write_all_at(run.start * PAGE_BYTES, bytes)?;
+                at += bytes.len();
+                new.extend(run.zip(&mut pages).map(|(slot, (&page, bytes))| Entry {
+                    page,
+                    slot,
+                    crc: page_crc(page, bytes),
+                }));
+            }
+        }
+        if count > 0 {
+            self.files.data.sync()?;
+        }
+        Ok(new)
+    }
+
+    /// Takes notice of slots that were added to the file, and adds those that are missing: what was
+    /// not reserved.
+    fn make_room(&mut self, pages: u64) -> Result<(), DeviceError> {
+        self.free.grow(self.room.slots());
+        let missing = pages.saturating_sub(self.free.count());
+        if missing > 0 {
+            let slots = self.free.end() + missing;
+            self.files.data.allocate(slots * PAGE_BYTES)?;
+            self.free.grow(slots);
+            self.room.grown(slots);
+        }
+        Ok(())
+    }
+
+    /// Step 3: the entries of the pages.
+    fn write_entries(&self, new: &[Entry]) -> Result<Entries, DeviceError> {
+        let Root { instance, sequence, entries: before, .. } = self.newest;
+        if new.is_empty() {
+            return Ok(before);
+        }
+        let entries = self.table.place(&before, new).write(&self.files)?;
+        let head = Root { instance, sequence: sequence + 1, ..Root::default() };
+        self.files.table.write_all_at(0, &head.encode(TABLE_MAGIC))?;
+        self.files.table.sync()?;
+        Ok(entries)
+    }
+}
