@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, DiskFile, File, FileOptions, PAGE_BYTES};
+use pmem::{Device, DiskFile, EpochNumber, File, FileOptions, PAGE_BYTES, PortState};
 
 use crate::disk::{Arrived, Change, DiskContents, Recorder};
 use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
@@ -202,4 +202,53 @@ fn after_a_killed_process() {
         assert_eq!(check(&device, &what), found, "{what}");
         assert!(whole_log(&device) == log_found, "{what}: the log is another");
     }
+}
+
+/// S7: a table that is written anew is not written over the one that counts. Cuts around each time,
+/// with any sectors arrived, leave the snapshot before or this one.
+#[test]
+fn s_7_at_every_call_around_a_table_that_is_written_anew() {
+    const PAGES: u64 = 64;
+    let recorder = Arc::new(Recorder::default());
+    let dir = fast_dir();
+    let device = File::open(dir.path(), &options(Some(recorder.clone()))).unwrap();
+    device.accept().unwrap();
+    device.grow_image(PAGES * PAGE_BYTES).unwrap();
+    let mut contents = DiskContents::default();
+    let mut entries_begin = None;
+    let mut written_anew = 0;
+    for epoch in 1..=220 {
+        for page in 0..PAGES {
+            // SAFETY: this test owns the device.
+            unsafe { device.store_u64(&mut PortState::default(), page * PAGE_BYTES, epoch) };
+        }
+        device.snapshot_part(0, 1).unwrap();
+        device.snapshot_commit(EpochNumber(epoch)).unwrap();
+        device.settle().unwrap();
+        let changes = recorder.take();
+        // Where the root says that the entries begin.
+        let begin = changes.iter().find_map(|(file, change)| match (file, change) {
+            (DiskFile::Meta, Change::Write(_, bytes)) if has_epoch(bytes) => {
+                Some(u64::from_le_bytes(*bytes[64..].first_chunk().unwrap()))
+            }
+            _ => None,
+        });
+        let is_new = entries_begin.is_some() && entries_begin != begin;
+        entries_begin = begin;
+        written_anew += u64::from(is_new);
+        for (number, (file, change)) in changes.iter().enumerate() {
+            for arrived in arrivals().into_iter().filter(|_| is_new) {
+                let what = format!("snapshot {epoch} cut at call {number}, {arrived:?}");
+                let dir = fast_dir();
+                contents.cut(arrived).write_to(dir.path());
+                let device = open(dir.path()).unwrap_or_else(|e| panic!("{what}: {e}"));
+                let found = device.snapshot_epoch().unwrap().0;
+                assert!((epoch - 1..=epoch).contains(&found), "{what}: {found}");
+                let pages = (0..PAGES).map(|page| device.image().load_u64(page * PAGE_BYTES));
+                assert!(pages.into_iter().all(|value| value == found), "{what}");
+            }
+            contents.change(*file, change);
+        }
+    }
+    assert!(written_anew >= 3, "{written_anew}");
 }
