@@ -7,7 +7,7 @@
 #
 #   --binary PROGRAM   the program `nvcaracal` (default: target/debug/nvcaracal)
 #   --rounds N         how often each runs (default 1), on one store
-#   NAME               psycopg, sqlalchemy, django, node; default: all
+#   NAME               psycopg, sqlalchemy, django, node, jdbc, pgx; default: all
 #
 # Packages are installed below `clients` in the target directory, never elsewhere; the server listens
 # at a free port of this machine on a store in a temporary directory. Exit codes: 0 all is well, 1
@@ -19,6 +19,8 @@ export LC_ALL=C
 
 python_packages='psycopg[binary]==3.3.9 sqlalchemy==2.1.9 django==5.2.19'
 node_package=pg@8.23.1
+jdbc_version=42.7.8
+maven_plugin=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 # Seconds after which a client that does not end has failed.
 patience=120
 
@@ -33,13 +35,13 @@ while [ $# -gt 0 ]; do
             printf -v "${1#--}" %s "$2"
             shift
             ;;
-        psycopg | sqlalchemy | django | node) names+=("$1") ;;
+        psycopg | sqlalchemy | django | node | jdbc | pgx) names+=("$1") ;;
         *) echo "error: no client is called $1; see the head of scripts/clients.sh" >&2 && exit 2 ;;
     esac
     shift
 done
 if ! [[ $rounds =~ ^[1-9][0-9]*$ ]]; then echo "error: $rounds is no number" >&2 && exit 2; fi
-if [ "${#names[@]}" -eq 0 ]; then names=(psycopg sqlalchemy django node); fi
+if [ "${#names[@]}" -eq 0 ]; then names=(psycopg sqlalchemy django node jdbc pgx); fi
 if [ ! -x "$binary" ]; then echo "error: there is no $binary" >&2 && exit 2; fi
 
 mkdir -p "$target/clients"
@@ -66,6 +68,17 @@ node_modules() {
         && echo "$node_package" >"$installed/node/package"
 }
 
+# The driver, as one file.
+jdbc_driver() {
+    mkdir -p "$installed/jdbc"
+    if [ -f "$installed/jdbc/postgresql-$jdbc_version.jar" ]; then return; fi
+    java -version && mvn -q -B "$maven_plugin:copy" \
+        -Dartifact="org.postgresql:postgresql:$jdbc_version" -DoutputDirectory="$installed/jdbc"
+}
+
+# Builds the program with pgx in the version of its go.mod.
+pgx_program() { (cd "$tests/pgx" && go build -o "$installed/pgx" .); }
+
 "$binary" serve "$room/store" --listen 127.0.0.1:0 --json >"$room/said" &
 server=$!
 until grep -q '"addresses"' "$room/said"; do
@@ -81,6 +94,11 @@ client() {
             NODE_PATH=$installed/node/node_modules PGPORT=$port timeout "$patience" \
                 node "$tests/node_test.js"
             ;;
+        jdbc)
+            timeout "$patience" java -cp "$installed/jdbc/postgresql-$jdbc_version.jar" \
+                "$tests/JdbcTest.java" "$port"
+            ;;
+        pgx) timeout "$patience" "$installed/pgx" "$port" ;;
         *)
             PYTHONDONTWRITEBYTECODE=1 timeout "$patience" \
                 "$installed/python/bin/python" "$tests/$1_test.py" "$port"
@@ -92,6 +110,8 @@ failed=() skipped=()
 for name in "${names[@]}"; do
     case $name in
         node) tool=node_modules ;;
+        jdbc) tool=jdbc_driver ;;
+        pgx) tool=pgx_program ;;
         *) tool=python ;;
     esac
     if ! "$tool" >"$room/installed" 2>&1; then

@@ -135,20 +135,20 @@ impl Messages {
     }
 
     /// The client sends, or gets, the rows of a COPY as text.
-    fn copy_response(&mut self, kind: u8, columns: usize) {
+    fn copy_response(&mut self, kind: u8, columns: usize, is_binary: bool) {
         self.message(kind, |body| {
-            body.push(0);
+            body.push(u8::from(is_binary));
             push_u16(body, columns);
-            (0..columns).for_each(|_| push_u16(body, 0));
+            (0..columns).for_each(|_| push_u16(body, usize::from(is_binary)));
         });
     }
 
-    pub(crate) fn copy_in(&mut self, columns: usize) {
-        self.copy_response(b'G', columns);
+    pub(crate) fn copy_in(&mut self, columns: usize, is_binary: bool) {
+        self.copy_response(b'G', columns, is_binary);
     }
 
-    pub(crate) fn copy_out(&mut self, columns: usize) {
-        self.copy_response(b'H', columns);
+    pub(crate) fn copy_out(&mut self, columns: usize, is_binary: bool) {
+        self.copy_response(b'H', columns, is_binary);
     }
 
     pub(crate) fn copy_data(&mut self, data: &[u8]) {

@@ -34,6 +34,7 @@ impl Conversation {
     pub(super) fn columns_of(&self, control: &Control) -> Result<Arc<[OutputColumn]>> {
         Ok(match control {
             Control::Show(name) if name == "all" => ["name", "setting"].map(text_column).into(),
+            Control::Fetch(fetch) if fetch.is_move => Arc::new([]),
             Control::Fetch(fetch) => Arc::clone(&self.cursors.look(&fetch.cursor)?.columns),
             Control::Show(name) => Arc::new([text_column(self.settings.show(name)?.0)]),
             _ => Arc::new([]),

@@ -6,14 +6,14 @@ use super::queue::Disconnected;
 use crate::codec::{Frame, Messages, Severity};
 use crate::limits::SENT_BYTES;
 use crate::store::{Copy, CopyIn, Direction, Statement};
-use sql::copy::{Lines, Records, Writer};
+use sql::copy::{Reader, Style, Writer};
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
 /// The error of a COPY beside other statements.
 pub(super) fn not_alone() -> Error {
-    let message = "COPY beside other statements, or COPY TO in a block, is not supported";
-    Error::unsupported(message, "Send it by itself, COPY TO outside of a block.")
+    let message = "COPY beside other statements is not supported";
+    Error::unsupported(message, "Send it by itself.")
 }
 
 impl Conversation {
@@ -24,23 +24,20 @@ impl Conversation {
         is_simple: bool,
     ) -> Result<(), Stop> {
         let copy = statement.copy.as_ref().expect("it is a COPY");
-        let is_out = copy.direction == Direction::To;
-        if self.held.is_some() || self.block.is_implicit || is_out && self.is_in_block() {
+        if self.held.is_some() || self.block.is_implicit {
             return Err(not_alone().into());
         }
         match copy.direction {
             Direction::To => self.copy_to(statement, copy).await,
             Direction::From => {
                 assert!(self.copying.is_none(), "the rows of one COPY come at a time");
-                self.out.copy_in(copy.columns.len());
+                self.out.copy_in(copy.columns.len(), copy.form.style == Style::Binary);
                 self.flush().await?;
                 let table = copy.table.as_ref().map_or("", |table| &table.relation.name);
                 let columns = copy.columns.iter().map(|column| (column.name.as_str(), column.kind));
                 self.copying = Some(Box::new(Copying {
-                    lines: Lines::new(&copy.form),
-                    records: Records::new(table, &copy.form, columns, self.settings.zone()),
+                    reader: Reader::new(table, &copy.form, columns, self.settings.zone()),
                     rows: CopyIn::new(statement, self.is_in_block()),
-                    is_header: copy.form.header,
                     is_simple,
                 }));
                 Ok(())
@@ -50,14 +47,15 @@ impl Conversation {
 
     async fn copy_to(&mut self, statement: &Arc<Statement>, copy: &Copy) -> Result<(), Stop> {
         let cancelled = Arc::clone(&self.registered.cancelled);
-        let mut rows = self.connection.copy_out(statement).await?;
-        self.out.copy_out(copy.columns.len());
+        let mut rows = self.connection.copy_out(statement, self.is_in_block()).await?;
+        self.out.copy_out(copy.columns.len(), copy.form.style == Style::Binary);
         let writer = Writer::new(&copy.form, self.settings.zone());
         let (mut count, mut line) = (0_u64, Vec::new());
-        if copy.form.header {
-            let names = copy.columns.iter().map(|column| column.name.as_str());
-            writer.header(names, &mut line);
+        writer.begin(copy.columns.iter().map(|column| column.name.as_str()), &mut line);
+        // As PostgreSQL does it: the header of the binary format goes with the first row.
+        if copy.form.style != Style::Binary && !line.is_empty() {
             self.out.copy_data(&line);
+            line.clear();
         }
         loop {
             let page = rows.next_page().await?;
@@ -66,9 +64,9 @@ impl Conversation {
             }
             count += page.len() as u64;
             for row in &page {
-                line.clear();
                 writer.row(row, &mut line);
                 self.out.copy_data(&line);
+                line.clear();
             }
             if self.out.len() >= SENT_BYTES {
                 tokio::select! {
@@ -81,6 +79,10 @@ impl Conversation {
                 }
             }
         }
+        writer.end(&mut line);
+        if !line.is_empty() {
+            self.out.copy_data(&line);
+        }
         self.out.copy_done();
         self.out.command_complete(&format!("COPY {count}"));
         Ok(())
@@ -89,8 +91,14 @@ impl Conversation {
     /// Takes a message while rows come; `false` of the connection's last one.
     pub(super) async fn copy_message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
         let done = match frame.kind {
-            b'd' => self.copy_lines(&frame.body).await.map(|()| false),
-            b'c' => self.copy_rest().await.map(|()| true),
+            b'd' => {
+                let copying = self.copying.as_mut().expect("a COPY is under way");
+                copying.bytes(&frame.body, &mut self.connection).await.map(|()| false)
+            }
+            b'c' => {
+                let copying = self.copying.as_mut().expect("a COPY is under way");
+                copying.rest(&mut self.connection).await.map(|()| true)
+            }
             // They say nothing here: some clients send them between rows.
             b'H' | b'S' => Ok(false),
             b'X' => return Ok(false),
@@ -98,7 +106,8 @@ impl Conversation {
                 let said = frame.body.split(|byte| *byte == 0).next().unwrap_or_default();
                 let reason = String::from_utf8_lossy(said);
                 let message = format!("COPY from stdin failed: {reason}");
-                let context = self.copy_place();
+                let copying = self.copying.as_ref().expect("a COPY is under way");
+                let context = copying.reader.place();
                 Err(Error::new(SqlState::QUERY_CANCELED, message).with_context(context))
             }
             kind => {
@@ -122,29 +131,6 @@ impl Conversation {
                 }
                 Ok(true)
             }
-        }
-    }
-
-    fn copy_place(&self) -> String {
-        let copying = self.copying.as_ref().expect("a COPY is under way");
-        format!("COPY {}, line {}", copying.records.table(), copying.lines.number() + 1)
-    }
-
-    async fn copy_lines(&mut self, bytes: &[u8]) -> Result<()> {
-        let copying = self.copying.as_mut().expect("a COPY is under way");
-        copying.lines.push(bytes);
-        while let Some(line) = copying.lines.next_line()? {
-            copying.line(&line, &mut self.connection).await?;
-        }
-        Ok(())
-    }
-
-    async fn copy_rest(&mut self) -> Result<()> {
-        let place = self.copy_place();
-        let copying = self.copying.as_mut().expect("a COPY is under way");
-        match copying.lines.last_line().map_err(|error| error.with_context(place))? {
-            Some(line) => copying.line(&line, &mut self.connection).await,
-            None => Ok(()),
         }
     }
 

@@ -1,27 +1,32 @@
 //! A COPY while its rows come.
 
 use crate::store::{Connection, CopyIn};
-use sql::copy::{Line, Lines, Records};
+use sql::copy::Reader;
 use values::Result;
 
 /// A COPY whose rows come.
 pub(super) struct Copying {
-    pub(super) lines: Lines,
-    pub(super) records: Records,
+    pub(super) reader: Reader,
     pub(super) rows: CopyIn,
-    /// Whether the next line is the one of names.
-    pub(super) is_header: bool,
     /// Whether it is answered when it ends, and not at a Sync.
     pub(super) is_simple: bool,
 }
 
 impl Copying {
-    /// Takes a line.
-    pub(super) async fn line(&mut self, line: &Line, connection: &mut Connection) -> Result<()> {
-        if std::mem::take(&mut self.is_header) {
-            return Ok(());
+    /// Takes bytes.
+    pub(super) async fn bytes(&mut self, bytes: &[u8], connection: &mut Connection) -> Result<()> {
+        self.reader.push(bytes);
+        while let Some((line, row)) = self.reader.next_row()? {
+            self.rows.push(connection, line, &row).await?;
         }
-        let row = self.records.row(line)?;
-        self.rows.push(connection, line.number, &row).await
+        Ok(())
+    }
+
+    /// Takes what is left when all bytes have come.
+    pub(super) async fn rest(&mut self, connection: &mut Connection) -> Result<()> {
+        match self.reader.last_row()? {
+            Some((line, row)) => self.rows.push(connection, line, &row).await,
+            None => Ok(()),
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! Cursors of SQL: DECLARE runs the query, FETCH answers its rows part by part. The rows are those
-//! of the moment of DECLARE.
+//! Cursors of SQL: DECLARE runs the query, FETCH answers its rows part by part, in any
+//! direction. The rows are those of the moment of DECLARE.
 
 use super::conversation::{Conversation, Stop, Submission};
 use super::planned::{Cursor, Prepared, Work};
 use super::queue::Shape;
 use crate::codec::Format;
-use sql::parse::{Declared, Fetch};
+use sql::parse::{Declared, Fetch, FetchTo};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
 
@@ -21,7 +21,7 @@ impl Conversation {
             unreachable!("it declares a cursor")
         };
         self.open_held().await?;
-        let Declared { name, is_held } = declared;
+        let Declared { name, is_held, is_forward } = declared;
         let is_in_block = self.is_in_block() && !self.block.is_implicit;
         if !is_in_block && !is_held {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
@@ -42,23 +42,27 @@ impl Conversation {
         let bytes = rows.iter().flatten().map(Datum::memory_bytes).sum();
         self.cursors.check(name, bytes)?;
         let columns = statement.columns.clone().into();
-        let rows = rows.into_iter();
-        let is_held = *is_held;
-        self.cursors.insert(name.clone(), Cursor { columns, rows, bytes, is_held, is_in_block });
+        let (is_held, is_forward) = (*is_held, *is_forward);
+        let cursor = Cursor { columns, rows, at: 0, bytes, is_forward, is_held, is_in_block };
+        self.cursors.insert(name.clone(), cursor);
         self.out.command_complete(&"DECLARE CURSOR");
         Ok(())
     }
 
-    /// The next rows of a cursor.
+    /// Goes with a cursor, and answers the rows that it comes to, or how many there are.
     pub(super) fn fetch(&mut self, fetch: &Fetch, shape: &Shape) -> Result<()> {
         let cursor = self.cursors.get(&fetch.cursor)?;
+        if fetch.is_move {
+            let count = cursor.go(fetch.to, true)?.len();
+            self.out.command_complete(&format!("MOVE {count}"));
+            return Ok(());
+        }
         if cursor.columns != shape.columns {
             let message = "cached plan must not change result type";
             return Err(Error::unsupported(message, "Prepare the FETCH again."));
         }
-        let count =
-            fetch.rows_max.map_or(usize::MAX, |count| count.try_into().unwrap_or(usize::MAX));
-        let rows: Vec<Vec<Datum>> = cursor.rows.by_ref().take(count).collect();
+        let places = cursor.go(fetch.to, false)?;
+        let rows: Vec<Vec<Datum>> = places.map(|place| cursor.rows[place - 1].clone()).collect();
         self.local_rows(&rows, shape);
         self.out.command_complete(&format!("FETCH {}", rows.len()));
         Ok(())
@@ -83,4 +87,102 @@ impl Conversation {
             stays
         });
     }
+}
+
+/// The numbers of rows, in the order in which they are answered.
+struct Places {
+    next: usize,
+    left: usize,
+    is_back: bool,
+}
+
+impl Iterator for Places {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        let place = self.next;
+        self.next = if self.is_back { place - 1 } else { place + 1 };
+        Some(place)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Places {}
+
+impl Cursor {
+    /// Goes there; the rows that it comes to. MOVE may stay where it is, whatever the cursor.
+    fn go(&mut self, to: FetchTo, is_move: bool) -> Result<Places> {
+        let end = self.rows.len() + 1;
+        let (at, one) = (self.at, |place| Places { next: place, left: 1, is_back: false });
+        let none = Places { next: 0, left: 0, is_back: false };
+        let is_on_row = (1..end).contains(&at);
+        match to {
+            FetchTo::Forward(0) | FetchTo::Relative(0) if !is_on_row => Ok(none),
+            FetchTo::Forward(0) | FetchTo::Relative(0) => {
+                if !is_move {
+                    self.check_back()?;
+                }
+                Ok(one(at))
+            }
+            FetchTo::Forward(count) if count > 0 => Ok(self.on(at.saturating_add(wide(count)))),
+            FetchTo::End => Ok(self.on(end)),
+            FetchTo::Forward(count) => self.back(at.saturating_sub(wide(count))),
+            FetchTo::Begin => self.back(0),
+            FetchTo::Absolute(place) => {
+                let place = match place {
+                    0.. => wide(place).min(end),
+                    _ => {
+                        self.at = end;
+                        end.saturating_sub(wide(place))
+                    }
+                };
+                self.single(place)
+            }
+            FetchTo::Relative(count) => self.single(match count {
+                0.. => at.saturating_add(wide(count)).min(end),
+                _ => at.saturating_sub(wide(count)),
+            }),
+        }
+    }
+
+    /// Goes on, over the rows that are answered.
+    fn on(&mut self, to: usize) -> Places {
+        let (at, end) = (self.at, self.rows.len() + 1);
+        self.at = to.min(end);
+        Places { next: at + 1, left: to.min(end - 1).saturating_sub(at), is_back: false }
+    }
+
+    /// Goes back, over the rows that are answered.
+    fn back(&mut self, to: usize) -> Result<Places> {
+        self.check_back()?;
+        let at = std::mem::replace(&mut self.at, to);
+        let left = at.saturating_sub(to.max(1));
+        Ok(Places { next: at.saturating_sub(1), left, is_back: true })
+    }
+
+    /// Goes to one row, or beside all.
+    fn single(&mut self, to: usize) -> Result<Places> {
+        if to <= self.at && self.at > 0 {
+            self.check_back()?;
+        }
+        self.at = to;
+        let left = usize::from((1..=self.rows.len()).contains(&to));
+        Ok(Places { next: to, left, is_back: false })
+    }
+
+    fn check_back(&self) -> Result<()> {
+        if !self.is_forward {
+            return Ok(());
+        }
+        Err(Error::new(SqlState::WRONG_STATE, "cursor can only scan forward")
+            .with_hint("Declare it with SCROLL option to enable backward scan."))
+    }
+}
+
+fn wide(count: i64) -> usize {
+    usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX)
 }

@@ -81,9 +81,14 @@ pub(super) struct Portal {
 /// A cursor that is open.
 pub(super) struct Cursor {
     pub(super) columns: Arc<[OutputColumn]>,
-    pub(super) rows: std::vec::IntoIter<Vec<Datum>>,
-    /// What its rows took at first.
+    pub(super) rows: Vec<Vec<Datum>>,
+    /// The number of the row that it is on, from 1; 0 before the first one, and one more than there
+    /// are behind the last.
+    pub(super) at: usize,
+    /// What its rows take.
     pub(super) bytes: usize,
+    /// Whether it may not go back.
+    pub(super) is_forward: bool,
     pub(super) is_held: bool,
     /// Whether the block that declared it goes on.
     pub(super) is_in_block: bool,

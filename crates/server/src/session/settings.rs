@@ -78,6 +78,7 @@ const KNOWN: &[Known] = &[
     quiet("lc_time", "C", Rule::Fixed),
     quiet("lock_timeout", "0", Rule::Fixed),
     quiet("max_identifier_length", "63", Rule::Fixed),
+    quiet("max_index_keys", "32", Rule::Fixed),
     quiet("row_security", "on", Rule::NoEffect(&["on", "off"])),
     quiet("search_path", "\"$user\", public", Rule::SearchPath),
     told("server_encoding", "UTF8", Rule::Fixed),

@@ -27,12 +27,21 @@ enum Rows {
 const GIVEN_ROWS: usize = 256;
 
 impl Connection {
-    /// Begins a COPY ... TO, behind all that was submitted.
+    /// Begins a COPY ... TO, behind all that was submitted. In a block it is a query like others,
+    /// whose rows are collected.
     ///
     /// # Errors
     /// The statement's.
-    pub async fn copy_out(&mut self, statement: &Arc<Statement>) -> Result<CopyOut> {
+    pub async fn copy_out(
+        &mut self,
+        statement: &Arc<Statement>,
+        is_in_block: bool,
+    ) -> Result<CopyOut> {
         let shared = Arc::clone(&self.shared);
+        if is_in_block {
+            let answer = self.submit_in_block(statement, Vec::new()).await?;
+            return Ok(CopyOut { shared, rows: Rows::Found(answer.rows) });
+        }
         let copy = statement.copy.as_ref().expect("it is a COPY");
         if copy.table.is_none() {
             let answer = self.submit(statement, Vec::new()).await?;
@@ -78,7 +87,7 @@ impl Rows {
                 // The rows are bounded by the table.
                 let steps = Steps::new(u64::MAX);
                 let reads = Reads::Snapshot(snapshot);
-                pages.next_page(&mut ReadRows { spaces: &shared.spaces, reads, steps })
+                pages.next_page(&mut ReadRows::new(&shared.spaces, reads, steps))
             }
         }
     }

@@ -56,7 +56,7 @@ impl Shared {
         // Bounded by the rows that an index is made of.
         let steps = Steps::new(u64::MAX);
         let reads = Reads::Snapshot(snapshot);
-        let mut rows = ReadRows { spaces: &self.spaces, reads, steps };
+        let mut rows = ReadRows::new(&self.spaces, reads, steps);
         let mut overlay = Overlay::new(&mut rows);
         let definition = delta_of(catalog, statement, context, &mut overlay)?;
         let call = Call::Define(rows_of(overlay.writes())).encode();

@@ -78,7 +78,7 @@ impl Shared {
 
     fn is_empty(&self, relation: &Relation, snapshot: &Snapshot) -> Result<bool> {
         let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
-        let mut rows = ReadRows { spaces: &self.spaces, reads, steps };
+        let mut rows = ReadRows::new(&self.spaces, reads, steps);
         let (from, mut found) = (prefix(relation.id), Vec::new());
         let to = key::after_prefix(&from);
         let scan = Scan { space: relation.space, from: &from, to: to.as_deref(), rows_max: 1 };

@@ -258,7 +258,7 @@ impl Pipeline {
         drop(inside);
         let steps = Steps::of_read(&shared.pool, work.promise.wanted());
         let reads = Reads::Snapshot(&snapshot);
-        let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
+        let mut rows = ReadRows::new(&shared.spaces, reads, steps);
         let context = self.context(work, Some(planned));
         sql::run::run(&planned.plan, &context, &mut rows).map(Answer::from)
     }
@@ -269,7 +269,7 @@ impl Pipeline {
         let shared = &self.shared;
         let reads = Reads::Newest { database: &shared.database, waits, is_later: false };
         let steps = Steps::new(shared.options.steps_max);
-        let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
+        let mut rows = ReadRows::new(&shared.spaces, reads, steps);
         let answer = sql::run::run(&planned.plan, &self.context(work, Some(planned)), &mut rows);
         match rows.reads {
             Reads::Newest { is_later: true, .. } => None,

@@ -283,9 +283,17 @@ pub(super) struct ReadRows<'r> {
     pub(super) spaces: &'r Spaces,
     pub(super) reads: Reads<'r>,
     pub(super) steps: Steps,
+    /// How many numbers a block gave of the sequences that it has made itself.
+    pub(super) given: BTreeMap<ObjectId, u64>,
+    /// How many numbers sequences had given that were asked for it.
+    pub(super) asked: BTreeMap<ObjectId, u64>,
 }
 
-impl ReadRows<'_> {
+impl<'r> ReadRows<'r> {
+    pub(super) fn new(spaces: &'r Spaces, reads: Reads<'r>, steps: Steps) -> ReadRows<'r> {
+        ReadRows { spaces, reads, steps, given: BTreeMap::new(), asked: BTreeMap::new() }
+    }
+
     /// Whether it would have had to wait, and is to be repeated.
     pub(super) fn is_later(&self) -> bool {
         matches!(self.reads, Reads::Newest { is_later: true, .. })
@@ -333,6 +341,15 @@ impl Rows for ReadRows<'_> {
 
     fn next(&mut self, _: ObjectId) -> Result<u64> {
         Err(Error::new(SqlState::INTERNAL, "a query takes a number"))
+    }
+
+    fn given(&mut self, id: ObjectId) -> Result<u64> {
+        let Reads::Snapshot(snapshot) = self.reads else {
+            return Err(Error::new(SqlState::INTERNAL, "a definition reads a snapshot"));
+        };
+        let before = snapshot.sequence(sequence(id)).map_err(super::failure::of_read)?;
+        self.asked.insert(id, before);
+        Ok(before + self.given.get(&id).copied().unwrap_or_default())
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {

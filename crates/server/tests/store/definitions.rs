@@ -2,6 +2,7 @@
 
 use crate::client::{Client, copy, memory, on_disk};
 use crate::script::Target;
+use server::store::{BlockOperation, Modes};
 
 #[test]
 fn definitions_among_many_writers_leave_each_index_with_its_rows() {
@@ -199,4 +200,85 @@ fn columns_come_without_writing_rows_and_more_rows_than_fit_are_refused() {
     let error = client.run("ALTER TABLE t ADD UNIQUE (c, a)").unwrap_err();
     assert_eq!(error.state().code(), "54000");
     assert_eq!(client.value("SELECT c + 1 FROM t WHERE a = 7"), "6");
+}
+
+#[test]
+fn altered_sequences_and_keys_go_on_after_a_crash_and_a_close() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, killed) = (dir.path().join("store"), dir.path().join("killed"));
+    let store = on_disk(&path);
+    let mut client = Client::new(&store);
+    for text in [
+        "CREATE SEQUENCE numbers",
+        "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n bigint)",
+        "INSERT INTO t (n) SELECT nextval('numbers') FROM generate_series(1, 50)",
+        "ALTER SEQUENCE numbers INCREMENT 100",
+        "ALTER TABLE t ALTER id RESTART WITH 1000",
+        "INSERT INTO t (n) VALUES (nextval('numbers'))",
+        // Each row gets a key that no statement sees, and another one later.
+        "ALTER TABLE t DROP CONSTRAINT t_pkey",
+        "INSERT INTO t (n) VALUES (nextval('numbers'))",
+        "ALTER TABLE t ADD COLUMN place serial",
+        "INSERT INTO t (n) VALUES (nextval('numbers'))",
+    ] {
+        client.run(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+    let state = client.state();
+    copy(&store, &path, &killed);
+    drop(client);
+    store.close().unwrap();
+    for path in [&killed, &path] {
+        let store = on_disk(path);
+        let mut client = Client::new(&store);
+        assert!(client.state() == state, "{}", path.display());
+        assert_eq!(
+            client.query("SELECT id, n, place FROM t WHERE n > 100"),
+            [["1000", "150", "51"], ["1001", "250", "52"], ["1002", "350", "53"]]
+        );
+        let more = "INSERT INTO t (n) VALUES (nextval('numbers')) RETURNING id, n, place";
+        assert_eq!(client.query(more), [["1003", "450", "54"]]);
+        client.run("ALTER SEQUENCE numbers RESTART").unwrap();
+        assert_eq!(client.query("SELECT nextval('numbers')"), [["1"]]);
+        assert_eq!(client.value("SELECT count(*) FROM t"), "54");
+    }
+}
+
+/// While others take numbers, a block changes how the sequence counts: no number comes twice.
+#[test]
+fn a_sequence_is_altered_in_a_block_among_writers() {
+    let store = memory();
+    let mut client = Client::new(&store);
+    client.run("CREATE TABLE t (id serial PRIMARY KEY, w int)").unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                let mut client = Client::new(store);
+                for _ in 0..60 {
+                    client.run(&format!("INSERT INTO t (w) VALUES ({writer})")).unwrap();
+                }
+            });
+        }
+        let mut committed = 0;
+        while committed < 5 {
+            client.begin(Modes::default());
+            let done = client.within("INSERT INTO t (w) VALUES (9)").and_then(|_| {
+                client.within("ALTER SEQUENCE t_id_seq INCREMENT 3")?;
+                client.within("INSERT INTO t (w) VALUES (9)")?;
+                client.within("ALTER SEQUENCE t_id_seq INCREMENT 1")?;
+                client.within("INSERT INTO t (w) VALUES (9)")
+            });
+            let ended = done.and_then(|_| client.commit());
+            match ended {
+                Ok(_) => committed += 1,
+                Err(error) => {
+                    assert_eq!(error.state().code(), "40001", "{error}");
+                    // A block whose COMMIT has failed is over.
+                    let _ = client.block(BlockOperation::RollBack);
+                }
+            }
+        }
+    });
+    assert_eq!(client.value("SELECT count(*) FROM t WHERE w < 9"), "240");
+    assert_eq!(client.value("SELECT count(*) FROM t WHERE w = 9"), "15");
 }

@@ -91,7 +91,7 @@ fn a_copy_of_the_extended_protocol_takes_place_at_its_sync() {
 }
 
 #[test]
-fn a_copy_is_refused_beside_other_statements_and_to_a_client_in_a_block() {
+fn a_copy_is_refused_beside_other_statements() {
     let server = Server::start();
     let mut client = server.client();
     client.query("CREATE TABLE a (id int PRIMARY KEY)");
@@ -102,8 +102,32 @@ fn a_copy_is_refused_beside_other_statements_and_to_a_client_in_a_block() {
         let answers = client.segment(&[run("INSERT INTO a VALUES (1)"), copy(text)]);
         assert!(answers.contains(&"error 0A000".to_owned()), "{answers:?}");
     }
-    client.query("BEGIN");
-    assert_eq!(client.query("COPY a TO STDOUT")[0], "error 0A000");
-    client.query("ROLLBACK");
     assert_eq!(client.query("SELECT count(*) FROM a")[0], "row 0");
+}
+
+#[test]
+fn binary_rows_come_in_messages_of_any_size() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("CREATE TABLE a (id int PRIMARY KEY, t text)");
+    let rows = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\
+        \0\x02\0\0\0\x04\0\0\0\x07\0\0\0\x02xy\
+        \0\x02\0\0\0\x04\0\0\0\x08\xff\xff\xff\xff\xff\xff";
+    for size in [1, 3, 10, 100] {
+        client.query("DELETE FROM a");
+        client.send(&query("COPY a FROM STDIN (FORMAT binary)"));
+        for part in rows.chunks(size) {
+            client.send(&message(b'd', part));
+        }
+        client.send(&done());
+        assert_eq!(client.answers(), ["message G", "COPY 2", "ready"], "{size}");
+        assert_eq!(client.query("SELECT count(t), min(id), max(id) FROM a")[0], "row 1|7|8");
+    }
+    let out = client.query("COPY a TO STDOUT (FORMAT binary)");
+    let data = ["message d"; 3];
+    assert_eq!(out[1..4], data, "the header with a row, another row, and the end");
+    // A length that no row has is refused before its bytes come.
+    client.send(&query("COPY a FROM STDIN (FORMAT binary)"));
+    client.send(&message(b'd', &[&rows[..19], b"\0\x02\x7f\xff\xff\xff"].concat()));
+    assert_eq!(client.answers(), ["message G", "error 54000", "ready"]);
 }

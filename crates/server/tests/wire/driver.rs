@@ -165,3 +165,26 @@ async fn a_driver_has_its_transactions_and_savepoints() {
     let refused = block.execute(&insert, &[&9, &9]).await.unwrap_err();
     assert_eq!(refused.code(), Some(&SqlState::READ_ONLY_SQL_TRANSACTION));
 }
+
+#[tokio::test]
+async fn rows_are_copied_in_binary() {
+    use futures_util::TryStreamExt;
+    use tokio_postgres::binary_copy::{BinaryCopyInWriter, BinaryCopyOutStream};
+    let server = Server::start();
+    let client = connect(&server).await;
+    client.batch_execute("CREATE TABLE c (id bigint PRIMARY KEY, t text)").await.unwrap();
+    let types = [Type::INT8, Type::TEXT];
+    let sink = client.copy_in("COPY c FROM STDIN (FORMAT binary)").await.unwrap();
+    let mut writer = std::pin::pin!(BinaryCopyInWriter::new(sink, &types));
+    for id in 0..3_000_i64 {
+        let text = (id % 3 != 0).then(|| format!("row {id}"));
+        writer.as_mut().write(&[&id, &text]).await.unwrap();
+    }
+    assert_eq!(writer.finish().await.unwrap(), 3_000);
+    let out = client.copy_out("COPY c TO STDOUT (FORMAT binary)").await.unwrap();
+    let rows: Vec<_> = BinaryCopyOutStream::new(out, &types).try_collect().await.unwrap();
+    assert_eq!(rows.len(), 3_000);
+    assert_eq!(rows[2_999].get::<i64>(0), 2_999);
+    assert_eq!(rows[2_997].get::<Option<&str>>(1), None);
+    assert_eq!(rows[1].get::<Option<&str>>(1), Some("row 1"));
+}

@@ -376,6 +376,7 @@ impl Binder<'_> {
     }
 
     fn next_value(&mut self, name: Bound) -> Result<Bound> {
+        let position = name.position;
         let name = match super::system::literal_of_object(&name) {
             Some(name) => name.to_owned(),
             None => {
@@ -384,7 +385,8 @@ impl Binder<'_> {
         };
         let own = name.strip_prefix("public.").unwrap_or(&name).trim_matches('"').to_owned();
         let sequence = self.catalog.sequence(&own).ok_or_else(|| {
-            Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
+            let message = format!("relation \"{own}\" does not exist");
+            Error::new(SqlState::UNDEFINED_TABLE, message).at(position)
         })?;
         Ok(Bound::new(crate::ddl::next_value(sequence), Kind::plain(Type::Int8)))
     }

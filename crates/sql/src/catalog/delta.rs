@@ -84,6 +84,7 @@ impl Delta {
         assert!(sequence.increment != 0, "a sequence counts");
         let numbers = sequence.minimum..=sequence.maximum;
         assert!(numbers.contains(&sequence.start), "the first number is one of the sequence");
+        assert!(numbers.contains(&sequence.last), "the last number is one of the sequence");
         self.rows.push((key(SEQUENCE, sequence.id), Some(to_bytes(sequence))));
     }
 

@@ -1,7 +1,8 @@
 //! Tables, views and sequences as the catalog keeps them.
 
-use crate::ir::{ColumnNumber, Expression, Kind, ObjectId, Referential, Relation};
+use crate::ir::{ColumnNumber, Expression, Kind, ObjectId, Referential, Relation, from_bytes};
 use serde::{Deserialize, Serialize};
+use values::{Result, Type};
 
 /// A table: what its plans need, and what only statements about it need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,44 @@ pub struct Sequence {
     pub maximum: i64,
     /// Whether it begins again after its end.
     pub cycle: bool,
+    /// The type whose numbers it has.
+    pub kind: Kind,
+    /// The number from which the store counts.
+    pub last: i64,
+    /// Whether that number was given, so that the first one is the next.
+    pub is_called: bool,
+}
+
+/// A sequence in the form that had no type, and was never altered.
+#[derive(Serialize, Deserialize)]
+struct PlainSequence {
+    id: ObjectId,
+    name: String,
+    start: i64,
+    increment: i64,
+    minimum: i64,
+    maximum: i64,
+    cycle: bool,
+}
+
+impl Sequence {
+    /// The sequence of a row of the catalog.
+    pub(super) fn read(row: &[u8]) -> Result<Sequence> {
+        const WHAT: &str = "sequence of the catalog";
+        let Ok(plain) = from_bytes::<PlainSequence>(row, WHAT) else {
+            return from_bytes(row, WHAT);
+        };
+        let PlainSequence { id, name, start, increment, minimum, maximum, cycle } = plain;
+        let ty = match maximum {
+            ..=32_767 if minimum >= i64::from(i16::MIN) => Type::Int2,
+            2_147_483_647 => Type::Int4,
+            _ => Type::Int8,
+        };
+        let (kind, last, is_called) = (Kind::plain(ty), start, false);
+        let sequence =
+            Sequence { id, name, start, increment, minimum, maximum, cycle, kind, last, is_called };
+        Ok(sequence)
+    }
 }
 
 /// A foreign key. It names its tables, whose ids change with TRUNCATE.
@@ -118,5 +157,27 @@ impl Table {
     pub fn column(&self, name: &str) -> Option<ColumnNumber> {
         let named = |column: &crate::ir::Column| !column.hidden && column.name == name;
         self.relation.columns.iter().position(named).map(ColumnNumber::at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes that stores have of before sequences had a type and a last number.
+    #[test]
+    fn rows_of_sequences_of_before_are_read() {
+        let mut row = vec![1];
+        row.extend([0x80, 0x80, 0x01, 1, b's', 20, 4, 2, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0]);
+        let sequence = Sequence::read(&row).unwrap();
+        assert_eq!((sequence.id.number(), sequence.name.as_str()), (16_384, "s"));
+        assert_eq!((sequence.start, sequence.increment), (10, 2));
+        assert_eq!((sequence.minimum, sequence.maximum), (1, 2_147_483_647));
+        assert_eq!((sequence.kind.ty, sequence.last, sequence.is_called), (Type::Int4, 10, false));
+        let again = crate::ir::to_bytes(&sequence);
+        assert_eq!(Sequence::read(&again).unwrap(), sequence);
+        for end in 0..row.len() {
+            assert!(Sequence::read(&row[..end]).is_err(), "{end}");
+        }
     }
 }

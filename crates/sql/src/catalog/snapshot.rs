@@ -83,7 +83,7 @@ impl Catalog {
                 self.tables.remove(&id);
             }
             (SEQUENCE, Some(row)) => {
-                let sequence: Sequence = from_bytes(row, "sequence of the catalog")?;
+                let sequence = Sequence::read(row)?;
                 if sequence.id != id {
                     return Err(Error::corrupted("sequence of the catalog is damaged"));
                 }

@@ -11,12 +11,14 @@ pub enum Style {
     Text,
     /// Commas and quotes.
     Csv,
+    /// No lines: values as in binary answers.
+    Binary,
 }
 
 /// How rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Text or CSV.
+    /// Text, CSV or binary.
     pub style: Style,
     /// Between fields.
     pub delimiter: u8,
@@ -39,7 +41,7 @@ pub struct Form {
 /// What a statement states, before what goes without saying is added.
 #[derive(Default)]
 struct Stated {
-    csv: Option<bool>,
+    style: Option<Style>,
     delimiter: Option<char>,
     null: Option<String>,
     header: Option<bool>,
@@ -70,9 +72,9 @@ impl Stated {
     fn option(&mut self, option: &CopyOption) -> Result<()> {
         match option {
             CopyOption::Format(name) => match name_of(name).as_str() {
-                "text" => once(&mut self.csv, false),
-                "csv" => once(&mut self.csv, true),
-                "binary" => Err(binary()),
+                "text" => once(&mut self.style, Style::Text),
+                "csv" => once(&mut self.style, Style::Csv),
+                "binary" => once(&mut self.style, Style::Binary),
                 other => Err(invalid(&format!("COPY format \"{other}\" not recognized"))),
             },
             // Rows are there for all at once, as everything is.
@@ -103,12 +105,12 @@ impl Stated {
 
     fn legacy(&mut self, option: &CopyLegacyOption) -> Result<()> {
         match option {
-            CopyLegacyOption::Binary => Err(binary()),
+            CopyLegacyOption::Binary => once(&mut self.style, Style::Binary),
             CopyLegacyOption::Delimiter(char) => once(&mut self.delimiter, *char),
             CopyLegacyOption::Null(text) => once(&mut self.null, text.clone()),
             CopyLegacyOption::Header => once(&mut self.header, true),
             CopyLegacyOption::Csv(options) => {
-                once(&mut self.csv, true)?;
+                once(&mut self.style, Style::Csv)?;
                 options.iter().try_for_each(|option| self.legacy_csv(option))
             }
             other => Err(unsupported(&format!("option {other} of COPY"))),
@@ -123,6 +125,20 @@ impl Stated {
             CopyLegacyCsvOption::ForceQuote(names) => CopyOption::ForceQuote(names.clone()),
             CopyLegacyCsvOption::ForceNotNull(names) => CopyOption::ForceNotNull(names.clone()),
         })
+    }
+
+    /// Refuses what is about lines.
+    fn check_binary(&self) -> Result<()> {
+        let refused = |what: &str| {
+            let message = format!("cannot specify {what} in BINARY mode");
+            Err(Error::new(SqlState::SYNTAX_ERROR, message))
+        };
+        match self {
+            Stated { delimiter: Some(_), .. } => refused("DELIMITER"),
+            Stated { null: Some(_), .. } => refused("NULL"),
+            Stated { header: Some(true), .. } => Err(wrong("cannot specify HEADER in BINARY mode")),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses what no line could be read with.
@@ -171,11 +187,6 @@ impl Stated {
     }
 }
 
-fn binary() -> Error {
-    let instead = "Use the format text or csv.";
-    Error::unsupported("COPY in binary format is not supported", instead)
-}
-
 impl Form {
     /// The form that a statement's options say, for columns of these names.
     pub(crate) fn of(
@@ -186,12 +197,16 @@ impl Form {
         let mut stated = Stated::default();
         options.iter().try_for_each(|option| stated.option(option))?;
         legacy.iter().try_for_each(|option| stated.legacy(option))?;
-        let is_csv = stated.csv.unwrap_or(false);
+        let style = stated.style.unwrap_or(Style::Text);
+        let is_csv = style == Style::Csv;
+        if style == Style::Binary {
+            stated.check_binary()?;
+        }
         stated.check(is_csv)?;
         let byte = |char: char| char as u8;
         let quote = byte(stated.quote.unwrap_or('"'));
         Ok(Form {
-            style: if is_csv { Style::Csv } else { Style::Text },
+            style,
             delimiter: byte(stated.delimiter.unwrap_or(if is_csv { ',' } else { '\t' })),
             null: stated.null.unwrap_or_else(|| if is_csv { "" } else { "\\N" }.to_owned()),
             header: stated.header.unwrap_or(false),

@@ -4,20 +4,20 @@ use super::form::{Form, Style};
 use values::{Error, Result, SqlState};
 
 /// The longest line: a row has less.
-const LINE_BYTES_MAX: usize = 4 << 20;
+pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// A line without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(super) struct Line {
     /// Its number, from 1: that of its last line, if a field in quotes has several.
-    pub number: u64,
+    pub(super) number: u64,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// Bytes as they come, of which lines are taken.
 #[derive(Debug)]
-pub struct Lines {
+pub(super) struct Lines {
     style: Style,
     quote: u8,
     escape: u8,
@@ -37,7 +37,7 @@ pub struct Lines {
 
 impl Lines {
     /// No bytes yet.
-    pub fn new(form: &Form) -> Lines {
+    pub(super) fn new(form: &Form) -> Lines {
         Lines {
             style: form.style,
             quote: form.quote,
@@ -53,7 +53,7 @@ impl Lines {
     }
 
     /// More bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.has_ended {
             return;
         }
@@ -67,7 +67,7 @@ impl Lines {
     ///
     /// # Errors
     /// A line that is too long.
-    pub fn next_line(&mut self) -> Result<Option<Line>> {
+    pub(super) fn next_line(&mut self) -> Result<Option<Line>> {
         if self.has_ended {
             return Ok(None);
         }
@@ -88,7 +88,7 @@ impl Lines {
     ///
     /// # Errors
     /// Quotes that are open.
-    pub fn last_line(&mut self) -> Result<Option<Line>> {
+    pub(super) fn last_line(&mut self) -> Result<Option<Line>> {
         if self.has_ended || self.begin == self.bytes.len() {
             return Ok(None);
         }
@@ -104,7 +104,7 @@ impl Lines {
     }
 
     /// How many lines there were.
-    pub fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         self.number
     }
 

@@ -8,14 +8,20 @@ use values::{Datum, Error, Result, SqlState, Strictness, Zone, fit, text};
 
 /// A column that is copied.
 #[derive(Clone, Debug, PartialEq)]
-struct Column {
-    name: String,
-    kind: Kind,
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+}
+
+impl Column {
+    pub(super) fn of((name, kind): (&str, Kind)) -> Column {
+        Column { name: name.to_owned(), kind }
+    }
 }
 
 /// Makes rows of lines.
 #[derive(Debug)]
-pub struct Records {
+pub(super) struct Records {
     table: String,
     form: Form,
     columns: Vec<Column>,
@@ -39,23 +45,22 @@ fn bad_line(message: String) -> Error {
 
 impl Records {
     /// For rows with these columns of a table.
-    pub fn new<'a>(
+    pub(super) fn new<'a>(
         table: &str,
         form: &Form,
         columns: impl Iterator<Item = (&'a str, Kind)>,
         zone: &Zone,
     ) -> Records {
-        let column = |(name, kind): (&str, Kind)| Column { name: name.to_owned(), kind };
         Records {
             table: table.to_owned(),
             form: form.clone(),
-            columns: columns.map(column).collect(),
+            columns: columns.map(Column::of).collect(),
             zone: zone.clone(),
         }
     }
 
     /// The table's name.
-    pub fn table(&self) -> &str {
+    pub(super) fn table(&self) -> &str {
         &self.table
     }
 
@@ -63,7 +68,7 @@ impl Records {
     ///
     /// # Errors
     /// What is wrong with it, and where.
-    pub fn row(&self, line: &Line) -> Result<Vec<Datum>> {
+    pub(super) fn row(&self, line: &Line) -> Result<Vec<Datum>> {
         let place = format!("COPY {}, line {}", self.table, line.number);
         let text = std::str::from_utf8(&line.bytes).ok().filter(|text| !text.contains('\0'));
         let Some(text) = text else {
@@ -104,13 +109,14 @@ impl Records {
         match self.form.style {
             Style::Text => text_fields(line, &self.form),
             Style::Csv => csv_fields(line, &self.form),
+            Style::Binary => unreachable!("it has no lines"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Lines;
+    use super::super::lines::Lines;
     use super::*;
     use crate::copy::CopiedRows;
     use values::Type;

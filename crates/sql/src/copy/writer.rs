@@ -1,9 +1,10 @@
-//! Lines of rows.
+//! Rows as bytes.
 
+use super::binary;
 use super::form::{Form, Style};
 use values::{Datum, Zone, text};
 
-/// Writes rows as lines.
+/// Writes rows.
 #[derive(Debug)]
 pub struct Writer {
     form: Form,
@@ -11,13 +12,29 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// For lines of this form.
+    /// For rows of this form.
     pub fn new(form: &Form, zone: &Zone) -> Writer {
         Writer { form: form.clone(), zone: zone.clone() }
     }
 
+    /// Appends what is before the first row.
+    pub fn begin<'a>(&self, names: impl ExactSizeIterator<Item = &'a str>, out: &mut Vec<u8>) {
+        match self.form.style {
+            Style::Binary => binary::header(out),
+            _ if self.form.header => self.header(names, out),
+            _ => {}
+        }
+    }
+
+    /// Appends what is behind the last row.
+    pub fn end(&self, out: &mut Vec<u8>) {
+        if self.form.style == Style::Binary {
+            binary::end(out);
+        }
+    }
+
     /// Appends the line of the columns' names.
-    pub fn header<'a>(&self, names: impl ExactSizeIterator<Item = &'a str>, out: &mut Vec<u8>) {
+    fn header<'a>(&self, names: impl ExactSizeIterator<Item = &'a str>, out: &mut Vec<u8>) {
         let is_alone = names.len() == 1;
         for (at, name) in names.enumerate() {
             self.delimit(at, out);
@@ -26,8 +43,11 @@ impl Writer {
         out.push(b'\n');
     }
 
-    /// Appends the line of a row.
+    /// Appends a row.
     pub fn row(&self, row: &[Datum], out: &mut Vec<u8>) {
+        if self.form.style == Style::Binary {
+            return binary::row(row, out);
+        }
         for (at, value) in row.iter().enumerate() {
             self.delimit(at, out);
             if value.is_null() {
@@ -53,6 +73,7 @@ impl Writer {
         match self.form.style {
             Style::Text => self.escaped(text, out),
             Style::Csv => self.quoted(text, forced, is_alone, out),
+            Style::Binary => unreachable!("it has no lines"),
         }
     }
 

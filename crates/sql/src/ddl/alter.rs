@@ -3,24 +3,25 @@
 
 use super::definition::Definition;
 use super::draft::{Draft, named_columns};
-use super::foreign::{drop_key, refuse_drop, rename_in_keys};
+use super::foreign::{drop_key, drop_needing, rename_in_keys};
 use super::rebuild::Rebuild;
 use super::{indexes, sequences};
 use crate::bind::{name_of, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index};
-use crate::parse::Lines;
+use crate::ir::{ColumnNumber, Index, KeyColumn, Relation};
+use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use sqlparser::ast::{
     AlterTable, AlterTableOperation, DropBehavior, Ident, RenameTableNameKind, TableConstraint,
 };
+use values::row::COLUMNS_MAX;
 use values::{Error, Result, SqlState};
 
 const TAG: &str = "ALTER TABLE";
 
 pub(super) fn alter(
     catalog: &Catalog,
-    lines: &Lines,
+    statement: &Statement,
     tree: &AlterTable,
     context: &Context,
     rows: &mut dyn Rows,
@@ -46,11 +47,20 @@ pub(super) fn alter(
         definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), tree.if_exists)?;
         return Ok(definition);
     };
-    let draft = Draft::new(catalog, lines, context, Table::clone(table));
+    let draft = Draft::new(catalog, &statement.lines, context, Table::clone(table));
     let (rebuild, notices) = (Rebuild::default(), Vec::new());
     let mut altering = Altering { draft, old: table, rebuild, notices };
-    for operation in &tree.operations {
-        altering.operation(operation, rows)?;
+    // What goes makes room for what comes.
+    let places = tree.operations.iter().enumerate();
+    let (goes, comes): (Vec<_>, Vec<_>) = places.partition(|(_, operation)| is_drop(operation));
+    for (place, operation) in goes.into_iter().chain(comes) {
+        let mut identities = statement.identities.iter();
+        match (operation, identities.find(|(at, _)| *at == place)) {
+            (AlterTableOperation::AlterColumn { column_name, .. }, Some((_, change))) => {
+                altering.change_identity(column_name, change, rows)?;
+            }
+            _ => altering.operation(operation, rows)?,
+        }
     }
     let notices = std::mem::take(&mut altering.notices);
     definition.notice = (!notices.is_empty()).then(|| notices.join("\n"));
@@ -66,6 +76,21 @@ pub(super) struct Altering<'a> {
     notices: Vec<String>,
 }
 
+/// Whether the rows have a key that statements cannot name, or none yet.
+fn is_hidden(relation: &Relation) -> bool {
+    let column = |key: &KeyColumn| &relation.columns[usize::from(key.column)];
+    relation.primary.first().is_none_or(|key| column(key).hidden)
+}
+
+/// Refuses more columns than a table may have.
+pub(super) fn check_columns(count: usize) -> Result<()> {
+    if count > COLUMNS_MAX {
+        let message = format!("tables can have at most {COLUMNS_MAX} columns");
+        return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
+    }
+    Ok(())
+}
+
 fn is_rename(operation: &AlterTableOperation) -> bool {
     matches!(
         operation,
@@ -73,6 +98,11 @@ fn is_rename(operation: &AlterTableOperation) -> bool {
             | AlterTableOperation::RenameColumn { .. }
             | AlterTableOperation::RenameConstraint { .. }
     )
+}
+
+fn is_drop(operation: &AlterTableOperation) -> bool {
+    use AlterTableOperation::{DropColumn, DropConstraint};
+    matches!(operation, DropColumn { .. } | DropConstraint { .. })
 }
 
 fn new_name(name: &RenameTableNameKind) -> Result<String> {
@@ -138,7 +168,7 @@ impl Altering<'_> {
                 self.rename_constraint(&name_of(old_name), name_of(new_name))
             }
             AlterTableOperation::AlterColumn { column_name, op } => {
-                self.alter_column(column_name, op)
+                self.alter_column(column_name, op, rows)
             }
             AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
                 self.add_constraint(constraint)
@@ -178,7 +208,7 @@ impl Altering<'_> {
 
     /// Refuses a name that another relation has.
     fn free(&self, name: &str) -> Result<()> {
-        if self.draft.catalog.is_named(name) {
+        if self.draft.is_taken(name) {
             let message = format!("relation \"{name}\" already exists");
             return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
         }
@@ -263,34 +293,43 @@ impl Altering<'_> {
         {
             return Ok(());
         }
-        let is_hidden = relation.columns[usize::from(relation.primary[0].column)].hidden;
-        if relation.primary_name == name && !is_hidden {
-            let message = "dropping a primary key is not supported";
-            return Err(Error::unsupported(message, "Make a table without it."));
-        }
         let named = |index: &Index| index.unique && index.name == name;
-        let Some(at) = relation.indexes.iter().position(named) else {
+        if relation.primary_name == name && !is_hidden(relation) {
+            self.drop_primary();
+        } else if let Some(at) = relation.indexes.iter().position(named) {
+            relation.indexes.remove(at);
+            self.draft.freed.insert(name.to_owned());
+        } else {
             let message = format!("constraint \"{name}\" of relation \"{own}\" does not exist");
             if if_exists {
                 self.notice(format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
-        };
-        relation.indexes.remove(at);
-        match refuse_drop(self.draft.catalog, &self.draft.table, "constraint", name) {
-            Err(_) if cascade => Err(Error::unsupported(
-                "CASCADE to the foreign keys of other tables is not supported",
-                "Drop the foreign keys first.",
-            )),
-            dropped => dropped,
         }
+        let Draft { catalog, table, delta, .. } = &mut self.draft;
+        let notice = drop_needing(catalog, table, name, cascade, delta)?;
+        self.notices.extend(notice);
+        Ok(())
+    }
+
+    /// The rows get other keys: those of another primary key, or hidden ones.
+    pub(super) fn drop_primary(&mut self) {
+        let relation = &mut self.draft.table.relation;
+        relation.primary.clear();
+        let name = std::mem::take(&mut relation.primary_name);
+        self.draft.freed.insert(name);
+        self.rebuild.rewrite();
     }
 
     /// Makes the rows what the table is now.
     fn finish(mut self, rows: &mut dyn Rows) -> Result<Delta> {
         let checks = self.draft.table.relation.checks.len();
         self.draft.bind_checks()?;
+        if let Some(hidden) = self.draft.hide_key() {
+            check_columns(self.draft.table.relation.columns.len())?;
+            self.rebuild.number(hidden);
+        }
         self.draft.bind_keys()?;
         self.draft.keep_key_indexes(self.old);
         self.rebuild.finish(self.draft, self.old, checks, rows)

@@ -1,16 +1,17 @@
 //! ALTER TABLE: columns come, go and change.
 
-use super::alter::{Altering, exists};
+use super::alter::{Altering, check_columns, exists};
+use super::columns::refuse_no_integer;
 use super::draft::kept;
 use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
+use super::sequences::NUMBER_CODE;
 use crate::bind::{kind_of, name_of, unsupported};
 use crate::catalog::ForeignKey;
 use crate::ir::{Check, ColumnNumber, Kind, Op, Value};
 use crate::run::{Rows, value_over};
 use sqlparser::ast::{AlterColumnOperation, ColumnDef, ColumnOption, DataType, Expr, Ident};
 use std::sync::Arc;
-use values::row::COLUMNS_MAX;
 use values::{Datum, Error, Result, SqlState, Type};
 
 impl Altering<'_> {
@@ -30,10 +31,7 @@ impl Altering<'_> {
             return Ok(());
         }
         let at = self.draft.table.relation.columns.len();
-        if at >= COLUMNS_MAX {
-            let message = format!("tables can have at most {COLUMNS_MAX} columns");
-            return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
-        }
+        check_columns(at + 1)?;
         let is_primary = |each: &sqlparser::ast::ColumnOptionDef| {
             matches!(each.option, ColumnOption::PrimaryKey(_))
         };
@@ -45,6 +43,13 @@ impl Altering<'_> {
             self.rebuild.look_at_nulls(ColumnNumber::at(at));
             return Ok(());
         };
+        if default.takes_number() && self.draft.table.columns[at].sequence.is_some() {
+            self.rebuild.look_at_nulls(ColumnNumber::at(at));
+            if !Rebuild::is_empty(self.old, rows)? {
+                self.rebuild.number(ColumnNumber::at(at));
+            }
+            return Ok(());
+        }
         if default.takes_number() {
             return self.refuse_rows(rows, "a column whose default takes numbers of a sequence");
         }
@@ -70,7 +75,6 @@ impl Altering<'_> {
         if_exists: bool,
         cascade: bool,
     ) -> Result<()> {
-        let shown = name_of(name);
         let column = match self.column(name) {
             Ok(column) => column,
             Err(error) if if_exists => {
@@ -82,12 +86,9 @@ impl Altering<'_> {
         drop_keys_of_column(&mut self.draft, column, cascade)?;
         let relation = &mut self.draft.table.relation;
         if relation.primary.iter().any(|key| key.column == column) {
-            let what = format!("dropping column \"{shown}\" of the primary key");
-            return Err(Error::unsupported(
-                format!("{what} is not supported"),
-                "Make a table without it, and copy the rows.",
-            ));
+            self.drop_primary();
         }
+        let relation = &mut self.draft.table.relation;
         relation.indexes.retain(|index| index.columns.iter().all(|each| each.column != column));
         relation.checks.retain(|check| !check.condition.code.contains(&Op::Column(column)));
         let at = usize::from(column);
@@ -102,7 +103,12 @@ impl Altering<'_> {
         Ok(())
     }
 
-    pub(super) fn alter_column(&mut self, name: &Ident, op: &AlterColumnOperation) -> Result<()> {
+    pub(super) fn alter_column(
+        &mut self,
+        name: &Ident,
+        op: &AlterColumnOperation,
+        rows: &mut dyn Rows,
+    ) -> Result<()> {
         let (own, shown, column) = (self.name(), name_of(name), self.column(name)?);
         let at = usize::from(column);
         let is_identity = self.draft.table.columns[at].identity.is_some();
@@ -146,7 +152,13 @@ impl Altering<'_> {
                 Ok(())
             }
             AlterColumnOperation::SetDataType { data_type, using, .. } => {
-                self.set_type(column, data_type, using.as_ref())
+                self.set_type(column, data_type, using.as_ref())?;
+                let ty = self.draft.table.relation.columns[at].kind.ty;
+                self.type_of_identity(at, ty, rows)
+            }
+            AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
+                let options = sequence_options.as_deref().unwrap_or_default();
+                self.add_identity(name, *generated_as, options)
             }
             other => Err(unsupported(&format!("ALTER COLUMN {other}"))),
         }
@@ -186,6 +198,9 @@ impl Altering<'_> {
     ) -> Result<()> {
         let kind = kind_of(data_type)?;
         let at = usize::from(column);
+        if self.draft.table.columns[at].identity.is_some() {
+            refuse_no_integer(kind.ty)?;
+        }
         if at >= self.old.relation.columns.len() {
             return Err(unsupported("another type of a column that the same statement adds"));
         }
@@ -228,6 +243,10 @@ impl Altering<'_> {
         if has_using && !takes_number || takes_number && !kind.ty.is_integer() {
             let message = "another type of a column with this default is not supported";
             return Err(Error::unsupported(message, "Drop the default first."));
+        }
+        if takes_number && default.code.len() == NUMBER_CODE + 1 {
+            // The cast to the type of before would refuse numbers that are too large for it.
+            default.code.truncate(NUMBER_CODE);
         }
         default.code.push(Op::Cast(kind, true));
         Ok(())

@@ -1,14 +1,14 @@
 //! The columns of CREATE TABLE.
 
+use super::counting::Options;
 use super::draft::{Draft, LaterCheck, NamedColumn, kept, named_columns};
 use super::foreign::LaterKey;
-use super::sequences::{from_options, next_value};
+use super::identity::identity_of;
+use super::sequences::next_value;
 use crate::bind::{kind_of, name_of, unsupported};
-use crate::catalog::{ColumnInfo, Identity};
+use crate::catalog::ColumnInfo;
 use crate::ir::{Column, Expression, Kind, Op, Value};
-use sqlparser::ast::{
-    ColumnDef, ColumnOption, DataType, Expr, GeneratedAs, SequenceOptions, TableConstraint,
-};
+use sqlparser::ast::{ColumnDef, ColumnOption, DataType, Expr, SequenceOptions, TableConstraint};
 use values::{Datum, Error, Result, SqlState, Type};
 
 /// `serial` and its sisters: a type and a sequence.
@@ -58,9 +58,14 @@ impl Draft<'_> {
     }
 
     /// The column gets its values from a sequence of its own.
-    fn number(&mut self, name: &str, ty: Type, options: &[SequenceOptions]) -> Result<()> {
+    pub(super) fn number(
+        &mut self,
+        name: &str,
+        ty: Type,
+        options: &[SequenceOptions],
+    ) -> Result<()> {
         let sequence_name = self.free_name(&format!("{}_{name}_seq", self.table.relation.name));
-        let sequence = from_options(self.new_id(), &sequence_name, ty, options)?;
+        let sequence = Options::read(options)?.sequence(self.new_id(), &sequence_name, ty)?;
         let mut code = next_value(&sequence);
         if ty != Type::Int8 {
             code.push(Op::Cast(Kind::plain(ty), true));
@@ -69,11 +74,11 @@ impl Draft<'_> {
         info.default = Some(Expression { code });
         info.default_text = Some(format!("nextval('{sequence_name}'::regclass)"));
         info.sequence = Some(sequence.id);
-        self.delta.put_sequence(&sequence);
+        self.put_sequence(sequence);
         Ok(())
     }
 
-    fn info(&mut self, name: &str) -> Result<&mut ColumnInfo> {
+    pub(super) fn info(&mut self, name: &str) -> Result<&mut ColumnInfo> {
         let at = self.column(name)?;
         Ok(&mut self.table.columns[usize::from(at)])
     }
@@ -113,17 +118,8 @@ impl Draft<'_> {
                 generation_expr: None,
                 ..
             } => {
-                let identity = match generated_as {
-                    GeneratedAs::Always => Identity::Always,
-                    GeneratedAs::ByDefault => Identity::ByDefault,
-                    GeneratedAs::ExpStored => return Err(unsupported("GENERATED ... STORED")),
-                };
-                if !kind.ty.is_integer() {
-                    return Err(Error::new(
-                        SqlState::INVALID_PARAMETER,
-                        "identity column type must be smallint, integer, or bigint",
-                    ));
-                }
+                let identity = identity_of(*generated_as)?;
+                refuse_no_integer(kind.ty)?;
                 self.number(name, kind.ty, sequence_options.as_deref().unwrap_or_default())?;
                 let at = self.column(name)?;
                 self.table.relation.columns[usize::from(at)].nullable = false;
@@ -185,6 +181,15 @@ impl Draft<'_> {
             other => Err(unsupported(&format!("constraint {other}"))),
         }
     }
+}
+
+/// Refuses identity columns of other types.
+pub(super) fn refuse_no_integer(ty: Type) -> Result<()> {
+    if ty.is_integer() {
+        return Ok(());
+    }
+    let message = "identity column type must be smallint, integer, or bigint";
+    Err(Error::new(SqlState::INVALID_PARAMETER, message))
 }
 
 fn refuse_deferred(deferred: bool) -> Result<()> {

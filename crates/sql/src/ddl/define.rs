@@ -17,6 +17,9 @@ pub fn define(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Option<Definition>> {
+    if let Some(tree) = &statement.sequence {
+        return sequences::alter(catalog, tree, rows).map(Some);
+    }
     let definition = match &statement.tree {
         Tree::CreateTable(tree) => table::create(catalog, &statement.lines, tree, context)?,
         Tree::CreateView(tree) => views::create(catalog, statement, tree, context)?,
@@ -31,7 +34,7 @@ pub fn define(
             ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
             other => return Err(unsupported(&format!("DROP {other}"))),
         },
-        Tree::AlterTable(tree) => alter::alter(catalog, &statement.lines, tree, context, rows)?,
+        Tree::AlterTable(tree) => alter::alter(catalog, statement, tree, context, rows)?,
         Tree::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
             indexes::rename(catalog, &table_name(name)?, &table_name(index_name)?)?
         }

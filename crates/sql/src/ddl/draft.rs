@@ -1,5 +1,6 @@
 //! A table while it is made, and what its keys are of.
 
+use super::counting::Options;
 use super::foreign::LaterKey;
 use super::sequences::next_value;
 use crate::bind::{Binder, name_of, unsupported};
@@ -10,7 +11,7 @@ use crate::ir::{
 use crate::parse::Lines;
 use crate::run::{Context, entry_space_for};
 use sqlparser::ast::{Expr, IndexColumn, OrderBySort};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use values::{Datum, Error, Result, SqlState, Type};
 
 /// A column of a key, by its name.
@@ -60,6 +61,10 @@ pub(super) struct Draft<'a> {
     pub(super) context: &'a Context,
     pub(super) next_id: ObjectId,
     pub(super) names: BTreeSet<String>,
+    /// Names that relations of before give back.
+    pub(super) freed: BTreeSet<String>,
+    /// Sequences of its columns that are new or changed.
+    pub(super) sequences: BTreeMap<ObjectId, Sequence>,
 }
 
 impl<'a> Draft<'a> {
@@ -81,6 +86,8 @@ impl<'a> Draft<'a> {
             context,
             next_id: catalog.next_id(),
             names: BTreeSet::new(),
+            freed: BTreeSet::new(),
+            sequences: BTreeMap::new(),
         }
     }
 
@@ -95,10 +102,21 @@ impl<'a> Draft<'a> {
         id
     }
 
+    /// Whether another relation has the name.
+    pub(super) fn is_taken(&self, name: &str) -> bool {
+        let is_named = self.catalog.is_named(name) && !self.freed.contains(name);
+        is_named || self.names.contains(name)
+    }
+
+    /// Makes a sequence, or lets it count from another number.
+    pub(super) fn put_sequence(&mut self, sequence: Sequence) {
+        self.delta.put_sequence(&sequence);
+        self.sequences.insert(sequence.id, sequence);
+    }
+
     /// The name, with a number at its end if others have it.
     pub(super) fn free_name(&mut self, wanted: &str) -> String {
-        let name =
-            free_name(wanted, |name| self.catalog.is_named(name) || self.names.contains(name));
+        let name = free_name(wanted, |name| self.is_taken(name));
         self.names.insert(name.clone());
         name
     }
@@ -157,7 +175,7 @@ impl<'a> Draft<'a> {
     }
 
     fn stated_name(&mut self, name: String) -> Result<String> {
-        if self.catalog.is_named(&name) || !self.names.insert(name.clone()) {
+        if self.is_taken(&name) || !self.names.insert(name.clone()) {
             let message = format!("relation \"{name}\" already exists");
             return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
         }
@@ -221,23 +239,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A table without a primary key gets a hidden one.
-    pub(super) fn hide_key(&mut self) {
+    /// A table without a primary key gets a hidden one; the column, if it is new.
+    pub(super) fn hide_key(&mut self) -> Option<ColumnNumber> {
         if !self.table.relation.primary.is_empty() {
-            return;
+            return None;
         }
         let id = self.new_id();
         let name = self.free_name(&format!("{}_row_seq", self.table.relation.name));
-        let sequence = Sequence {
-            id,
-            name,
-            start: 1,
-            increment: 1,
-            minimum: 1,
-            maximum: i64::MAX,
-            cycle: false,
-        };
-        self.delta.put_sequence(&sequence);
+        let sequence = Options::default().sequence(id, &name, Type::Int8);
+        let sequence = sequence.expect("no options are sound");
+        let default = Expression { code: next_value(&sequence) };
+        self.put_sequence(sequence);
         let column = ColumnNumber::at(self.table.relation.columns.len());
         self.table.relation.columns.push(Column {
             name: String::new(),
@@ -247,7 +259,7 @@ impl<'a> Draft<'a> {
             hidden: true,
         });
         self.table.columns.push(ColumnInfo {
-            default: Some(Expression { code: next_value(&sequence) }),
+            default: Some(default),
             sequence: Some(id),
             ..ColumnInfo::default()
         });
@@ -255,6 +267,7 @@ impl<'a> Draft<'a> {
             vec![KeyColumn { column, descending: false, nulls_first: false }];
         self.table.relation.primary_name =
             self.free_name(&format!("{}_row_key", self.table.relation.name));
+        Some(column)
     }
 }
 

@@ -266,6 +266,40 @@ fn needs(key: &ForeignKey, kind: &str, name: &str) -> Error {
         .with_hint("Drop the foreign key first.")
 }
 
+/// Drops the foreign keys that looked parents up by a constraint which has gone, or refuses that;
+/// `next` is the table without it. What the client is told.
+pub(super) fn drop_needing(
+    catalog: &Catalog,
+    next: &Table,
+    name: &str,
+    cascade: bool,
+    delta: &mut Delta,
+) -> Result<Option<String>> {
+    let relation = &next.relation;
+    let needs = |key: &&std::sync::Arc<ForeignKey>| {
+        let is_parent = key.parent == relation.name && !delta.drops_foreign_key(key.id);
+        is_parent && unique_index(relation, &key.referred).is_none()
+    };
+    let needing: Vec<_> = catalog.foreign_keys().filter(needs).collect();
+    let shown = |key: &ForeignKey| format!("constraint {} on table {}", key.name, key.child);
+    if !cascade && !needing.is_empty() {
+        let own = &relation.name;
+        let message = format!(
+            "cannot drop constraint {name} on table {own} because other objects depend on it"
+        );
+        let lines = needing.iter().map(|key| format!("{} depends on index {name}", shown(key)));
+        return Err(dependent(message, lines.collect()));
+    }
+    for key in &needing {
+        delta.drop_foreign_key(key.id);
+    }
+    Ok(match &needing[..] {
+        [] => None,
+        [one] => Some(format!("drop cascades to {}", shown(one))),
+        several => Some(format!("drop cascades to {} other objects", several.len())),
+    })
+}
+
 /// Refuses to drop the last index that a foreign key finds children by; `next` is the table without
 /// it.
 pub(super) fn refuse_last(catalog: &Catalog, next: &Table, name: &str) -> Result<()> {

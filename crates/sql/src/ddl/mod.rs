@@ -4,10 +4,12 @@
 mod alter;
 mod alter_columns;
 mod columns;
+mod counting;
 mod define;
 mod definition;
 mod draft;
 mod foreign;
+mod identity;
 mod indexes;
 mod rebuild;
 mod sequences;

@@ -2,15 +2,16 @@
 //! that are new, or writes all rows under new ids.
 
 use super::draft::Draft;
+use super::sequences::replace_in;
 use crate::bind::keys_of;
-use crate::catalog::{Delta, Table, prefix};
+use crate::catalog::{Delta, Sequence, Table, prefix};
 use crate::ir::{ColumnNumber, Expression, Relation};
 use crate::run::{
     Context, Pages, Rows, Scan, check_children, duplicate, encode_row, index_entry, passes,
-    primary_key, value_over,
+    primary_key, sequence_number, value_over,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use values::{Datum, Error, Result, SqlState, key};
+use values::{Datum, Error, Result, SqlState, Type, key};
 
 /// Rows that one definition writes, or makes entries of.
 pub(super) const FILLED_ROWS_MAX: usize = 100_000;
@@ -24,9 +25,16 @@ pub(super) struct Rebuild {
     conversions: BTreeMap<ColumnNumber, Expression>,
     /// Columns that may not have been NOT NULL before.
     nulls: BTreeSet<ColumnNumber>,
+    /// Columns whose values are the numbers of their sequences, row by row.
+    numbered: Vec<ColumnNumber>,
 }
 
 impl Rebuild {
+    pub(super) fn number(&mut self, column: ColumnNumber) {
+        self.rewrites = true;
+        self.numbered.push(column);
+    }
+
     pub(super) fn rewrite(&mut self) {
         self.rewrites = true;
     }
@@ -71,8 +79,13 @@ impl Rebuild {
         let relation = draft.table.relation.clone();
         let has_new_checks = relation.checks.len() > checks;
         if self.rewrites || !filled.is_empty() || !nulls.is_empty() || has_new_checks {
-            let pass = Pass { rebuild: &self, relation: &relation, filled: &filled };
-            pass.run(old, &nulls, checks, draft.context, rows)?;
+            let numbered = self.sequences(&draft);
+            let pass =
+                Pass { rebuild: &self, relation: &relation, filled: &filled, numbered: &numbered };
+            let done = pass.run(old, &nulls, checks, draft.context, rows)?;
+            for (_, sequence) in numbered {
+                count_on(&mut draft, &sequence, done)?;
+            }
         }
         let (mut delta, keys) = (draft.delta, draft.keys);
         if self.rewrites {
@@ -91,6 +104,17 @@ impl Rebuild {
             check_children(&tables, &keys, draft.context, rows)?;
         }
         Ok(delta)
+    }
+
+    /// The columns that are numbered, with their sequences.
+    fn sequences(&self, draft: &Draft<'_>) -> Vec<(ColumnNumber, Sequence)> {
+        let of = |column: &ColumnNumber| {
+            let own = draft.table.columns[usize::from(*column)].sequence?;
+            Some((*column, draft.sequences.get(&own)?.clone()))
+        };
+        let numbered: Vec<_> = self.numbered.iter().filter_map(of).collect();
+        assert_eq!(numbered.len(), self.numbered.len(), "their sequences are new");
+        numbered
     }
 
     /// The places of indexes that have no entries yet: new ones, and those whose keys change.
@@ -125,6 +149,17 @@ struct Pass<'a> {
     rebuild: &'a Rebuild,
     relation: &'a Relation,
     filled: &'a [usize],
+    numbered: &'a [(ColumnNumber, Sequence)],
+}
+
+/// The sequence goes on behind the numbers that rows have got.
+fn count_on(draft: &mut Draft<'_>, sequence: &Sequence, given: u64) -> Result<()> {
+    let Some(before) = given.checked_sub(1) else { return Ok(()) };
+    let (last, is_called) = (sequence_number(sequence, before)?, true);
+    let next = Sequence { last, is_called, ..sequence.clone() };
+    replace_in(&mut draft.table, sequence.id, &next);
+    draft.put_sequence(next);
+    Ok(())
 }
 
 impl Pass<'_> {
@@ -135,26 +170,30 @@ impl Pass<'_> {
         checks: usize,
         context: &Context,
         rows: &mut dyn Rows,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let all: Vec<ColumnNumber> =
             (0..old.relation.columns.len()).map(ColumnNumber::at).collect();
         let mut pages = Pages::of(&old.relation, &all);
         let writes = self.rebuild.rewrites || !self.filled.is_empty();
-        let mut done = 0;
+        let mut done = 0_u64;
         loop {
             let page = pages.next_page(rows)?;
             if page.is_empty() {
-                return Ok(());
+                return Ok(done);
             }
-            done += page.len();
-            if writes && done > FILLED_ROWS_MAX {
+            if writes && done + page.len() as u64 > FILLED_ROWS_MAX as u64 {
                 return Err(too_many().with_hint(
                     "Make a table as it shall be, and copy the rows into it in parts.",
                 ));
             }
             for row in page {
                 rows.steps(1)?;
-                let row = self.row(row, context, rows)?;
+                let mut row = self.row(row, context, rows)?;
+                for (column, sequence) in self.numbered {
+                    let ty = self.relation.columns[usize::from(*column)].kind.ty;
+                    row[usize::from(*column)] = number(sequence_number(sequence, done)?, ty);
+                }
+                done += 1;
                 self.check(&row, nulls, checks, context, rows)?;
                 self.write(&row, rows)?;
             }
@@ -224,6 +263,15 @@ impl Pass<'_> {
             rows.put(index.space, &key, &value)?;
         }
         Ok(())
+    }
+}
+
+/// A number of a sequence as a value of a column, whose numbers it has.
+fn number(value: i64, ty: Type) -> Datum {
+    match ty {
+        Type::Int2 => i16::try_from(value).map_or(Datum::Null, Datum::Int2),
+        Type::Int4 => i32::try_from(value).map_or(Datum::Null, Datum::Int4),
+        _ => Datum::Int8(value),
     }
 }
 

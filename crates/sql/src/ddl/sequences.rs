@@ -1,116 +1,37 @@
 //! Sequences.
 
+use super::counting::Options;
 use super::definition::Definition;
-use crate::bind::table_name;
+use crate::bind::{name_of, table_name};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
-use crate::ir::{Function, ObjectId, Op, Value};
-use sqlparser::ast::{
-    DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as Literal,
-};
+use crate::ir::{ColumnNumber, Function, ObjectId, Op, Value};
+use crate::parse::{AlterSequence, SequenceChange};
+use crate::run::{Rows, last_number};
+use sqlparser::ast::{ObjectName, ObjectNamePart, SequenceOptions};
+use std::collections::BTreeMap;
 use values::{Datum, Error, Result, SqlState, Type};
+
+const TAG_OF_ALTER: &str = "ALTER SEQUENCE";
+
+/// The operations of [`next_value`].
+pub(super) const NUMBER_CODE: usize = 7;
 
 /// The code of the sequence's next number.
 pub(crate) fn next_value(sequence: &Sequence) -> Vec<Op> {
     let constant = |value: i64| Op::Constant(Value(Datum::Int8(value)));
+    let function = match sequence.is_called {
+        false => Function::SequenceNumber,
+        true => Function::SequenceNumberAfter,
+    };
     vec![
         Op::Next(sequence.id),
-        constant(sequence.start),
+        constant(sequence.last),
         constant(sequence.increment),
         constant(sequence.minimum),
         constant(sequence.maximum),
         Op::Constant(Value(Datum::Bool(sequence.cycle))),
-        Op::Call(Function::SequenceNumber, 6),
+        Op::Call(function, 6),
     ]
-}
-
-fn invalid(message: String) -> Error {
-    Error::new(SqlState::INVALID_PARAMETER, message)
-}
-
-/// A whole number, perhaps with a sign.
-fn whole(expr: &Expr) -> Result<i64> {
-    let refused = || Error::new(SqlState::SYNTAX_ERROR, format!("{expr} is no whole number"));
-    let digits = |expr: &Expr| match expr {
-        Expr::Value(value) => match &value.value {
-            Literal::Number(digits, _) => Some(digits.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let text = match expr {
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
-            digits(expr).map(|text| format!("-{text}"))
-        }
-        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => digits(expr),
-        expr => digits(expr),
-    };
-    text.and_then(|text| text.parse().ok()).ok_or_else(refused)
-}
-
-/// A sequence with these options; its numbers fit `ty`.
-pub(super) fn from_options(
-    id: ObjectId,
-    name: &str,
-    ty: Type,
-    options: &[SequenceOptions],
-) -> Result<Sequence> {
-    let mut ty = ty;
-    let (mut increment, mut cycle) = (1, false);
-    let (mut start, mut minimum, mut maximum) = (None, None, None);
-    for option in options {
-        match option {
-            SequenceOptions::IncrementBy(expr, _) => increment = whole(expr)?,
-            SequenceOptions::MinValue(expr) => minimum = expr.as_ref().map(whole).transpose()?,
-            SequenceOptions::MaxValue(expr) => maximum = expr.as_ref().map(whole).transpose()?,
-            SequenceOptions::StartWith(expr, _) => start = Some(whole(expr)?),
-            SequenceOptions::Cycle(no) => cycle = !no,
-            // Numbers are given one by one, whatever a cache of them would be.
-            SequenceOptions::Cache(expr) if whole(expr)? > 0 => {}
-            SequenceOptions::Cache(_) => {
-                return Err(invalid("CACHE must be greater than zero".into()));
-            }
-            SequenceOptions::DataType(DataType::SmallInt(None)) => ty = Type::Int2,
-            SequenceOptions::DataType(DataType::Integer(None) | DataType::Int(None)) => {
-                ty = Type::Int4
-            }
-            SequenceOptions::DataType(DataType::BigInt(None)) => ty = Type::Int8,
-            SequenceOptions::OwnedBy(None) => {}
-            other => {
-                return Err(Error::unsupported(
-                    format!("sequence option{other} is not supported"),
-                    "",
-                ));
-            }
-        }
-    }
-    let (low, high) = match ty {
-        Type::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        Type::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        _ => (i64::MIN, i64::MAX),
-    };
-    if increment == 0 {
-        return Err(invalid("INCREMENT must not be zero".to_owned()));
-    }
-    let (minimum, maximum) = match increment {
-        1.. => (minimum.unwrap_or(1), maximum.unwrap_or(high)),
-        _ => (minimum.unwrap_or(low), maximum.unwrap_or(-1)),
-    };
-    let start = start.unwrap_or(if increment > 0 { minimum } else { maximum });
-    if minimum >= maximum {
-        let message = format!("MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})");
-        return Err(invalid(message));
-    }
-    if minimum < low || maximum > high {
-        return Err(invalid(format!(
-            "MINVALUE or MAXVALUE is out of range for type {}",
-            ty.name()
-        )));
-    }
-    if !(minimum..=maximum).contains(&start) {
-        let message = format!("START value ({start}) is not between MINVALUE and MAXVALUE");
-        return Err(invalid(message));
-    }
-    Ok(Sequence { id, name: name.to_owned(), start, increment, minimum, maximum, cycle })
 }
 
 pub(super) fn create(
@@ -126,35 +47,193 @@ pub(super) fn create(
     }
     let id = catalog.next_id();
     let mut delta = Delta::default();
-    delta.put_sequence(&from_options(id, &own, Type::Int8, options)?);
+    let options = Options::read(options)?;
+    delta.put_sequence(&options.sequence(id, &own, Type::Int8)?);
+    if let Some(owner) = &options.owner {
+        let mut changed = BTreeMap::new();
+        own_by(catalog, id, owner.as_ref(), &mut changed)?;
+        changed.values().for_each(|table| delta.put_table(table));
+    }
     delta.set_next_id(id.next());
     Ok(Definition::new(TAG, delta))
 }
 
+/// ALTER SEQUENCE
+pub(super) fn alter(
+    catalog: &Catalog,
+    tree: &AlterSequence,
+    rows: &mut dyn Rows,
+) -> Result<Definition> {
+    let mut definition = Definition::new(TAG_OF_ALTER, Delta::default());
+    let own = table_name(&tree.name)?;
+    let Some(sequence) = catalog.sequence(&own) else {
+        if catalog.is_named(&own) {
+            let message = format!("\"{own}\" is not a sequence");
+            return Err(Error::new(SqlState::WRONG_OBJECT, message));
+        }
+        let message = format!("relation \"{own}\" does not exist");
+        definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), tree.if_exists)?;
+        return Ok(definition);
+    };
+    let counting = match &tree.change {
+        SequenceChange::Rename(new) => return rename(catalog, sequence, &table_name(new)?),
+        SequenceChange::Owner => return Ok(definition),
+        SequenceChange::Counting(counting) => Options::of(counting)?,
+    };
+    let (mut changed, delta) = (BTreeMap::new(), &mut definition.delta);
+    if let Some(owner) = &counting.owner {
+        own_by(catalog, sequence.id, owner.as_ref(), &mut changed)?;
+    }
+    if !counting.counts_the_same() {
+        let id = catalog.next_id();
+        let next = Sequence { id, ..counting.change(&counted(sequence, &counting, rows)?)? };
+        replace(catalog, sequence.id, &next, &mut changed);
+        delta.drop_sequence(sequence.id);
+        delta.put_sequence(&next);
+        delta.set_next_id(id.next());
+    }
+    changed.values().for_each(|table| delta.put_table(table));
+    Ok(definition)
+}
+
+/// The sequence with the number that it gave last, if the options do not say another one.
+pub(super) fn counted(
+    sequence: &Sequence,
+    options: &Options,
+    rows: &mut dyn Rows,
+) -> Result<Sequence> {
+    if options.restart.is_some() {
+        return Ok(sequence.clone());
+    }
+    let given = rows.given(sequence.id)?;
+    let mut counted = sequence.clone();
+    if let Some(before) = given.checked_sub(1) {
+        counted.last = last_number(sequence, before);
+        counted.is_called = true;
+    }
+    Ok(counted)
+}
+
+/// What a column's default takes its numbers from goes on with another sequence.
+pub(super) fn replace(
+    catalog: &Catalog,
+    old: ObjectId,
+    next: &Sequence,
+    changed: &mut BTreeMap<ObjectId, Table>,
+) {
+    for table in catalog.tables() {
+        if table.columns.iter().any(|info| takes(info, old) || info.sequence == Some(old)) {
+            let id = table.relation.id;
+            let table = changed.entry(id).or_insert_with(|| Table::clone(table));
+            replace_in(table, old, next);
+        }
+    }
+}
+
+/// The same in one table.
+pub(super) fn replace_in(table: &mut Table, old: ObjectId, next: &Sequence) {
+    let code = next_value(next);
+    for info in &mut table.columns {
+        if info.sequence == Some(old) {
+            info.sequence = Some(next.id);
+        }
+        let Some(default) = &mut info.default else { continue };
+        for at in 0..default.code.len() {
+            if default.code[at] == Op::Next(old) {
+                default.code[at..at + code.len()].clone_from_slice(&code);
+            }
+        }
+    }
+}
+
+/// Whether a column's default takes numbers of a sequence.
+fn takes(info: &ColumnInfo, sequence: ObjectId) -> bool {
+    info.default.as_ref().is_some_and(|default| default.code.contains(&Op::Next(sequence)))
+}
+
+/// Gives a sequence to a column, with which it goes, or to none.
+fn own_by(
+    catalog: &Catalog,
+    sequence: ObjectId,
+    owner: Option<&ObjectName>,
+    changed: &mut BTreeMap<ObjectId, Table>,
+) -> Result<()> {
+    let owns = |info: &ColumnInfo| info.sequence == Some(sequence);
+    if let Some(before) = catalog.tables().find(|table| table.columns.iter().any(owns)) {
+        let mut table = Table::clone(before);
+        for info in table.columns.iter_mut().filter(|info| owns(info)) {
+            if info.identity.is_some() {
+                let message = "cannot change ownership of identity sequence";
+                let name = catalog.sequence_by_id(sequence).map_or("", |own| &own.name);
+                let table = &before.relation.name;
+                let detail = format!("Sequence \"{name}\" is linked to table \"{table}\".");
+                return Err(Error::unsupported(message, "").with_detail(detail));
+            }
+            info.sequence = None;
+        }
+        changed.insert(table.relation.id, table);
+    }
+    let Some(owner) = owner else { return Ok(()) };
+    let (table, column) = owner_of(catalog, owner)?;
+    let table = changed.entry(table.relation.id).or_insert_with(|| Table::clone(table));
+    let info = &mut table.columns[usize::from(column)];
+    if info.sequence.is_some() {
+        let message = "a second sequence of one column is not supported";
+        return Err(Error::unsupported(message, "Give the first one to no column before."));
+    }
+    info.sequence = Some(sequence);
+    Ok(())
+}
+
+/// The table and column of OWNED BY.
+fn owner_of<'c>(catalog: &'c Catalog, owner: &ObjectName) -> Result<(&'c Table, ColumnNumber)> {
+    let (table, column) = match &owner.0[..] {
+        [table @ .., ObjectNamePart::Identifier(column)] if !table.is_empty() => {
+            (table_name(&ObjectName(table.to_vec()))?, name_of(column))
+        }
+        _ => {
+            let error = Error::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option");
+            return Err(error.with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
+        }
+    };
+    let Some(found) = catalog.table(&table) else {
+        return Err(match catalog.is_named(&table) {
+            true => {
+                let message = format!("sequence cannot be owned by relation \"{table}\"");
+                Error::new(SqlState::WRONG_OBJECT, message)
+            }
+            false => {
+                let message = format!("relation \"{table}\" does not exist");
+                Error::new(SqlState::UNDEFINED_TABLE, message)
+            }
+        });
+    };
+    let column = found.column(&column).ok_or_else(|| {
+        let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+        Error::new(SqlState::UNDEFINED_COLUMN, message)
+    })?;
+    Ok((found, column))
+}
+
 /// ALTER SEQUENCE ... RENAME TO
 pub(super) fn rename(catalog: &Catalog, own: &Sequence, new: &str) -> Result<Definition> {
-    const TAG: &str = "ALTER SEQUENCE";
     if catalog.is_named(new) {
-        return Definition::existing(TAG, new, false);
+        return Definition::existing(TAG_OF_ALTER, new, false);
     }
     let mut delta = Delta::default();
     delta.put_sequence(&Sequence { name: new.to_owned(), ..own.clone() });
     for table in catalog.tables() {
-        let takes = |info: &ColumnInfo| {
-            let default = info.default.as_ref();
-            info.default_text.is_some()
-                && default.is_some_and(|default| default.code.contains(&Op::Next(own.id)))
-        };
-        if !table.columns.iter().any(takes) {
+        let is_shown = |info: &ColumnInfo| info.default_text.is_some() && takes(info, own.id);
+        if !table.columns.iter().any(is_shown) {
             continue;
         }
         let mut next = Table::clone(table);
-        for info in next.columns.iter_mut().filter(|info| takes(info)) {
+        for info in next.columns.iter_mut().filter(|info| is_shown(info)) {
             info.default_text = Some(format!("nextval('{new}'::regclass)"));
         }
         delta.put_table(&next);
     }
-    Ok(Definition::new(TAG, delta))
+    Ok(Definition::new(TAG_OF_ALTER, delta))
 }
 
 pub(super) fn drop(
@@ -172,12 +251,9 @@ pub(super) fn drop(
             definition.skip_missing(error, if_exists)?;
             continue;
         };
-        let needed = catalog.tables().find(|table| {
-            table.columns.iter().any(|column| {
-                let default = column.default.as_ref();
-                default.is_some_and(|default| default.code.contains(&Op::Next(sequence.id)))
-            })
-        });
+        let needed = catalog
+            .tables()
+            .find(|table| table.columns.iter().any(|column| takes(column, sequence.id)));
         if let Some(table) = needed {
             let what = format!("cannot drop sequence {own} because other objects depend on it");
             let hint = if cascade {
@@ -189,6 +265,9 @@ pub(super) fn drop(
                 .with_detail(format!("table {} depends on sequence {own}", table.relation.name))
                 .with_hint(hint));
         }
+        let mut changed = BTreeMap::new();
+        own_by(catalog, sequence.id, None, &mut changed)?;
+        changed.values().for_each(|table| definition.delta.put_table(table));
         definition.delta.drop_sequence(sequence.id);
     }
     Ok(definition)

@@ -3,10 +3,11 @@
 use super::definition::Definition;
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
+use super::sequences::replace;
 use super::views::{drop_dependents, refuse_view};
 use crate::bind::{table_name, unsupported};
-use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
-use crate::ir::{ObjectId, Op, Relation, Space};
+use crate::catalog::{Catalog, Delta, Sequence, Table};
+use crate::ir::{ObjectId, Relation, Space};
 use crate::parse::Lines;
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
@@ -175,9 +176,12 @@ pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition>
             let sequences = table.columns.iter().filter_map(|column| column.sequence);
             for sequence in sequences.filter_map(|id| catalog.sequence_by_id(id)) {
                 let id = take_id(&mut next_id);
-                restart(catalog, sequence, id, &mut changed);
+                // It counts anew from a new id.
+                let (last, is_called) = (sequence.start, false);
+                let next = Sequence { id, last, is_called, ..Sequence::clone(sequence) };
+                replace(catalog, sequence.id, &next, &mut changed);
                 definition.delta.drop_sequence(sequence.id);
-                definition.delta.put_sequence(&Sequence { id, ..Sequence::clone(sequence) });
+                definition.delta.put_sequence(&next);
             }
         }
     }
@@ -197,34 +201,4 @@ fn take_id(next: &mut ObjectId) -> ObjectId {
     let id = *next;
     *next = id.next();
     id
-}
-
-/// The sequence gets a new id, from which it counts anew, in all that takes its numbers.
-fn restart(
-    catalog: &Catalog,
-    sequence: &Sequence,
-    id: ObjectId,
-    changed: &mut BTreeMap<ObjectId, Table>,
-) {
-    for table in catalog.tables() {
-        let takes = |column: &ColumnInfo| {
-            let default = column.default.as_ref();
-            column.sequence == Some(sequence.id)
-                || default.is_some_and(|code| code.code.contains(&Op::Next(sequence.id)))
-        };
-        if !table.columns.iter().any(takes) {
-            continue;
-        }
-        let table = changed.entry(table.relation.id).or_insert_with(|| Table::clone(table));
-        for column in &mut table.columns {
-            if column.sequence == Some(sequence.id) {
-                column.sequence = Some(id);
-            }
-            for op in column.default.iter_mut().flat_map(|default| &mut default.code) {
-                if *op == Op::Next(sequence.id) {
-                    *op = Op::Next(id);
-                }
-            }
-        }
-    }
 }

@@ -131,6 +131,8 @@ pub enum Function {
     ToJson,
     JsonBuildObject,
     JsonBuildArray,
+    /// As `SequenceNumber`, where the number to count from was given already.
+    SequenceNumberAfter,
 }
 
 impl Expression {

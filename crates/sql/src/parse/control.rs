@@ -52,7 +52,7 @@ pub enum Control {
     Characteristics(Option<String>),
     /// VACUUM, ANALYZE, SET CONSTRAINTS
     Own(Own),
-    /// FETCH
+    /// FETCH, MOVE
     Fetch(Fetch),
     /// CLOSE of a cursor, or of all
     Close(Option<String>),
@@ -64,6 +64,9 @@ impl Statement {
     pub fn control(&self) -> Option<Control> {
         if let Some(own) = &self.own {
             return Some(own.clone());
+        }
+        if self.sequence.is_some() {
+            return None;
         }
         Some(match &self.tree {
             Tree::StartTransaction { statements, .. } if !statements.is_empty() => return None,
@@ -122,7 +125,7 @@ impl Statement {
 
     /// Whether it is one that [`crate::define`] takes.
     pub fn is_definition(&self) -> bool {
-        matches!(
+        let is_tree_of_one = matches!(
             &self.tree,
             Tree::CreateTable(_)
                 | Tree::CreateView(_)
@@ -132,7 +135,8 @@ impl Statement {
                 | Tree::Truncate(_)
                 | Tree::AlterTable(_)
                 | Tree::AlterIndex { .. }
-        )
+        );
+        self.sequence.is_some() || is_tree_of_one
     }
 }
 

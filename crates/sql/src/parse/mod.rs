@@ -5,14 +5,16 @@ mod control;
 mod limits;
 mod own;
 mod position;
+mod sequence;
 mod session;
 mod statement;
 mod view;
 
 pub use control::{BlockModes, Control};
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
-pub use own::{Declared, Fetch, Own};
+pub use own::{Declared, Fetch, FetchTo, Own};
 pub(crate) use position::Lines;
+pub(crate) use sequence::{AlterSequence, Counting, IdentityChange, SequenceChange};
 pub use session::{SessionColumn, SessionFunction};
 pub use statement::{STACK_BYTES, Statement, parse, with_stack};
 pub(crate) use view::{Stars, query_text};

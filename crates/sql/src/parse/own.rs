@@ -1,5 +1,5 @@
-//! What the parser does not have as PostgreSQL has it: VACUUM, ANALYZE, SET CONSTRAINTS, FETCH, and
-//! ON and OFF as values of options of COPY; and cursors as queries.
+//! What the parser does not have as PostgreSQL has it: VACUUM, ANALYZE, SET CONSTRAINTS, FETCH and
+//! MOVE, and ON and OFF as values of options of COPY; and cursors as queries.
 
 use crate::bind::name_of;
 use sqlparser::ast::{Declare, DeclareType, Statement};
@@ -18,13 +18,30 @@ pub enum Own {
     SetConstraints(Vec<String>),
 }
 
-/// FETCH of the next rows of a cursor.
+/// FETCH or MOVE of a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
     /// The cursor.
     pub cursor: String,
-    /// At most so many; `None` of all.
-    pub rows_max: Option<u64>,
+    /// Where to.
+    pub to: FetchTo,
+    /// MOVE, which answers no rows.
+    pub is_move: bool,
+}
+
+/// Where a cursor goes, from where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchTo {
+    /// So many rows on, or back if the number is negative; all those between are meant.
+    Forward(i64),
+    /// Behind the last row.
+    End,
+    /// Before the first row.
+    Begin,
+    /// To the row with this number; from the end if it is negative.
+    Absolute(i64),
+    /// To the row that is so many behind this one.
+    Relative(i64),
 }
 
 /// DECLARE of a cursor, whose query is a statement of its own.
@@ -34,6 +51,8 @@ pub struct Declared {
     pub name: String,
     /// WITH HOLD: whether it is there after its block.
     pub is_held: bool,
+    /// Whether NO SCROLL forbids it to go back.
+    pub is_forward: bool,
 }
 
 /// Words that may be before the tables, if there are no brackets.
@@ -51,29 +70,69 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Option<Own>, ParserError>
     })
 }
 
-/// The next statement, if it is a FETCH forwards.
+/// The next statement, if it is FETCH or MOVE.
 pub(super) fn fetch(parser: &mut Parser<'_>) -> Result<Option<Fetch>, ParserError> {
-    const OTHERS: &[&str] = &["prior", "first", "last", "absolute", "relative", "backward"];
-    let second = word(&parser.peek_nth_token_ref(1).token).unwrap_or_default();
-    if word(&parser.peek_token_ref().token).as_deref() != Some("fetch")
-        || OTHERS.contains(&&second[..])
-    {
-        return Ok(None);
-    }
+    let is_move = match word(&parser.peek_token_ref().token).as_deref() {
+        Some("fetch") => false,
+        Some("move") => true,
+        _ => return Ok(None),
+    };
     parser.next_token();
-    let is_forward = second == "forward" || second == "next";
-    if is_forward {
+    let to = fetch_to(parser)?;
+    let _ = parser.parse_one_of_keywords(&[Keyword::FROM, Keyword::IN]);
+    Ok(Some(Fetch { cursor: name_of(&parser.parse_identifier()?), to, is_move }))
+}
+
+fn fetch_to(parser: &mut Parser<'_>) -> Result<FetchTo, ParserError> {
+    let first = word(&parser.peek_token_ref().token).unwrap_or_default();
+    let is_backward = first == "backward";
+    let to = match first.as_str() {
+        "next" => FetchTo::Forward(1),
+        "prior" => FetchTo::Forward(-1),
+        "first" => FetchTo::Absolute(1),
+        "last" => FetchTo::Absolute(-1),
+        "all" => FetchTo::End,
+        "absolute" | "relative" => {
+            parser.next_token();
+            let Some(number) = signed(parser)? else {
+                return parser.expected_ref("a number", parser.peek_token_ref());
+            };
+            let is_absolute = first == "absolute";
+            return Ok(if is_absolute {
+                FetchTo::Absolute(number)
+            } else {
+                FetchTo::Relative(number)
+            });
+        }
+        "forward" | "backward" => {
+            parser.next_token();
+            if parser.parse_keyword(Keyword::ALL) {
+                return Ok(if is_backward { FetchTo::Begin } else { FetchTo::End });
+            }
+            let count = signed(parser)?.unwrap_or(1);
+            return Ok(FetchTo::Forward(if is_backward { -count } else { count }));
+        }
+        _ => return Ok(FetchTo::Forward(signed(parser)?.unwrap_or(1))),
+    };
+    parser.next_token();
+    Ok(to)
+}
+
+/// A number with its sign, if one is next. Counts are of 32 bits.
+fn signed(parser: &mut Parser<'_>) -> Result<Option<i64>, ParserError> {
+    let is_negative = match &parser.peek_token_ref().token {
+        Token::Minus => true,
+        Token::Plus | Token::Number(..) => false,
+        _ => return Ok(None),
+    };
+    if !matches!(parser.peek_token_ref().token, Token::Number(..)) {
         parser.next_token();
     }
-    let rows_max = if second != "next" && parser.parse_keyword(Keyword::ALL) {
-        None
-    } else if second != "next" && matches!(parser.peek_token_ref().token, Token::Number(..)) {
-        Some(parser.parse_literal_uint()?)
-    } else {
-        Some(1)
-    };
-    let _ = parser.parse_one_of_keywords(&[Keyword::FROM, Keyword::IN]);
-    Ok(Some(Fetch { cursor: name_of(&parser.parse_identifier()?), rows_max }))
+    let number = i32::try_from(parser.parse_literal_uint()?);
+    let number = i64::from(number.map_err(|_| {
+        ParserError::ParserError("a number of rows has at most 32 bits".to_owned())
+    })?);
+    Ok(Some(if is_negative { -number } else { number }))
 }
 
 /// A statement that declares a cursor becomes its query.
@@ -85,8 +144,9 @@ pub(super) fn cursor(tree: Statement) -> (Statement, Option<Declared>) {
     );
     let declared = stmts.pop().filter(|_| is_cursor);
     match declared {
-        Some(Declare { names, hold, for_query: Some(query), .. }) if names.len() == 1 => {
-            let declared = Declared { name: name_of(&names[0]), is_held: hold == Some(true) };
+        Some(Declare { names, hold, scroll, for_query: Some(query), .. }) if names.len() == 1 => {
+            let (name, is_held) = (name_of(&names[0]), hold == Some(true));
+            let declared = Declared { name, is_held, is_forward: scroll == Some(false) };
             (Statement::Query(query), Some(declared))
         }
         other => (Statement::Declare { stmts: other.into_iter().collect(), separator }, None),
@@ -126,7 +186,7 @@ fn constraints(parser: &mut Parser<'_>) -> Result<Vec<String>, ParserError> {
 }
 
 /// A word without quotes, in lower case.
-fn word(token: &Token) -> Option<String> {
+pub(super) fn word(token: &Token) -> Option<String> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),
         _ => None,
@@ -213,24 +273,43 @@ pub(super) fn replace_on_and_off(tokens: &mut [TokenWithSpan]) {
 #[cfg(test)]
 mod tests {
     use super::super::{Control, parse};
-    use super::{Declared, Fetch};
+    use super::{Declared, Fetch, FetchTo};
 
     #[test]
     fn cursors_are_queries_with_a_name() {
         let fetched = |text: &str| match parse(text).unwrap()[0].control() {
-            Some(Control::Fetch(Fetch { cursor, rows_max })) => (cursor, rows_max),
+            Some(Control::Fetch(Fetch { cursor, to, is_move })) if cursor == "c" => (to, is_move),
             other => panic!("{text}: {other:?}"),
         };
-        let one = |rows_max| ("c".to_owned(), rows_max);
-        for text in ["FETCH c", "fetch next from C", "FETCH FORWARD IN c", "FETCH 1 FROM \"c\""] {
-            assert_eq!(fetched(text), one(Some(1)), "{text}");
+        use FetchTo::{Absolute, Begin, End, Forward, Relative};
+        for (text, to) in [
+            ("FETCH c", Forward(1)),
+            ("fetch next from C", Forward(1)),
+            ("FETCH FORWARD IN c", Forward(1)),
+            ("FETCH 1 FROM \"c\"", Forward(1)),
+            ("FETCH FORWARD 7 FROM c", Forward(7)),
+            ("FETCH -1 FROM c", Forward(-1)),
+            ("FETCH +2 c", Forward(2)),
+            ("FETCH PRIOR c", Forward(-1)),
+            ("FETCH BACKWARD c", Forward(-1)),
+            ("FETCH BACKWARD 3 IN c", Forward(-3)),
+            ("FETCH BACKWARD -3 IN c", Forward(3)),
+            ("FETCH ALL c", End),
+            ("FETCH FORWARD ALL FROM c", End),
+            ("FETCH BACKWARD ALL FROM c", Begin),
+            ("FETCH FIRST FROM c", Absolute(1)),
+            ("FETCH LAST FROM c", Absolute(-1)),
+            ("FETCH ABSOLUTE -3 FROM c", Absolute(-3)),
+            ("FETCH RELATIVE 0 FROM c", Relative(0)),
+        ] {
+            assert_eq!(fetched(text), (to, false), "{text}");
+            assert_eq!(fetched(&text.to_lowercase().replace("fetch", "MOVE")), (to, true));
         }
-        assert_eq!(fetched("FETCH FORWARD 7 FROM c"), one(Some(7)));
-        assert_eq!(fetched("FETCH ALL c"), one(None));
-        assert_eq!(fetched("FETCH FORWARD ALL FROM c"), one(None));
-        assert_eq!(parse("FETCH -1 FROM c").unwrap_err().state().code(), "42601");
+        for text in ["FETCH 3000000000 FROM c", "FETCH ABSOLUTE c", "MOVE", "FETCH - c"] {
+            assert_eq!(parse(text).unwrap_err().state().code(), "42601", "{text}");
+        }
         let held = parse("DECLARE \"C\" NO SCROLL CURSOR WITH HOLD FOR SELECT 1").unwrap();
-        let declared = Declared { name: "C".to_owned(), is_held: true };
+        let declared = Declared { name: "C".to_owned(), is_held: true, is_forward: true };
         assert_eq!(held[0].declared(), Some(&declared));
         assert!(held[0].is_query());
         assert_eq!(parse("SELECT 1").unwrap()[0].declared(), None);

@@ -4,6 +4,7 @@ use super::control::Control;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::own::{self, Declared};
 use super::position::Lines;
+use super::sequence::{self, AlterSequence, IdentityChanges};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
@@ -24,8 +25,31 @@ pub struct Statement {
     pub(crate) text: Option<Arc<str>>,
     /// What it is if the tree is none of its own.
     pub(super) own: Option<Control>,
+    /// ALTER SEQUENCE, of which there is no tree.
+    pub(crate) sequence: Option<AlterSequence>,
+    /// What ALTER TABLE changes of identity columns.
+    pub(crate) identities: IdentityChanges,
     /// The cursor that it declares.
     declared: Option<Declared>,
+}
+
+/// A statement between semicolons.
+struct Found {
+    tree: ast::Statement,
+    own: Option<Control>,
+    sequence: Option<AlterSequence>,
+    identities: IdentityChanges,
+}
+
+impl Found {
+    fn of(tree: ast::Statement) -> Found {
+        Found { tree, own: None, sequence: None, identities: Vec::new() }
+    }
+
+    /// One that has no tree.
+    fn without_tree() -> Found {
+        Found::of(ast::Statement::Discard { object_type: ast::DiscardObject::PLANS })
+    }
 }
 
 impl Statement {
@@ -64,19 +88,18 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     assert!(trees.len() <= STATEMENTS_MAX + 1, "semicolons separate statements");
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
-    let statement = |(tree, own)| {
+    let statement = |found: Found| {
+        let Found { tree, own, sequence, identities } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
-        Statement { tree, lines: lines.clone(), text, own, declared }
+        Statement { tree, lines: lines.clone(), text, own, sequence, identities, declared }
     };
     Ok(trees.into_iter().map(statement).collect())
 }
 
-type Trees = Vec<(ast::Statement, Option<Control>)>;
-
 /// The statements between semicolons.
-fn trees(parser: &mut Parser<'_>) -> std::result::Result<Trees, ParserError> {
+fn trees(parser: &mut Parser<'_>) -> std::result::Result<Vec<Found>, ParserError> {
     let mut trees = Vec::new();
     loop {
         let mut is_behind = trees.is_empty();
@@ -89,18 +112,26 @@ fn trees(parser: &mut Parser<'_>) -> std::result::Result<Trees, ParserError> {
         if !is_behind {
             return parser.expected_ref("end of statement", parser.peek_token_ref());
         }
-        let own = match own::parse(parser)? {
-            Some(own) => Some(Control::Own(own)),
-            None => own::fetch(parser)?.map(Control::Fetch),
-        };
-        trees.push(match own {
-            Some(own) => {
-                let nothing = ast::Statement::Discard { object_type: ast::DiscardObject::PLANS };
-                (nothing, Some(own))
-            }
-            None => (parser.parse_statement()?, None),
-        });
+        trees.push(statement(parser)?);
     }
+}
+
+/// The next statement.
+fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError> {
+    let own = match own::parse(parser)? {
+        Some(own) => Some(Control::Own(own)),
+        None => own::fetch(parser)?.map(Control::Fetch),
+    };
+    if own.is_some() {
+        return Ok(Found { own, ..Found::without_tree() });
+    }
+    if let Some(sequence) = sequence::alter_sequence(parser)? {
+        return Ok(Found { sequence: Some(sequence), ..Found::without_tree() });
+    }
+    Ok(match sequence::alter_table(parser)? {
+        Some((tree, identities)) => Found { identities, ..Found::of(tree) },
+        None => Found::of(parser.parse_statement()?),
+    })
 }
 
 fn syntax_error(lines: &Lines, error: ParserError, token: &Token, next: Location) -> Error {

@@ -38,8 +38,9 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
             Ok(json_field(json, key, function == Function::JsonFieldText))
         }
         (Function::Subscript, [Datum::Array(array), Datum::Int4(at)]) => Ok(array.at(*at)),
-        (Function::SequenceNumber, _) => {
-            sequence::call(arguments).unwrap_or_else(|| Err(mismatch(function)))
+        (Function::SequenceNumber | Function::SequenceNumberAfter, _) => {
+            let is_called = function == Function::SequenceNumberAfter;
+            sequence::call(arguments, is_called).unwrap_or_else(|| Err(mismatch(function)))
         }
         _ => match arithmetic::call(function, arguments, &context.zone) {
             Some(result) => result,

@@ -47,4 +47,5 @@ pub use pages::Pages;
 pub use predict::{is_lookup, is_predicted, predict};
 pub use rows::{Entry, Memory, Rows, Scan};
 pub(crate) use scan::{entry_space_for, space_for};
+pub(crate) use sequence::{last_number, sequence_number};
 pub use write::run;

@@ -157,6 +157,10 @@ impl Rows for Overlay<'_> {
         self.below.next(sequence)
     }
 
+    fn given(&mut self, sequence: ObjectId) -> Result<u64> {
+        self.below.given(sequence)
+    }
+
     fn steps(&mut self, count: u64) -> Result<()> {
         self.below.steps(count)
     }

@@ -38,6 +38,11 @@ pub trait Rows {
     /// How many numbers the sequence has given before this call of it: 0, 1, 2 and so on.
     fn next(&mut self, sequence: ObjectId) -> Result<u64>;
 
+    /// How many numbers the sequence has given: for definitions, which no replay runs.
+    fn given(&mut self, _sequence: ObjectId) -> Result<u64> {
+        Err(Error::new(SqlState::INTERNAL, "no definition asks what a sequence has given"))
+    }
+
     /// Counts work. An error ends the statement at the same step in each run of the same call.
     fn steps(&mut self, count: u64) -> Result<()>;
 }
@@ -113,6 +118,10 @@ impl Rows for Memory {
         let counter = self.counters.entry(sequence).or_default();
         *counter += 1;
         Ok(*counter - 1)
+    }
+
+    fn given(&mut self, sequence: ObjectId) -> Result<u64> {
+        Ok(self.counters.get(&sequence).copied().unwrap_or_default())
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {

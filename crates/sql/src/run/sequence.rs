@@ -1,5 +1,6 @@
 //! The numbers of sequences, by how many were given before.
 
+use crate::catalog::Sequence;
 use values::{Datum, Error, Result, SqlState};
 
 /// What a sequence counts by. The arguments of a call may be any numbers: what no sequence has is
@@ -12,8 +13,8 @@ struct Rule {
     cycle: bool,
 }
 
-/// The number, if these are the arguments.
-pub(super) fn call(arguments: &[Datum]) -> Option<Result<Datum>> {
+/// The number, if these are the arguments; the one behind it if the first was given before.
+pub(super) fn call(arguments: &[Datum], is_called: bool) -> Option<Result<Datum>> {
     let [
         Datum::Int8(count),
         Datum::Int8(start),
@@ -29,10 +30,42 @@ pub(super) fn call(arguments: &[Datum]) -> Option<Result<Datum>> {
     if count < 0 || increment == 0 || !(minimum..=maximum).contains(&start) {
         return None;
     }
+    let count = count.checked_add(i64::from(is_called))?;
     Some(rule.number(count).map(Datum::Int8))
 }
 
 impl Rule {
+    fn of(sequence: &Sequence) -> Rule {
+        let Sequence { last, increment, minimum, maximum, cycle, .. } = *sequence;
+        Rule { start: last, increment, minimum, maximum, cycle }
+    }
+}
+
+/// The number that a sequence gives after so many others.
+pub(crate) fn sequence_number(sequence: &Sequence, before: u64) -> Result<i64> {
+    let count = i64::try_from(before).unwrap_or(i64::MAX);
+    let number = Rule::of(sequence).number(count.saturating_add(i64::from(sequence.is_called)));
+    number.map_err(|error| {
+        let named = format!("sequence \"{}\"", sequence.name);
+        Error::new(error.state(), error.message().replacen("sequence", &named, 1))
+    })
+}
+
+/// The number that a sequence gave last, after so many others. Those that were asked for behind its
+/// end were counted, too.
+pub(crate) fn last_number(sequence: &Sequence, before: u64) -> i64 {
+    let end = if sequence.increment > 0 { sequence.maximum } else { sequence.minimum };
+    sequence_number(sequence, before).unwrap_or_else(|_| Rule::of(sequence).last_before(end))
+}
+
+impl Rule {
+    /// The last number up to the end.
+    fn last_before(&self, end: i64) -> i64 {
+        let (start, end) = (i128::from(self.start), i128::from(end));
+        let (increment, distance) = (i128::from(self.increment), end - start);
+        (start + distance / increment * increment) as i64
+    }
+
     /// The number after `count` others.
     fn number(&self, count: i64) -> Result<i64> {
         let (start, increment) = (i128::from(self.start), i128::from(self.increment));
@@ -61,6 +94,14 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_number_of_a_sequence_is_one_of_it() {
+        let rule = |increment| Rule { start: 3, increment, minimum: 1, maximum: 8, cycle: false };
+        assert_eq!(rule(2).last_before(8), 7);
+        assert_eq!(rule(-2).last_before(1), 1);
+        assert_eq!(rule(9).last_before(8), 3);
+    }
 
     #[test]
     fn sequences_end_or_cycle() {

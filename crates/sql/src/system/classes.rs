@@ -257,18 +257,9 @@ fn index_row(index: &IndexObject<'_>, row: Row) -> Row {
         .set("indoption", vector(Type::Int2, options.collect()))
 }
 
-/// The smallest type that has all numbers of a sequence.
-pub(super) fn sequence_type(sequence: &Sequence) -> Type {
-    match sequence.maximum {
-        ..=32_767 if sequence.minimum >= i64::from(i16::MIN) => Type::Int2,
-        2_147_483_647 => Type::Int4,
-        _ => Type::Int8,
-    }
-}
-
 fn sequence_row(sequence: &Sequence, row: Row) -> Row {
     row.set("seqrelid", number(sequence.id))
-        .set("seqtypid", sequence_type(sequence).oid().number() as i32)
+        .set("seqtypid", sequence.kind.ty.oid().number() as i32)
         .set("seqstart", sequence.start)
         .set("seqincrement", sequence.increment)
         .set("seqmax", sequence.maximum)
@@ -281,7 +272,7 @@ fn shown_sequence(sequence: &Sequence, row: Row) -> Row {
     row.set("schemaname", "public")
         .set("sequencename", sequence.name.as_str())
         .set("sequenceowner", NAME)
-        .set("data_type", sequence_type(sequence).oid().number() as i32)
+        .set("data_type", sequence.kind.ty.oid().number() as i32)
         .set("start_value", sequence.start)
         .set("min_value", sequence.minimum)
         .set("max_value", sequence.maximum)

@@ -113,9 +113,11 @@ impl Writer<'_> {
     /// `nextval(...)`, whose program begins with this operation.
     fn sequence_number(&self, op: &Op, code: &[Op], at: &mut usize) -> Option<Part> {
         let Op::Next(id) = op else { return None };
-        let call = code[*at..]
-            .iter()
-            .position(|op| matches!(op, Op::Call(Function::SequenceNumber, _)))?;
+        let is_call = |op: &Op| {
+            use Function::{SequenceNumber, SequenceNumberAfter};
+            matches!(op, Op::Call(SequenceNumber | SequenceNumberAfter, _))
+        };
+        let call = code[*at..].iter().position(is_call)?;
         *at += call + 1;
         let name = quoted(&self.catalog.sequence_by_id(*id)?.name);
         let text = format!("nextval({}::regclass)", literal(&name));

@@ -1,6 +1,6 @@
 //! `information_schema`.
 
-use super::classes::{owned_sequences, sequence_type};
+use super::classes::owned_sequences;
 use super::definitions;
 use super::names::{ROLES, SCHEMAS};
 use super::objects::{Constraint, Demand, columns, constraints, indexes, referred_index};
@@ -89,7 +89,7 @@ fn sequences(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             !owned_sequences(catalog).any(|(.., id, identity)| identity && is_own(id))
         })
         .map(|sequence| {
-            let ty = sequence_type(sequence);
+            let ty = sequence.kind.ty;
             new()
                 .set("sequence_catalog", NAME)
                 .set("sequence_schema", "public")

@@ -11,7 +11,7 @@ use super::super::statement::Statement;
 use super::form::{Digest, RunStep, Step, digest, digest_of_definition};
 use super::operation::Run;
 use super::run::BlockRows;
-use super::state::{BlockState, conflict, moved};
+use super::state::{BlockState, conflict, count_given, moved};
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use sql::ir::Space;
@@ -120,12 +120,14 @@ impl BlockState {
         let context = self.context(run, &shared.options);
         // Bounded by the rows that a definition may write.
         let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
-        let mut rows = ReadRows { spaces: &shared.spaces, reads, steps };
+        let mut rows = ReadRows::new(&shared.spaces, reads, steps);
+        rows.given = self.given.clone();
         let base = self.base.as_ref().expect("it was checked");
         let mut defined = self.defined.clone().unwrap_or_else(|| Defined::new(base));
         let (mark, mut buffer) = (self.buffer.savepoint(), std::mem::take(&mut self.buffer));
         let (result, digest) =
             defined.define(shared, &run.statement, &context, &mut rows, &mut buffer);
+        self.asked.append(&mut rows.asked);
         self.buffer = buffer;
         let result = self.fitting(mark, result, shared.options.memory_bytes_max);
         let result = match result {
@@ -169,7 +171,7 @@ impl BlockState {
         }
         // Each statement was bounded when it ran before.
         let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
-        let read = ReadRows { spaces: &shared.spaces, reads, steps };
+        let read = ReadRows::new(&shared.spaces, reads, steps);
         let (defined, buffer) = (Defined::new(catalog), Buffer::default());
         let mut again = Again { shared, read, defined, buffer, savepoints: Vec::new() };
         let mut defines = self.defines.iter().enumerate().peekable();
@@ -220,7 +222,11 @@ impl BlockState {
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut again.buffer));
         let result = sql::run::run(plan, &context, &mut overlay);
         again.buffer = overlay.into_buffer();
-        Ok(!rows.is_short && digest(result) == told.digest)
+        let is_short = rows.is_short;
+        if let Some(base) = &self.base {
+            count_given(base, &told.numbers, &mut again.read.given);
+        }
+        Ok(!is_short && digest(result) == told.digest)
     }
 }
 

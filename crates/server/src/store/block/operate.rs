@@ -6,6 +6,7 @@ use super::super::pending::{Answer, Promise};
 use super::super::pipeline::{Inside, Pipeline};
 use super::super::pool::lock;
 use super::super::rows::Reads;
+use super::super::spaces::sequence;
 use super::super::statement::{Statement, Way};
 use super::operation::{BlockOperation, Operation, Run};
 use super::state::{Below, BlockState, Tried, moved, said};
@@ -232,7 +233,29 @@ impl Pipeline {
         if run.statement.planned.is_none() {
             return self.define_in(block, run).await;
         }
-        self.run_planned(block, run).await.map(Answer::from)
+        let result = self.run_planned(block, run).await;
+        let is_taken = |error: &Error| error.state() == SqlState::UNIQUE_VIOLATION;
+        if result.as_ref().is_err_and(is_taken) && self.have_counted(block).await? {
+            // It gives numbers that others have taken meanwhile, and cannot commit.
+            return Err(moved());
+        }
+        result.map(Answer::from)
+    }
+
+    /// Whether others have taken numbers of a sequence since a definition of the block asked how
+    /// many it had given.
+    async fn have_counted(&self, block: &BlockState) -> Result<bool> {
+        if block.asked.is_empty() {
+            return Ok(false);
+        }
+        let snapshot = self.shared.database.snapshot_async().await.map_err(failure::of_read)?;
+        for (id, asked) in &block.asked {
+            let now = snapshot.sequence(sequence(*id)).map_err(failure::of_read)?;
+            if now != *asked {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn run_planned(&self, block: &mut BlockState, run: &Run) -> Result<sql::run::Answer> {

@@ -67,6 +67,10 @@ pub(in super::super) struct BlockState {
     pub(super) base: Option<Arc<Catalog>>,
     pub(super) defined: Option<Defined>,
     pub(super) defines: Vec<DefineStep>,
+    /// How many numbers clients were told of sequences that the block has made itself.
+    pub(super) given: BTreeMap<ObjectId, u64>,
+    /// How many numbers sequences had given when its definitions asked.
+    pub(super) asked: BTreeMap<ObjectId, u64>,
 }
 
 /// What a statement reads below its block.
@@ -165,6 +169,8 @@ impl BlockState {
             base: None,
             defined: None,
             defines: Vec::new(),
+            given: BTreeMap::new(),
+            asked: BTreeMap::new(),
         }
     }
 
@@ -243,8 +249,7 @@ impl BlockState {
         } else {
             options.steps_max.saturating_sub(self.work_done)
         };
-        let read =
-            ReadRows { spaces: &shared.spaces, reads: below.reads, steps: Steps::new(steps_max) };
+        let read = ReadRows::new(&shared.spaces, below.reads, Steps::new(steps_max));
         let context =
             Context { system: planned.system(&run.session), ..self.context(run, options) };
         let mut rows = BlockReads {
@@ -329,6 +334,9 @@ impl BlockState {
         let (plan, zone) = (self.plan_place(statement), self.zone_place(&run.zone));
         self.count_bytes(run);
         let parameters = run.parameters.iter().cloned().map(Value).collect();
+        if let Some(base) = &self.base {
+            count_given(base, &numbers, &mut self.given);
+        }
         let told = Told { digest: digest(result.clone()), numbers };
         self.steps.push(Step::Run(RunStep { plan, zone, parameters, told: Some(told) }));
         result
@@ -520,6 +528,17 @@ fn bytes(statement: &Statement) -> &[u8] {
 /// About what a statement takes in a call beside its plan.
 fn step_bytes(run: &Run) -> usize {
     STEP_BYTES + run.parameters.iter().map(Datum::memory_bytes).sum::<usize>()
+}
+
+/// Counts numbers of sequences that the base of a block does not have.
+pub(super) fn count_given(
+    base: &Catalog,
+    numbers: &BTreeMap<ObjectId, Vec<u64>>,
+    given: &mut BTreeMap<ObjectId, u64>,
+) {
+    for (id, numbers) in numbers.iter().filter(|(id, _)| **id >= base.next_id()) {
+        *given.entry(*id).or_default() += numbers.len() as u64;
+    }
 }
 
 /// An answer that is a command tag.

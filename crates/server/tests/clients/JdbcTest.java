@@ -1,0 +1,205 @@
+// JDBC with PostgreSQL's own driver: values, batches, blocks, errors, COPY, what it asks of the
+// catalog.
+//
+// Usage: java -cp postgresql.jar JdbcTest.java PORT   (scripts/clients.sh starts the server)
+import java.io.StringReader;
+import java.io.StringWriter;
+import java.math.BigDecimal;
+import java.sql.*;
+import java.time.LocalDate;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import org.postgresql.PGConnection;
+
+public class JdbcTest {
+    static String url;
+
+    interface Body {
+        void run(Connection connection) throws Exception;
+    }
+
+    static void test(String name, Body body) throws Exception {
+        try (Connection connection = DriverManager.getConnection(url, "nvcaracal", "")) {
+            try (Statement statement = connection.createStatement()) {
+                statement.execute("DROP TABLE IF EXISTS child, a, v");
+            }
+            body.run(connection);
+            connection.setAutoCommit(true);
+            connection.createStatement().execute("DROP TABLE IF EXISTS child, a, v");
+            System.out.println("ok: " + name);
+        } catch (Throwable error) {
+            throw new Exception(name, error);
+        }
+    }
+
+    static void same(Object found, Object expected) {
+        if (!java.util.Objects.equals(found, expected)) {
+            throw new AssertionError("found " + found + ", expected " + expected);
+        }
+    }
+
+    static void fails(String state, java.util.concurrent.Callable<?> body) throws Exception {
+        try {
+            body.call();
+        } catch (SQLException error) {
+            same(error.getSQLState(), state);
+            return;
+        }
+        throw new AssertionError("no error " + state);
+    }
+
+    static String all(Statement statement, String query) throws SQLException {
+        List<String> rows = new ArrayList<>();
+        try (ResultSet found = statement.executeQuery(query)) {
+            int columns = found.getMetaData().getColumnCount();
+            while (found.next()) {
+                List<String> row = new ArrayList<>();
+                for (int at = 1; at <= columns; at++) row.add(found.getString(at));
+                rows.add(String.join("|", row.stream().map(String::valueOf).toList()));
+            }
+        }
+        return String.join(" ", rows);
+    }
+
+    static void values(Connection connection) throws Exception {
+        connection.createStatement().execute(
+            "CREATE TABLE v (id int PRIMARY KEY, b boolean, i8 bigint, f8 double precision,"
+            + " n numeric(20,4), t text, y bytea, d date, tz timestamptz, u uuid, j jsonb)");
+        var at = OffsetDateTime.of(2024, 1, 2, 3, 4, 5, 678_000_000, ZoneOffset.UTC);
+        var uuid = UUID.fromString("12345678-1234-5678-1234-567812345678");
+        String insert = "INSERT INTO v VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb)";
+        try (PreparedStatement write = connection.prepareStatement(insert)) {
+            Object[] values = {1, true, Long.MAX_VALUE, -0.1, new BigDecimal("-12345678901234.5678"),
+                "it's \u20ac", new byte[] {0, -1, 7}, LocalDate.of(2024, 2, 29), at, uuid,
+                "{\"a\": [1, null]}"};
+            for (int place = 1; place <= values.length; place++) {
+                write.setObject(place, values[place - 1]);
+            }
+            same(write.executeUpdate(), 1);
+        }
+        // From the fifth time on the driver asks for values in binary.
+        try (PreparedStatement read = connection.prepareStatement("SELECT * FROM v WHERE id = ?")) {
+            for (int round = 0; round < 12; round++) {
+                read.setInt(1, 1);
+                ResultSet row = read.executeQuery();
+                same(row.next(), true);
+                same(row.getBoolean("b"), true);
+                same(row.getLong("i8"), Long.MAX_VALUE);
+                same(row.getDouble("f8"), -0.1);
+                same(row.getBigDecimal("n"), new BigDecimal("-12345678901234.5678"));
+                same(row.getString("t"), "it's \u20ac");
+                same(row.getBytes("y").length, 3);
+                same(row.getObject("d", LocalDate.class), LocalDate.of(2024, 2, 29));
+                same(row.getObject("tz", OffsetDateTime.class).toInstant(), at.toInstant());
+                same(row.getObject("u"), uuid);
+                same(row.getString("j"), "{\"a\": [1, null]}");
+            }
+        }
+    }
+
+    static void batches(Connection connection) throws Exception {
+        Statement plain = connection.createStatement();
+        plain.execute("CREATE TABLE a (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int)");
+        try (PreparedStatement write = connection.prepareStatement(
+                "INSERT INTO a (n) VALUES (?)", Statement.RETURN_GENERATED_KEYS)) {
+            for (int n = 0; n < 500; n++) {
+                write.setInt(1, n);
+                write.addBatch();
+            }
+            same(write.executeBatch().length, 500);
+            ResultSet keys = write.getGeneratedKeys();
+            int count = 0;
+            while (keys.next()) same(keys.getInt(1), ++count);
+            same(count, 500);
+        }
+        same(all(plain, "SELECT count(*), sum(n) FROM a"), "500|124750");
+        // A cursor of the protocol: rows come by 50.
+        connection.setAutoCommit(false);
+        try (Statement read = connection.createStatement()) {
+            read.setFetchSize(50);
+            ResultSet rows = read.executeQuery("SELECT n FROM a ORDER BY n");
+            int count = 0;
+            while (rows.next()) same(rows.getInt(1), count++);
+            same(count, 500);
+        }
+        connection.commit();
+    }
+
+    static void blocks(Connection connection) throws Exception {
+        Statement plain = connection.createStatement();
+        plain.execute("CREATE TABLE a (id int PRIMARY KEY, n int NOT NULL CHECK (n > 0))");
+        connection.setAutoCommit(false);
+        plain.executeUpdate("INSERT INTO a VALUES (1, 1)");
+        Savepoint savepoint = connection.setSavepoint();
+        fails("23505", () -> plain.executeUpdate("INSERT INTO a VALUES (1, 1)"));
+        fails("25P02", () -> all(plain, "SELECT 1"));
+        connection.rollback(savepoint);
+        plain.executeUpdate("INSERT INTO a VALUES (2, 2)");
+        connection.commit();
+        plain.executeUpdate("DELETE FROM a");
+        connection.rollback();
+        same(all(plain, "SELECT * FROM a ORDER BY id"), "1|1 2|2");
+        connection.rollback();
+        connection.setTransactionIsolation(Connection.TRANSACTION_SERIALIZABLE);
+        connection.setReadOnly(true);
+        fails("25006", () -> plain.executeUpdate("DELETE FROM a"));
+        connection.rollback();
+        connection.setReadOnly(false);
+        connection.setAutoCommit(true);
+        fails("23514", () -> plain.executeUpdate("INSERT INTO a VALUES (3, 0)"));
+        fails("42P01", () -> all(plain, "SELECT * FROM nothing"));
+        fails("22012", () -> all(plain, "SELECT 1 / 0"));
+    }
+
+    static void copies(Connection connection) throws Exception {
+        connection.createStatement().execute("CREATE TABLE a (id int PRIMARY KEY, t text)");
+        var copy = connection.unwrap(PGConnection.class).getCopyAPI();
+        same(copy.copyIn("COPY a FROM STDIN", new StringReader("1\tx\n2\t\\N\n")), 2L);
+        connection.setAutoCommit(false);
+        var out = new StringWriter();
+        same(copy.copyOut("COPY a TO STDOUT (FORMAT csv)", out), 2L);
+        same(out.toString(), "1,x\n2,\n");
+        fails("23505", () -> copy.copyIn("COPY a FROM STDIN", new StringReader("1\tx\n")));
+        connection.rollback();
+    }
+
+    static void catalog(Connection connection) throws Exception {
+        Statement plain = connection.createStatement();
+        plain.execute("CREATE TABLE a (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, t varchar(7))");
+        plain.execute("CREATE TABLE child (id int PRIMARY KEY, a int NOT NULL REFERENCES a)");
+        DatabaseMetaData about = connection.getMetaData();
+        same(about.getDatabaseProductName(), "PostgreSQL");
+        List<String> found = new ArrayList<>();
+        try (ResultSet rows = about.getTables(null, "public", "%", new String[] {"TABLE"})) {
+            while (rows.next()) found.add(rows.getString("TABLE_NAME"));
+        }
+        same(found.containsAll(List.of("a", "child")), true);
+        found.clear();
+        try (ResultSet rows = about.getColumns(null, "public", "a", null)) {
+            while (rows.next()) {
+                found.add(rows.getString("COLUMN_NAME") + " " + rows.getString("TYPE_NAME") + " "
+                    + rows.getInt("COLUMN_SIZE") + " " + rows.getString("IS_AUTOINCREMENT"));
+            }
+        }
+        same(found, List.of("id int4 10 YES", "t varchar 7 NO"));
+        try (ResultSet rows = about.getImportedKeys(null, "public", "child")) {
+            same(rows.next(), true);
+            same(rows.getString("PKTABLE_NAME") + " " + rows.getString("FKCOLUMN_NAME"), "a a");
+        }
+        // Its questions for primary keys and indexes need a function that answers records.
+        fails("42P01", () -> about.getPrimaryKeys(null, "public", "a"));
+        fails("42P01", () -> about.getIndexInfo(null, "public", "a", true, false));
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        url = "jdbc:postgresql://127.0.0.1:" + arguments[0] + "/nvcaracal";
+        test("values come back as they went", JdbcTest::values);
+        test("batches, keys that were generated, rows part by part", JdbcTest::batches);
+        test("blocks, savepoints, errors", JdbcTest::blocks);
+        test("COPY", JdbcTest::copies);
+        test("what the driver asks of the catalog", JdbcTest::catalog);
+    }
+}
