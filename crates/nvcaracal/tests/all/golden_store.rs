@@ -325,7 +325,7 @@ fn o_53_stores_of_other_files_are_refused_by_their_version() {
             let dir = tempfile::tempdir().unwrap();
             unpack(&fs::read_to_string(path_of(version, kind)).unwrap(), dir.path());
             let before = bytes(dir.path());
-            let error = options().open(dir.path()).err().expect("files of an earlier version");
+            let error = options().open(dir.path()).expect_err("files of an earlier version");
             let text = error.to_string();
             assert!(text.contains("files have format version 2"), "{text}");
             assert!(text.contains("`dump` it with the program that wrote it"), "{text}");
