@@ -64,10 +64,10 @@ fn call(early: bool, writes: &[(u64, u64)]) -> Vec<u8> {
 }
 
 /// O-06: rows of others, own writes, own deletes, rows that are not there, and own writes that are
-/// visible already.
+/// visible already, in both parts of an epoch.
 #[test]
 fn o_06_many_rows_are_seen_as_one_by_one() {
-    for workers in [1, 3] {
+    for (workers, is_serial) in [(1, false), (3, false), (1, true), (3, true)] {
         let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
         let definition = TableDefinition {
             name: "numbers".into(),
@@ -87,7 +87,11 @@ fn o_06_many_rows_are_seen_as_one_by_one() {
                 let writes: Vec<(u64, u64)> = (0..position % 4)
                     .map(|i| ((mix(0x9e37_79b9) + 7 * i) % ROWS, mix(0x85eb_ca6b) % 5))
                     .collect();
-                calls.push(0, &call(position % 3 == 0, &writes)).unwrap();
+                let args = call(position % 3 == 0, &writes);
+                match is_serial {
+                    true => calls.push_serial(0, &args).unwrap(),
+                    false => calls.push(0, &args).unwrap(),
+                }
                 writes.iter().for_each(|&(number, value)| state[number as usize] = value);
                 sums.push(state.iter().sum::<u64>());
             }

@@ -185,7 +185,10 @@ fn o_90_what_nobody_sees_any_more_is_freed_in_small_steps() {
 fn o_89_at_its_limit_a_snapshot_ends_and_no_writer() {
     let writes = |epoch| (0..100).map(move |of| (INSERT, of, value(of, epoch, 300)));
     let mut hashes = Vec::new();
-    for (snapshot_bytes_max, lives) in [(0, false), (40_000, false), (1 << 20, true)] {
+    // The last but one is more than half of the limit, which is too much for several only.
+    for (snapshot_bytes_max, lives) in
+        [(0, false), (40_000, false), (130_000, true), (1 << 20, true)]
+    {
         let mut engine = open(EngineConfig { workers: 2, snapshot_bytes_max, ..config() });
         run(&mut engine, writes(1));
         let epoch = engine.snapshot().0;
@@ -243,6 +246,26 @@ fn o_89_of_several_snapshots_the_oldest_ends_first() {
         .collect();
     assert!(!lives[0] && lives[4] && lives[5], "{lives:?}");
     assert!(lives.is_sorted(), "{lives:?}");
+}
+
+/// O-89: half of the limit is not too much for several snapshots.
+#[test]
+fn o_89_several_snapshots_may_take_half_of_the_limit() {
+    let kept = |snapshot_bytes_max| {
+        let mut engine = open(EngineConfig { snapshot_bytes_max, ..config() });
+        let mut snapshots = Vec::new();
+        for round in 1..=3 {
+            run(&mut engine, (0..100).map(|of| (INSERT, of, value(of, round, 100))));
+            snapshots.push(engine.snapshot());
+        }
+        let first = engine.reader().get_at(0, snapshots[0], HASHED, &key(1));
+        (engine.snapshot_bytes(), first.is_ok())
+    };
+    let (bytes, lives) = kept(1 << 20);
+    assert!(lives);
+    assert_eq!(kept(2 * bytes), (bytes, true));
+    let (fewer, lives) = kept(2 * bytes - 2);
+    assert!(fewer < bytes && !lives, "{fewer} of {bytes} bytes");
 }
 
 /// A part ends where it is told, whether rows are still there, were deleted, or some of them were,

@@ -29,7 +29,7 @@ pub enum Decision {
 /// An epoch that was ended by a call, and what is decided about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
-    pub(super) epoch: u64,
+    pub(super) epoch: EpochNumber,
     pub(super) decision: Decision,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn open_deciding(
     let Some(ended) = known.ended else { return opened.map(came(false)) };
     for _ in 1..OPENS_MAX {
         match opened {
-            Err(EngineError::StuckCall { epoch, position, .. }) if epoch.0 == ended.epoch => {
+            Err(EngineError::StuckCall { epoch, position, .. }) if epoch == ended.epoch => {
                 device.mark(Place::Deciding.encode());
                 decide(device, ended, position.0)?;
                 decided = true;
@@ -72,7 +72,7 @@ pub(super) fn open_deciding(
             // from rows.
             Err(error) if error.is_corrupt() => {
                 device.mark(Place::Deciding.encode());
-                accept_loss(device, EpochNumber(ended.epoch - 1))?;
+                accept_loss(device, ended.epoch.previous())?;
                 decided = true;
             }
             other => return other.map(came(decided)),
@@ -84,11 +84,11 @@ pub(super) fn open_deciding(
 
 fn decide(device: &Arc<Traced>, ended: Ended, position: u32) -> Result<(), EngineError> {
     if ended.decision == Decision::LeaveOut {
-        match skip_call(device, EpochNumber(ended.epoch), Position(position)) {
+        match skip_call(device, ended.epoch, Position(position)) {
             Err(error) if error.is_limit() => {}
             done => return Ok(done?),
         }
     }
-    accept_loss(device, EpochNumber(ended.epoch - 1))?;
+    accept_loss(device, ended.epoch.previous())?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Once};
 
 use pmem::{AllNewest, Killed, Left, Replay, Trace, Traced};
+use storage::EpochNumber;
 
 use super::case::{Case, Grown, Habit, Size, Spells, shorten};
 use super::choices::{Choice, choices};
@@ -281,7 +282,7 @@ impl Explorer<'_> {
         &mut self,
         points: &[Point],
         beginning: Beginning,
-        ended: Option<u64>,
+        ended: Option<EpochNumber>,
     ) -> Vec<bool> {
         if self.options.spread {
             // Half of the images are for what follows from the other half.
@@ -325,7 +326,7 @@ impl Explorer<'_> {
         replay: &mut Replay<'_>,
         point: &Point,
         few: bool,
-        seen: &mut HashSet<(u128, Class, (u64, u64))>,
+        seen: &mut HashSet<(u128, Class, (EpochNumber, EpochNumber))>,
     ) -> Done<()> {
         let mut list = choices(replay, self.case.size, &mut self.random);
         let is_spread = self.options.spread;
@@ -493,8 +494,8 @@ fn spread(points: &[Point], most: usize, random: &mut Random) -> Vec<bool> {
 }
 
 /// Whether the first epoch that a life ran took the place of one with more calls.
-fn is_smaller(before: &Known, after: &Known, recovered: u64) -> bool {
-    let calls = |known: &Known| known.answers.get(recovered as usize + 1).map(|all| all.len());
+fn is_smaller(before: &Known, after: &Known, recovered: EpochNumber) -> bool {
+    let calls = |known: &Known| known.answers.get(recovered.0 as usize + 1).map(|all| all.len());
     calls(before).zip(calls(after)).is_some_and(|(lost, now)| now < lost)
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Known {
     /// The epoch that a call has ended, if one has.
     pub(super) ended: Option<Ended>,
     /// The state after a change of the schema at the end of an epoch.
-    pub(super) changed: Option<(u64, Arc<Model>)>,
+    pub(super) changed: Option<(EpochNumber, Arc<Model>)>,
     /// Whether that is the state of the newest epoch.
     pub(super) is_changed: bool,
 }
@@ -43,8 +43,8 @@ impl Known {
     }
 
     /// Without what comes after `epoch`, in one of the states that it had.
-    pub(super) fn up_to(&self, epoch: u64, is_changed: bool) -> Self {
-        let count = epoch as usize + 1;
+    pub(super) fn up_to(&self, epoch: EpochNumber, is_changed: bool) -> Self {
+        let count = epoch.0 as usize + 1;
         let (models, answers) = (&self.models[..count], &self.answers[..count]);
         let changed = self.changed.clone().filter(|(changed, _)| *changed <= epoch);
         let ended = self.ended;
@@ -52,24 +52,24 @@ impl Known {
     }
 
     /// The state after an epoch, before or after the change of the schema.
-    pub(super) fn state(&self, epoch: u64, is_changed: bool) -> Option<&Arc<Model>> {
+    pub(super) fn state(&self, epoch: EpochNumber, is_changed: bool) -> Option<&Arc<Model>> {
         match &self.changed {
             Some((changed, model)) if is_changed && *changed == epoch => Some(model),
             _ if is_changed => None,
-            _ => self.models.get(epoch as usize),
+            _ => self.models.get(epoch.0 as usize),
         }
     }
 
     /// An epoch was answered.
     fn answered(&mut self, device: &Traced, model: &Model, answers: Vec<Expected>) {
-        device.mark(Place::Answered(model.epoch).encode());
+        device.mark(Place::Answered(EpochNumber(model.epoch)).encode());
         self.models.push(Arc::new(model.clone()));
         self.answers.push(Arc::new(answers));
     }
 
     /// The newest epoch.
-    pub(super) fn newest(&self) -> u64 {
-        self.models.len() as u64 - 1
+    pub(super) fn newest(&self) -> EpochNumber {
+        EpochNumber(self.models.len() as u64 - 1)
     }
 }
 
@@ -97,7 +97,7 @@ impl Watching {
 
 impl Watcher for Watching {
     fn moment(&self, epoch: EpochNumber, moment: Moment) {
-        self.device.mark(Place::Epoch(epoch.0, moment).encode());
+        self.device.mark(Place::Epoch(epoch, moment).encode());
     }
 
     fn replayed(&self, outcome: &EpochOutcome) {
@@ -139,7 +139,7 @@ fn change(
 ) -> Result<(), String> {
     device.mark(Place::Changing.encode());
     model.tables[usize::from(LONG)].clear();
-    known.changed = Some((model.epoch, Arc::new(model.clone())));
+    known.changed = Some((EpochNumber(model.epoch), Arc::new(model.clone())));
     let engine = match setup.open_without(device, &["long".to_string()]) {
         Ok(engine) => engine,
         Err(error) if error.is_limit() => return Ok(()),
@@ -237,7 +237,8 @@ impl Life {
                 }
                 Ran::Ended(answers) => {
                     let answers = by_position(answers, batch);
-                    known.ended = Some(Ended { epoch: pair.model.epoch, decision: plan.decision });
+                    let epoch = EpochNumber(pair.model.epoch);
+                    known.ended = Some(Ended { epoch, decision: plan.decision });
                     known.models.push(Arc::new(pair.model));
                     known.answers.push(Arc::new(answers));
                     drop(pair.engine);

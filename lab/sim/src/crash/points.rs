@@ -2,6 +2,7 @@
 
 use engine::{Moment, Phase};
 use pmem::{EventKind, SpaceKind, Trace};
+use storage::EpochNumber;
 
 /// How many crashes deep a recovery is cut.
 pub const DEPTH_MAX: usize = 3;
@@ -103,11 +104,11 @@ impl Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The engine came to a moment of an epoch.
-    Epoch(u64, Moment),
+    Epoch(EpochNumber, Moment),
     /// The store is open.
     Opened,
     /// The epoch was answered.
-    Answered(u64),
+    Answered(EpochNumber),
     /// The store is being closed.
     Closing,
     /// A decision is applied.
@@ -123,22 +124,23 @@ const NUMBER_BITS: u32 = 40;
 impl Place {
     /// As the number of a mark.
     pub(super) fn encode(self) -> u64 {
+        let none = EpochNumber::ZERO;
         let (kind, epoch) = match self {
             Self::Epoch(epoch, Moment::Begin(phase)) => (16 + phase as u64, epoch),
             Self::Epoch(epoch, Moment::Fenced) => (0, epoch),
             Self::Epoch(epoch, Moment::Committed) => (1, epoch),
-            Self::Opened => (2, 0),
+            Self::Opened => (2, none),
             Self::Answered(epoch) => (3, epoch),
-            Self::Closing => (4, 0),
-            Self::Deciding => (5, 0),
-            Self::Changing => (6, 0),
-            Self::Changed => (7, 0),
+            Self::Closing => (4, none),
+            Self::Deciding => (5, none),
+            Self::Changing => (6, none),
+            Self::Changed => (7, none),
         };
-        kind << NUMBER_BITS | epoch
+        kind << NUMBER_BITS | epoch.0
     }
 
     fn decode(number: u64) -> Self {
-        let epoch = number & ((1 << NUMBER_BITS) - 1);
+        let epoch = EpochNumber(number & ((1 << NUMBER_BITS) - 1));
         match number >> NUMBER_BITS {
             0 => Self::Epoch(epoch, Moment::Fenced),
             1 => Self::Epoch(epoch, Moment::Committed),
@@ -162,7 +164,7 @@ pub(super) struct Point {
     /// The phase of the engine, if it is in an epoch.
     pub(super) phase: Option<Phase>,
     /// The oldest epoch that may be recovered, and the newest.
-    pub(super) epochs: (u64, u64),
+    pub(super) epochs: (EpochNumber, EpochNumber),
     /// Whether the schema may be the one of before, and the one of after a change.
     pub(super) schemas: Schemas,
 }
@@ -179,9 +181,9 @@ pub(super) fn only(is_changed: bool) -> Schemas {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Beginning {
     /// The oldest epoch that it may come to if it is cut before it is open.
-    pub(super) oldest: u64,
+    pub(super) oldest: EpochNumber,
     /// The epoch that it recovers to.
-    pub(super) epoch: u64,
+    pub(super) epoch: EpochNumber,
     /// How many crashes were before.
     pub(super) depth: usize,
     /// [`Class::Opening`], or [`Class::Creation`] if there may be no store yet.

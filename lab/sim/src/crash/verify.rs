@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::Engine;
 use pmem::Traced;
-use storage::StorageError;
+use storage::{EpochNumber, StorageError};
 
 use super::counts::Seldom;
 use super::decide::{Came, open_deciding};
@@ -142,7 +142,7 @@ impl fmt::Display for Violation {
 /// What a recovery came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recovered {
-    pub(super) epoch: u64,
+    pub(super) epoch: EpochNumber,
     /// Whether the state is the one after the change of the schema.
     pub(super) is_changed: bool,
     pub(super) replayed: u64,
@@ -193,7 +193,7 @@ fn recover(
     let opened = open_deciding(device, setup, known, &watching);
     let Came { mut engine, report, decided } =
         opened.map_err(|error| Violation::new(ViolationKind::DoesNotOpen, error.to_string()))?;
-    let epoch = engine.epoch().0;
+    let epoch = engine.epoch();
     let (oldest, newest) = (point.epochs.0, point.epochs.1.min(known.newest()));
     let range = format!("epoch {epoch} is recovered, expected {oldest} to {newest}");
     if epoch < oldest {
@@ -220,7 +220,7 @@ fn recover(
 
 /// Which of the states that may be there is: whether it is that after a change of the schema.
 fn find_state(engine: &Engine<Traced>, known: &Known, point: &Point) -> Result<bool, Violation> {
-    let epoch = engine.epoch().0;
+    let epoch = engine.epoch();
     let at_change = known.changed.as_ref().is_some_and(|(changed, _)| *changed == epoch);
     let may_be = if at_change { point.schemas } else { only(false) };
     let mut difference = String::from("no state is expected");
@@ -236,9 +236,9 @@ fn find_state(engine: &Engine<Traced>, known: &Known, point: &Point) -> Result<b
     Err(Violation::new(ViolationKind::OtherState, difference))
 }
 
-fn seldom(known: &Known, epoch: u64, replayed: u64, decided: bool) -> Seldom {
-    let Model { deferred_calls, .. } = &*known.models[epoch as usize];
-    let replayed = &known.answers[(epoch - replayed + 1) as usize..=epoch as usize];
+fn seldom(known: &Known, epoch: EpochNumber, replayed: u64, decided: bool) -> Seldom {
+    let Model { deferred_calls, .. } = &*known.models[epoch.0 as usize];
+    let replayed = &known.answers[(epoch.0 - replayed + 1) as usize..=epoch.0 as usize];
     Seldom {
         deferred: u64::from(!deferred_calls.is_empty()),
         empty: u64::from(replayed.iter().any(|answers| answers.is_empty())),
@@ -253,7 +253,7 @@ fn check(
     device: &Arc<Traced>,
     kind: ViolationKind,
     point: &Point,
-    recovered: Option<(u64, storage::StateHash)>,
+    recovered: Option<(EpochNumber, storage::StateHash)>,
 ) -> Result<(), Violation> {
     let report = match storage::check::check(Arc::clone(device)) {
         Err(StorageError::Missing(_)) if point.class == Class::Creation => return Ok(()),
@@ -265,9 +265,7 @@ fn check(
     }
     let last = report.committed_epochs.last().copied().unwrap_or(report.epoch);
     match recovered {
-        Some(expected)
-            if (report.epoch.0, report.state_hash) != expected || last.0 != expected.0 =>
-        {
+        Some(expected) if (report.epoch, report.state_hash) != expected || last != expected.0 => {
             let what = format!(
                 "the checkpoint is of epoch {} with hash {}, committed up to {last}; recovered \
                  were epoch {} with hash {}",

@@ -35,7 +35,7 @@ struct Reading {
 /// A snapshot that is being read.
 #[derive(Debug)]
 struct Held {
-    epoch: u64,
+    epoch: EpochNumber,
     model: Model,
     /// By table: upwards and downwards.
     readings: [[Reading; 2]; ROW_TABLES],
@@ -76,7 +76,7 @@ impl Snapshots {
         self.counted += 1;
         for held in &mut self.held {
             // One, a few, or many rows at a time.
-            held.read_on(engine, [1, 3, 50][held.epoch as usize % 3])?;
+            held.read_on(engine, [1, 3, 50][held.epoch.0 as usize % 3])?;
         }
         // Not always the oldest ends first.
         while let Some(at) = self.held.iter().position(Held::is_read) {
@@ -88,14 +88,14 @@ impl Snapshots {
                 (held.readings, held.of_indexes) = Default::default();
                 continue;
             }
-            engine.release_snapshot(EpochNumber(self.held.swap_remove(at).epoch));
+            engine.release_snapshot(self.held.swap_remove(at).epoch);
         }
         engine.sweep_snapshots(5);
         // No number but 0 is a multiple of 0.
         if self.held.len() < HELD_MAX && self.counted.is_multiple_of(self.every) {
             let (readings, of_indexes) = Default::default();
-            let (epoch, model) = (engine.snapshot().0, model.clone());
-            let is_read_again = epoch % 2 == 1;
+            let (epoch, model) = (engine.snapshot(), model.clone());
+            let is_read_again = epoch.0 % 2 == 1;
             self.held.push(Held { epoch, model, readings, of_indexes, is_read_again });
         }
         Ok(())
@@ -116,7 +116,7 @@ impl Snapshots {
                 held.read_on(engine, ROWS_AT_THE_END)?;
             }
             held.compare(engine, model)?;
-            engine.release_snapshot(EpochNumber(held.epoch));
+            engine.release_snapshot(held.epoch);
             while engine.sweep_snapshots(ROWS_AT_THE_END) {}
         }
         match engine.memory().snapshots {
@@ -178,8 +178,7 @@ impl Held {
                     ));
                 }
             }
-            let get =
-                |key: &[u8]| reader.get_at(0, EpochNumber(self.epoch), TableId(table as u16), key);
+            let get = |key: &[u8]| reader.get_at(0, self.epoch, TableId(table as u16), key);
             for key in expected.chain(&now.tables[table]).map(|(key, _)| key) {
                 let found = get(key).map_err(|error| error.to_string())?;
                 if found.as_ref() != self.model.tables[table].get(key) {
@@ -194,12 +193,7 @@ impl Held {
             }
         }
         for (key, next) in &self.model.sequences {
-            let found = reader.get_at(
-                0,
-                EpochNumber(self.epoch),
-                TableId(SEQUENCES.into()),
-                &key.to_be_bytes(),
-            );
+            let found = reader.get_at(0, self.epoch, TableId(SEQUENCES.into()), &key.to_be_bytes());
             let found = found.map_err(|error| error.to_string())?;
             if found.as_deref() != Some(&next.to_le_bytes()[..]) {
                 return wrong(format!("sequence {key} is {found:?} and not {next}"));
@@ -213,7 +207,7 @@ impl Reading {
     fn scan_on<D: Device>(
         &mut self,
         engine: &Engine<D>,
-        epoch: u64,
+        epoch: EpochNumber,
         table: u8,
         is_descending: bool,
         rows_max: usize,
@@ -234,7 +228,7 @@ impl Reading {
             rows_max,
         };
         let found = &mut self.found;
-        self.last = engine.reader().scan_at(0, EpochNumber(epoch), part, &mut |key, value| {
+        self.last = engine.reader().scan_at(0, epoch, part, &mut |key, value| {
             found.push((key.to_vec(), value.to_vec()));
             ControlFlow::Continue(())
         })?;
@@ -245,7 +239,7 @@ impl Reading {
     fn scan_index_on<D: Device>(
         &mut self,
         engine: &Engine<D>,
-        epoch: u64,
+        epoch: EpochNumber,
         index: u16,
         is_descending: bool,
         rows_max: usize,
@@ -259,11 +253,10 @@ impl Reading {
         let part =
             ScanPart { table: TableId(index), low: &low, high: &high, is_descending, rows_max };
         let found = &mut self.found;
-        self.last =
-            engine.reader().scan_index_at(0, EpochNumber(epoch), part, &mut |key, value| {
-                found.push((key.to_vec(), value.to_vec()));
-                ControlFlow::Continue(())
-            })?;
+        self.last = engine.reader().scan_index_at(0, epoch, part, &mut |key, value| {
+            found.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        })?;
         self.is_done = self.last.is_none();
         Ok(())
     }
@@ -271,14 +264,14 @@ impl Reading {
     fn visit_on<D: Device>(
         &mut self,
         engine: &Engine<D>,
-        epoch: u64,
+        epoch: EpochNumber,
         table: u8,
     ) -> Result<(), engine::EngineError> {
         let found = &mut self.found;
         for part in self.part..self.part + PARTS {
             engine.reader().visit_part_at(
                 0,
-                EpochNumber(epoch),
+                epoch,
                 TableId(table.into()),
                 part,
                 &mut |key, value| {
