@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pmem::{
     Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File,
-    FileOptions, Outcome, PortState,
+    FileOptions, Outcome, PAGE_BYTES, PortState,
 };
 
-use crate::scenario::{EPOCHS, Progress, check, check_log, fast_dir, open, options, run};
+use crate::disk::{Change, Recorder};
+use crate::scenario::{
+    EPOCHS, LOG_LIMIT_BYTES, Progress, check, check_log, fast_dir, open, options, run,
+};
 
 const EINTR: i32 = 4;
 const EIO: i32 = 5;
@@ -196,4 +199,40 @@ fn no_room_for_zeros_names_the_size_that_was_wanted() {
     let error = device.grow_log(5 << 20).unwrap_err();
     let DeviceError::Full { wanted_bytes, .. } = error else { panic!("{error}") };
     assert!((3 << 20..=5 << 20).contains(&wanted_bytes), "{wanted_bytes}");
+}
+
+/// O-56, S21: a snapshot of as many pages as were reserved asks for no room, whether the image grew
+/// before or not; besides what only those may take that free space stays.
+#[test]
+fn s_21_a_snapshot_needs_no_room_that_was_not_reserved() {
+    const PAGES: u64 = 6000;
+    let recorder = Arc::new(Recorder::default());
+    let limits = FileOptions::new(64 << 20, LOG_LIMIT_BYTES);
+    let options = FileOptions { hook: Some(recorder.clone()), ..limits };
+    for frees in [true, false] {
+        let dir = fast_dir();
+        let device = File::open(dir.path(), &options).unwrap();
+        device.accept().unwrap();
+        device.grow_image(PAGES * PAGE_BYTES).unwrap();
+        let slots = || std::fs::metadata(dir.path().join("data")).unwrap().len() / PAGE_BYTES;
+        assert_eq!(slots(), 1 + PAGES + 4096, "what is kept for those that free space");
+        device.reserve_pages(1000, true).unwrap();
+        assert_eq!(slots(), 1 + PAGES + 4096, "which they may take");
+        device.reserve_pages(PAGES - 4096 + 1000 * u64::from(frees), frees).unwrap();
+        for snapshot in 1..=3 {
+            let pages = if frees { PAGES - 3096 } else { PAGES };
+            for page in 0..pages {
+                // SAFETY: this test owns the device.
+                unsafe { device.store_u64(&mut PortState::default(), page * PAGE_BYTES, snapshot) };
+            }
+            assert_eq!(device.changed_bytes(), pages * PAGE_BYTES);
+            recorder.take();
+            device.snapshot_part(0, 1).unwrap();
+            device.snapshot_commit(EpochNumber(snapshot)).unwrap();
+            device.settle().unwrap();
+            assert_eq!(device.changed_bytes(), 0);
+            let grown = |(_, change): &(DiskFile, Change)| matches!(change, Change::Allocate(_));
+            assert!(!recorder.take().iter().any(grown), "{pages} pages, snapshot {snapshot}");
+        }
+    }
 }
