@@ -40,7 +40,7 @@ pub use engine_run::{adapter, recover, run};
 pub use library_run::run_clients;
 pub use report::{Head, Report, render, render_details};
 pub use rival_run::{
-    BatchRivalReport, Deterministic, RIVAL_CACHE_BYTES, Rival, RivalReport, run_deterministic,
+    BatchRivalReport, Dbx, Deterministic, RIVAL_CACHE_BYTES, Rival, RivalReport, run_deterministic,
     run_rival,
 };
 pub use setup::{Design, Job, Settings};

@@ -20,6 +20,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         design: Design::default(),
         engine: EngineConfig { workers: 2, checkpoint_every: 100, ..EngineConfig::default() },
         serial_calls_max: 0,
+        group_us: 40_000,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,
         ack_log: Some(ack_log.to_path_buf()),

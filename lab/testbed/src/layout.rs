@@ -111,6 +111,12 @@ impl Layout {
         1 + self.key_words
     }
 
+    /// Words of a payload up to the end of its value.
+    pub(crate) fn used_words(&self, payload: &[u64]) -> usize {
+        let (_, value_bytes) = self.lengths(payload).unwrap_or_default();
+        self.key_part_words() + value_bytes.div_ceil(8)
+    }
+
     /// Whether a whole slot lies within one line.
     pub(crate) fn is_one_line(&self) -> bool {
         self.slot_bytes <= LINE_BYTES

@@ -5,6 +5,7 @@
 //! | [`Zen`] | no log: the last version of a transaction has the mark that it committed |
 //! | [`ZenMvcc`] | Zen, with snapshots for transactions that write nothing |
 //! | [`Wbl`] | write-behind logging: versions are flushed in groups; the log says up to when |
+//! | [`Dbx`] | atomic regions and redo logs: DBX, DBXN with its parity versions, and their steps |
 //!
 //! Each is made from its published description; `docs/comparison-engines.md` says what we had to
 //! choose. An engine is a [`Rival`]: it makes a store on a device or recovers one, and gives each
@@ -19,6 +20,7 @@
 mod batch;
 mod calls;
 pub mod check;
+mod dbx;
 mod error;
 mod grace;
 mod heap;
@@ -29,6 +31,7 @@ mod occ;
 mod procedure;
 mod records;
 mod rival;
+mod rtm;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -40,14 +43,24 @@ pub use batch::{
     Order, Orthrus, Pwv, Serial, Waits, run_batches,
 };
 pub use calls::{Answered, Calls, RivalView, load};
+pub use dbx::{
+    Dbx, DbxDesign, DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm,
+    DbxnParity, DbxnPastCache,
+};
 pub use error::{Error, Result};
 pub use procedure::{Done, Outcome, Procedures};
-pub use rival::{Accesses, Counts, Options, RecoveryReport, Rival, Session, Stop};
+pub use rival::{Accesses, Counts, Options, RecoveryReport, RegionCounts, Rival, Session, Stop};
 pub use run::{Report, Settings, run};
 pub use wbl::Wbl;
 pub use zen::{Zen, ZenEngine, ZenMvcc};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Whether atomic regions are those of the processor.
+#[must_use]
+pub fn has_hardware_regions() -> bool {
+    rtm::is_there()
+}
 
 /// Locks what is whole whenever it is not locked, whichever thread panicked meanwhile.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

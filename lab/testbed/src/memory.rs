@@ -81,6 +81,20 @@ pub(crate) fn store_words<D: Device>(port: &mut Port<D>, offset: u64, words: &[u
     }
 }
 
+/// Stores consecutive words past the cache; durable after the port's next fence. Only where nothing
+/// reads meanwhile: in the log of one worker.
+///
+/// # Panics
+/// If the words are not aligned or not inside the usable image.
+pub(crate) fn store_words_past<D: Device>(port: &mut Port<D>, offset: u64, words: &[u64]) {
+    let end = offset + words.len() as u64 * WORD_BYTES;
+    assert!(offset.is_multiple_of(WORD_BYTES), "word not aligned");
+    assert!(end <= port.device().image_bytes(), "words outside of the image");
+    // SAFETY: mapped, because it is inside the usable image; owned by the worker in this phase:
+    // a log is read when a store is opened, and then nothing is written.
+    unsafe { port.store_nt(offset, zerocopy::IntoBytes::as_bytes(words)) };
+}
+
 /// Appends `count` consecutive words to `into`, and counts the read where the device charges it.
 ///
 /// # Panics

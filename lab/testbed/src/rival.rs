@@ -41,10 +41,44 @@ pub struct Options {
     pub cache_bytes: u64,
     /// Transactions of one worker in a group, where an engine commits groups.
     pub group_calls: u64,
-    /// Bytes of a page of slots.
+    /// Microseconds of a group, where a thread ends groups; 0: a group ends when a worker has run
+    /// `group_calls` transactions of it.
+    pub group_us: u64,
+    /// Bytes of a page of slots, or of a segment of a log.
     pub page_bytes: u64,
+    /// Bytes of a redo log after which an engine that keeps one takes a checkpoint.
+    pub log_bytes: u64,
     #[cfg(test)]
     pub(crate) fault: Option<Fault>,
+    #[cfg(test)]
+    pub(crate) at_phase: Option<AtPhase>,
+}
+
+/// Where a commit or a checkpoint is that others may come in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It has its place in the log, and nothing else has happened.
+    Reserved,
+    /// What was written is seen, and nothing of it was logged.
+    Installed,
+    /// It may be relied upon.
+    Published,
+    /// A checkpoint is about to copy a table.
+    Copying,
+    /// A checkpoint waits for a transaction.
+    Waiting,
+}
+
+/// What a test does when one is there.
+#[cfg(test)]
+#[derive(Clone)]
+pub(crate) struct AtPhase(pub(crate) std::sync::Arc<dyn Fn(Phase) + Send + Sync>);
+
+#[cfg(test)]
+impl std::fmt::Debug for AtPhase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AtPhase")
+    }
 }
 
 /// A mistake that tests make on purpose, to see that their checks find it.
@@ -74,6 +108,12 @@ pub(crate) enum Fault {
     NoReadEdges,
     /// Calls commit that seem to run both before one and behind another.
     NoPivots,
+    /// A version becomes even before what it stands for is durable.
+    EvenBeforeFence,
+    /// The version of a row that is written is raised though it is odd.
+    RaisesOdd,
+    /// A log record counts though its checksum is wrong.
+    NoChecksum,
 }
 
 impl Options {
@@ -84,10 +124,24 @@ impl Options {
             workers,
             cache_bytes: u64::MAX,
             group_calls: 256,
+            group_us: 40_000,
             page_bytes: PAGE_BYTES,
+            log_bytes: 64 << 20,
             #[cfg(test)]
             fault: None,
+            #[cfg(test)]
+            at_phase: None,
         }
+    }
+
+    /// A commit or a checkpoint is there; of interest to tests only.
+    #[inline(always)]
+    pub(crate) fn reach(&self, phase: Phase) {
+        #[cfg(test)]
+        if let Some(AtPhase(act)) = &self.at_phase {
+            act(phase);
+        }
+        let _ = phase;
     }
 
     /// Whether a mistake is made; never outside of tests.
@@ -103,6 +157,41 @@ impl Options {
     }
 }
 
+/// What happened to regions of code that are atomic.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct RegionCounts {
+    /// Regions that came to their end, fall-backs included.
+    pub ended: u64,
+    /// Aborts because of other threads ...
+    pub conflicts: u64,
+    /// ... of write sets beyond the nearest cache ...
+    pub write_sets: u64,
+    /// ... of read sets beyond the second one ...
+    pub read_sets: u64,
+    /// ... before flushes, stores past the cache and system calls ...
+    pub forbidden: u64,
+    /// ... by the region itself ...
+    pub gave_up: u64,
+    /// ... and for no reason that is known.
+    pub unknown: u64,
+    /// Regions that ran under the fall-back lock, or with locks of their own.
+    pub fallbacks: u64,
+}
+
+impl RegionCounts {
+    /// Adds the counts of another worker.
+    pub fn add(&mut self, other: &Self) {
+        self.ended += other.ended;
+        self.conflicts += other.conflicts;
+        self.write_sets += other.write_sets;
+        self.read_sets += other.read_sets;
+        self.forbidden += other.forbidden;
+        self.gave_up += other.gave_up;
+        self.unknown += other.unknown;
+        self.fallbacks += other.fallbacks;
+    }
+}
+
 /// What one worker's transactions did beyond what the device counts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
@@ -114,6 +203,12 @@ pub struct Counts {
     pub evictions: u64,
     /// Old versions of rows that were read, where there are snapshots.
     pub old_versions_read: u64,
+    /// Transactions that were logged, where there is a redo log.
+    pub log_records: u64,
+    /// Checkpoints of such a log.
+    pub checkpoints: u64,
+    /// Regions of code that are atomic, where there are such.
+    pub regions: RegionCounts,
 }
 
 impl Counts {
@@ -123,6 +218,9 @@ impl Counts {
         self.cache_misses += other.cache_misses;
         self.evictions += other.evictions;
         self.old_versions_read += other.old_versions_read;
+        self.log_records += other.log_records;
+        self.checkpoints += other.checkpoints;
+        self.regions.add(&other.regions);
     }
 }
 

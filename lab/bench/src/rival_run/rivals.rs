@@ -9,6 +9,9 @@ use pmem::Emulated;
 use testbed::{Wbl, Zen, ZenMvcc};
 use workloads::Workload;
 
+use super::dbx::{self, Dbx};
+use super::medium::Medium;
+
 /// An engine that NVCaracal is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rival {
@@ -20,24 +23,18 @@ pub enum Rival {
     Wbl,
     /// One of the six storage engines of Arulraj et al., which has one worker.
     OnePartition(arulraj::EngineName),
+    /// One of the DBX family.
+    Dbx(Dbx),
 }
 
 impl Rival {
     /// All of them.
-    pub const ALL: [Self; 9] = {
-        let [a, b, c, d, e, f] = arulraj::EngineName::ALL;
-        [
-            Self::Zen,
-            Self::ZenMvcc,
-            Self::Wbl,
-            Self::OnePartition(a),
-            Self::OnePartition(b),
-            Self::OnePartition(c),
-            Self::OnePartition(d),
-            Self::OnePartition(e),
-            Self::OnePartition(f),
-        ]
-    };
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let partitions = arulraj::EngineName::ALL.map(Self::OnePartition);
+        let own = [Self::Zen, Self::ZenMvcc, Self::Wbl];
+        own.into_iter().chain(partitions).chain(Dbx::ALL.map(Self::Dbx)).collect()
+    }
 
     /// Name on the command line and in reports.
     #[must_use]
@@ -47,6 +44,7 @@ impl Rival {
             Self::ZenMvcc => "zen-mvcc",
             Self::Wbl => "wbl",
             Self::OnePartition(engine) => engine.name(),
+            Self::Dbx(design) => design.name(),
         }
     }
 
@@ -58,7 +56,20 @@ impl Rival {
             Self::ZenMvcc => "Zen, with snapshots for transactions that write nothing",
             Self::Wbl => "write-behind logging: versions are flushed in groups, then logged",
             Self::OnePartition(engine) => engine.what(),
+            Self::Dbx(design) => design.what(),
         }
+    }
+
+    /// Whether it keeps its log in a file, and nothing else.
+    #[must_use]
+    pub fn logs_to_file(self) -> bool {
+        matches!(self, Self::Dbx(design) if design.logs_to_file())
+    }
+
+    /// Whether it keeps anything.
+    #[must_use]
+    pub fn keeps(self) -> bool {
+        !matches!(self, Self::Dbx(design) if !design.keeps())
     }
 }
 
@@ -66,14 +77,27 @@ impl Rival {
 pub(crate) fn run_typed<W: Workload>(
     workload: &W,
     rival: Rival,
-    device: &Arc<Emulated>,
+    medium: &Medium,
     settings: &testbed::Settings,
 ) -> Result<testbed::Report> {
-    let ran = match rival {
-        Rival::Zen => testbed::run::<Zen<Emulated>, W>(device, workload, settings),
-        Rival::ZenMvcc => testbed::run::<ZenMvcc<Emulated>, W>(device, workload, settings),
-        Rival::Wbl => testbed::run::<Wbl<Emulated>, W>(device, workload, settings),
-        Rival::OnePartition(engine) => run_partition(workload, engine, device, settings),
+    let ran = match (rival, medium) {
+        (Rival::Dbx(design), _) => return dbx::run_typed(workload, design, medium, settings),
+        (_, Medium::File(_)) => {
+            let what = format!("design {} does not log to a file", rival.name());
+            return Err(BenchError::Usage(what));
+        }
+        (Rival::Zen, Medium::Emulated(device)) => {
+            testbed::run::<Zen<Emulated>, W>(device, workload, settings)
+        }
+        (Rival::ZenMvcc, Medium::Emulated(device)) => {
+            testbed::run::<ZenMvcc<Emulated>, W>(device, workload, settings)
+        }
+        (Rival::Wbl, Medium::Emulated(device)) => {
+            testbed::run::<Wbl<Emulated>, W>(device, workload, settings)
+        }
+        (Rival::OnePartition(engine), Medium::Emulated(device)) => {
+            run_partition(workload, engine, device, settings)
+        }
     };
     ran.map_err(error)
 }

@@ -1,8 +1,8 @@
 //! A workload on a rival engine of `testbed`: the same data, stream and device, and a report whose
 //! fields have the same names as that of the engine.
 //!
-//! Rivals run on emulated persistent memory only: without added time (`emulated:none`) that is DRAM
-//! with flushes and fences.
+//! Rivals run on emulated persistent memory: without added time (`emulated:none`) that is DRAM with
+//! flushes and fences. Those that log to a file run on `file`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use std::sync::Arc;
 use bench::clock::{cpu_ns, seconds};
 use bench::report::{self, Latency, Named, Summary, add_counters, ratio};
 use bench::{BenchError, Result};
-use pmem::{Counters, Description, Device, DeviceSpec, Emulated};
+use pmem::{Counters, Description, DeviceSpec, Emulated, File, FileOptions};
 use serde::Serialize;
 
+use super::medium::Medium;
 use super::rivals::Rival;
 use crate::report::{Head, Ran};
 use crate::{Job, Settings};
@@ -57,23 +58,17 @@ pub struct RivalReport {
 /// Runs a job on a rival.
 ///
 /// # Errors
-/// `Usage` for another device than an emulated one; whatever stops the run.
+/// `Usage` for a device that the rival does not run on; whatever stops the run.
 pub fn run_rival(
     job: &Job,
     rival: Rival,
     spec: &DeviceSpec,
     settings: &Settings,
 ) -> Result<RivalReport> {
-    let DeviceSpec::Emulated(profile) = *spec else {
-        return Err(BenchError::Usage(format!(
-            "design {} runs on --device emulated[:PROFILE], not on {spec}",
-            rival.name()
-        )));
-    };
-    let device = Emulated::new(profile, settings.image_limit_bytes, settings.log_limit_bytes)?;
-    let device = Arc::new(device);
+    let medium = open(rival, spec, settings)?;
     let mut options = testbed::Options::new(settings.engine.workers);
     options.cache_bytes = settings.engine.cache_bytes;
+    options.group_us = settings.group_us;
     let of_rival = testbed::Settings {
         options,
         rounds: settings.epochs,
@@ -84,8 +79,28 @@ pub fn run_rival(
         recover: settings.recover,
         cpu_ns,
     };
-    let report = job.run_rival(rival, &device, &of_rival)?;
-    Ok(RivalReport::new(job, rival, &device.description(), &report, &of_rival))
+    let report = job.run_rival(rival, &medium, &of_rival)?;
+    Ok(RivalReport::new(job, rival, &medium.description(), &report, &of_rival))
+}
+
+/// Opens the device of a run.
+fn open(rival: Rival, spec: &DeviceSpec, settings: &Settings) -> Result<Medium> {
+    let (image, log) = (settings.image_limit_bytes, settings.log_limit_bytes);
+    match spec {
+        DeviceSpec::Emulated(profile) if !rival.logs_to_file() => {
+            Ok(Medium::Emulated(Arc::new(Emulated::new(*profile, image, log)?)))
+        }
+        DeviceSpec::File(directory) if rival.logs_to_file() => {
+            let options = FileOptions::new(image, log);
+            Ok(Medium::File(Arc::new(File::open(directory, &options)?)))
+        }
+        other => {
+            let device = if rival.logs_to_file() { "file:DIR" } else { "emulated[:PROFILE]" };
+            let name = rival.name();
+            let what = format!("design {name} runs on --device {device}, not on {other}");
+            Err(BenchError::Usage(what))
+        }
+    }
 }
 
 impl RivalReport {
@@ -140,6 +155,7 @@ impl RivalReport {
             per_txn("blocks_read"),
             per_txn("blocks_written"),
         );
+        self.render_regions(&mut text);
         if let Some(recovery) = &self.recovery {
             let _ = writeln!(
                 text,
@@ -162,14 +178,48 @@ impl RivalReport {
         };
         text + &summary.render()
     }
+
+    /// What happened to atomic regions, if there were any.
+    fn render_regions(&self, text: &mut String) {
+        let per_txn = |name: &str| self.counters.get(&format!("{name}_per_txn"));
+        if per_txn("regions_ended") == 0.0 {
+            return;
+        }
+        let what = match testbed::has_hardware_regions() {
+            true => "of the processor",
+            false => "of software, with a model of aborts",
+        };
+        let _ = writeln!(
+            text,
+            "regions     {:.2} a transaction, {what}; aborts: conflicts {:.4}, sets {:.4},\n\
+             \x20           log inside {:.4}, own checks {:.4}; under locks {:.4}",
+            per_txn("regions_ended"),
+            per_txn("regions_aborted_conflict"),
+            per_txn("regions_aborted_write_set") + per_txn("regions_aborted_read_set"),
+            per_txn("regions_aborted_forbidden"),
+            per_txn("regions_gave_up"),
+            per_txn("regions_fallbacks"),
+        );
+    }
 }
 
 fn counters(report: &testbed::Report) -> Named {
+    let testbed::Counts { regions, .. } = report.counts;
     let mut totals = vec![
         ("retries", report.retries),
         ("tuples_written", report.counts.tuples_written),
         ("cache_misses", report.counts.cache_misses),
         ("cache_evictions", report.counts.evictions),
+        ("log_records", report.counts.log_records),
+        ("log_checkpoints", report.counts.checkpoints),
+        ("regions_ended", regions.ended),
+        ("regions_aborted_conflict", regions.conflicts),
+        ("regions_aborted_write_set", regions.write_sets),
+        ("regions_aborted_read_set", regions.read_sets),
+        ("regions_aborted_forbidden", regions.forbidden),
+        ("regions_gave_up", regions.gave_up),
+        ("regions_aborted_unknown", regions.unknown),
+        ("regions_fallbacks", regions.fallbacks),
     ];
     add_counters(&mut totals, &report.counters);
     Named::with_ratios(totals, report.committed + report.aborted)

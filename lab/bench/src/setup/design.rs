@@ -34,7 +34,11 @@ impl Design {
         let of_engine = engine::Design::ALL.into_iter().map(Self::Engine);
         let deterministic = Deterministic::ALL.map(Self::Deterministic);
         let others = [Self::AllDram, Self::Report2021];
-        of_engine.chain(others).chain(Rival::ALL.map(Self::Rival)).chain(deterministic).collect()
+        of_engine
+            .chain(others)
+            .chain(Rival::all().into_iter().map(Self::Rival))
+            .chain(deterministic)
+            .collect()
     }
 
     /// Name on the command line and in reports.
@@ -90,6 +94,14 @@ impl Design {
                 Self::Engine(_) | Self::Report2021,
                 Some(spec @ (DeviceSpec::Dram | DeviceSpec::Emulated(_))),
             ) => Ok(Some(spec)),
+            (Self::Rival(rival), None) if rival.logs_to_file() => Ok(None),
+            (Self::Rival(rival), Some(spec @ DeviceSpec::File(_))) if rival.logs_to_file() => {
+                Ok(Some(spec))
+            }
+            (Self::Rival(rival), Some(other)) if rival.logs_to_file() => {
+                let name = self.name();
+                usage(format!("design {name} logs to a file: give --device file:DIR, not {other}"))
+            }
             (Self::Rival(_), Some(spec @ DeviceSpec::Emulated(_))) => Ok(Some(spec)),
             (Self::Rival(_), _) => usage(format!(
                 "design {} runs in emulated persistent memory: give --device emulated[:PROFILE]",
@@ -113,12 +125,14 @@ mod tests {
         for design in Design::all() {
             let is_nvcaracal = design == Design::default();
             let in_dram = matches!(design, Design::AllDram | Design::Deterministic(_));
-            assert_eq!(design.device(None).is_ok(), is_nvcaracal || in_dram);
-            assert_eq!(design.device(spec("file:/x")).is_ok(), is_nvcaracal, "{}", design.name());
+            let in_file = matches!(design, Design::Rival(rival) if rival.logs_to_file());
+            assert_eq!(design.device(None).is_ok(), is_nvcaracal || in_dram || in_file);
+            let on_file = design.device(spec("file:/x"));
+            assert_eq!(on_file.is_ok(), is_nvcaracal || in_file, "{}", design.name());
             let is_rival = matches!(design, Design::Rival(_));
             assert_eq!(design.device(spec("dram")).is_ok(), !is_rival, "{}", design.name());
             let emulated = design.device(spec("emulated:low"));
-            assert_eq!(emulated.is_ok(), !in_dram, "{}", design.name());
+            assert_eq!(emulated.is_ok(), !in_dram && !in_file, "{}", design.name());
         }
     }
 }

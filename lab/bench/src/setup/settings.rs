@@ -20,6 +20,8 @@ pub struct Settings {
     pub engine: EngineConfig,
     /// Epochs of at most so many calls run in the serial part; 0: none.
     pub serial_calls_max: usize,
+    /// Microseconds of a group of a rival whose groups end by time.
+    pub group_us: u64,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
     /// Most bytes of the input log.

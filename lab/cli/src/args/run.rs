@@ -61,6 +61,11 @@ pub(crate) struct LabRunArguments {
     /// before, or the command fails. A run that was interrupted is closed instead.
     #[arg(long, conflicts_with = "clients")]
     pub(crate) recover: bool,
+    /// For dbx-nvm and dbx-disk: microseconds after which the thread that writes the log ends a
+    /// group
+    #[arg(long, value_name = "US", default_value_t = 40_000, conflicts_with = "clients",
+          value_parser = value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) group_us: u64,
     /// When to measure, after a run, what this machine's memory can do, and to show which share of
     /// that each phase reached; takes a second or two [default: long, that is after 5 s or
     /// more; without a value: always]

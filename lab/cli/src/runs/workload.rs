@@ -69,11 +69,17 @@ fn run_engine(
     signals: &Signals,
 ) -> Done {
     let target = JsonTarget::open(arguments.json.as_deref())?;
-    eprintln!("note: {}", place.describe());
     if let Design::Rival(rival) = settings.design {
-        let report = lab::run_rival(job, rival, &place.spec, settings)?;
+        let run = |place: &Place| {
+            eprintln!("note: {}", place.describe());
+            lab::run_rival(job, rival, &place.spec, settings)
+        };
+        // What a rival leaves in files is no store of anybody else.
+        let report = if rival.logs_to_file() { place.beside(run)? } else { run(&place)? };
+        place.remove()?;
         return target.write(&report, || report.render());
     }
+    eprintln!("note: {}", place.describe());
     if let Design::Deterministic(engine) = settings.design {
         let report = lab::run_deterministic(job, engine, &place.spec, settings)?;
         return target.write(&report, || report.render());
@@ -102,11 +108,12 @@ fn text(report: &Report, has_details: bool) -> String {
 fn check_rival(of_lab: &LabRunArguments) -> Done {
     let arguments = &of_lab.run;
     let is_deterministic = matches!(of_lab.design, Design::Deterministic(_));
+    let keeps = !matches!(of_lab.design, Design::Rival(rival) if !rival.keeps());
     if !is_deterministic && !matches!(of_lab.design, Design::Rival(_)) {
         return Ok(());
     }
     let given = [
-        ("--recover", of_lab.recover && is_deterministic),
+        ("--recover", of_lab.recover && (is_deterministic || !keeps)),
         ("--clients", arguments.clients.clients.is_some()),
         ("--ack-log", arguments.ack_log.is_some()),
         ("--details", arguments.details),
@@ -152,6 +159,7 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
             ..asked
         },
         serial_calls_max: 0,
+        group_us: of_lab.group_us,
         image_limit_bytes: arguments.limits.image_limit_bytes,
         log_limit_bytes: arguments.limits.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),

@@ -1,7 +1,7 @@
 //! The rival engines run every workload, agree with the serial oracle, recover, and say what they
 //! read and wrote.
 
-use crate::support::{SMALL, run};
+use crate::support::{Room, SMALL, run};
 
 #[test]
 fn rivals_agree_with_the_oracle_and_recover() {
@@ -41,6 +41,59 @@ fn engines_of_one_partition_agree_with_the_oracle_and_recover() {
             run(&format!("{line} --workers 2")).failed(2, &["a partition's engine has one"]);
         }
     }
+}
+
+/// What the DBX family counts is what each of its designs is for.
+#[test]
+fn the_dbx_family_agrees_with_the_oracle_and_recovers() {
+    let room = Room::new();
+    let file = room.text("log");
+    for (workload, options) in SMALL {
+        for (design, device) in [
+            ("dbx-dram", "emulated:none".to_string()),
+            ("dbx-nvm", "emulated:none".to_string()),
+            ("dbx-disk", format!("file:{file}")),
+            ("dbx-naive", "emulated:none".to_string()),
+            ("dbxn", "emulated:optane".to_string()),
+            ("dbxn-nvm", "emulated:optane".to_string()),
+        ] {
+            let recover = if design == "dbx-dram" { "" } else { "--recover" };
+            let line = format!(
+                "bench {workload} {options} --contention high --design {design} --epochs 2 \
+                 --workers 2 --device {device} --verify {recover} --group-us 500 --json -"
+            );
+            let report = run(&line).succeeded().json();
+            assert_eq!(report["design"], design);
+            assert_eq!(report["verified"], true, "{line}");
+            let counters = &report["counters"];
+            let of = |name: &str| counters[name].as_u64().unwrap_or_else(|| panic!("{name}"));
+            assert!(of("regions_ended") > 0, "{line}");
+            assert_eq!(of("log_records") > 0, design != "dbx-dram", "{line}");
+            assert_eq!(of("regions_aborted_forbidden") > 0, design == "dbx-naive", "{line}");
+            assert_eq!(of("lines_read") > 0, design == "dbxn-nvm", "{line}");
+            let recovered = report["recovery"]["rows"].as_u64() > Some(0);
+            assert_eq!(recovered, design != "dbx-dram", "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_steps_of_dbxn_run_and_say_what_regions_are() {
+    let room = Room::new();
+    let small = "bench smallbank --customers 540 --epochs 2 --epoch-size 50 --verify --recover";
+    for design in ["dbxn-parity", "dbxn-64", "dbxn-nt"] {
+        let shown = run(&format!("{small} --design {design} --device emulated:none")).succeeded();
+        assert!(shown.stdout.contains("regions "), "{shown:#?}");
+        assert!(!shown.stdout.to_lowercase().contains("htm"), "{shown:#?}");
+    }
+    let file = room.text("log");
+    run(&format!("{small} --design dbx-sync-disk --device file:{file}")).succeeded();
+    run(&format!("{small} --design dbx-sync-disk")).succeeded();
+    let line = "bench smallbank --customers 540 --epochs 1 --epoch-size 50";
+    run(&format!("{line} --design dbx-disk --device emulated:none")).failed(2, &["file:DIR"]);
+    run(&format!("{line} --design dbxn --device file:{file}")).failed(2, &["--device emulated"]);
+    let dram = format!("{line} --design dbx-dram --device emulated:none --recover");
+    run(&dram).failed(2, &["--recover is for the engine"]);
 }
 
 /// The deterministic rivals run every workload and agree with the oracle; those that keep the order

@@ -81,8 +81,8 @@ impl<K: Key> Hash<K> {
         Inserted { before: Seen { node, version }, after: version + 1, split_off: None }
     }
 
-    pub(super) fn version(&self, node: u32) -> u64 {
-        self.shards[node as usize].0.version.load(Ordering::Acquire)
+    pub(super) fn version_word(&self, node: u32) -> &AtomicU64 {
+        &self.shards[node as usize].0.version
     }
 
     pub(super) fn for_each(&self, mut each: impl FnMut(&K, u64)) {

@@ -11,6 +11,8 @@ mod hash;
 mod key;
 mod ordered;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use workloads::{IndexKind, TableSpec};
 
 pub(crate) use found::{Found, Inserted, KeyBytes, Range, Seen};
@@ -72,7 +74,12 @@ impl Index {
 
     /// How often the set of keys of a node has changed.
     pub(crate) fn version(&self, node: u32) -> u64 {
-        on_index!(self, index => index.version(node))
+        self.version_word(node).load(Ordering::Acquire)
+    }
+
+    /// The word in which a node counts that.
+    pub(crate) fn version_word(&self, node: u32) -> &AtomicU64 {
+        on_index!(self, index => index.version_word(node))
     }
 
     /// Reads the first node of a range; false if the index is not ordered.

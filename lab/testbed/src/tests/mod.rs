@@ -3,6 +3,7 @@
 
 mod batches;
 mod crash;
+mod dbx;
 mod scramble;
 mod serial;
 mod support;

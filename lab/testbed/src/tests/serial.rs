@@ -10,7 +10,9 @@ use super::scramble::Scramble;
 use super::support::{dram, smallbank, tpcc, verified, with_commit_points, ycsb};
 use crate::rival::Fault;
 use crate::{
-    Accesses, Error, Report, Result, Rival, Session, Settings, Stop, Wbl, Zen, ZenMvcc, run,
+    Accesses, Dbx, DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm,
+    DbxnParity, DbxnPastCache, Error, Report, Result, Rival, Session, Settings, Stop, Wbl, Zen,
+    ZenMvcc, run,
 };
 
 const WORKERS: [usize; 3] = [1, 2, 4];
@@ -22,10 +24,17 @@ fn run_on<R: Rival<Device = Dram>, W: Workload>(
     run::<R, W>(&dram(), workload, settings)
 }
 
+/// Whether an engine keeps anything.
+fn keeps<R: Rival>() -> bool {
+    R::NAME != "dbx-dram"
+}
+
 /// Runs on all numbers of workers.
 fn serializable<R: Rival<Device = Dram>, W: Workload>(workload: &W, calls: u64) {
     for workers in WORKERS {
-        let report = run_on::<R, W>(workload, &verified(workers, calls)).unwrap();
+        let mut settings = verified(workers, calls);
+        settings.recover = keeps::<R>();
+        let report = run_on::<R, W>(workload, &settings).unwrap();
         assert_eq!(report.committed + report.aborted, calls);
     }
 }
@@ -54,12 +63,13 @@ fn commit_points_change_nothing_in_rivals() {
     with_points::<Zen<Dram>>();
     with_points::<ZenMvcc<Dram>>();
     with_points::<Wbl<Dram>>();
+    with_points::<Dbx<Dram, Dbxn>>();
 }
 
 fn short_histories<R: Rival<Device = Traced>>() {
     pmem::small_pages_only();
     for seed in 0..20 {
-        let device = || Arc::new(Traced::new(64 << 20, 1 << 20).unwrap());
+        let device = || Arc::new(Traced::new(64 << 20, 16 << 20).unwrap());
         let settings = verified(4, 60);
         run::<R, _>(&device(), &Scramble { seed }, &settings).unwrap();
     }
@@ -70,6 +80,9 @@ fn short_histories_are_serializable() {
     short_histories::<Zen<Traced>>();
     short_histories::<ZenMvcc<Traced>>();
     short_histories::<Wbl<Traced>>();
+    short_histories::<Dbx<Traced, DbxNvm>>();
+    short_histories::<Dbx<Traced, DbxNaive>>();
+    short_histories::<Dbx<Traced, Dbxn>>();
 }
 
 /// The check must find a bug on a workload, in one of some runs: whether it strikes is chance.
@@ -99,6 +112,40 @@ fn zen_with_snapshots_is_serializable() {
 #[test]
 fn wbl_is_serializable() {
     all_workloads::<Wbl<Dram>>();
+}
+
+#[test]
+fn dbx_without_a_log_is_serializable() {
+    all_workloads::<Dbx<Dram, DbxDram>>();
+}
+
+#[test]
+fn dbx_with_groups_is_serializable() {
+    all_workloads::<Dbx<Dram, DbxNvm>>();
+    serializable::<Dbx<Dram, DbxDisk>, _>(&smallbank(50), 10_000);
+}
+
+#[test]
+fn dbx_with_logs_under_locks_is_serializable() {
+    all_workloads::<Dbx<Dram, DbxNaive>>();
+    serializable::<Dbx<Dram, DbxSyncDisk>, _>(&smallbank(50), 10_000);
+}
+
+#[test]
+fn dbxn_is_serializable() {
+    all_workloads::<Dbx<Dram, Dbxn>>();
+}
+
+#[test]
+fn dbxn_with_all_data_on_the_device_is_serializable() {
+    all_workloads::<Dbx<Dram, DbxnNvm>>();
+}
+
+#[test]
+fn the_steps_of_dbxn_are_serializable() {
+    serializable::<Dbx<Dram, DbxnParity>, _>(&smallbank(50), 10_000);
+    serializable::<Dbx<Dram, DbxnLines>, _>(&tpcc(), 1_500);
+    serializable::<Dbx<Dram, DbxnPastCache>, _>(&Scramble { seed: 1 }, 4_000);
 }
 
 fn small_cache<R: Rival<Device = Dram>>() {
@@ -148,6 +195,8 @@ fn the_check_finds_reads_that_are_not_validated() {
     is_found::<Zen<Dram>, _>(Fault::NoReadValidation, &ycsb(200, false));
     is_found::<ZenMvcc<Dram>, _>(Fault::NoReadValidation, &ycsb(200, false));
     is_found::<Wbl<Dram>, _>(Fault::NoReadValidation, &ycsb(200, false));
+    is_found::<Dbx<Dram, Dbxn>, _>(Fault::NoReadValidation, &ycsb(200, false));
+    is_found::<Dbx<Dram, DbxNaive>, _>(Fault::NoReadValidation, &ycsb(200, false));
 }
 
 #[test]
@@ -158,6 +207,7 @@ fn the_check_finds_snapshots_that_are_none() {
 #[test]
 fn the_check_finds_phantoms() {
     is_found::<Zen<Dram>, _>(Fault::NoNodeValidation, &Scramble { seed: 1 });
+    is_found::<Dbx<Dram, Dbxn>, _>(Fault::NoNodeValidation, &Scramble { seed: 1 });
 }
 
 /// Two transactions find that a row is not there and insert it, one after the other in the same
@@ -186,4 +236,5 @@ fn an_insert_relies_on_what_was_missing() {
     two_insert_what_was_missing::<Zen<Dram>>();
     two_insert_what_was_missing::<ZenMvcc<Dram>>();
     two_insert_what_was_missing::<Wbl<Dram>>();
+    two_insert_what_was_missing::<Dbx<Dram, Dbxn>>();
 }

@@ -52,7 +52,7 @@ pub(super) fn with_commit_points() -> (SmallBank, Tpcc) {
 }
 
 pub(super) fn dram() -> Arc<Dram> {
-    Arc::new(Dram::new(1 << 30, 1 << 20).unwrap())
+    Arc::new(Dram::new(1 << 30, 1 << 28).unwrap())
 }
 
 /// A run that is compared with the oracle, and recovered at its end.
@@ -64,5 +64,6 @@ pub(super) fn verified(workers: usize, calls: u64) -> Settings {
         ..Settings::new(workers, calls)
     };
     settings.options.page_bytes = 16 << 10;
+    settings.options.group_us = 0;
     settings
 }
