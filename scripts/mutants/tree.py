@@ -10,9 +10,8 @@ import json
 import os
 import re
 import subprocess
+import zlib
 
-# Of the crates of the copy.
-VERSION = "0.1.997"
 # What the compiler refuses although a mutant may well do it.
 LINTS = ["arithmetic_overflow", "overflowing_literals", "unconditional_panic"]
 
@@ -120,6 +119,8 @@ class Tree:
 
     def __init__(self, root, copy, mutants):
         self.root, self.copy = root, copy
+        # Of the crates of the copy: another one for each place, as builds may share a directory.
+        self.version = f"0.1.{997_000 + zlib.crc32(os.path.abspath(copy).encode()) % 1000}"
         self.mutants = {mutant["number"]: mutant for mutant in mutants}
         self.dropped = {}
         self.files = {}
@@ -191,13 +192,13 @@ class Tree:
         those of the same names beside it, and what a mutant leaves unused or overflows is no error."""
         text = data.decode()
         if path == "Cargo.toml":
-            text = re.sub(r'(?m)^(\[workspace\.package\]\nversion) = .*$', rf'\1 = "{VERSION}"', text)
+            text = re.sub(r'(?m)^(\[workspace\.package\]\nversion) = .*$', rf'\1 = "{self.version}"', text)
             text = text.replace("[workspace.lints.rust]\n",
                                 "".join(["[workspace.lints.rust]\n", *(f'{lint} = "allow"\n'
                                                                        for lint in LINTS)]))
             text = text.replace('unsafe_op_in_unsafe_fn = "deny"', 'unsafe_op_in_unsafe_fn = "allow"')
         else:
-            text = re.sub(r'(?m)^(name = "nvcaracal.*\nversion) = .*$', rf'\1 = "{VERSION}"', text)
+            text = re.sub(r'(?m)^(name = "nvcaracal.*\nversion) = .*$', rf'\1 = "{self.version}"', text)
         return text.encode()
 
     def update(self, path, data):
