@@ -82,6 +82,7 @@ impl LockTable {
     /// Releases a lock; `granted` gets the calls that have it now.
     pub(super) fn release(&mut self, target: Target, granted: &mut Vec<u32>) {
         let mut lock = *self.lock(target, Mode::Write);
+        assert!(lock.holders > 0, "a call releases a lock that it has");
         lock.holders -= 1;
         while let Some(request) = self.requests.get(lock.first as usize) {
             if lock.holders > 0 && !lock.mode.goes_with(request.mode) {
