@@ -49,7 +49,8 @@ fn a_full_file_system_loses_nothing_that_was_acknowledged() {
     };
     let (store, acks) = (room.text("disk/store"), room.text("acks"));
     let line = format!("{SIZE} --epochs 100000 --device file:{store} --ack-log {acks}");
-    // Pages take 19 MB, with room for all of them to change; the log of the epochs between two checkpoints does not fit any more.
+    // Pages take 19 MB, with room for all of them to change; the log of the epochs between two
+    // checkpoints does not fit any more.
     check(
         &store,
         &acks,
