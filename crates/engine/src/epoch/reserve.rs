@@ -118,12 +118,14 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     handover::plan(epoch, &mut demand, tables.clone());
     let of_all = |pool| stock_of_all(epoch, worker, &demand, pool);
     let used = |pool| used_of_all(epoch, worker, &demand, pool);
-    let needed = demand.segments(tables.clone(), epoch.workers as u64, segment_bytes, used);
+    let workers = epoch.workers as u64;
+    let needed = demand.segments(tables.clone(), workers, segment_bytes, used);
     if epoch.replay.is_some() {
         return Ok(segments.reserve(device, needed.all())?);
     }
     check_guess(epoch, needed)?;
-    let pages = demand.pages(tables.clone(), epoch.workers as u64, needed);
+    // Other devices store in place.
+    let pages = device.takes_snapshots().then(|| demand.pages(tables.clone(), workers, needed));
     let taker = demand.taker(tables, needed, segment_bytes);
     // The lists that a worker alone begins are among those that are kept.
     let lists = if epoch.workers == 1 { needed.lists } else { 0 };
@@ -131,7 +133,10 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
         0 => segments.reserve(device, needed.all())?,
         kept => segments.reserve_beside(device, needed.all(), kept)?,
     }
-    Ok(segments.reserve_pages(device, pages, taker.frees())?)
+    if let Some(pages) = pages {
+        segments.reserve_pages(device, pages, taker.frees())?;
+    }
+    Ok(())
 }
 
 /// Refuses an epoch for which the image would grow by much on a guess.
