@@ -60,7 +60,7 @@ pub enum ErrorKind {
     Schema,
     /// Data on the device is damaged or not ours.
     Corrupt,
-    /// The database is open elsewhere.
+    /// The database is open elsewhere, or another copy of it is being made.
     Locked,
     /// Something failed, and the database must be opened again.
     Stopped,
@@ -255,7 +255,8 @@ impl Error {
         self.kind() == ErrorKind::NotDeterministic
     }
 
-    /// Whether the database is open elsewhere, in this process or another one.
+    /// Whether the database is open elsewhere, in this process or another one, or another copy of
+    /// it is being made.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.kind() == ErrorKind::Locked
@@ -306,13 +307,15 @@ fn kind_of_storage(error: &StorageError) -> ErrorKind {
 fn kind_of_device(error: &DeviceError) -> ErrorKind {
     match error {
         DeviceError::Full { .. } => ErrorKind::Full,
-        DeviceError::Locked { .. } => ErrorKind::Locked,
+        DeviceError::Locked { .. } | DeviceError::Copying { .. } => ErrorKind::Locked,
         DeviceError::Foreign { .. }
         | DeviceError::Corrupt { .. }
         | DeviceError::Unfinished { .. } => ErrorKind::Corrupt,
-        DeviceError::Missing { .. } | DeviceError::ReadOnly { .. } | DeviceError::Refused(_) => {
-            ErrorKind::Mistake
-        }
+        DeviceError::Missing { .. }
+        | DeviceError::InTheWay { .. }
+        | DeviceError::ReadOnly { .. }
+        | DeviceError::Refused(_) => ErrorKind::Mistake,
+        DeviceError::Outrun { .. } => ErrorKind::Limit,
         // Others are of the operating system, as Io and Sticky are.
         _ => ErrorKind::Io,
     }

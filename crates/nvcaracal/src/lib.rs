@@ -104,6 +104,7 @@
 //!   one state.
 //! * **Many calls under way**: [`Database::submitter`] keeps the order of a connection's calls.
 //! * **Changes** of a table, epoch by epoch: [`Database::changes`].
+//! * **Backups** of a database that runs: [`Database::backup`].
 //! * **Interpreters**, whose tables and procedures are known at run time only: [`raw`].
 //!
 //! # What an answer means
@@ -230,6 +231,7 @@ pub use data::derived;
 pub use data::foreign::Serde;
 pub use data::plain::{Plain, zeroed};
 pub use data::value::Data;
+pub use database::backup::Backup;
 pub use database::batch::{Added, Batch, Submitted};
 pub use database::changes::{Change, Changes};
 pub use database::handle::Database;

@@ -53,12 +53,17 @@ pub use crash::{
 };
 pub use dax::Dax;
 pub use delayed::Delayed;
-pub use device::{Counters, Description, Device, LineCount, Loads, MARK_BYTES, Port, PortState};
+pub use device::{
+    Counters, Description, Device, LineCount, Loads, LogSpace, MARK_BYTES, Port, PortState,
+};
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use epoch_number::EpochNumber;
 pub use failure::DeviceError;
-pub use file::{DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome};
+pub use file::{
+    DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, PinnedSnapshot,
+    UnfinishedCopy,
+};
 pub use measure::{MeasuringArea, memory_speed};
 pub use memory::{Mapping, PAGE_BYTES, small_pages_only};
 pub use side_files::{LoadMark, REPLAY_WORDS, ReplayMarks};

@@ -22,10 +22,13 @@ pub mod scan;
 
 pub mod check;
 
+mod copy;
+
 pub use catalog::{
     CatalogChange, CatalogRequest, IndexKind, TableDefinition, TableRequest, TypesMark,
 };
 pub use check::{repair, salvage};
+pub use copy::{Copied, CopyKind, copy_store};
 pub use digest::{
     RowChange, StateHash, changed_lines, lines_gain, only_line_gain, only_line_hash, row_change,
     row_hash, word_gain,

@@ -14,7 +14,9 @@ pub use contention::ContentionArguments;
 pub use rows::{DumpArguments, Format, LoadArguments, StorePath};
 pub use run::{ClientArguments, RunArguments};
 pub use serve::ServeArguments;
-pub use stores::{InspectArguments, Page, RecoverArguments, StoreArguments};
+pub use stores::{
+    BackupArguments, InspectArguments, Page, RecoverArguments, RestoreArguments, StoreArguments,
+};
 pub use workloads::{Contention, Mix, SmallBankArguments, TpccArguments, YcsbArguments};
 
 /// A deterministic, epoch-based database: a server for PostgreSQL's clients, benchmarks of the
@@ -97,6 +99,19 @@ pub enum StoreCommand {
     /// twice. A load that is cut short leaves a store that every program and command refuses, until
     /// the same files are loaded again. Nothing is ever removed.
     Load(LoadArguments),
+    /// Copy a store to a new directory, or bring an earlier copy up to date, also while a program or
+    /// a server goes on with it
+    ///
+    /// An earlier copy gets the pages that have changed since, and the new log. If that is cut short
+    /// it is a copy of the earlier or the later moment. One that was opened since is refused.
+    ///
+    /// Every call that was answered before is in the copy, which is a store as any other: check it
+    /// with `check`. The program goes on meanwhile; what it replaces of the checkpoint that is
+    /// copied is kept until the end, so its files may grow by half. While more is written than that
+    /// the copy begins anew, and gives up at last.
+    Backup(BackupArguments),
+    /// Make a store of a copy, as it was when it was made or at the end of an earlier epoch
+    Restore(RestoreArguments),
     /// Recover a store that `bench` made, and show how long each part took; check one of another
     /// program, which only that can recover; or decide what becomes of one that is refused
     ///

@@ -17,6 +17,33 @@ pub struct StoreArguments {
     pub json: bool,
 }
 
+/// A store to copy.
+#[derive(Debug, Args)]
+pub struct BackupArguments {
+    /// A directory (device file), or file:DIR
+    pub path: StorePath,
+    /// The directory of the copy: a new one, or an earlier copy of the same store
+    pub target: PathBuf,
+    /// Write the result as one JSON object to standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A store to make of a copy.
+#[derive(Debug, Args)]
+pub struct RestoreArguments {
+    /// The copy
+    pub copy: StorePath,
+    /// The directory of the store, which must not be there
+    pub target: PathBuf,
+    /// Leave out what happened after this epoch; from that of the copy's checkpoint to its last
+    #[arg(long, value_name = "EPOCH")]
+    pub to_epoch: Option<u64>,
+    /// Write the result as one JSON object to standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// A store to recover.
 #[derive(Debug, Args)]
 pub struct RecoverArguments {

@@ -1,5 +1,6 @@
 //! The commands about a store.
 
+mod backup;
 mod check;
 mod inspect;
 mod recover;
@@ -22,6 +23,8 @@ pub fn run(command: &StoreCommand) -> Done {
         StoreCommand::Inspect(command) => inspect::run(command),
         StoreCommand::Dump(command) => rows::dump(command),
         StoreCommand::Load(command) => rows::load(command),
+        StoreCommand::Backup(command) => backup::backup(command),
+        StoreCommand::Restore(command) => backup::restore(command),
         StoreCommand::Recover(command) => recover::run(command),
     }
 }

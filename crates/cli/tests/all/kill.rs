@@ -74,7 +74,8 @@ struct Lab {
     finished: u64,
 }
 
-fn acknowledged(path: &PathBuf) -> BTreeMap<u64, String> {
+/// Epochs of an acknowledgement log, with their digests.
+pub(crate) fn acknowledged(path: &PathBuf) -> BTreeMap<u64, String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let pairs = whole.lines().map(|line| line.split_once(' ').expect("epoch and digest"));

@@ -4,6 +4,7 @@
 //! (`lab/cli/tests/all/main.rs`): the same text, for the binary that the crate's root names.
 
 mod actors;
+mod backup;
 mod bad_input;
 mod clients;
 mod contention;

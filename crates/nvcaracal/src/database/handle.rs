@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Instant;
@@ -138,6 +139,8 @@ pub(crate) struct Inner {
     schema: Arc<Schema>,
     report: RecoveryReport,
     device: String,
+    /// Of a database on `file`.
+    directory: Option<PathBuf>,
     names: Names,
     /// Submitters that there were.
     submitters: AtomicU64,
@@ -151,6 +154,7 @@ pub(crate) struct Opened {
     pub(crate) tools: Tools,
     pub(crate) report: RecoveryReport,
     pub(crate) device: String,
+    pub(crate) directory: Option<PathBuf>,
     /// Procedures with their numbers in the log.
     pub(crate) registered: Vec<(Registration, u16)>,
     pub(crate) limits: Limits,
@@ -168,6 +172,7 @@ impl Database {
             tools,
             report,
             device,
+            directory,
             registered,
             limits,
             epochs,
@@ -218,6 +223,7 @@ impl Database {
                 schema,
                 report,
                 device,
+                directory,
                 names,
                 submitters: AtomicU64::new(0),
                 sequencer,
@@ -550,6 +556,10 @@ impl Inner {
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// Reads the bytes of a row's value. They are copied: what makes a value of them may be code of

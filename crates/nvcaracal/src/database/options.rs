@@ -498,6 +498,10 @@ impl Options {
         // What is only read runs no epoch.
         let checks = self.check_determinism && !self.read_only;
         let name = device.to_string();
+        let directory = match &device {
+            DeviceSpec::File(directory) => Some(directory.clone()),
+            _ => None,
+        };
         let (procedures, shapes) = (self.procedures.clone(), self.shapes.clone());
         let contention = Window::new(self.contention_epochs);
         let change_bytes_max = self.change_bytes_max;
@@ -523,6 +527,7 @@ impl Options {
             tools,
             report,
             device: name,
+            directory,
             registered,
             limits,
             epochs,

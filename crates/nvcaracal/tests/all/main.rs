@@ -1,6 +1,7 @@
 //! The library as an application uses it.
 
 mod added_field;
+mod backup;
 mod bytes;
 mod changes;
 mod common;

@@ -36,6 +36,28 @@ pub struct PortState {
     pub(crate) buffered: Buffered,
 }
 
+/// A log space that is read: that of a device, or a copy of one.
+pub trait LogSpace {
+    /// Its length in bytes.
+    fn log_bytes(&self) -> u64;
+
+    /// Reads from it.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when it cannot be read.
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
+}
+
+impl<D: Device> LogSpace for D {
+    fn log_bytes(&self) -> u64 {
+        Device::log_bytes(self)
+    }
+
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        Device::log_read(self, offset, into)
+    }
+}
+
 /// Where the bytes are. An image and a log space.
 ///
 /// # Ownership

@@ -17,7 +17,7 @@ mod interface;
 mod port;
 
 pub use counters::{Counters, LineCount, Loads};
-pub use interface::{Description, Device, MARK_BYTES, PortState};
+pub use interface::{Description, Device, LogSpace, MARK_BYTES, PortState};
 pub use port::Port;
 
 pub(crate) use owed_time::{OwedTime, PAY_ABOVE_NS};

@@ -73,6 +73,35 @@ pub enum DeviceError {
         /// The database.
         path: PathBuf,
     },
+    /// There is something where a new directory is to be.
+    #[error("{path} {what}, and a copy goes to a new directory: choose another place",
+        path = .path.display()
+    )]
+    InTheWay {
+        /// The place.
+        path: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
+    /// Another copy of this database is being made.
+    #[error(
+        "{path} is being copied already, by another backup: wait for its end",
+        path = .path.display()
+    )]
+    Copying {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The database changed faster than it was copied.
+    #[error(
+        "{path} changed while it was copied, in more places than it has room to keep: copy it \
+         again when less is written",
+        path = .path.display()
+    )]
+    Outrun {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The file belongs to something else: another program, another database, or a newer format.
     #[error("{path} is not ours: {what}", path = .path.display())]
     Foreign {

@@ -32,6 +32,8 @@ pub(super) struct SnapshotWriter {
     table: PageTable,
     /// The slots that it does not need.
     free: FreeSlots,
+    /// Slots that it does not need either, and a copy may.
+    kept: Vec<u64>,
     room: Arc<Room>,
 }
 
@@ -43,7 +45,7 @@ impl SnapshotWriter {
         free: FreeSlots,
         room: Arc<Room>,
     ) -> Self {
-        Self { files, newest, table, free, room }
+        Self { files, newest, table, free, kept: Vec::new(), room }
     }
 
     /// Makes a snapshot durable. Calls `committed` as soon as it would survive a power cut.
@@ -74,8 +76,23 @@ impl SnapshotWriter {
         self.room.committed(root.entries.end());
         committed();
         // Step 5: no root that can still be the newest needs them (S6).
-        replaced.into_iter().for_each(|slot| self.free.release(slot));
+        self.kept.extend(replaced);
+        if !self.keeps_for_copy()? {
+            self.release_kept();
+        }
         Ok(())
+    }
+
+    /// Whether slots that were replaced stay as they are: a copy of an older snapshot reads them.
+    /// Not for ever: where as many as there are pages are kept, the copy has to begin anew, and
+    /// knows it by the checksums of its pages.
+    fn keeps_for_copy(&self) -> Result<bool, DeviceError> {
+        let most = self.newest.image_bytes / PAGE_BYTES;
+        Ok(self.kept.len() as u64 <= most && self.files.table.is_locked()?)
+    }
+
+    fn release_kept(&mut self) {
+        self.kept.drain(..).for_each(|slot| self.free.release(slot));
     }
 
     /// Steps 1 and 2: the pages, in slots that the newest snapshot does not need.
@@ -106,15 +123,23 @@ impl SnapshotWriter {
     }
 
     /// Takes notice of slots that were added to the file, and adds those that are missing: what was
-    /// not reserved.
+    /// not reserved, or is kept for a copy. Where the disk has no room the copy has to begin anew.
     fn make_room(&mut self, pages: u64) -> Result<(), DeviceError> {
         self.free.grow(self.room.slots());
         let missing = pages.saturating_sub(self.free.count());
-        if missing > 0 {
-            let slots = self.free.end() + missing;
-            self.files.data.allocate(slots * PAGE_BYTES)?;
-            self.free.grow(slots);
-            self.room.grown(slots);
+        if missing == 0 {
+            return Ok(());
+        }
+        let slots = self.free.end() + missing;
+        match self.files.data.allocate(slots * PAGE_BYTES) {
+            Err(error) if error.is_limit() && self.kept.len() as u64 >= missing => {
+                self.release_kept();
+            }
+            other => {
+                other?;
+                self.free.grow(slots);
+                self.room.grown(slots);
+            }
         }
         Ok(())
     }

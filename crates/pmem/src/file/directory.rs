@@ -68,7 +68,7 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
         log: file(DiskFile::Log)?,
         directory: file(DiskFile::Directory)?,
         place,
-        _locks: [meta_lock, lock],
+        _locks: vec![meta_lock, lock],
     };
     // What was locked is what the names stand for.
     files.check_place()?;
@@ -89,12 +89,16 @@ fn create_directory(dir: &Path) -> Result<(), DeviceError> {
     }
     fs::create_dir_all(dir).map_err(|e| DeviceError::io("create directory", dir, e))?;
     // The entry of the new directory must survive too (O-56).
-    let parent = parent_of(dir);
-    let sync = File::open(parent).and_then(|file| file.sync_all());
-    sync.map_err(|e| DeviceError::io("sync directory", parent, e))
+    sync_directory(parent_of(dir))
 }
 
-fn parent_of(dir: &Path) -> &Path {
+/// Makes the names in a directory durable.
+pub(super) fn sync_directory(dir: &Path) -> Result<(), DeviceError> {
+    let sync = File::open(dir).and_then(|file| file.sync_all());
+    sync.map_err(|e| DeviceError::io("sync directory", dir, e))
+}
+
+pub(super) fn parent_of(dir: &Path) -> &Path {
     dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -16,7 +16,7 @@ use rustix::fs::FallocateFlags;
 
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
-use crate::system::{Locked, Process, Sharing, open_regular};
+use crate::system::{Locked, Process, Sharing, is_locked, open_regular};
 
 /// Large transfers are cut into pieces of this size.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
@@ -190,6 +190,11 @@ impl DiskHandle {
         Locked::sharing(file, &self.path, with)
     }
 
+    /// Whether there is a lock of another handle on the file.
+    pub(super) fn is_locked(&self) -> Result<bool, DeviceError> {
+        is_locked(&self.file, &self.path)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -324,6 +329,13 @@ impl DiskHandle {
         }
     }
 
+    /// Makes the file shorter, or longer with zeros.
+    pub(super) fn set_len(&self, len: u64) -> Result<(), DeviceError> {
+        self.ask(DiskOperation::Allocate { len })
+            .and_then(|_| self.file.set_len(len))
+            .map_err(|e| DeviceError::io(format!("set the length to {len} bytes of"), &self.path, e))
+    }
+
     /// Writes zeros over a range.
     pub(super) fn zero(&self, from: u64, to: u64) -> Result<(), DeviceError> {
         let zeros = vec![0; PIECE_BYTES.min(to.saturating_sub(from) as usize)];
@@ -398,8 +410,8 @@ pub(super) struct Files {
     pub(super) directory: DiskHandle,
     /// The directory's name, whatever the current directory is.
     pub(super) place: PathBuf,
-    /// The locks of `meta` and of the directory, released last.
-    pub(super) _locks: [Locked; 2],
+    /// Those of `meta` and of the directory, or a pin; released last.
+    pub(super) _locks: Vec<Locked>,
 }
 
 impl Files {

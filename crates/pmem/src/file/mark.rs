@@ -37,9 +37,14 @@ pub(super) struct Marks {
 }
 
 impl Marks {
+    /// Those of a database that has none yet.
+    pub(super) fn none(instance: u64) -> Self {
+        Self { instance, found: None, sequence: 0 }
+    }
+
     /// Looks for the newest intact mark of this instance; anything else is none.
     pub(super) fn read(meta: &DiskHandle, instance: u64) -> Result<Self, DeviceError> {
-        let mut newest = Self { instance, found: None, sequence: 0 };
+        let mut newest = Self::none(instance);
         for slot in 0..2 {
             let mut bytes = [0; RECORD_BYTES];
             meta.read_exact_at(slot_offset(slot), &mut bytes)?;

@@ -47,8 +47,11 @@ mod directory;
 mod open;
 mod writer;
 
+mod copy;
+
 mod device;
 
+pub use copy::{PinnedSnapshot, UnfinishedCopy};
 pub use device::File;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 pub use options::FileOptions;

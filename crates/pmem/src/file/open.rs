@@ -102,8 +102,7 @@ fn check_lengths(
     Ok(())
 }
 
-/// Loads all pages, each checked as it is read, in the order of their slots: a disk reads in order
-/// fastest.
+/// Loads all pages.
 ///
 /// # Safety
 /// The mapping is owned by the caller.
@@ -112,7 +111,20 @@ unsafe fn load_image(
     table: &PageTable,
     image: &Mapping,
 ) -> Result<(), DeviceError> {
-    let mut entries: Vec<Entry> = table.entries().collect();
+    read_pages(data, table.entries().collect(), |page, bytes| {
+        // SAFETY: owned by the caller; the table has pages of the image only.
+        unsafe { image.store_bytes(page * PAGE_BYTES, bytes) };
+        Ok(())
+    })
+}
+
+/// Reads pages, each checked as it is read, in the order of their slots: a disk reads in order
+/// fastest.
+pub(super) fn read_pages(
+    data: &DiskHandle,
+    mut entries: Vec<Entry>,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
+) -> Result<(), DeviceError> {
     entries.sort_unstable_by_key(|entry| entry.slot);
     let most = PIECE_BYTES as u64 / PAGE_BYTES;
     let mut buffer = vec![0; PIECE_BYTES.min(entries.len() * PAGE_BYTES as usize * 2)];
@@ -132,20 +144,26 @@ unsafe fn load_image(
             buffer.resize(len, 0);
         }
         data.read_exact_at(first * PAGE_BYTES, &mut buffer[..len])?;
-        for &Entry { page, slot, crc } in piece {
-            let bytes = &buffer[((slot - first) * PAGE_BYTES) as usize..][..PAGE_BYTES as usize];
-            let found = page_crc(page, bytes);
-            if found != crc {
-                let what = format!(
-                    "page {page}, in slot {slot}, has checksum {found:08x} and not {crc:08x}: it \
-                     is damaged, or of another moment than the other files; restore the whole \
-                     directory from a copy"
-                );
-                return Err(DeviceError::corrupt(data.path(), what));
-            }
-            // SAFETY: owned by the caller; the table has pages of the image only.
-            unsafe { image.store_bytes(page * PAGE_BYTES, bytes) };
+        for entry in piece {
+            let at = ((entry.slot - first) * PAGE_BYTES) as usize;
+            let bytes = &buffer[at..][..PAGE_BYTES as usize];
+            check_page(data, entry, bytes)?;
+            each(entry.page, bytes)?;
         }
     }
     Ok(())
+}
+
+/// Checks the bytes of a slot against the entry of its page.
+pub(super) fn check_page(data: &DiskHandle, entry: &Entry, bytes: &[u8]) -> Result<(), DeviceError> {
+    let Entry { page, slot, crc } = entry;
+    let found = page_crc(*page, bytes);
+    if found == *crc {
+        return Ok(());
+    }
+    let what = format!(
+        "page {page}, in slot {slot}, has checksum {found:08x} and not {crc:08x}: it is damaged, \
+         or of another moment than the other files; restore the whole directory from a copy"
+    );
+    Err(DeviceError::corrupt(data.path(), what))
 }

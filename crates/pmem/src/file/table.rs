@@ -1,5 +1,7 @@
 //! The page table: which slot of `data` holds each page of the image, and its checksum.
 
+use std::collections::BTreeSet;
+
 use super::disk::{Files, PIECE_BYTES};
 use super::format::{ENTRY_BYTES, Entries, Entry, HEAD_BYTES, Root};
 use super::slots::FreeSlots;
@@ -30,6 +32,17 @@ impl PageTable {
         self.crcs[at] = entry.crc;
         self.used += u64::from(old == 0);
         (old != 0).then_some(old)
+    }
+
+    /// Pages with a slot.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// The entry of a page; `None` if it was never stored to.
+    pub(super) fn entry(&self, page: u64) -> Option<Entry> {
+        let slot = *self.slots.get(page as usize).filter(|slot| **slot != 0)?;
+        Some(Entry { page, slot, crc: self.crcs[page as usize] })
     }
 
     /// The entries of all pages that have a slot, in the order of the pages.
@@ -103,6 +116,26 @@ impl PageTable {
                 Err(DeviceError::corrupt(files.table.path(), what))
             }
         }
+    }
+
+    /// The pages that got entries since others were all; `None` if those are not the first ones of
+    /// a snapshot, because the table was written anew.
+    pub(super) fn changed_since(
+        files: &Files,
+        root: &Root,
+        before: &Entries,
+    ) -> Result<Option<BTreeSet<u64>>, DeviceError> {
+        let now = root.entries;
+        if before.start != now.start || before.count > now.count {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; (now.end() - now.start) as usize];
+        files.table.read_exact_at(now.start, &mut bytes)?;
+        let (old, new) = bytes.split_at((before.end() - before.start) as usize);
+        if crc32fast::hash(old) != before.crc || crc32fast::hash(&bytes) != now.crc {
+            return Ok(None);
+        }
+        Ok(Some(new.as_chunks().0.iter().map(|entry| Entry::decode(entry).page).collect()))
     }
 
     /// Where the entries of the next snapshot go, and which they are: those that are new, behind

@@ -77,6 +77,20 @@ impl Locked {
     }
 }
 
+/// Whether there is a lock of another handle on the file. The handle must have none itself.
+pub(crate) fn is_locked(file: &File, path: &Path) -> Result<bool, DeviceError> {
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => break,
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(true),
+            Err(e) => return Err(DeviceError::io("look for a lock of", path, e)),
+        }
+    }
+    flock(file, FlockOperation::Unlock).map_err(|e| DeviceError::io("unlock", path, e))?;
+    Ok(false)
+}
+
 impl Drop for Locked {
     fn drop(&mut self) {
         if !self.process.is_here() {

@@ -11,5 +11,5 @@ mod stack;
 pub use process::{Process, in_fork};
 pub use stack::{Stack, stack_bytes_with};
 
-pub(crate) use lock::{Locked, Sharing};
+pub(crate) use lock::{Locked, Sharing, is_locked};
 pub(crate) use regular::open_regular;

@@ -24,7 +24,7 @@ pub struct GivenUp {
 }
 
 /// Whether a segment is still needed if the log ends after an epoch.
-fn is_kept(key: &Key, last: EpochNumber) -> bool {
+pub(super) fn is_kept(key: &Key, last: EpochNumber) -> bool {
     key.epoch <= last || key.kind == Kind::Deferred && key.epoch == last.next() || is_program(key)
 }
 

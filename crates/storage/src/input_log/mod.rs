@@ -53,8 +53,10 @@ mod records;
 mod reader;
 mod scan;
 
+mod copied;
 mod give_up;
 
+pub use copied::{CopiedEnd, end_of_copy, newest_begun};
 pub use error::LogError;
 pub use geometry::Demand;
 pub use give_up::GivenUp;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pmem::Device;
+use pmem::{Device, LogSpace};
 use pmem::sync::Mutex;
 use zerocopy::FromBytes;
 
@@ -162,8 +162,8 @@ impl Belongs {
 }
 
 /// Reads and joins the payloads of segments whose ordinals are their positions in the list.
-fn read_segments<D: Device>(
-    device: &D,
+fn read_segments<L: LogSpace>(
+    log: &L,
     geometry: Geometry,
     belongs: Belongs,
     segments: &[u32],
@@ -172,7 +172,7 @@ fn read_segments<D: Device>(
     let mut buffer = vec![0; geometry.segment_bytes as usize];
     for (ordinal, segment) in segments.iter().enumerate() {
         let offset = geometry.offset(*segment);
-        device.log_read(offset, &mut buffer)?;
+        log.log_read(offset, &mut buffer)?;
         let payload = checked_payload(&buffer, geometry, belongs, ordinal as u32);
         let payload = payload.ok_or(LogError::Damaged {
             epoch: belongs.epoch,
@@ -216,18 +216,18 @@ struct Recovery {
 
 /// Finds the committed epochs and the records of deferred calls that are still needed; everything
 /// else is free.
-fn recover<D: Device>(
-    device: &D,
+fn recover<L: LogSpace>(
+    log: &L,
     geometry: Geometry,
     checkpoint: EpochNumber,
 ) -> Result<Recovery, LogError> {
-    let scan = Scan::read(device, geometry, checkpoint)?;
-    let (epochs, lacks) = find_committed(device, geometry, &scan)?;
+    let scan = Scan::read(log, geometry, checkpoint)?;
+    let (epochs, lacks) = find_committed(log, geometry, &scan)?;
     let last = check_order(geometry, checkpoint, &epochs, &lacks)?;
     check_end(&scan, checkpoint, last)?;
-    let program = read_program(device, geometry, &scan)?;
+    let program = read_program(log, geometry, &scan)?;
     check_program(&epochs, program.as_ref())?;
-    let verdicts = read_verdicts(device, geometry, &scan, last)?;
+    let verdicts = read_verdicts(log, geometry, &scan, last)?;
     let mut index = Index { epochs, deferred_records: BTreeMap::new() };
     for (epoch, attempt) in scan.attempts(Kind::Deferred) {
         // A record of deferred calls belongs to the end of an epoch that is durable, so none can be
@@ -237,7 +237,7 @@ fn recover<D: Device>(
             continue;
         };
         let belongs = Belongs::record(Kind::Deferred, epoch, attempt);
-        let bytes = read_segments(device, geometry, belongs, &segments)?;
+        let bytes = read_segments(log, geometry, belongs, &segments)?;
         index.add_deferred_record(
             epoch,
             attempt,
@@ -277,18 +277,18 @@ fn recover<D: Device>(
 ///
 /// # Errors
 /// As [`InputLog::open`]; [`LogError::NotLogged`] with the first epoch that is not there.
-pub(super) fn check_up_to<D: Device>(
-    device: &D,
+pub(super) fn check_up_to<L: LogSpace>(
+    log: &L,
     geometry: Geometry,
     range: CommittedRange,
     scan: &Scan,
 ) -> Result<(), LogError> {
-    let (epochs, lacks) = find_committed(device, geometry, scan)?;
+    let (epochs, lacks) = find_committed(log, geometry, scan)?;
     let found = check_order(geometry, range.checkpoint, &epochs, &lacks)?;
     if found != range.last {
         return Err(LogError::NotLogged { epoch: found.next() });
     }
-    check_program(&epochs, read_program(device, geometry, scan)?.as_ref())
+    check_program(&epochs, read_program(log, geometry, scan)?.as_ref())
 }
 
 /// A whole record of the log that belongs to no stream.
@@ -300,27 +300,27 @@ struct Record {
     bytes: Vec<u8>,
 }
 
-fn read_record<D: Device>(
-    device: &D,
+fn read_record<L: LogSpace>(
+    log: &L,
     geometry: Geometry,
     scan: &Scan,
     belongs: Belongs,
 ) -> Result<Option<Record>, LogError> {
     let Belongs { kind, epoch, attempt, .. } = belongs;
     let Some(segments) = scan.record(epoch, kind, attempt) else { return Ok(None) };
-    let bytes = read_segments(device, geometry, belongs, &segments)?;
+    let bytes = read_segments(log, geometry, belongs, &segments)?;
     Ok(Some(Record { kind, epoch, attempt, segments, bytes }))
 }
 
 /// The newest program that is whole: a new one is durable before the one before it is released.
-fn read_program<D: Device>(
-    device: &D,
+fn read_program<L: LogSpace>(
+    log: &L,
     geometry: Geometry,
     scan: &Scan,
 ) -> Result<Option<Record>, LogError> {
     for (epoch, attempt) in scan.attempts(Kind::Program).into_iter().rev() {
         let found =
-            read_record(device, geometry, scan, Belongs::record(Kind::Program, epoch, attempt))?;
+            read_record(log, geometry, scan, Belongs::record(Kind::Program, epoch, attempt))?;
         if found.is_some() {
             return Ok(found);
         }
@@ -330,8 +330,8 @@ fn read_program<D: Device>(
 
 /// The newest whole record of verdicts of each committed epoch: a new one holds those of the one
 /// before, and is durable before that is released.
-fn read_verdicts<D: Device>(
-    device: &D,
+fn read_verdicts<L: LogSpace>(
+    log: &L,
     geometry: Geometry,
     scan: &Scan,
     last: EpochNumber,
@@ -340,7 +340,7 @@ fn read_verdicts<D: Device>(
     for (epoch, attempt) in scan.attempts(Kind::Verdict) {
         if epoch <= last
             && let Some(record) =
-                read_record(device, geometry, scan, Belongs::record(Kind::Verdict, epoch, attempt))?
+                read_record(log, geometry, scan, Belongs::record(Kind::Verdict, epoch, attempt))?
         {
             newest.insert(epoch, record);
         }
@@ -374,8 +374,9 @@ fn check_end(scan: &Scan, checkpoint: EpochNumber, last: EpochNumber) -> Result<
 /// What a committed epoch lacks, by epoch.
 type Lacks = BTreeMap<EpochNumber, Lack>;
 
-fn find_committed<D: Device>(
-    device: &D,
+/// The epochs whose logs are whole, and what others lack.
+pub(super) fn find_committed<L: LogSpace>(
+    log: &L,
     geometry: Geometry,
     scan: &Scan,
 ) -> Result<(BTreeMap<EpochNumber, CommittedEpoch>, Lacks), LogError> {
@@ -386,7 +387,7 @@ fn find_committed<D: Device>(
     for ((epoch, attempt), kind) in commits.chain(wholes) {
         let Some(commit_segments) = scan.record(epoch, kind, attempt) else { continue };
         let belongs = Belongs::record(kind, epoch, attempt);
-        let payload = read_segments(device, geometry, belongs, &commit_segments)?;
+        let payload = read_segments(log, geometry, belongs, &commit_segments)?;
         let is_whole = kind == Kind::Epoch;
         let Some(Commit { info, deferred_calls, program }) =
             decode_commit(epoch, &payload, is_whole)

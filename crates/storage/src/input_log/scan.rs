@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use pmem::Device;
+use pmem::LogSpace;
 
 use super::error::LogError;
 use super::format::{CODEC_VERSION, HEADER_BYTES, Kind, SegmentHeader, StreamDigest};
@@ -57,24 +57,24 @@ pub(super) struct Scan {
 }
 
 /// Reads segments, and counts the bytes.
-struct Reader<'d, D: Device> {
-    device: &'d D,
+struct Reader<'l, L> {
+    log: &'l L,
     geometry: Geometry,
     buffer: Vec<u8>,
     bytes: u64,
 }
 
-impl<'d, D: Device> Reader<'d, D> {
-    fn new(device: &'d D, geometry: Geometry) -> Self {
+impl<'l, L: LogSpace> Reader<'l, L> {
+    fn new(log: &'l L, geometry: Geometry) -> Self {
         let buffer = vec![0; geometry.segment_bytes as usize];
-        Self { device, geometry, buffer, bytes: 0 }
+        Self { log, geometry, buffer, bytes: 0 }
     }
 
     /// The first bytes of a segment.
     fn read(&mut self, number: u32, bytes: usize) -> Result<&[u8], LogError> {
         assert!(bytes <= self.buffer.len(), "{bytes} bytes are more than a segment");
         let into = &mut self.buffer[..bytes];
-        self.device.log_read(self.geometry.offset(number), into)?;
+        self.log.log_read(self.geometry.offset(number), into)?;
         self.bytes += bytes as u64;
         Ok(into)
     }
@@ -100,14 +100,14 @@ pub(super) struct Lack {
 
 impl Scan {
     /// Reads the headers of all segments, and besides what matters of their payloads.
-    pub(super) fn read<D: Device>(
-        device: &D,
+    pub(super) fn read<L: LogSpace>(
+        log: &L,
         geometry: Geometry,
         checkpoint: EpochNumber,
     ) -> Result<Self, LogError> {
-        let segments = device.log_bytes() / geometry.segment_bytes;
+        let segments = log.log_bytes() / geometry.segment_bytes;
         let segments_total = u32::try_from(segments).unwrap_or(u32::MAX);
-        let mut reader = Reader::new(device, geometry);
+        let mut reader = Reader::new(log, geometry);
         let mut scan = Self { segments_total, ..Self::default() };
         for number in 0..segments_total {
             let first = reader.read(number, HEADER_BYTES)?;
@@ -133,11 +133,11 @@ impl Scan {
     }
 
     /// Remembers a segment of an epoch after the checkpoint.
-    fn add<D: Device>(
+    fn add<L: LogSpace>(
         &mut self,
         number: u32,
         header: &SegmentHeader,
-        reader: &mut Reader<'_, D>,
+        reader: &mut Reader<'_, L>,
     ) -> Result<(), LogError> {
         let geometry = reader.geometry;
         let kind = check_header(header, geometry, geometry.offset(number))?;

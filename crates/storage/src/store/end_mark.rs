@@ -38,7 +38,11 @@ impl EndMark {
 
     /// The newest mark that the device found.
     pub fn read<D: Device>(device: &D) -> Option<Self> {
-        let mark = device.mark()?;
+        Self::decode(&device.mark()?)
+    }
+
+    /// Reads the bytes of a mark.
+    pub(crate) fn decode(mark: &[u8; MARK_BYTES]) -> Option<Self> {
         let words: [[u8; 8]; 4] = *mark.as_chunks().0.first_chunk()?;
         let [epoch, low, high, known] = words.map(u64::from_le_bytes);
         let hash = StateHash(u128::from(low) | u128::from(high) << 64);

@@ -19,5 +19,7 @@ pub use opened::{Opened, Store, snapshot_image};
 pub use options::StoreOptions;
 pub use table::StoredTable;
 
+pub(crate) use superblock::good_copy;
+
 #[cfg(test)]
 pub(crate) use opened::tests;

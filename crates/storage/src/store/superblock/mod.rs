@@ -41,19 +41,8 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
     if copies.iter().all(unused) {
         return Ok(None);
     }
-    if let Some(good) =
-        copies.iter().find(|s| s.magic == SUPERBLOCK_MAGIC && s.crc == superblock_crc(s))
-    {
-        if good.version != FORMAT_VERSION {
-            return Err(StorageError::Foreign(other_version(good.version)));
-        }
-        if good.features_required & !FEATURES_KNOWN != 0 {
-            return Err(StorageError::Foreign(format!(
-                "it needs features {:#x} that this program does not know",
-                good.features_required & !FEATURES_KNOWN
-            )));
-        }
-        return Ok(Some(*good));
+    if let Some(good) = good_copy(&copies)? {
+        return Ok(Some(good));
     }
     let never_checkpointed = crate::store::checkpoint::read(device).map_or(true, |c| c.epoch == 0);
     if unused(&copies[1]) && never_checkpointed && is_torn(&copies[0]) {
@@ -64,6 +53,24 @@ pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock
         return Err(StorageError::Corrupt("both superblocks fail their checksum".into()));
     }
     Err(StorageError::Foreign(format!("it begins with the bytes {:02x?}", copies[0].magic)))
+}
+
+/// The copy that is whole, if one is.
+///
+/// # Errors
+/// `Foreign` for one of another version, or with features that are not known.
+pub(crate) fn good_copy(copies: &[Superblock; 2]) -> Result<Option<Superblock>> {
+    let is_whole = |s: &&Superblock| s.magic == SUPERBLOCK_MAGIC && s.crc == superblock_crc(s);
+    let Some(good) = copies.iter().find(is_whole) else { return Ok(None) };
+    if good.version != FORMAT_VERSION {
+        return Err(StorageError::Foreign(other_version(good.version)));
+    }
+    let unknown = good.features_required & !FEATURES_KNOWN;
+    if unknown != 0 {
+        let what = format!("it needs features {unknown:#x} that this program does not know");
+        return Err(StorageError::Foreign(what));
+    }
+    Ok(Some(*good))
 }
 
 /// What a store of another format meets (docs/format.md, "What is promised").

@@ -1,0 +1,82 @@
+//! `backup` and `restore`: copies of stores.
+
+use std::path::Path;
+
+use bench::Progress;
+use pmem::DeviceSpec;
+use serde::Serialize;
+use storage::{Copied, CopyKind, EpochNumber, copy_store};
+
+use crate::args::{BackupArguments, RestoreArguments, StorePath};
+use crate::output::{Done, Failure, show};
+
+/// A copy that was made.
+#[derive(Debug, Serialize)]
+struct Copy {
+    copy: String,
+    checkpoint_epoch: u64,
+    epoch: u64,
+    /// The state hash that opening the copy comes to at an epoch, if one is known.
+    hash: Option<Hash>,
+    data_bytes: u64,
+    /// Bytes of data that were written: pages that had changed.
+    written_bytes: u64,
+    log_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Hash {
+    epoch: u64,
+    state_hash: String,
+}
+
+/// Runs a `backup` command.
+pub(crate) fn backup(arguments: &BackupArguments) -> Done {
+    let copy = copy(&arguments.path, &arguments.target, CopyKind::Backup)?;
+    show(&copy, arguments.json, || copy.text())
+}
+
+/// Runs a `restore` command.
+pub(crate) fn restore(arguments: &RestoreArguments) -> Done {
+    let kind = CopyKind::Restored(arguments.to_epoch.map(EpochNumber));
+    let copy = copy(&arguments.copy, &arguments.target, kind)?;
+    show(&copy, arguments.json, || copy.text())
+}
+
+fn copy(source: &StorePath, target: &Path, kind: CopyKind) -> Result<Copy, Failure> {
+    let DeviceSpec::File(directory) = bench::spec_of_path(source)? else {
+        return Err(Failure::usage(format!(
+            "{source} is no directory: only a store on `file` is copied while it runs; close any \
+             other one, and copy its file"
+        )));
+    };
+    let bar = Progress::Shown.bar("copying", 100, "percent of the pages");
+    let mut progress = |done: u64, all: u64| bar.set(done * 100 / all.max(1), "");
+    let copied = copy_store(&directory, target, kind, &mut progress);
+    let Copied { checkpoint, last, hash, page_bytes, written_bytes, log_bytes } =
+        copied.map_err(|error| Failure::new(error.to_string()))?;
+    let hash = hash.map(|(epoch, hash)| Hash { epoch: epoch.0, state_hash: hash.to_string() });
+    Ok(Copy {
+        copy: target.display().to_string(),
+        checkpoint_epoch: checkpoint.0,
+        epoch: last.0,
+        hash,
+        data_bytes: page_bytes,
+        written_bytes,
+        log_bytes,
+    })
+}
+
+impl Copy {
+    fn text(&self) -> String {
+        let Self { copy, checkpoint_epoch, epoch, data_bytes, written_bytes, log_bytes, .. } = self;
+        let mut text = format!(
+            "copied to {copy}\n  last epoch   {epoch}\n  checkpoint   {checkpoint_epoch}\n  data         \
+             {data_bytes} bytes, {written_bytes} of them written\n  log          {log_bytes} bytes\n"
+        );
+        if let Some(Hash { epoch, state_hash }) = &self.hash {
+            text += &format!("  state hash   {state_hash} at the end of epoch {epoch}\n");
+        }
+        text + &format!("verify it with: nvcaracal check {copy}\n")
+    }
+}

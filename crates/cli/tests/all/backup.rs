@@ -1,0 +1,79 @@
+//! `backup` of a store that another process writes to, and `restore`.
+
+use std::collections::BTreeMap;
+
+use crate::kill::acknowledged;
+use crate::support::{Background, PAUSE, Room, run};
+
+/// Recovers a store, and gives the digest of the state that it comes to.
+fn recovered(store: &str, epoch: u64) -> String {
+    run(&format!("recover {store} --workers 1")).succeeded();
+    let found = run(&format!("check {store} --json")).succeeded().json();
+    assert_eq!(found["epoch"].as_u64(), Some(epoch), "{found:#}");
+    found["state_digest"].as_str().expect("a digest").to_string()
+}
+
+/// S6, O-13: copies of a store that a process goes on with have every acknowledged epoch, and come
+/// to the states that were acknowledged; so do stores that are restored to an earlier epoch.
+#[test]
+fn s_6_copies_of_a_running_store_have_what_was_acknowledged() {
+    let room = Room::new();
+    let (store, acks) = (room.text("store"), room.text("acks"));
+    let mut process = Background::start(&format!(
+        "bench smallbank --customers 3600 --epoch-size 400 --epochs 100000 --checkpoint-every 3 \
+         --no-progress --segment-bytes 16384 --device file:{store} --ack-log {acks}"
+    ));
+    let newest = || acknowledged(&room.path("acks")).keys().last().copied().unwrap_or(0);
+    let mut wait_for = |epoch| {
+        while newest() < epoch {
+            assert!(process.status().is_none(), "the process goes on");
+            std::thread::sleep(PAUSE);
+        }
+    };
+    let mut copies = BTreeMap::new();
+    for number in 0..6 {
+        wait_for(newest() + 7);
+        let copy = room.text(&format!("copy-{number}"));
+        let before = newest();
+        let made = run(&format!("backup {store} {copy} --json")).succeeded().json();
+        let epoch = |field: &str| made[field].as_u64().expect("an epoch");
+        assert!(epoch("epoch") >= before, "epoch {before} was acknowledged: {made:#}");
+        copies.insert(copy, (epoch("checkpoint_epoch"), epoch("epoch")));
+    }
+    wait_for(copies.values().map(|(_, last)| *last).max().expect("copies"));
+    process.kill();
+    let states = acknowledged(&room.path("acks"));
+    for (copy, (checkpoint, last)) in copies {
+        for epoch in [checkpoint, (checkpoint + last) / 2, last] {
+            let target = format!("{copy}-at-{epoch}");
+            if !room.path(&target).exists() {
+                let line = format!("restore {copy} {target} --to-epoch {epoch}");
+                assert!(run(&line).succeeded().stdout.contains("nvcaracal check"));
+                assert_eq!(Some(&recovered(&target, epoch)), states.get(&epoch), "{line}");
+            }
+        }
+        run(&format!("restore {copy} {copy}-later --to-epoch {}", last + 1))
+            .failed(1, &["is not in the input log"]);
+        assert_eq!(Some(&recovered(&copy, last)), states.get(&last));
+    }
+}
+
+#[test]
+fn what_cannot_be_copied_is_refused_in_words() {
+    let room = Room::new();
+    let (none, other) = (room.text("none"), room.text("other"));
+    run(&format!("backup {none} {other}")).failed(1, &["holds no database"]);
+    std::fs::create_dir(room.path("none")).expect("a directory");
+    run(&format!("backup {none} {other}")).failed(1, &["holds no database"]);
+    std::fs::write(room.path("file"), "text").expect("a file");
+    let file = room.text("file");
+    run(&format!("backup {file} {other}")).failed(2, &["is no directory"]);
+    let store = room.text("store");
+    let line = format!("bench smallbank --customers 3600 --epochs 3 --device file:{store}");
+    run(&line).succeeded();
+    run(&format!("backup {store} {file}")).failed(1, &["is no directory", "another place"]);
+    run(&format!("backup {store} {}", room.text("no/copy"))).failed(1, &["no/copy.incomplete"]);
+    let said = run(&format!("backup file:{store} {other}")).succeeded().stdout;
+    assert!(said.contains("last epoch   3\n"), "{said}");
+    run(&format!("backup {store} {other}")).failed(1, &["is not empty"]);
+}

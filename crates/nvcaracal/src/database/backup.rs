@@ -1,0 +1,95 @@
+//! Backups of a database that runs.
+
+use std::path::Path;
+
+use storage::{Copied, CopyKind, copy_store};
+
+use super::handle::Database;
+use crate::error::{Error, Result};
+
+/// A copy of a database that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Backup {
+    /// Epoch of the checkpoint that it begins with.
+    pub checkpoint_epoch: u64,
+    /// The last epoch that it has. Opening it replays those after the checkpoint.
+    pub epoch: u64,
+    /// Bytes of its pages and its log.
+    pub bytes: u64,
+    /// Bytes of them that were written.
+    pub written_bytes: u64,
+}
+
+impl From<Copied> for Backup {
+    fn from(copied: Copied) -> Self {
+        Self {
+            checkpoint_epoch: copied.checkpoint.0,
+            epoch: copied.last.0,
+            bytes: copied.page_bytes + copied.log_bytes,
+            written_bytes: copied.written_bytes + copied.log_bytes,
+        }
+    }
+}
+
+impl Database {
+    /// Copies the database while it runs, to a new directory or to an earlier copy of it, of which
+    /// those pages are replaced that have changed since. Every call that was answered before is
+    /// in the copy; of those that run meanwhile, those of the first epochs. The copy is a database
+    /// as any other: its program opens it, and [`Database::restore`] makes another of it.
+    ///
+    /// Epochs go on meanwhile. Pages of the checkpoint that is copied are kept, at most as many as
+    /// the database has; so the file `data` may grow to its size and half of it again.
+    ///
+    /// ```
+    /// # use nvcaracal::{Database, HashTable, Stop, Table, Transaction, procedure};
+    /// const POINTS: HashTable<u64, u64> = Table::hash("points");
+    ///
+    /// #[procedure]
+    /// fn set(tx: &mut Transaction, player: u64, points: u64) -> Result<(), Stop> {
+    ///     Ok(tx.insert(POINTS, player, &points)?)
+    /// }
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory");
+    /// # let path = directory.path();
+    /// let options = || Database::options().table(POINTS).procedure::<Set>();
+    /// let db = options().open(path.join("game"))?;
+    /// db.call(Set { player: 1, points: 10 })?;
+    /// let backup = db.backup(path.join("monday"))?;
+    /// db.call(Set { player: 1, points: 20 })?;
+    ///
+    /// let monday = options().open(path.join("monday"))?;
+    /// assert_eq!(monday.get(POINTS, 1)?, Some(10));
+    /// # assert!(backup.epoch >= 1);
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_mistake`] on another device than `file`, and if something else is there, an
+    /// earlier copy that was opened since among it; [`Error::is_locked`] while another copy is made; [`Error::is_full`];
+    /// [`Error::is_corrupt`] if what is copied is damaged; that more was written meanwhile than is
+    /// kept. The target is as it was then, or a copy.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
+        let Some(directory) = self.inner.directory() else {
+            let what = format!("{} is no directory: only a database on `file` is copied while it \
+                 runs", self.device());
+            return Err(Error::mistake(what));
+        };
+        let copied = copy_store(directory, target.as_ref(), CopyKind::Backup, &mut |_, _| {})?;
+        Ok(copied.into())
+    }
+
+    /// Makes a database of a copy, in a new directory: with all that the copy has, or as it was at
+    /// the end of an epoch from that of its checkpoint to its last. The copy stays as it is.
+    ///
+    /// # Errors
+    /// As [`Database::backup`]; [`Error::is_limit`] if the copy has not that epoch.
+    pub fn restore(
+        copy: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        epoch: Option<u64>,
+    ) -> Result<Backup> {
+        let kind = CopyKind::Restored(epoch.map(storage::EpochNumber));
+        Ok(copy_store(copy.as_ref(), target.as_ref(), kind, &mut |_, _| {})?.into())
+    }
+}

@@ -1,0 +1,188 @@
+//! The source of a copy: a snapshot that stays readable.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::directory::load_mark;
+use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files};
+use super::super::format::{Entry, Root};
+use super::super::mark::Marks;
+use super::super::meta::{check_heads, find_newest};
+use super::super::open::{check_page, read_pages};
+use super::super::table::PageTable;
+use crate::device::{LogSpace, MARK_BYTES};
+use crate::epoch_number::EpochNumber;
+use crate::failure::DeviceError;
+use crate::memory::PAGE_BYTES;
+use crate::system::{Locked, Sharing};
+
+/// The process that writes looks for a pin now and then, by a lock of its own that lasts for some
+/// microseconds; so often a pin is tried before it counts as refused.
+const PIN_TRIES: u32 = 100;
+const PIN_WAIT: Duration = Duration::from_millis(10);
+/// So often a snapshot is looked for that is not replaced while it is looked at.
+const OPEN_TRIES: u32 = 20;
+
+/// The newest snapshot of a database directory, which another process may have open, and go on
+/// writing to. Its pages stay readable while this lives.
+#[derive(Debug)]
+pub struct PinnedSnapshot {
+    dir: PathBuf,
+    pub(super) files: Files,
+    pub(super) root: Root,
+    pub(super) table: PageTable,
+}
+
+impl PinnedSnapshot {
+    /// Pins the newest snapshot. Changes no file.
+    ///
+    /// # Errors
+    /// [`DeviceError::Missing`] if there is no database, [`DeviceError::Unfinished`] if one is
+    /// half loaded, [`DeviceError::Copying`] if another copy is being made,
+    /// [`DeviceError::Outrun`] if snapshots follow each other too fast, and as
+    /// [`crate::File::open`].
+    pub fn open(dir: &Path, hook: Option<Arc<dyn DiskHook>>) -> Result<Self, DeviceError> {
+        let meta = dir.join(DiskFile::Meta.name());
+        if !meta.is_file() {
+            return Err(DeviceError::Missing { path: dir.to_path_buf() });
+        }
+        load_mark(dir).check_none(dir)?;
+        let file = |which| DiskHandle::open(dir, which, Access::Read, hook.clone());
+        let table = file(DiskFile::Table)?;
+        let pin = pin(dir, &table)?;
+        let files = Files {
+            meta: file(DiskFile::Meta)?,
+            data: file(DiskFile::Data)?,
+            table,
+            log: file(DiskFile::Log)?,
+            directory: file(DiskFile::Directory)?,
+            place: fs::canonicalize(dir).map_err(|e| DeviceError::io("look for", dir, e))?,
+            _locks: vec![pin],
+        };
+        for _ in 0..OPEN_TRIES {
+            // Only what was read after the lock counts.
+            let root = newest(&files.meta)?;
+            let table = check_heads(&files, &root).and_then(|_| PageTable::read(&files, &root));
+            if newest(&files.meta)? == root {
+                return Ok(Self { dir: dir.to_path_buf(), files, root, table: table? });
+            }
+        }
+        Err(DeviceError::Outrun { path: dir.to_path_buf() })
+    }
+
+    /// The epoch of the snapshot; `None` if there never was one.
+    #[must_use]
+    pub fn epoch(&self) -> Option<EpochNumber> {
+        self.root.epoch
+    }
+
+    /// Number of the database, equal in all its files.
+    #[must_use]
+    pub fn instance(&self) -> u64 {
+        self.root.instance
+    }
+
+    /// Pages that were ever stored to.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.table.used()
+    }
+
+    /// Whether no newer snapshot has been committed since it was pinned: then no part of the log
+    /// that it needs has been written over.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn is_newest(&self) -> Result<bool, DeviceError> {
+        Ok(newest(&self.files.meta)? == self.root)
+    }
+
+    /// The newest mark of the caller.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn mark(&self) -> Result<Option<[u8; MARK_BYTES]>, DeviceError> {
+        Ok(Marks::read(&self.files.meta, self.root.instance)?.found())
+    }
+
+    /// Reads a part of the image that is within a page.
+    ///
+    /// # Errors
+    /// [`DeviceError::Outrun`] or [`DeviceError::Corrupt`] if the page has not its checksum; the
+    /// file system's.
+    ///
+    /// # Panics
+    /// If it is not within a page.
+    pub fn image_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let (page, at) = (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize);
+        assert!(at + into.len() <= PAGE_BYTES as usize, "a page is read, or a part of it");
+        let Some(entry) = self.table.entry(page) else {
+            into.fill(0);
+            return Ok(());
+        };
+        let Entry { slot, .. } = entry;
+        let mut bytes = [0; PAGE_BYTES as usize];
+        self.files.data.read_exact_at(slot * PAGE_BYTES, &mut bytes)?;
+        self.explain(check_page(&self.files.data, &entry, &bytes))?;
+        into.copy_from_slice(&bytes[at..][..into.len()]);
+        Ok(())
+    }
+
+    /// Reads pages, in the order of the file.
+    pub(super) fn read_pages(
+        &self,
+        entries: Vec<Entry>,
+        each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        self.explain(read_pages(&self.files.data, entries, each))
+    }
+
+    /// A page that has not its checksum is damaged, or was written over although it is pinned:
+    /// where too much changes pins are not kept.
+    fn explain(&self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
+        match result {
+            Err(error) if error.is_corrupt() && !self.is_newest()? => {
+                Err(DeviceError::Outrun { path: self.dir.clone() })
+            }
+            result => result,
+        }
+    }
+}
+
+/// The log of the database, which goes on.
+impl LogSpace for PinnedSnapshot {
+    fn log_bytes(&self) -> u64 {
+        self.files.log.len().map_or(0, |len| len / PAGE_BYTES * PAGE_BYTES)
+    }
+
+    fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.files.log.read_exact_at(offset, into)
+    }
+}
+
+/// Locks the page table against other copies, and so that its writer sees it.
+fn pin(dir: &Path, table: &DiskHandle) -> Result<Locked, DeviceError> {
+    for _ in 1..PIN_TRIES {
+        match table.lock(Sharing::Alone) {
+            Err(error) if error.is_locked() => std::thread::sleep(PIN_WAIT),
+            other => return other,
+        }
+    }
+    table.lock(Sharing::Alone).map_err(|error| match error.is_locked() {
+        true => DeviceError::Copying { path: dir.to_path_buf() },
+        false => error,
+    })
+}
+
+/// The newest root. It may be written just now, so one that seems damaged is read again.
+fn newest(meta: &DiskHandle) -> Result<Root, DeviceError> {
+    for _ in 1..OPEN_TRIES {
+        match find_newest(meta) {
+            Err(error) if error.is_corrupt() => std::thread::sleep(Duration::from_millis(1)),
+            other => return other,
+        }
+    }
+    find_newest(meta)
+}

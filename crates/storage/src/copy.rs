@@ -1,0 +1,168 @@
+//! A copy of a store in a directory, made while a process may go on with it: a backup, or a store
+//! from one.
+//!
+//! 1. The newest snapshot of the image is pinned ([`pmem::PinnedSnapshot`]), and the newest epoch
+//!    is noted that the log has begun.
+//! 2. The log is copied. If the snapshot is still the newest then, nothing that is needed was
+//!    written over meanwhile; else all of it begins anew.
+//! 3. The copied log ends with the last epoch up to which all are whole. That is at least the one
+//!    before the noted one, because the log of an epoch begins when the one before is durable.
+//! 4. The pages of the snapshot are copied, each checked, and the copy gets its name.
+//!
+//! So a copy has every epoch that was durable when it began. It is a store as any other: opening it
+//! replays its log.
+
+use std::path::Path;
+
+use pmem::{DeviceError, LogSpace, MARK_BYTES, PAGE_BYTES, PinnedSnapshot, UnfinishedCopy};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::digest::StateHash;
+use crate::error::{Result, StorageError};
+use crate::format::{SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, Superblock};
+use crate::ids::EpochNumber;
+use crate::input_log::format::HEADER_BYTES;
+use crate::input_log::{CopiedEnd, LogError, end_of_copy, newest_begun};
+use crate::store::{EndMark, good_copy};
+
+/// So often a copy is begun anew because the store went on faster.
+const TRIES: u32 = 10;
+/// The log is copied in pieces of this size.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Epoch of the image that was copied.
+    pub checkpoint: EpochNumber,
+    /// The last epoch of the copy: opening it replays those after the checkpoint.
+    pub last: EpochNumber,
+    /// The newest epoch of which the copy knows the state hash, and that hash. Opening it compares.
+    pub hash: Option<(EpochNumber, StateHash)>,
+    /// Bytes of pages that the copy has.
+    pub page_bytes: u64,
+    /// Bytes of pages that were written: those that had changed.
+    pub written_bytes: u64,
+    /// Bytes of log.
+    pub log_bytes: u64,
+}
+
+/// How a copy is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyKind {
+    /// With all that there is: to a new directory, or to an earlier copy, of which those pages are
+    /// replaced that have changed.
+    Backup,
+    /// To a new directory; it ends with this epoch, which the log must have, if one is named.
+    Restored(Option<EpochNumber>),
+}
+
+/// Copies the store of a directory. `progress` is called with bytes that are done, and all of
+/// them.
+///
+/// # Errors
+/// As [`pmem::PinnedSnapshot::open`] and [`pmem::UnfinishedCopy::update`]; `Missing` if the
+/// directory holds no store; the log's, if it is damaged or has not the epoch that is asked for;
+/// `Outrun` if the store goes on so fast that it cannot be copied.
+pub fn copy_store(
+    source: &Path,
+    target: &Path,
+    kind: CopyKind,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Copied> {
+    for _ in 1..TRIES {
+        match try_copy(source, target, kind, progress) {
+            Ok(Some(copied)) => return Ok(copied),
+            // A log that was written to meanwhile may lack what is needed, until it is copied anew.
+            Ok(None) | Err(StorageError::Log(_)) => {}
+            Err(StorageError::Device(DeviceError::Outrun { .. })) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let outrun = DeviceError::Outrun { path: source.to_path_buf() };
+    try_copy(source, target, kind, progress)?.ok_or(StorageError::Device(outrun))
+}
+
+/// `None`: the store went on, and the copy is to begin anew.
+fn try_copy(
+    source: &Path,
+    target: &Path,
+    kind: CopyKind,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Option<Copied>> {
+    let pinned = PinnedSnapshot::open(source, None)?;
+    let checkpoint = EpochNumber(pinned.epoch().map_or(0, |epoch| epoch.0));
+    let last = match kind {
+        CopyKind::Backup => None,
+        CopyKind::Restored(last) => last,
+    };
+    if let Some(asked) = last.filter(|asked| *asked < checkpoint) {
+        let what = format!("epoch {asked} is before {checkpoint}, that of its checkpoint");
+        return Err(StorageError::Limit(what));
+    }
+    let Superblock { instance, log_segment_bytes, .. } = superblock(&pinned, source)?;
+    let mark = pinned.mark()?;
+    let begun = newest_begun(&pinned, instance, log_segment_bytes)?;
+    let copy = match kind {
+        CopyKind::Backup => UnfinishedCopy::update(target, &pinned, None)?,
+        CopyKind::Restored(_) => UnfinishedCopy::create(target, &pinned, None)?,
+    };
+    copy_log(&pinned, &copy)?;
+    if !pinned.is_newest()? {
+        return Ok(None);
+    }
+    let end = end_of_copy(&copy, instance, log_segment_bytes, checkpoint, last)?;
+    if last.is_none() && end.last < begun.previous() {
+        let what = format!("it has begun epoch {begun}, and of epoch {} a part", end.last.next());
+        return Err(LogError::Lost { last: end.last, what }.into());
+    }
+    cut_log(&copy, &end)?;
+    let mark = mark.filter(|mark| EndMark::decode(mark).is_some_and(|m| m.epoch <= end.last));
+    let pages = |done: u64, all: u64| progress(done * PAGE_BYTES, all * PAGE_BYTES);
+    let written = copy.finish(&pinned, mark.as_ref(), pages)?;
+    Ok(Some(Copied {
+        checkpoint,
+        last: end.last,
+        hash: mark.as_ref().and_then(known_hash),
+        page_bytes: pinned.pages() * PAGE_BYTES,
+        written_bytes: written * PAGE_BYTES,
+        log_bytes: end.bytes,
+    }))
+}
+
+fn known_hash(mark: &[u8; MARK_BYTES]) -> Option<(EpochNumber, StateHash)> {
+    let EndMark { epoch, hash } = EndMark::decode(mark)?;
+    Some((epoch, hash?))
+}
+
+/// The geometry of the store.
+fn superblock(pinned: &PinnedSnapshot, source: &Path) -> Result<Superblock> {
+    let mut copies = [Superblock::new_zeroed(); 2];
+    for (copy, number) in copies.iter_mut().zip(0..) {
+        pinned.image_read(SUPERBLOCKS_OFFSET + number * SUPERBLOCK_STRIDE, copy.as_mut_bytes())?;
+    }
+    good_copy(&copies)?.ok_or_else(|| {
+        StorageError::Missing(format!("{} has files, and no store in them yet", source.display()))
+    })
+}
+
+fn copy_log(from: &PinnedSnapshot, to: &UnfinishedCopy) -> Result<()> {
+    let mut buffer = vec![0; PIECE_BYTES];
+    let bytes = from.log_bytes();
+    let mut at = 0;
+    while at < bytes {
+        let piece = &mut buffer[..PIECE_BYTES.min((bytes - at) as usize)];
+        from.log_read(at, piece)?;
+        to.log_write(at, piece)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Erases what is not kept.
+fn cut_log(copy: &UnfinishedCopy, end: &CopiedEnd) -> Result<()> {
+    for offset in &end.erased {
+        copy.log_write(*offset, &[0; HEADER_BYTES])?;
+    }
+    Ok(copy.log_end(end.bytes.next_multiple_of(PAGE_BYTES))?)
+}

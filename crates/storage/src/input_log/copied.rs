@@ -1,0 +1,82 @@
+//! Where a copied log ends, which was copied while a process wrote to it.
+//!
+//! What was durable when the copy began is whole in it; of what was logged meanwhile any part may
+//! be there. So the copy ends with the last epoch up to which all are whole, and the rest is
+//! erased.
+
+use pmem::LogSpace;
+
+use super::error::LogError;
+use super::format::{HEADER_BYTES, Kind, SegmentHeader};
+use super::geometry::Geometry;
+use super::give_up::is_kept;
+use super::reader::{check_up_to, find_committed};
+use super::scan::Scan;
+use super::summary::CommittedRange;
+use crate::ids::EpochNumber;
+
+/// The end of a copied log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CopiedEnd {
+    /// The last epoch that it has, or the checkpoint.
+    pub last: EpochNumber,
+    /// Where the segments begin that are to be erased: [`HEADER_BYTES`] of zeros make one free.
+    pub erased: Vec<u64>,
+    /// Bytes of log space before which all that is needed is.
+    pub bytes: u64,
+}
+
+/// The newest epoch of which a log has inputs: all before it are durable.
+///
+/// # Errors
+/// The log's.
+pub fn newest_begun<L: LogSpace>(
+    log: &L,
+    instance: u64,
+    segment_bytes: u64,
+) -> Result<EpochNumber, LogError> {
+    let geometry = Geometry { instance, segment_bytes };
+    let mut newest = EpochNumber(0);
+    let mut header = [0; HEADER_BYTES];
+    let segments = u32::try_from(log.log_bytes() / segment_bytes).unwrap_or(u32::MAX);
+    for segment in 0..segments {
+        log.log_read(geometry.offset(segment), &mut header)?;
+        let Some(header) = SegmentHeader::parse(&header) else { continue };
+        let kind = Kind::from_number(header.kind.get());
+        let has_inputs = matches!(kind, Some(Kind::Stream | Kind::Commit | Kind::Epoch));
+        if has_inputs && header.instance.get() == instance {
+            newest = newest.max(EpochNumber(header.epoch.get()));
+        }
+    }
+    Ok(newest)
+}
+
+/// Finds the end of a copied log, or ends it with an epoch that is asked for.
+///
+/// # Errors
+/// [`LogError::NotLogged`] if the epoch that is asked for is not there; as
+/// [`super::InputLog::open`] if what is kept cannot be read back.
+pub fn end_of_copy<L: LogSpace>(
+    log: &L,
+    instance: u64,
+    segment_bytes: u64,
+    checkpoint: EpochNumber,
+    asked: Option<EpochNumber>,
+) -> Result<CopiedEnd, LogError> {
+    let geometry = Geometry { instance, segment_bytes };
+    let mut scan = Scan::read(log, geometry, checkpoint)?;
+    let (epochs, _) = find_committed(log, geometry, &scan)?;
+    let mut last = checkpoint;
+    while epochs.contains_key(&last.next()) && asked != Some(last) {
+        last = last.next();
+    }
+    if let Some(epoch) = asked.filter(|asked| *asked != last) {
+        return Err(LogError::NotLogged { epoch });
+    }
+    let dropped = scan.found.iter().filter(|(key, _)| !is_kept(key, last));
+    let erased = dropped.map(|(_, found)| geometry.offset(found.segment)).collect();
+    scan.found.retain(|key, _| is_kept(key, last));
+    check_up_to(log, geometry, CommittedRange { checkpoint, last }, &scan)?;
+    let end = scan.found.values().map(|found| geometry.offset(found.segment) + segment_bytes);
+    Ok(CopiedEnd { last, erased, bytes: end.max().unwrap_or(0) })
+}
