@@ -74,7 +74,8 @@ pub enum DeviceError {
         path: PathBuf,
     },
     /// There is something where a new directory is to be.
-    #[error("{path} {what}, and a copy goes to a new directory: choose another place",
+    #[error(
+        "{path} {what}: choose another place for the copy, a new directory",
         path = .path.display()
     )]
     InTheWay {

@@ -81,6 +81,10 @@ impl UnfinishedCopy {
         if !target.join(DiskFile::Meta.name()).is_file() {
             return Self::create(target, source, hook);
         }
+        if fs::canonicalize(target).is_ok_and(|place| place == source.files.place) {
+            let what = "is the database itself";
+            return Err(DeviceError::InTheWay { path: target.to_path_buf(), what });
+        }
         finish_interrupted(target)?;
         let (dir, lock) = create_incomplete(target)?;
         let files = open_files(target, &dir, lock, hook.as_ref())?;
