@@ -71,8 +71,11 @@ impl Database {
     /// kept. The target is as it was then, or a copy.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         let Some(directory) = self.inner.directory() else {
-            let what = format!("{} is no directory: only a database on `file` is copied while it \
-                 runs", self.device());
+            let what = format!(
+                "{} is no directory: only a database on `file` is copied while it \
+                 runs",
+                self.device()
+            );
             return Err(Error::mistake(what));
         };
         let copied = copy_store(directory, target.as_ref(), CopyKind::Backup, &mut |_, _| {})?;

@@ -331,9 +331,9 @@ impl DiskHandle {
 
     /// Makes the file shorter, or longer with zeros.
     pub(super) fn set_len(&self, len: u64) -> Result<(), DeviceError> {
-        self.ask(DiskOperation::Allocate { len })
-            .and_then(|_| self.file.set_len(len))
-            .map_err(|e| DeviceError::io(format!("set the length to {len} bytes of"), &self.path, e))
+        self.ask(DiskOperation::Allocate { len }).and_then(|_| self.file.set_len(len)).map_err(
+            |e| DeviceError::io(format!("set the length to {len} bytes of"), &self.path, e),
+        )
     }
 
     /// Writes zeros over a range.

@@ -155,7 +155,11 @@ pub(super) fn read_pages(
 }
 
 /// Checks the bytes of a slot against the entry of its page.
-pub(super) fn check_page(data: &DiskHandle, entry: &Entry, bytes: &[u8]) -> Result<(), DeviceError> {
+pub(super) fn check_page(
+    data: &DiskHandle,
+    entry: &Entry,
+    bytes: &[u8],
+) -> Result<(), DeviceError> {
     let Entry { page, slot, crc } = entry;
     let found = page_crc(*page, bytes);
     if found == *crc {

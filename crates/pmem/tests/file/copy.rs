@@ -193,7 +193,9 @@ impl DiskHook for Synced {
                 let others = self.0.lock().unwrap();
                 let root = call.file == DiskFile::Meta && others.contains_key(&DiskFile::Data);
                 let all = others.iter().all(|(file, synced)| *file == DiskFile::Meta || *synced);
-                if root && matches!(call.operation, DiskOperation::Write { offset, .. } if offset < 8192) {
+                if root
+                    && matches!(call.operation, DiskOperation::Write { offset, .. } if offset < 8192)
+                {
                     assert!(all, "the root comes when all it needs is synced");
                 }
                 false
@@ -213,7 +215,8 @@ fn o_56_a_copy_is_durable_before_it_has_its_name() {
     drop(first_snapshot(&dir, None));
     let pinned = PinnedSnapshot::open(&dir, None).unwrap();
     let synced = Arc::new(Synced::default());
-    let unfinished = UnfinishedCopy::create(&target, &pinned, Some(Arc::clone(&synced) as _)).unwrap();
+    let unfinished =
+        UnfinishedCopy::create(&target, &pinned, Some(Arc::clone(&synced) as _)).unwrap();
     unfinished.log_write(0, &[5; 4096]).unwrap();
     unfinished.log_end(PAGE_BYTES).unwrap();
     assert_eq!(LogSpace::log_bytes(&unfinished), PAGE_BYTES);
@@ -308,9 +311,9 @@ struct Dies(std::sync::atomic::AtomicUsize);
 
 impl DiskHook for Dies {
     fn before(&self, _: &DiskCall<'_>) -> Outcome {
-        let left = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-            Some(left.saturating_sub(1))
-        });
+        let left = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| Some(left.saturating_sub(1)));
         if left == Ok(0) { Outcome::Fail(5) } else { Outcome::Proceed }
     }
 }

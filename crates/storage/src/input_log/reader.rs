@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pmem::{Device, LogSpace};
 use pmem::sync::Mutex;
+use pmem::{Device, LogSpace};
 use zerocopy::FromBytes;
 
 use super::error::LogError;

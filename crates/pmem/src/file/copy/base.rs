@@ -87,7 +87,8 @@ impl Base {
             return refuse("is a database, and not one of its copies");
         };
         let was_cut_short = origin.sequence == root.sequence + 1;
-        let is_as_made = origin.sequence == root.sequence && log_crc(target)? == Some(origin.log_crc);
+        let is_as_made =
+            origin.sequence == root.sequence && log_crc(target)? == Some(origin.log_crc);
         if !was_cut_short && !is_as_made {
             return refuse("is a copy that was opened and changed");
         }
