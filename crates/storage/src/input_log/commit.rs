@@ -131,7 +131,7 @@ impl<D: Device> InputLog<D> {
                 space.drop_deferred_records(epoch);
                 self.change_index(|index| index.drop_deferred_records(epoch));
             }
-            let attempt = space.hold(Kind::Deferred, epoch).attempt;
+            let attempt = space.hold(Kind::Deferred, epoch);
             space.inherit_deferred_promise(epoch, attempt);
             attempt
         };

@@ -63,8 +63,8 @@ impl<D: Device> InputLog<D> {
             "epoch {epoch} is begun after {} was committed",
             space.committed
         );
-        let mut begun = space.holdings.iter().filter(|holding| holding.kind == Kind::Stream);
-        assert!(begun.all(|holding| holding.epoch != epoch), "epoch {epoch} is begun once");
+        let begun = space.holdings.epochs().next_back().map(|last| last.epoch);
+        assert!(begun < Some(epoch), "epoch {epoch} is begun once");
         space.forget_deferred_promises(epoch.previous().previous());
         let own = self.geometry.epoch_segments(&demand);
         let deferred_calls = self.geometry.deferred_segments(&demand);
@@ -151,8 +151,7 @@ impl<D: Device> InputLog<D> {
     /// What the log holds, by epoch: all that is committed and not released.
     pub fn summary(&self) -> Vec<EpochSummary> {
         let space = self.space();
-        let committed =
-            space.holdings.iter().filter(|held| held.kind == Kind::Stream && held.committed);
+        let committed = space.holdings.epochs().filter(|held| held.committed);
         let mut epochs: Vec<EpochSummary> = committed
             .map(|held| EpochSummary {
                 epoch: held.epoch,

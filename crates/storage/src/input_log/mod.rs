@@ -37,6 +37,7 @@ mod error;
 pub mod format;
 
 mod geometry;
+mod holdings;
 mod index;
 mod space;
 mod summary;

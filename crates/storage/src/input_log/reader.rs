@@ -16,7 +16,8 @@ use super::geometry::Geometry;
 use super::index::{CommittedEpoch, Index};
 use super::log::{InputLog, Scratch};
 use super::scan::{Lack, Scan};
-use super::space::{Holding, Space};
+use super::holdings::Holding;
+use super::space::Space;
 use super::summary::{CommitInfo, CommittedRange, EpochSummary, StreamSummary};
 use super::verdict::{Verdict, Verdicts};
 use crate::digest::StateHash;
@@ -533,7 +534,7 @@ fn hold_found(scan: &Scan, index: &Index, records: &[&Record], range: CommittedR
         holding.segments.extend(&record.segments);
         space.holdings.push(holding);
     }
-    for holding in &space.holdings {
+    for holding in space.holdings.iter() {
         for segment in &holding.segments {
             space.free.remove(*segment);
         }

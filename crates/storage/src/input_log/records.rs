@@ -72,7 +72,7 @@ impl<D: Device> InputLog<D> {
         let mut scratch = self.scratch();
         let is_extra = matches!(kind, Kind::Program | Kind::Verdict);
         assert!(is_extra, "a record of kind {kind:?} has a writer of its own");
-        let attempt = self.space().hold(kind, epoch).attempt;
+        let attempt = self.space().hold(kind, epoch);
         let Scratch { segment, segments, .. } = &mut *scratch;
         if let Err(error) = self.take_record(epoch, attempt, bytes.len(), segments) {
             self.space().drop_holding(attempt);

@@ -7,7 +7,7 @@
 //! Beside them [`RESERVE_SEGMENTS`] segments stay free that no epoch may take.
 
 use super::format::Kind;
-use crate::digest::StateHash;
+use super::holdings::{Holding, Holdings};
 use crate::ids::EpochNumber;
 
 /// Segments for the records that may come when epochs have filled the log: the verdicts on an
@@ -89,53 +89,11 @@ impl FreeMap {
     }
 }
 
-/// What an epoch's log or a record of deferred calls holds.
-#[derive(Debug)]
-pub(super) struct Holding {
-    pub(super) kind: Kind,
-    pub(super) epoch: EpochNumber,
-    pub(super) attempt: u64,
-    /// An epoch: whether its commit record was written. A record of deferred calls is always
-    /// complete.
-    pub(super) committed: bool,
-    pub(super) segments: Vec<u32>,
-    /// Segments that the streams and the commit record may still take.
-    pub(super) promised: u32,
-    /// Segments that the record of deferred calls of the next epoch may take.
-    pub(super) promised_deferred_bytes: u32,
-    pub(super) streams: u32,
-    pub(super) calls: u64,
-    pub(super) bytes: u64,
-    /// Checksum of a record of deferred calls's bytes.
-    pub(super) crc: u32,
-    /// State hash at the end of the epoch before, as the commit record says it.
-    pub(super) hash_before: Option<StateHash>,
-}
-
-impl Holding {
-    pub(super) fn new(kind: Kind, epoch: EpochNumber, attempt: u64) -> Self {
-        Self {
-            kind,
-            epoch,
-            attempt,
-            committed: false,
-            segments: Vec::new(),
-            promised: 0,
-            promised_deferred_bytes: 0,
-            streams: 0,
-            calls: 0,
-            bytes: 0,
-            crc: 0,
-            hash_before: None,
-        }
-    }
-}
-
 /// The state behind the log's lock.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     pub(super) free: FreeMap,
-    pub(super) holdings: Vec<Holding>,
+    pub(super) holdings: Holdings,
     /// Lists of released holdings, kept for the next ones.
     spare: Vec<Vec<u32>>,
     promised: u32,
@@ -154,15 +112,14 @@ pub(super) struct Space {
 
 impl Space {
     /// Starts a holding with an attempt number of its own.
-    pub(super) fn hold(&mut self, kind: Kind, epoch: EpochNumber) -> &mut Holding {
-        let is_new = self.holdings.iter().all(|held| held.attempt < self.attempt_next);
-        assert!(is_new, "attempt {} is used once", self.attempt_next);
+    pub(super) fn hold(&mut self, kind: Kind, epoch: EpochNumber) -> u64 {
+        let attempt = self.attempt_next;
         assert!(epoch > self.released, "epoch {epoch} is released");
-        let mut holding = Holding::new(kind, epoch, self.attempt_next);
+        let mut holding = Holding::new(kind, epoch, attempt);
         holding.segments = self.spare.pop().unwrap_or_default();
         self.attempt_next += 1;
         self.holdings.push(holding);
-        self.holdings.last_mut().expect("just pushed")
+        attempt
     }
 
     /// The epoch that was begun and not committed yet.
@@ -170,20 +127,13 @@ impl Space {
     /// # Panics
     /// If there is none: a bug of the caller.
     pub(super) fn open_epoch(&mut self, epoch: EpochNumber) -> &mut Holding {
-        let open = |holding: &&mut Holding| {
-            holding.kind == Kind::Stream && holding.epoch == epoch && !holding.committed
-        };
-        let found = self.holdings.iter_mut().rev().find(open);
+        let found = self.holdings.open_epoch(epoch);
         found.unwrap_or_else(|| panic!("epoch {epoch} was not begun, or is committed or abandoned"))
     }
 
     /// The newest record of deferred calls of an epoch.
     pub(super) fn deferred_calls(&self, epoch: EpochNumber) -> Option<&Holding> {
-        let deferred_records =
-            self.holdings.iter().rev().filter(|holding| holding.kind == Kind::Deferred);
-        deferred_records
-            .filter(|holding| holding.epoch == epoch)
-            .max_by_key(|holding| holding.attempt)
+        self.holdings.deferred_calls(epoch)
     }
 
     /// Free segments that a holding of this kind may have and that are not promised.
@@ -202,8 +152,7 @@ impl Space {
         if matches!(kind, Kind::Verdict | Kind::Program) {
             return 0;
         }
-        let verdicts = self.holdings.iter().filter(|holding| holding.kind == Kind::Verdict);
-        RESERVE_SEGMENTS.saturating_sub(verdicts.map(|holding| holding.segments.len() as u32).sum())
+        RESERVE_SEGMENTS.saturating_sub(self.holdings.verdict_segments())
     }
 
     pub(super) fn total(&self) -> u32 {
@@ -228,9 +177,9 @@ impl Space {
     /// Takes one segment for a holding, from its promise or else from the surplus, and up to `max -
     /// 1` neighbours from the surplus. `None` if there is neither.
     pub(super) fn take(&mut self, attempt: u64, max: u32) -> Option<Run> {
-        let at = self.position(attempt);
-        let surplus = self.surplus(self.holdings[at].kind);
-        let from_promise = self.holdings[at].promised > 0;
+        let holding = self.holding(attempt);
+        let (kind, from_promise) = (holding.kind, holding.promised > 0);
+        let surplus = self.surplus(kind);
         if !from_promise && surplus == 0 {
             return None;
         }
@@ -239,21 +188,19 @@ impl Space {
         assert!(run.len >= 1, "a free segment was found");
         assert!(run.len <= max, "a run is no longer than was asked for");
         if from_promise {
-            self.holdings[at].promised -= 1;
+            self.holding(attempt).promised -= 1;
             self.promised -= 1;
         }
         assert!(self.promised <= self.free.free, "what is promised is free");
-        self.holdings[at].segments.extend(run.first..run.first + run.len);
+        self.holdings.add_segments(attempt, run.first..run.first + run.len);
         Some(run)
     }
 
     /// Gives back segments that were allocated but not written.
     pub(super) fn give_back(&mut self, attempt: u64, run: Run) {
-        let at = self.position(attempt);
         for segment in run.first..run.first + run.len {
-            let segments = &mut self.holdings[at].segments;
-            let place = segments.iter().rposition(|held| *held == segment);
-            segments.swap_remove(place.expect("a segment goes back to where it came from"));
+            let was_held = self.holdings.remove_segment(attempt, segment);
+            assert!(was_held, "a segment goes back to where it came from");
             self.free.insert(segment);
         }
     }
@@ -271,61 +218,54 @@ impl Space {
     /// Dispatch what the epochs up to `epoch` were promised for their record of deferred calls into
     /// free space.
     pub(super) fn forget_deferred_promises(&mut self, epoch: EpochNumber) {
-        for holding in self.holdings.iter_mut().filter(|holding| holding.epoch <= epoch) {
-            self.promised -= std::mem::take(&mut holding.promised_deferred_bytes);
+        for promised in self.holdings.promised_deferred_up_to(epoch) {
+            self.promised -= std::mem::take(promised);
         }
     }
 
     /// Hands the promise that `epoch - 1` has for a record of deferred calls to the holding of that
     /// record of deferred calls.
     pub(super) fn inherit_deferred_promise(&mut self, epoch: EpochNumber, attempt: u64) {
-        let mut inherited = 0;
-        for holding in self.holdings.iter_mut().filter(|holding| holding.epoch.next() == epoch) {
-            inherited += std::mem::take(&mut holding.promised_deferred_bytes);
-        }
-        let at = self.position(attempt);
-        self.holdings[at].promised += inherited;
-        let kind = self.holdings[at].kind;
-        assert!(kind == Kind::Deferred, "a {kind:?} inherits no promise");
+        let promised = self.holdings.promised_deferred(epoch.previous());
+        let inherited = promised.map_or(0, std::mem::take);
+        let holding = self.holding(attempt);
+        assert!(holding.kind == Kind::Deferred, "a {:?} inherits no promise", holding.kind);
+        holding.promised += inherited;
     }
 
     /// Gives up what a record of deferred calls was promised beyond what it took.
     pub(super) fn close_deferred_record(&mut self, attempt: u64) -> &mut Holding {
-        let at = self.position(attempt);
-        let Holding { kind, promised, committed, .. } = self.holdings[at];
+        let holding = self.holding(attempt);
+        let Holding { kind, committed, .. } = *holding;
         assert!(kind == Kind::Deferred, "a {kind:?} is no record of deferred calls");
         assert!(!committed, "a record of deferred calls is closed once");
+        holding.committed = true;
+        let promised = std::mem::take(&mut holding.promised);
         assert!(promised <= self.promised, "its promise is one of all promises");
-        self.promised -= std::mem::take(&mut self.holdings[at].promised);
-        self.holdings[at].committed = true;
-        &mut self.holdings[at]
+        self.promised -= promised;
+        self.holding(attempt)
     }
 
     /// A record that belongs to no stream is written.
     pub(super) fn close_record(&mut self, attempt: u64) {
-        let at = self.position(attempt);
-        let is_closed = self.holdings[at].committed;
-        assert!(!is_closed, "a record is closed once");
-        self.holdings[at].committed = true;
+        let holding = self.holding(attempt);
+        assert!(!holding.committed, "a record is closed once");
+        holding.committed = true;
     }
 
     /// Frees all records of deferred calls of an epoch.
     pub(super) fn drop_deferred_records(&mut self, epoch: EpochNumber) {
-        let deferred_calls =
-            |holding: &Holding| holding.kind == Kind::Deferred && holding.epoch == epoch;
-        while let Some(at) = self.holdings.iter().position(deferred_calls) {
-            self.drop_at(at);
-        }
+        let removed = self.holdings.remove_deferred(epoch);
+        removed.into_iter().for_each(|holding| self.free_segments(holding));
     }
 
     /// Frees everything that a holding has.
     pub(super) fn drop_holding(&mut self, attempt: u64) {
-        let at = self.position(attempt);
-        self.drop_at(at);
+        let removed = self.holdings.remove(attempt);
+        self.free_segments(removed.unwrap_or_else(|| is_over(attempt)));
     }
 
-    fn drop_at(&mut self, at: usize) {
-        let mut holding = self.holdings.remove(at);
+    fn free_segments(&mut self, mut holding: Holding) {
         let promised = holding.promised + holding.promised_deferred_bytes;
         assert!(promised <= self.promised, "promises of a holding are among all promises");
         self.promised -= promised;
@@ -337,14 +277,10 @@ impl Space {
 
     /// Frees the logs and records of deferred calls of all epochs up to `epoch`.
     pub(super) fn release(&mut self, epoch: EpochNumber) {
-        while let Some(at) = self.holdings.iter().position(|holding| holding.epoch <= epoch) {
-            let holding = &self.holdings[at];
-            assert!(
-                holding.committed,
-                "epoch {} is committed before it is released",
-                holding.epoch
-            );
-            self.drop_at(at);
+        for holding in self.holdings.remove_up_to(epoch) {
+            let Holding { committed, epoch, .. } = holding;
+            assert!(committed, "epoch {epoch} is committed before it is released");
+            self.free_segments(holding);
         }
         self.released = self.released.max(epoch);
         self.committed = self.committed.max(epoch);
@@ -354,11 +290,14 @@ impl Space {
     }
 
     pub(super) fn kind(&self, attempt: u64) -> Kind {
-        self.holdings[self.position(attempt)].kind
+        self.holdings.get(attempt).unwrap_or_else(|| is_over(attempt)).kind
     }
 
-    fn position(&self, attempt: u64) -> usize {
-        let found = self.holdings.iter().rposition(|holding| holding.attempt == attempt);
-        found.unwrap_or_else(|| panic!("attempt {attempt} to log an epoch is over"))
+    fn holding(&mut self, attempt: u64) -> &mut Holding {
+        self.holdings.get_mut(attempt).unwrap_or_else(|| is_over(attempt))
     }
+}
+
+fn is_over(attempt: u64) -> ! {
+    panic!("attempt {attempt} to log an epoch is over")
 }

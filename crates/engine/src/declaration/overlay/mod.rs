@@ -77,6 +77,17 @@ impl OverlayRow {
 
 /// No row.
 const NONE: u32 = u32::MAX;
+/// A map of which less than this part was in use is given up.
+const USED_PART_MIN: usize = 64;
+
+/// Empties a map. That takes as long as it is large, so one that a larger epoch has left is given
+/// up.
+fn clear_map(map: &mut BySequence<u32>) {
+    if map.capacity() / USED_PART_MIN > map.len() + USED_PART_MIN {
+        *map = BySequence::default();
+    }
+    map.clear();
+}
 
 /// Where the value of a row is.
 #[derive(Debug, Clone, Copy)]
@@ -122,8 +133,8 @@ impl Overlay {
     pub(crate) fn begin(&mut self, tables: &[Table]) {
         assert!(self.undo.is_empty(), "no call of the serial part before is half done");
         self.rows.clear();
-        self.by_word.clear();
-        self.by_entry.clear();
+        clear_map(&mut self.by_word);
+        clear_map(&mut self.by_entry);
         self.bytes.clear();
         self.undo.clear();
         self.of_pieces.clear();

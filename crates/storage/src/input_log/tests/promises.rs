@@ -79,13 +79,13 @@ fn take_all(space: &mut Space, attempt: u64) -> u32 {
 #[test]
 fn o_43_promises_are_kept_to_the_last_segment() {
     let mut space = space(10);
-    let one = space.hold(Kind::Stream, EpochNumber(1)).attempt;
+    let one = space.hold(Kind::Stream, EpochNumber(1));
     space.promise(EpochNumber(1), 3, 2);
     assert_eq!(
         (space.surplus(Kind::Stream), space.total(), space.in_use()),
         (5, 10 + RESERVE_SEGMENTS, 0)
     );
-    let two = space.hold(Kind::Stream, EpochNumber(2)).attempt;
+    let two = space.hold(Kind::Stream, EpochNumber(2));
     // A run may have one segment of the promise and the surplus.
     let run = space.take(one, 8).unwrap();
     assert_eq!(run, Run { first: 0, len: 6 });
@@ -122,10 +122,10 @@ fn o_43_a_deferred_record_inherits_its_promise() {
     space.promise(EpochNumber(4), 1, 3);
     space.close(EpochNumber(4));
     assert_eq!(space.surplus(Kind::Stream), 5);
-    let other = space.hold(Kind::Deferred, EpochNumber(9)).attempt;
+    let other = space.hold(Kind::Deferred, EpochNumber(9));
     space.inherit_deferred_promise(EpochNumber(9), other);
     assert_eq!(take_all(&mut space, other), 5, "nothing is promised to it");
-    let deferred_calls = space.hold(Kind::Deferred, EpochNumber(5)).attempt;
+    let deferred_calls = space.hold(Kind::Deferred, EpochNumber(5));
     assert!(space.take(deferred_calls, 1).is_none());
     space.inherit_deferred_promise(EpochNumber(5), deferred_calls);
     assert_eq!(space.take(deferred_calls, 4), Some(Run { first: 5, len: 1 }));
