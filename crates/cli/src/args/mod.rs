@@ -99,11 +99,11 @@ pub enum StoreCommand {
     /// twice. A load that is cut short leaves a store that every program and command refuses, until
     /// the same files are loaded again. Nothing is ever removed.
     Load(LoadArguments),
-    /// Copy a store to a new directory, or bring an earlier copy up to date, also while a program or
-    /// a server goes on with it
+    /// Copy a store to a new directory, or bring an earlier copy up to date, also while a program
+    /// or a server goes on with it
     ///
-    /// An earlier copy gets the pages that have changed since, and the new log. If that is cut short
-    /// it is a copy of the earlier or the later moment. One that was opened since is refused.
+    /// An earlier copy gets the pages that have changed since, and the new log. If that is cut
+    /// short it is a copy of the earlier or the later moment. One that was opened since is refused.
     ///
     /// Every call that was answered before is in the copy, which is a store as any other: check it
     /// with `check`. The program goes on meanwhile; what it replaces of the checkpoint that is

@@ -70,10 +70,15 @@ fn copy(source: &StorePath, target: &Path, kind: CopyKind) -> Result<Copy, Failu
 impl Copy {
     fn text(&self) -> String {
         let Self { copy, checkpoint_epoch, epoch, data_bytes, written_bytes, log_bytes, .. } = self;
-        let mut text = format!(
-            "copied to {copy}\n  last epoch   {epoch}\n  checkpoint   {checkpoint_epoch}\n  data         \
-             {data_bytes} bytes, {written_bytes} of them written\n  log          {log_bytes} bytes\n"
-        );
+        let mut text = format!("copied to {copy}\n");
+        for (name, value) in [
+            ("last epoch", epoch.to_string()),
+            ("checkpoint", checkpoint_epoch.to_string()),
+            ("data", format!("{data_bytes} bytes, {written_bytes} of them written")),
+            ("log", format!("{log_bytes} bytes")),
+        ] {
+            text += &format!("  {name:<12} {value}\n");
+        }
         if let Some(Hash { epoch, state_hash }) = &self.hash {
             text += &format!("  state hash   {state_hash} at the end of epoch {epoch}\n");
         }

@@ -65,10 +65,10 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_mistake`] on another device than `file`, and if something else is there, an
-    /// earlier copy that was opened since among it; [`Error::is_locked`] while another copy is made; [`Error::is_full`];
-    /// [`Error::is_corrupt`] if what is copied is damaged; that more was written meanwhile than is
-    /// kept. The target is as it was then, or a copy.
+    /// [`Error::is_mistake`] on another device than `file`, and if something else is there, as a
+    /// copy that was opened since; [`Error::is_locked`] while another copy is made;
+    /// [`Error::is_full`]; [`Error::is_corrupt`] if what is copied is damaged; [`Error::is_limit`]
+    /// if more was written meanwhile than is kept. The target is as it was then, or a copy.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         let Some(directory) = self.inner.directory() else {
             let what = format!(

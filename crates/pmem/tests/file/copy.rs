@@ -191,12 +191,11 @@ impl DiskHook for Synced {
             DiskOperation::Sync => true,
             DiskOperation::Write { .. } | DiskOperation::Allocate { .. } => {
                 let others = self.0.lock().unwrap();
-                let root = call.file == DiskFile::Meta && others.contains_key(&DiskFile::Data);
-                let all = others.iter().all(|(file, synced)| *file == DiskFile::Meta || *synced);
-                if root
-                    && matches!(call.operation, DiskOperation::Write { offset, .. } if offset < 8192)
-                {
-                    assert!(all, "the root comes when all it needs is synced");
+                let is_root = matches!(call.operation, DiskOperation::Write { offset: ..8192, .. })
+                    && call.file == DiskFile::Meta;
+                if is_root && others.contains_key(&DiskFile::Data) {
+                    let mut needed = others.iter().filter(|(file, _)| **file != DiskFile::Meta);
+                    assert!(needed.all(|(_, synced)| *synced), "the root comes last");
                 }
                 false
             }

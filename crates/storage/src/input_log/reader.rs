@@ -13,10 +13,10 @@ use super::format::{
     SEGMENT_BYTES_MIN, SegmentHeader, commit_bytes,
 };
 use super::geometry::Geometry;
+use super::holdings::Holding;
 use super::index::{CommittedEpoch, Index};
 use super::log::{InputLog, Scratch};
 use super::scan::{Lack, Scan};
-use super::holdings::Holding;
 use super::space::Space;
 use super::summary::{CommitInfo, CommittedRange, EpochSummary, StreamSummary};
 use super::verdict::{Verdict, Verdicts};

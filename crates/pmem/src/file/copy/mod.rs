@@ -6,10 +6,10 @@
 //! the newest then, because only a newer one would have let them be written over. What the log
 //! means, and where it ends, is the caller's affair.
 //!
-//! A new copy is made beside its place, in a directory whose name ends in `.incomplete`, and renamed
-//! when all of it is durable: what has the name of a copy is whole. A copy that is there is brought
-//! up to date as a snapshot is written: pages that changed go into free slots, then entries, then
-//! the root.
+//! A new copy is made beside its place, in a directory whose name ends in `.incomplete`, and
+//! renamed when all of it is durable: what has the name of a copy is whole. A copy that is there is
+//! brought up to date as a snapshot is written: pages that changed go into free slots, then
+//! entries, then the root.
 
 mod origin;
 mod pinned;
