@@ -32,7 +32,8 @@ pub enum DeviceSpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no device is called {given:?}: choose dram, emulated:none, emulated:optane, \
-     emulated:eadr, emulated:cxl, emulated:low, emulated:high, dax:PATH, file:DIR or crash"
+     emulated:optane-lines, emulated:eadr, emulated:cxl, emulated:low, emulated:high, dax:PATH, \
+     file:DIR or crash"
 )]
 pub struct SpecError {
     /// The text.
@@ -82,6 +83,7 @@ mod tests {
             "dram",
             "emulated:none",
             "emulated:optane",
+            "emulated:optane-lines",
             "emulated:eadr",
             "emulated:cxl",
             "emulated:low",

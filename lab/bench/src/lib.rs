@@ -38,7 +38,7 @@ pub mod reproduce;
 pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab, Packing};
 pub use engine_run::{adapter, recover, run};
 pub use library_run::run_clients;
-pub use report::{Head, Report, render, render_details};
+pub use report::{ByCost, Head, Report, render, render_details};
 pub use rival_run::{
     BatchRivalReport, Dbx, Deterministic, RIVAL_CACHE_BYTES, Rival, RivalReport, run_deterministic,
     run_rival,

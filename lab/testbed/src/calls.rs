@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use workloads::{ProcedureId, StreamEpoch, TableId, View, Workload};
 
 use crate::error::Result;
-use crate::procedure::{Outcome, Procedures};
+use crate::procedure::{Done, Outcome, Procedures};
 use crate::rival::{Rival, Session};
 
 /// Calls of one epoch of a workload's stream.
@@ -41,6 +41,17 @@ impl Calls {
         for position in 0..count {
             let procedure = workload.generate(epoch, position, &mut calls.bytes);
             calls.ends.push((procedure, calls.bytes.len()));
+        }
+        calls
+    }
+
+    /// These calls.
+    #[cfg(test)]
+    pub(crate) fn of(list: &[(ProcedureId, Vec<u8>)]) -> Self {
+        let mut calls = Self::default();
+        for (procedure, args) in list {
+            calls.bytes.extend_from_slice(args);
+            calls.ends.push((*procedure, calls.bytes.len()));
         }
         calls
     }
@@ -119,10 +130,20 @@ pub struct Answered {
     pub call: usize,
     /// Its place in the serial order.
     pub serial: u64,
+    /// The place whose state it read, if that is another one.
+    pub snapshot: Option<u64>,
     /// What became of it.
     pub outcome: Outcome,
     /// What it put out.
     pub output: Vec<u8>,
+}
+
+impl Answered {
+    /// A call with what became of it.
+    pub(crate) fn new(call: usize, done: &Done, output: &[u8]) -> Self {
+        let Done { outcome, serial, snapshot, .. } = *done;
+        Self { call, serial, snapshot, outcome, output: output.to_vec() }
+    }
 }
 
 /// Loads a workload's data with all workers.

@@ -45,7 +45,7 @@ pub use batch::{
 pub use calls::{Answered, Calls, RivalView, load};
 pub use dbx::{
     Dbx, DbxDesign, DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm,
-    DbxnParity, DbxnPastCache,
+    DbxnParity, DbxnPastCache, Pisces,
 };
 pub use error::{Error, Result};
 pub use procedure::{Done, Outcome, Procedures};

@@ -32,6 +32,8 @@ pub struct Done {
     pub outcome: Outcome,
     /// Its place in the serial order.
     pub serial: u64,
+    /// The place whose state it read, if that is another one.
+    pub snapshot: Option<u64>,
     /// How often it was rolled back before, because of others.
     pub retries: u64,
 }
@@ -127,7 +129,10 @@ impl<S: Session> Procedures<S> {
                 Err(stop) => Err(stop),
             };
             match ended {
-                Ok((outcome, serial)) => return Ok(Done { outcome, serial, retries }),
+                Ok((outcome, serial)) => {
+                    let snapshot = session.snapshot();
+                    return Ok(Done { outcome, serial, snapshot, retries });
+                }
                 Err(Stop::Failed(error)) => {
                     session.roll_back();
                     return Err(error);

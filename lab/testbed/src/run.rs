@@ -15,7 +15,7 @@ use workloads::Workload;
 use workloads::digest::state_digest;
 
 use crate::calls::{Answered, Calls, Dealer, RivalView, load, on_workers};
-use crate::check::check;
+use crate::check::{check, check_snapshots};
 use crate::error::{Error, Result};
 use crate::procedure::{Outcome, Procedures};
 use crate::rival::{Counts, Options, RecoveryReport, Rival, Session};
@@ -183,6 +183,7 @@ pub fn run<R: Rival, W: Workload>(
     }
     if settings.verify {
         let view = RivalView(&rival);
+        let check = if R::SERIALIZABLE { check::<W> } else { check_snapshots::<W> };
         check(workload, &all_calls, &mut history, &view).map_err(Error::Broken)?;
     }
     let digest = state_digest(&tables, &RivalView(&rival));
@@ -264,8 +265,7 @@ fn run_worker<S: Session>(
             }
             share.retries += done.retries;
             if record {
-                let (serial, outcome) = (done.serial, done.outcome);
-                share.history.push(Answered { call, serial, outcome, output: output.clone() });
+                share.history.push(Answered::new(call, &done, &output));
             }
             waiting.push_back((done.serial, start));
             answer(session, &mut waiting, &mut share.latency_ns);

@@ -21,8 +21,8 @@ pub struct RunArguments {
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub workers: Option<u64>,
-    /// Where the store is: dram, emulated[:none|optane|eadr|cxl|low|high], dax:PATH, file:DIR
-    /// [default: file: and a new temporary directory, removed at the end]
+    /// Where the store is: dram, emulated[:none|optane|optane-lines|eadr|cxl|low|high], dax:PATH,
+    /// file:DIR [default: file: and a new temporary directory, removed at the end]
     #[arg(long)]
     pub device: Option<DeviceSpec>,
     /// Epochs between checkpoints, 1 to 1000000 [default: 100 on file, 1 elsewhere]

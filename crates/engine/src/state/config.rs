@@ -177,6 +177,7 @@ mod tests {
             ("crash", 0, 1),
             ("emulated:none", 0, 1),
             ("emulated:optane", 256 << 20, 1),
+            ("emulated:optane-lines", 256 << 20, 1),
             ("emulated:eadr", 256 << 20, 1),
             ("emulated:cxl", 256 << 20, 1),
             ("emulated:low", 256 << 20, 1),

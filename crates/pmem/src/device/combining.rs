@@ -14,6 +14,14 @@ const SHARE_BLOCKS: usize = 16;
 /// No block has this number.
 const NONE: u64 = u64::MAX;
 
+/// Blocks that came into the buffer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entered {
+    pub(crate) blocks: u64,
+    /// Those of them that do not follow the one that came before.
+    pub(crate) apart: u64,
+}
+
 /// The blocks of one port that are in the buffer.
 #[derive(Debug)]
 pub(crate) struct Buffered {
@@ -38,6 +46,22 @@ impl Buffered {
         }
         let (first, last) = (offset / BLOCK_BYTES, (offset + len - 1) / BLOCK_BYTES);
         (first..=last).map(|block| u64::from(self.enters(block))).sum()
+    }
+
+    /// The same; and how many of these blocks do not follow the one that came last.
+    pub(crate) fn write_lines(&mut self, offset: u64, len: u64) -> Entered {
+        let mut entered = Entered::default();
+        if len == 0 {
+            return entered;
+        }
+        for block in offset / BLOCK_BYTES..=(offset + len - 1) / BLOCK_BYTES {
+            let follows = block == self.blocks[self.newest].wrapping_add(1);
+            if self.enters(block) {
+                entered.blocks += 1;
+                entered.apart += u64::from(!follows);
+            }
+        }
+        entered
     }
 
     #[inline]

@@ -34,6 +34,8 @@ pub struct PortState {
     pub(crate) owed: OwedTime,
     /// Which blocks it has in an emulated device's buffer of writes.
     pub(crate) buffered: Buffered,
+    /// Where the read before ended, for an emulated device that tells what follows it.
+    pub(crate) read_to: u64,
 }
 
 /// A log space that is read: that of a device, or a copy of one.

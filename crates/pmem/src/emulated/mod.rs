@@ -14,13 +14,13 @@
 //! and that are not in the port's share of the device's buffer (`combining`); what is written to
 //! the device is counted ([`crate::Counters::media_bytes_written`]).
 //!
-//! What this model leaves out, and a report must say: a line may stay in the processor's cache from
-//! one step to the next; a processor reads a line that is stored to in part, which is charged only
-//! where the program reads it, too; ports do not combine each other's writes; reads of blocks that
-//! are in the buffer of writes cost as much as others; a block that is written in part and read for
-//! that by the device costs as much as a whole one; a read that has to wait for the one before
-//! costs no more than one that does not; and reads and writes do not take bandwidth from each
-//! other.
+//! What this model leaves out, and a report must say: a line may stay in the processor's cache
+//! from one step to the next; a processor reads a line that is stored to in part, which is charged
+//! only where the program reads it, too, and by `optane-lines` where it is written so; ports do
+//! not combine each other's writes; reads of blocks that are in the buffer of writes cost as much
+//! as others; a block that is written in part and read for that by the device costs as much as a
+//! whole one; a read that has to wait for the one before costs no more than one that does not;
+//! and, but for `optane-lines`, reads and writes do not take bandwidth from each other.
 
 mod bandwidth;
 mod profile;

@@ -9,6 +9,7 @@ use pmem::Device;
 use serde::Serialize;
 use storage::TableId;
 
+use super::cost::ByCost;
 use super::head::{Head, Ran};
 use crate::engine_run::RunCounts;
 use crate::setup::Settings;
@@ -57,6 +58,8 @@ pub struct Report {
     /// Nanoseconds that all threads ran in epochs, of a transaction. Time that an emulated device
     /// takes is in it.
     pub cpu_ns_per_txn: f64,
+    /// The same as throughput, and latency by cost.
+    pub by_cost: ByCost,
     /// Latency of answered transactions.
     pub latency_ns: Latency,
     /// Time of each phase over all epochs, in nanoseconds.
@@ -205,6 +208,7 @@ impl Report {
                 counts.cpu_ns as f64,
                 (work.committed + work.aborted + work.failed) as f64,
             ),
+            by_cost: by_cost(job, settings, counts),
             latency_ns: Latency {
                 p50: counts.latency_ns(50.0),
                 p99: counts.latency_ns(99.0),
@@ -273,6 +277,17 @@ impl Report {
             self.memory_bytes.count(name, bytes);
         }
     }
+}
+
+fn by_cost(job: &Job, settings: &Settings, counts: &RunCounts) -> ByCost {
+    let epoch_size = job.parameters().epoch_size;
+    // One thread runs a serial epoch.
+    let is_serial = epoch_size <= settings.serial_calls_max as u64;
+    let workers = if is_serial { 1 } else { settings.engine.workers };
+    let work = &counts.stats.work;
+    let of_one = |ns: u64| ratio(ns as f64, (work.committed + work.aborted + work.failed) as f64);
+    let device_ns = of_one(counts.stats.device.added_ns);
+    ByCost::one_by_one(of_one(counts.cpu_ns), device_ns, workers).in_epochs(epoch_size)
 }
 
 /// Classes of lengths of values, as the last one each has.

@@ -1,9 +1,11 @@
 //! What came of a run of the engine, for scripts and for people.
 
+mod cost;
 mod engine;
 mod head;
 mod table;
 
+pub use cost::ByCost;
 pub use engine::Report;
 pub(crate) use engine::values;
 pub use head::Head;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::scale::Scale;
-use super::scenario::{MODEL_CORES, Scenario, Series, Suite, USUAL_DESIGN, Workload};
+use super::scenario::{FILES, MODEL_CORES, Scenario, Series, Suite, USUAL_DESIGN, Workload};
 
 /// What is reproduced, and how often everything runs.
 #[derive(Debug, Clone)]
@@ -147,7 +147,10 @@ impl Plan {
         }
         let workers = series.workers.unwrap_or(self.workers);
         let (seed, device) = (self.seed, device_of(cell));
-        options.add(&format!("--device {device} --workers {workers} --seed {seed}"));
+        if device != FILES {
+            options.add(&format!("--device {device}"));
+        }
+        options.add(&format!("--workers {workers} --seed {seed}"));
         options.add("--no-check --no-progress --limits=never");
         if series.cores.is_some() {
             // The same model, whichever figure asks for it.

@@ -9,7 +9,7 @@ use super::statement::Statement;
 
 /// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
 /// of the NVCaracal paper.
-const FILES: [(&str, &str); 28] = [
+const SCENARIOS: [(&str, &str); 35] = [
     ("fig5", include_str!("../../scenarios/fig5.toml")),
     ("fig6", include_str!("../../scenarios/fig6.toml")),
     ("fig7", include_str!("../../scenarios/fig7.toml")),
@@ -38,25 +38,35 @@ const FILES: [(&str, &str); 28] = [
     ("ar14", include_str!("../../scenarios/ar14.toml")),
     ("ar15", include_str!("../../scenarios/ar15.toml")),
     ("ar16", include_str!("../../scenarios/ar16.toml")),
+    ("dbx3", include_str!("../../scenarios/dbx3.toml")),
+    ("dbx4", include_str!("../../scenarios/dbx4.toml")),
+    ("dbx9", include_str!("../../scenarios/dbx9.toml")),
+    ("dbx10", include_str!("../../scenarios/dbx10.toml")),
+    ("dbx11", include_str!("../../scenarios/dbx11.toml")),
+    ("dbx12", include_str!("../../scenarios/dbx12.toml")),
+    ("dbx-latency", include_str!("../../scenarios/dbx-latency.toml")),
 ];
-/// Workloads and metrics, for all of them, for those of Caracal's evaluation and for those of the
-/// six storage engines.
-const COMMON: [&str; 3] = [
+/// Workloads and metrics, for all of them, for those of Caracal's evaluation, of the six storage
+/// engines, and of the DBX family.
+const COMMON: [&str; 4] = [
     include_str!("../../scenarios/common.toml"),
     include_str!("../../scenarios/caracal.toml"),
     include_str!("../../scenarios/arulraj.toml"),
+    include_str!("../../scenarios/dbx.toml"),
 ];
 /// How many of the files are figures of the NVCaracal paper.
 const OF_NV_COUNT: usize = 8;
-/// Where those of the Caracal paper begin, and those of the six storage engines.
+/// Where those of the Caracal paper begin, those of the six storage engines, and the DBX family's.
 const OF_CARACAL_FROM: usize = 10;
 const OF_ARULRAJ_FROM: usize = 19;
+const OF_DBX_FROM: usize = 28;
 
 /// What can be named on the command line, and what it stands for.
-pub const FIGURES: [(&str, &str); 32] = [
+pub const FIGURES: [(&str, &str); 40] = [
     ("nv", "Figures 5 to 12 of the NVCaracal paper"),
     ("caracal", "Figures 5 to 12 of the Caracal paper, and a model of more cores"),
     ("arulraj", "figures of Arulraj et al., of six storage engines"),
+    ("dbx", "figures of Wei et al., of DBXN, and latency beside NVCaracal's"),
     ("all", "everything"),
     ("fig5", "YCSB: throughput beside Zen"),
     ("fig6", "SmallBank: throughput beside Zen"),
@@ -86,6 +96,13 @@ pub const FIGURES: [(&str, &str); 32] = [
     ("ar14", "six engines: memory by structure"),
     ("ar15", "six engines: sizes of nodes and pages"),
     ("ar16", "six engines: latency of making changes durable"),
+    ("dbx3", "DBX family: lengths of group commit"),
+    ("dbx4", "DBX family: what aborts regions, a model's rules"),
+    ("dbx9", "DBX family: TPC-C over workers"),
+    ("dbx10", "DBX family: SmallBank, and all data in persistent memory"),
+    ("dbx11", "DBX family: from DBX to DBXN, step by step"),
+    ("dbx12", "DBX family: warehouses"),
+    ("dbx-latency", "latency to the durable answer, DBXN beside epochs"),
 ];
 
 /// The figures that names on the command line stand for, each once, in the order of their numbers.
@@ -94,7 +111,7 @@ pub const FIGURES: [(&str, &str); 32] = [
 /// # Errors
 /// `Usage`, with all names, if one is unknown.
 pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
-    let files = || FILES.iter().map(|(name, _)| *name);
+    let files = || SCENARIOS.iter().map(|(name, _)| *name);
     let is_known = |name: &String| FIGURES.iter().any(|(known, _)| known == name);
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
         let known = FIGURES.map(|(known, _)| known).join(", ");
@@ -104,8 +121,9 @@ pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
     let is_asked = |(index, name): &(usize, &str)| {
         let of_nv = (names.is_empty() || asked("nv")) && *index < OF_NV_COUNT;
         let of_caracal = asked("caracal") && (OF_CARACAL_FROM..OF_ARULRAJ_FROM).contains(index);
-        let of_arulraj = asked("arulraj") && *index >= OF_ARULRAJ_FROM;
-        of_nv || of_caracal || of_arulraj || asked("all") || asked(name)
+        let of_arulraj = asked("arulraj") && (OF_ARULRAJ_FROM..OF_DBX_FROM).contains(index);
+        let of_dbx = asked("dbx") && *index >= OF_DBX_FROM;
+        of_dbx || of_nv || of_caracal || of_arulraj || asked("all") || asked(name)
     };
     Ok(files().enumerate().filter(is_asked).map(|(_, name)| name).collect())
 }
@@ -233,6 +251,9 @@ impl Series {
 /// The cores of a model. A command models all of them, so that its costs are measured once.
 pub(super) const MODEL_CORES: [u64; 6] = [1, 8, 16, 32, 64, 128];
 
+/// The device of what is kept in files of a directory that the run makes and removes.
+pub(super) const FILES: &str = "files";
+
 /// The design that every build has.
 pub(super) const USUAL_DESIGN: &str = "nvcaracal";
 
@@ -312,7 +333,7 @@ impl Suite {
         let parsed = |name: &str, text: &str| {
             toml::from_str::<Scenario>(text).unwrap_or_else(|error| panic!("{name}: {error}"))
         };
-        let asked = FILES.iter().filter(|(name, _)| figures.contains(name));
+        let asked = SCENARIOS.iter().filter(|(name, _)| figures.contains(name));
         let scenarios = asked.map(|(name, text)| parsed(name, text)).collect();
         let (mut workloads, mut metrics) = (Vec::new(), Vec::new());
         for text in COMMON {

@@ -6,7 +6,7 @@ use bench::{BenchError, Result};
 use pmem::{Device, Emulated, File};
 use testbed::{
     DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm, DbxnParity,
-    DbxnPastCache, Report, Settings,
+    DbxnPastCache, Pisces, Report, Settings,
 };
 use workloads::Workload;
 
@@ -36,6 +36,8 @@ pub enum Dbx {
     Dbxn,
     /// DBXN with all data in persistent memory.
     DbxnNvm,
+    /// Pisces.
+    Pisces,
 }
 
 /// Gives the type of a design to an expression.
@@ -52,6 +54,7 @@ macro_rules! with_design {
             Dbx::PastCache => with_design!(@ DbxnPastCache, $design => $what),
             Dbx::Dbxn => with_design!(@ Dbxn, $design => $what),
             Dbx::DbxnNvm => with_design!(@ DbxnNvm, $design => $what),
+            Dbx::Pisces => with_design!(@ Pisces, $design => $what),
         }
     };
     (@ $type:ident, $design:ident => $what:expr) => {{
@@ -62,13 +65,14 @@ macro_rules! with_design {
 
 impl Dbx {
     /// All of them: first those of the paper's Figure 9, then the steps between them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Dram,
         Self::Disk,
         Self::Nvm,
         Self::Naive,
         Self::Dbxn,
         Self::DbxnNvm,
+        Self::Pisces,
         Self::SyncDisk,
         Self::Parity,
         Self::Lines,
@@ -89,6 +93,7 @@ impl Dbx {
             Self::PastCache => "dbxn-nt",
             Self::Dbxn => "dbxn",
             Self::DbxnNvm => "dbxn-nvm",
+            Self::Pisces => "pisces",
         }
     }
 
@@ -106,6 +111,7 @@ impl Dbx {
             Self::PastCache => "dbxn-64 with log records stored past the cache",
             Self::Dbxn => "DBXN: dbxn-nt with long log records of whole blocks",
             Self::DbxnNvm => "DBXN with rows and indexes in persistent memory",
+            Self::Pisces => "Pisces: snapshot isolation, two versions in persistent memory",
         }
     }
 

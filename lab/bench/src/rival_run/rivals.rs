@@ -66,6 +66,18 @@ impl Rival {
         matches!(self, Self::Dbx(design) if design.logs_to_file())
     }
 
+    /// Whether its groups end by time.
+    #[must_use]
+    pub fn has_timed_groups(self) -> bool {
+        matches!(self, Self::Dbx(Dbx::Nvm | Dbx::Disk))
+    }
+
+    /// Whether transactions are serializable.
+    #[must_use]
+    pub fn is_serializable(self) -> bool {
+        self != Self::Dbx(Dbx::Pisces)
+    }
+
     /// Whether it keeps anything.
     #[must_use]
     pub fn keeps(self) -> bool {

@@ -15,11 +15,15 @@ use serde::Serialize;
 
 use super::medium::Medium;
 use super::rivals::Rival;
-use crate::report::{Head, Ran};
+use crate::report::{ByCost, Head, Ran};
 use crate::{Job, Settings};
 
 /// Cache of an engine that has one, unless it is given.
 pub const RIVAL_CACHE_BYTES: u64 = 256 << 20;
+
+/// What transactions know of others, in reports.
+const SERIALIZABLE: &str = "serializable";
+const SNAPSHOTS: &str = "snapshots";
 
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,14 +45,19 @@ pub struct RivalReport {
     pub throughput_txn_per_s: f64,
     /// Nanoseconds that all threads ran, of a transaction. Time that the device takes is in it.
     pub cpu_ns_per_txn: f64,
+    /// The same as throughput, and latency by cost.
+    pub by_cost: ByCost,
     /// From the beginning of a transaction until it may be answered.
     pub latency_ns: Latency,
     /// What was counted in rounds: totals, then `..._per_txn` (of committed and aborted ones).
     pub counters: Named,
     /// Digest of all tables at the end, 32 hexadecimal digits.
     pub state_digest: String,
+    /// What `verified` is about.
+    pub isolation: &'static str,
     /// Whether every answer and the state were compared with the serial oracle, in the order in
-    /// which the engine says that they took place.
+    /// which the engine says that they took place; or, where transactions read snapshots, with what
+    /// these allow.
     pub verified: bool,
     /// What the recovery after the run took, by part; absent if that was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,9 +138,11 @@ impl RivalReport {
             seconds,
             throughput_txn_per_s: ratio(report.committed as f64, seconds),
             cpu_ns_per_txn: ratio(report.cpu_ns as f64, (report.committed + report.aborted) as f64),
+            by_cost: by_cost(rival, report, settings.options.group_us),
             latency_ns: Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999) },
             counters: counters(report),
             state_digest: format!("{:032x}", report.digest),
+            isolation: if rival.is_serializable() { SERIALIZABLE } else { SNAPSHOTS },
             verified: settings.verify,
             recovery: report.recovery.as_ref().map(recovery),
         }
@@ -164,6 +175,9 @@ impl RivalReport {
             );
         }
         let verified = match self.verified {
+            true if self.isolation == SNAPSHOTS => {
+                "every answer and the state are what snapshot isolation allows"
+            }
             true => "every answer and the state are those of a serial run",
             false => "nothing was asked for (--verify)",
         };
@@ -203,11 +217,19 @@ impl RivalReport {
     }
 }
 
+fn by_cost(rival: Rival, report: &testbed::Report, group_us: u64) -> ByCost {
+    let of_one = |ns: u64| report.per_call(ns);
+    let device_ns = of_one(report.counters.added_ns);
+    let cost = ByCost::one_by_one(of_one(report.cpu_ns), device_ns, report.workers);
+    if rival.has_timed_groups() { cost.in_groups(group_us as f64 * 1e3) } else { cost }
+}
+
 fn counters(report: &testbed::Report) -> Named {
     let testbed::Counts { regions, .. } = report.counts;
     let mut totals = vec![
         ("retries", report.retries),
         ("tuples_written", report.counts.tuples_written),
+        ("old_versions_read", report.counts.old_versions_read),
         ("cache_misses", report.counts.cache_misses),
         ("cache_evictions", report.counts.evictions),
         ("log_records", report.counts.log_records),

@@ -16,7 +16,7 @@ pub(crate) struct ArulrajArguments {
     #[arg(long, value_parser = engine_parser(), default_value = "nvm-inp")]
     pub(crate) engine: EngineName,
     /// Where the stores are, one for each partition: dram or
-    /// emulated[:none|optane|eadr|cxl|low|high]
+    /// emulated[:none|optane|optane-lines|eadr|cxl|low|high]
     #[arg(long, default_value = "emulated:low", value_parser = memory_device)]
     pub(crate) device: DeviceSpec,
     /// How many transactions read: 100, 90, 50 or 10 of 100

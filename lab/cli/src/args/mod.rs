@@ -45,11 +45,12 @@ pub(crate) enum Command {
     ///
     /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), ca5 to ca12 and
     /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model),
-    /// ar5 to ar16 (of the six storage engines of Arulraj et al., together arulraj), histograms (of
-    /// the report of 2021), profiles (every design on every device profile), or all. Every run is a
-    /// `bench` command in a process of its own; all series of a figure run once in each round.
-    /// Writes runs.jsonl, report.json and report.html into a directory. SIGINT or SIGTERM ends it
-    /// with a report of what has run, and the same command goes on where it stopped.
+    /// ar5 to ar16 (of the six storage engines of Arulraj et al., together arulraj), dbx3, dbx4,
+    /// dbx9 to dbx12 and dbx-latency (of the DBX family, together dbx), histograms (of the report
+    /// of 2021), profiles (every design on every device profile), or all. Every run is a `bench`
+    /// command in a process of its own; all series of a figure run once in each round. Writes
+    /// runs.jsonl, report.json and report.html into a directory. SIGINT or SIGTERM ends it with a
+    /// report of what has run, and the same command goes on where it stopped.
     ///
     /// Exit codes: 0 done, 1 a run failed, 2 a wrong command line, or a directory with runs of
     /// another scale or build, 130 or 143 interrupted. A design, device or option that this build
@@ -204,7 +205,7 @@ pub(crate) struct AblationArguments {
     /// Names the data and the stream of calls
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Where the stores are: dram or emulated[:none|optane|eadr|cxl|low|high]
+    /// Where the stores are: dram or emulated[:none|optane|optane-lines|eadr|cxl|low|high]
     #[arg(long, default_value = "emulated:none", value_parser = memory_device)]
     pub(crate) device: DeviceSpec,
     /// Only these works
@@ -226,7 +227,8 @@ pub(crate) struct AblationArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArguments {
     /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; caracal: ca5 to ca12 and ca-cores;
-    /// arulraj: ar5 to ar9, ar12 and ar14 to ar16; all [default: nv]
+    /// arulraj: ar5 to ar9, ar12 and ar14 to ar16; dbx: dbx3, dbx4, dbx9 to dbx12 and dbx-latency;
+    /// all [default: nv]
     pub(crate) figures: Vec<String>,
     /// How large the runs are
     #[arg(long, value_name = "SCALE", value_parser = scale_parser(), default_value = "small")]

@@ -66,6 +66,9 @@ pub(crate) struct LabRunArguments {
     #[arg(long, value_name = "US", default_value_t = 40_000, conflicts_with = "clients",
           value_parser = value_parser!(u64).range(1..=10_000_000))]
     pub(crate) group_us: u64,
+    /// Run epochs of at most so many calls serially, on one thread and without declarations
+    #[arg(long, value_name = "CALLS", default_value_t = 0, conflicts_with = "clients")]
+    pub(crate) serial_calls_max: usize,
     /// When to measure, after a run, what this machine's memory can do, and to show which share of
     /// that each phase reached; takes a second or two [default: long, that is after 5 s or
     /// more; without a value: always]

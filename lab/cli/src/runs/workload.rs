@@ -120,6 +120,7 @@ fn check_rival(of_lab: &LabRunArguments) -> Done {
         ("--checkpoint-every", arguments.checkpoint_every.is_some()),
         ("--no-minor-gc", of_lab.no_minor_gc),
         ("--no-state-hash", of_lab.no_state_hash),
+        ("--serial-calls-max", of_lab.serial_calls_max > 0),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
@@ -158,7 +159,7 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
             },
             ..asked
         },
-        serial_calls_max: 0,
+        serial_calls_max: of_lab.serial_calls_max,
         group_us: of_lab.group_us,
         image_limit_bytes: arguments.limits.image_limit_bytes,
         log_limit_bytes: arguments.limits.log_limit_bytes,

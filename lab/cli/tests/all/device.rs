@@ -68,5 +68,5 @@ fn a_wrong_command_line_says_what_there_is() {
     let help = run("bench --help").succeeded().stdout;
     assert!(help.contains("device") && help.contains("persistent memory"), "{help}");
     let help = run("bench ycsb --help").succeeded().stdout;
-    assert!(help.contains("none|optane|eadr|cxl|low|high"), "{help}");
+    assert!(help.contains("none|optane|optane-lines|eadr|cxl|low|high"), "{help}");
 }

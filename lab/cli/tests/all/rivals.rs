@@ -56,6 +56,7 @@ fn the_dbx_family_agrees_with_the_oracle_and_recovers() {
             ("dbx-naive", "emulated:none".to_string()),
             ("dbxn", "emulated:optane".to_string()),
             ("dbxn-nvm", "emulated:optane".to_string()),
+            ("pisces", "emulated:optane-lines".to_string()),
         ] {
             let recover = if design == "dbx-dram" { "" } else { "--recover" };
             let line = format!(
@@ -67,10 +68,18 @@ fn the_dbx_family_agrees_with_the_oracle_and_recovers() {
             assert_eq!(report["verified"], true, "{line}");
             let counters = &report["counters"];
             let of = |name: &str| counters[name].as_u64().unwrap_or_else(|| panic!("{name}"));
-            assert!(of("regions_ended") > 0, "{line}");
+            assert_eq!(of("regions_ended") > 0, design != "pisces", "{line}");
+            let isolation = if design == "pisces" { "snapshots" } else { "serializable" };
+            assert_eq!(report["isolation"], isolation, "{line}");
+            let cost = &report["by_cost"];
+            assert!(cost["latency_ns"].as_f64() > Some(0.0), "{line}");
+            let is_grouped = ["dbx-nvm", "dbx-disk"].contains(&design);
+            let waiting_ns = if is_grouped { 250_000.0 } else { 0.0 };
+            assert_eq!(cost["waiting_ns"].as_f64(), Some(waiting_ns), "{line}");
             assert_eq!(of("log_records") > 0, design != "dbx-dram", "{line}");
             assert_eq!(of("regions_aborted_forbidden") > 0, design == "dbx-naive", "{line}");
-            assert_eq!(of("lines_read") > 0, design == "dbxn-nvm", "{line}");
+            let is_read = ["dbxn-nvm", "pisces"].contains(&design);
+            assert_eq!(of("lines_read") > 0, is_read, "{line}");
             let recovered = report["recovery"]["rows"].as_u64() > Some(0);
             assert_eq!(recovered, design != "dbx-dram", "{line}");
         }

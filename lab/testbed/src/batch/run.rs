@@ -145,7 +145,8 @@ fn check_batch<E: BatchEngine>(
 ) -> Result<(), String> {
     let mut answers = Vec::with_capacity(calls.len());
     engine.for_each_answer(&mut |call, serial, outcome, output| {
-        answers.push(Answered { call, serial, outcome, output: output.to_vec() });
+        let (snapshot, output) = (None, output.to_vec());
+        answers.push(Answered { call, serial, snapshot, outcome, output });
     });
     answers.sort_unstable_by_key(|answered| answered.call);
     if !answers.iter().map(|answered| answered.call).eq(0..calls.len()) {

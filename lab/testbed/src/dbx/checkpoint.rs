@@ -12,13 +12,15 @@
 //! unless the log becomes twice as long as it may be.
 
 use std::sync::TryLockError;
+use std::sync::atomic::{Ordering, fence};
 
 use pmem::{Device, Port};
 
 use super::design::{Design, Durable};
 use super::log::{CHECKPOINT, Entry, Log, Writer, push_entry};
 use super::shared::Shared;
-use super::tables::{GONE, ReadRecord};
+use super::snapshots::Which;
+use super::tables::{GONE, ReadRecord, Table};
 use crate::error::Result;
 use crate::occ::pause;
 use crate::rival::{Counts, Phase};
@@ -136,6 +138,9 @@ impl<D: Device, N: Design> Shared<D, N> {
         counts: &mut Counts,
     ) -> Option<u64> {
         let table = &self.tables[number];
+        if N::SNAPSHOTS {
+            return self.read_newest(table, record, payload);
+        }
         let mut turns = 0;
         loop {
             payload.clear();
@@ -150,6 +155,36 @@ impl<D: Device, N: Design> Shared<D, N> {
             }
             self.options.reach(Phase::Waiting);
             pause(&mut turns);
+        }
+    }
+
+    /// Reads the newest version that was committed, where there may be two. All that was is
+    /// durable.
+    fn read_newest(&self, table: &Table, record: u32, payload: &mut Vec<u64>) -> Option<u64> {
+        let record = table.record(record);
+        let mut turns = 0;
+        loop {
+            payload.clear();
+            let second = record.second.load(Ordering::Acquire);
+            let first = record.version.load(Ordering::Acquire);
+            let (version, content) = match self.snapshots.which(second, u64::MAX >> 1) {
+                Which::Unknown => {
+                    pause(&mut turns);
+                    continue;
+                }
+                Which::First => (first, record.content.load(Ordering::Acquire)),
+                Which::Second(time) => (time, record.second_content.load(Ordering::Acquire)),
+            };
+            if content != 0 {
+                payload.extend(table.content(content).iter().map(|w| w.load(Ordering::Relaxed)));
+            }
+            // Contents are used again by newer versions only.
+            fence(Ordering::Acquire);
+            let is_still = second == record.second.load(Ordering::Relaxed)
+                && first == record.version.load(Ordering::Relaxed);
+            if is_still {
+                return (version != GONE && content != 0).then_some(version);
+            }
         }
     }
 }

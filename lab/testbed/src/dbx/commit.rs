@@ -125,18 +125,23 @@ impl<D: Device, N: Design> DbxSession<D, N> {
                 Ok(place)
             }
             Err(stop) => {
-                for write in &mut self.tx.writes {
-                    self.pools[usize::from(write.table.0)].give_back_content(write.new);
-                    write.new = 0;
-                }
+                self.give_back_contents();
                 Err(stop)
             }
         }
     }
 
+    /// No other thread got to know the new contents.
+    pub(super) fn give_back_contents(&mut self) {
+        for write in &mut self.tx.writes {
+            self.pools[usize::from(write.table.0)].give_back_content(write.new);
+            write.new = 0;
+        }
+    }
+
     /// Makes contents and log entries, and reserves space for these: nothing may fail later that
     /// can be known now. The words of the longest entry.
-    fn prepare(&mut self) -> Result<usize> {
+    pub(super) fn prepare(&mut self) -> Result<usize> {
         let Self { shared, tx, pools, entries, writer, .. } = self;
         entries.clear();
         let mut longest = 0;
@@ -237,11 +242,17 @@ impl<D: Device, N: Design> DbxSession<D, N> {
     pub(super) fn end(&mut self) -> Result<()> {
         self.tx.clear();
         self.port.end_step();
+        if N::SNAPSHOTS {
+            self.end_snapshot();
+        }
         self.shared.grace.leave(self.worker);
         self.calls += 1;
         if self.calls.is_multiple_of(CALLS_BETWEEN_LOOKS) {
             self.shared.grace.tick();
-            self.remove_absent();
+            match N::SNAPSHOTS {
+                true => self.remove_absent_rows(),
+                false => self.remove_absent(),
+            }
         }
         let Shared { group, options, .. } = &*self.shared;
         if let (Some(group), 0, Some((_, epoch))) = (group, options.group_us, self.waiting.back())

@@ -13,6 +13,9 @@ pub enum Durable {
     /// When it has written its record to the log, behind its region: until then the versions of
     /// what it wrote are odd.
     ByParity,
+    /// When it has written its record to the log, before what it wrote is seen beside what was
+    /// there. Transactions read snapshots, without regions.
+    BySecondVersion,
 }
 
 /// How a log record gets to the device.
@@ -40,6 +43,8 @@ pub trait Design: Send + Sync + 'static {
     const WAY: Way;
     /// Whether records, contents and indexes count as memory of the device.
     const DATA_ON_DEVICE: bool = false;
+    /// Whether transactions read snapshots, and are not serializable.
+    const SNAPSHOTS: bool = matches!(Self::DURABLE, Durable::BySecondVersion);
 }
 
 /// Makes a design.
@@ -99,4 +104,8 @@ design!(
 design!(
     /// DBXN with everything in persistent memory.
     DbxnNvm, "dbxn-nvm", ByParity, Blocks, true
+);
+design!(
+    /// Pisces: at most two versions of a row, and snapshot isolation.
+    Pisces, "pisces", BySecondVersion, Lines, true
 );

@@ -12,6 +12,9 @@
 //!   *odd* version, and one that read it cannot commit.
 //! * Recovery reads all logs; of two versions of a row the larger one counts (`recover`).
 //!
+//! Pisces, which the paper compares DBXN with, reads snapshots and has no regions (`snapshots`,
+//! `pisces`); tables, log and recovery are the same.
+//!
 //! All designs are options of this one engine (`design`). What is atomic, and that the software
 //! which stands in for the hardware says nothing of its speed, is in `region`.
 
@@ -21,10 +24,12 @@ mod commit;
 mod design;
 mod group;
 mod log;
+mod pisces;
 mod recover;
 mod region;
 mod session;
 mod shared;
+mod snapshots;
 mod tables;
 
 use std::sync::Arc;
@@ -35,7 +40,7 @@ use workloads::{TableId, TableSpec};
 
 pub use design::{
     DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm, DbxnParity,
-    DbxnPastCache, Design as DbxDesign,
+    DbxnPastCache, Design as DbxDesign, Pisces,
 };
 
 use crate::error::{Error, Result};
@@ -88,6 +93,7 @@ impl<D: Device, N: Design> Rival for Dbx<D, N> {
     type Device = D;
     type Session = DbxSession<D, N>;
     const NAME: &'static str = N::NAME;
+    const SERIALIZABLE: bool = !N::SNAPSHOTS;
 
     fn create(device: Arc<D>, tables: &[TableSpec], options: &Options) -> Result<Self> {
         device.accept()?;

@@ -48,7 +48,7 @@ pub(super) fn recover<D: Device, N: Design>(
     let parts = on_workers(options.workers, |worker| {
         let mut part = Part::default();
         let mut port = Port::new(Arc::clone(&shared.device), worker as u32 + 1);
-        let Left { mut pools, writer } = shared.take_left(worker);
+        let Left { mut pools, writer, own } = shared.take_left(worker);
         while let Some(chain) = chains.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Some(log) = &shared.log else { break };
             let trusts = options.has(Fault::NoChecksum);
@@ -58,11 +58,12 @@ pub(super) fn recover<D: Device, N: Design>(
             part.cut += cut;
         }
         part.counters = port.take_counters();
-        shared.leave(worker, Left { pools, writer });
+        shared.leave(worker, Left { pools, writer, own });
         Ok(part)
     })?;
     let built = Instant::now();
     let newest = parts.iter().map(|part| part.newest).max().unwrap_or(0);
+    shared.snapshots.start_behind(newest);
     let rows = AtomicU64::new(0);
     for table in &shared.tables {
         table.raise_floor(newest);

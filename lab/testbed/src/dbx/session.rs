@@ -16,6 +16,8 @@ use super::buffers::{Buffers, Kind, Read, Write};
 use super::design::{Design, Durable};
 use super::log::Writer;
 use super::shared::{Left, Shared};
+use super::snapshots::Own;
+use super::snapshots::place_behind;
 use super::tables::{GONE, Pool, ReadRecord, Seen};
 use crate::error::{Error, Result};
 use crate::index::{Found, KeyBytes, Range as KeyRange};
@@ -32,6 +34,8 @@ pub struct DbxSession<D: Device, N: Design> {
     pub(super) port: Port<D>,
     pub(super) pools: Box<[Pool]>,
     pub(super) writer: Writer,
+    /// Of use where transactions read snapshots.
+    pub(super) own: Own,
     pub(super) tx: Buffers,
     /// What the transaction logs.
     pub(super) entries: Vec<u64>,
@@ -47,12 +51,13 @@ pub struct DbxSession<D: Device, N: Design> {
 
 impl<D: Device, N: Design> DbxSession<D, N> {
     pub(super) fn new(shared: Arc<Shared<D, N>>, worker: usize) -> Self {
-        let Left { pools, writer } = shared.take_left(worker);
+        let Left { pools, writer, own } = shared.take_left(worker);
         Self {
             worker,
             port: Port::new(Arc::clone(&shared.device), worker as u32 + 1),
             pools,
             writer,
+            own,
             tx: Buffers::default(),
             entries: Vec::new(),
             counts: Counts::default(),
@@ -100,6 +105,9 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         record: u32,
         mut into: Option<&mut Vec<u64>>,
     ) -> Result<Seen, Stop> {
+        if N::SNAPSHOTS {
+            return self.see_snapshot(table, record, into);
+        }
         let Self { shared, tx, counts, port, .. } = self;
         let number = usize::from(table.0);
         let reads_content = into.is_some();
@@ -128,6 +136,9 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         let record = self.find(table, key)?;
         if let Some(own) = self.tx.own(table, record) {
             return Ok((own.kind == Kind::Put).then_some(own.payload_at as usize));
+        }
+        if N::SNAPSHOTS {
+            self.take_second(table, record)?;
         }
         let at = self.tx.payloads.len();
         let mut payloads = std::mem::take(&mut self.tx.payloads);
@@ -159,6 +170,9 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         let own = self.tx.own(table, record).map(|own| own.kind);
         if must_exist && own == Some(Kind::Delete) {
             return Ok(false);
+        }
+        if N::SNAPSHOTS {
+            self.take_second(table, record)?;
         }
         let seen = match own {
             Some(_) => None,
@@ -319,10 +333,13 @@ impl<D: Device, N: Design> Accesses for DbxSession<D, N> {
 impl<D: Device, N: Design> Session for DbxSession<D, N> {
     fn begin(&mut self) {
         self.shared.grace.enter(self.worker);
+        if N::SNAPSHOTS {
+            self.begin_snapshot();
+        }
     }
 
     fn commit(&mut self) -> Result<u64, Stop> {
-        let place = self.commit_now()?;
+        let place = if N::SNAPSHOTS { self.commit_snapshot()? } else { self.commit_now()? };
         self.end()?;
         Ok(place)
     }
@@ -355,6 +372,10 @@ impl<D: Device, N: Design> Session for DbxSession<D, N> {
         }
     }
 
+    fn snapshot(&self) -> Option<u64> {
+        N::SNAPSHOTS.then(|| place_behind(self.own.snapshot))
+    }
+
     fn take_counters(&mut self) -> Counters {
         let mut counters = self.port.take_counters();
         if let (Some(group), 0) = (&self.shared.group, self.worker) {
@@ -372,6 +393,7 @@ impl<D: Device, N: Design> Drop for DbxSession<D, N> {
     fn drop(&mut self) {
         let pools = std::mem::take(&mut self.pools);
         let writer = std::mem::replace(&mut self.writer, Writer::new(self.worker as u64));
-        self.shared.leave(self.worker, Left { pools, writer });
+        let own = std::mem::take(&mut self.own);
+        self.shared.leave(self.worker, Left { pools, writer, own });
     }
 }

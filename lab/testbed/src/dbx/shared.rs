@@ -12,6 +12,7 @@ use super::design::{Design, Durable};
 use super::group::Group;
 use super::log::{Log, Writer};
 use super::region::Regions;
+use super::snapshots::{Own, Snapshots};
 use super::tables::{Pool, Table};
 use crate::error::{Error, Result};
 use crate::grace::Grace;
@@ -32,6 +33,8 @@ pub(super) struct Shared<D: Device, N: Design> {
     pub(super) tables: Box<[Table]>,
     pub(super) grace: Grace,
     pub(super) regions: Regions,
+    /// Of use where transactions read snapshots.
+    pub(super) snapshots: Snapshots,
     /// `None` where nothing is kept.
     pub(super) log: Option<Log<D>>,
     pub(super) group: Option<Group>,
@@ -49,6 +52,7 @@ pub(super) struct Shared<D: Device, N: Design> {
 pub(super) struct Left {
     pub(super) pools: Box<[Pool]>,
     pub(super) writer: Writer,
+    pub(super) own: Own,
 }
 
 /// A number for tables with their sizes.
@@ -78,6 +82,7 @@ impl<D: Device, N: Design> Shared<D, N> {
             tables: tables.collect::<Result<_>>()?,
             grace: Grace::new(workers),
             regions: Regions::new(0),
+            snapshots: Snapshots::new(workers),
             group: groups.then(|| Group::new(workers, options.group_us)),
             failed: AtomicBool::new(false),
             options: options.clone(),
@@ -96,6 +101,7 @@ impl<D: Device, N: Design> Shared<D, N> {
         left.unwrap_or_else(|| Left {
             pools: self.tables.iter().map(|_| Pool::default()).collect(),
             writer: Writer::new(worker as u64),
+            own: Own::default(),
         })
     }
 
@@ -123,6 +129,18 @@ impl<D: Device, N: Design> Shared<D, N> {
         let block = xxh3_64(key) % LEAF_BLOCKS;
         let at = table as u64 * TABLE_BYTES + LEAVES_AT + block * pmem::BLOCK_BYTES;
         port.charge_load(at, pmem::BLOCK_BYTES);
+    }
+
+    /// Charges that a content takes the place of another one in persistent memory.
+    pub(super) fn charge_move(&self, port: &mut Port<D>, table: usize, record: u32, content: u64) {
+        let start = table as u64 * TABLE_BYTES;
+        port.count_run(start + u64::from(record) * pmem::LINE_BYTES, 1);
+        if content != 0 {
+            let bytes = self.tables[table].layout.payload_words as u64 * 8;
+            let at = start + CONTENTS_AT + (content - 1) * bytes;
+            let first = at - at % pmem::LINE_BYTES;
+            port.count_run(first, (at + bytes - first).div_ceil(pmem::LINE_BYTES));
+        }
     }
 
     /// Charges the read of a record, and of its content if that was read.

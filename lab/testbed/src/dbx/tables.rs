@@ -59,11 +59,15 @@ impl Arena {
     }
 }
 
-/// A record: its version, and its content or 0.
+/// A record: its version, and its content or 0. With Pisces a second version may be beside it.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'t> {
     pub(super) version: &'t AtomicU64,
     pub(super) content: &'t AtomicU64,
+    /// Who writes the second version, or when it was committed; 0 where there is none.
+    pub(super) second: &'t AtomicU64,
+    /// The content of the second version.
+    pub(super) second_content: &'t AtomicU64,
 }
 
 /// A table. See the module's documentation.
@@ -89,7 +93,8 @@ impl Table {
 
     pub(super) fn record(&self, number: u32) -> Record<'_> {
         let words = self.records.get(number);
-        Record { version: &words[0], content: &words[1] }
+        let [version, content, second, second_content] = [0, 1, 2, 3].map(|i| &words[i]);
+        Record { version, content, second, second_content }
     }
 
     /// The words of a content.
@@ -105,7 +110,12 @@ impl Table {
     /// Reads a record and its content while no transaction runs; false if there is no row.
     pub(super) fn read_alone(&self, number: u32, into: &mut Vec<u64>) -> bool {
         into.clear();
-        let content = self.record(number).content.load(Ordering::Acquire);
+        let record = self.record(number);
+        let content = match record.second.load(Ordering::Acquire) {
+            0 => record.content.load(Ordering::Acquire),
+            // No transaction runs: it was committed.
+            _ => record.second_content.load(Ordering::Acquire),
+        };
         if content != 0 {
             into.extend(self.content(content).iter().map(|word| word.load(Ordering::Relaxed)));
         }
@@ -222,6 +232,7 @@ impl Pool {
         let version = table.floor.0.load(Ordering::SeqCst);
         let record = table.record(number);
         record.content.store(0, Ordering::Relaxed);
+        record.second.store(0, Ordering::Relaxed);
         record.version.store(version, Ordering::Release);
         Ok((number, version))
     }

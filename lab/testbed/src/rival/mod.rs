@@ -116,6 +116,8 @@ pub(crate) enum Fault {
     EvenBeforeFence,
     /// The version of a row that is written is raised though it is odd.
     RaisesOdd,
+    /// A row is overwritten though another transaction wrote it behind the snapshot.
+    OverwritesNewer,
     /// A log record counts though its checksum is wrong.
     NoChecksum,
 }
@@ -169,6 +171,9 @@ pub trait Rival: Send + Sync + Sized + 'static {
     type Session: Session;
     /// Name for reports.
     const NAME: &'static str;
+    /// Whether all comes out as if transactions ran one by one in the order of their places. If
+    /// not, they are isolated by snapshots, which [`Session::snapshot`] tells.
+    const SERIALIZABLE: bool = true;
 
     /// Makes an empty store.
     ///
@@ -291,6 +296,12 @@ pub trait Session: Accesses + Send + 'static {
 
     /// Ends a transaction without an answer.
     fn roll_back(&mut self);
+
+    /// The place that the transaction which ended last read the state of, if that is another one
+    /// than its own.
+    fn snapshot(&self) -> Option<u64> {
+        None
+    }
 
     /// Transactions up to this place in the serial order may be answered: all of them that have
     /// committed are durable.

@@ -13,8 +13,8 @@ use super::support::{dram, smallbank, tpcc, updates, verified, ycsb};
 use crate::rival::{AtPhase, Fault, Phase};
 use crate::{
     Accesses, Answered, Calls, Counts, Dbx, DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn,
-    DbxnLines, DbxnNvm, DbxnParity, DbxnPastCache, Error, Procedures, Report, Result, Rival,
-    Session, Settings, Stop, load, run,
+    DbxnLines, DbxnNvm, DbxnParity, DbxnPastCache, Error, Pisces, Procedures, RegionCounts, Report,
+    Result, Rival, Session, Settings, Stop, load, run,
 };
 
 /// A session that fails where others are in its way, in place of waiting for them.
@@ -92,6 +92,10 @@ impl<S: Session> Session for Once<S> {
         self.0.roll_back();
     }
 
+    fn snapshot(&self) -> Option<u64> {
+        self.0.snapshot()
+    }
+
     fn durable(&self) -> u64 {
         self.0.durable()
     }
@@ -131,8 +135,7 @@ impl<S: Session> Between<S> {
         let mut output = Vec::new();
         match self.procedures.run(&mut self.session, procedure, args, &mut output) {
             Ok(done) => {
-                let (serial, outcome) = (done.serial, done.outcome);
-                self.answered.push(Answered { call, serial, outcome, output });
+                self.answered.push(Answered::new(call, &done, &output));
                 self.device.mark(call as u64);
                 self.call = None;
             }
@@ -143,10 +146,13 @@ impl<S: Session> Between<S> {
 
 /// Worker 0 makes every other call; where its commit is at `phase` worker 1 makes the next one, or
 /// tries to. How often it could not.
-fn interleaved<W: Workload>(workload: &W, phase: Phase, fault: Option<Fault>) -> (History, usize) {
-    type Engine = Dbx<Traced, Dbxn>;
+pub(super) fn interleaved<R: Rival<Device = Traced>, W: Workload>(
+    workload: &W,
+    phase: Phase,
+    fault: Option<Fault>,
+) -> (History, usize) {
     let device = Arc::new(device());
-    let between: Arc<Mutex<Option<Between<<Engine as Rival>::Session>>>> = Arc::default();
+    let between: Arc<Mutex<Option<Between<R::Session>>>> = Arc::default();
     let mut options = options(2, fault);
     let acting = Arc::clone(&between);
     options.at_phase = Some(AtPhase(Arc::new(move |at| {
@@ -157,7 +163,7 @@ fn interleaved<W: Workload>(workload: &W, phase: Phase, fault: Option<Fault>) ->
             *crate::lock(&acting) = Some(one);
         }
     })));
-    let rival = Engine::create(Arc::clone(&device), &workload.tables(), &options).unwrap();
+    let rival = R::create(Arc::clone(&device), &workload.tables(), &options).unwrap();
     load(&rival, workload, 1).unwrap();
     let calls = Calls::of_stream(workload, 0..40);
     let mut procedures = Procedures::default();
@@ -180,8 +186,7 @@ fn interleaved<W: Workload>(workload: &W, phase: Phase, fault: Option<Fault>) ->
         device.mark(BEGINS + call as u64);
         let (procedure, args) = calls.get(call);
         let done = procedures.run(&mut session, procedure, args, &mut output).unwrap();
-        let (serial, outcome) = (done.serial, done.outcome);
-        answered.push(Answered { call, serial, outcome, output: output.clone() });
+        answered.push(Answered::new(call, &done, &output));
         device.mark(call as u64);
         // What was in its way is not there any more.
         let mut one = crate::lock(&between).take().unwrap();
@@ -197,7 +202,7 @@ fn interleaved<W: Workload>(workload: &W, phase: Phase, fault: Option<Fault>) ->
 
 fn explore_interleaved(phase: Phase, fault: Option<Fault>) -> Result<usize, String> {
     let workload = updates();
-    let (mut history, conflicts) = interleaved(&workload, phase, fault);
+    let (mut history, conflicts) = interleaved::<Dbx<Traced, Dbxn>, _>(&workload, phase, fault);
     history.options.fault = None;
     let is_seen = fault.is_none() && phase == Phase::Installed;
     assert!(!is_seen || conflicts > 3, "{conflicts} calls are too few to mean anything");
@@ -245,6 +250,7 @@ fn checkpoints_survive_power_cuts() {
     with_checkpoints::<Dbx<Traced, Dbxn>, _>(&ycsb(20, false));
     with_checkpoints::<Dbx<Traced, DbxNvm>, _>(&smallbank(20));
     with_checkpoints::<Dbx<Traced, DbxNaive>, _>(&smallbank(20));
+    with_checkpoints::<Dbx<Traced, Pisces>, _>(&updates());
 }
 
 fn report<R: Rival<Device = Dram>, W: Workload>(workload: &W, settings: &Settings) -> Report {
@@ -269,6 +275,7 @@ fn checkpoints_bound_the_log() {
     is_bounded::<Dbx<Dram, Dbxn>>();
     is_bounded::<Dbx<Dram, DbxNaive>>();
     is_bounded::<Dbx<Dram, DbxNvm>>();
+    is_bounded::<Dbx<Dram, Pisces>>();
 }
 
 #[test]
@@ -345,6 +352,7 @@ fn written() -> HashMap<&'static str, Report> {
     add(report::<Dbx<Dram, DbxnPastCache>, _>(&bank, &settings));
     add(report::<Dbx<Dram, Dbxn>, _>(&bank, &settings));
     add(report::<Dbx<Dram, DbxnNvm>, _>(&bank, &settings));
+    add(report::<Dbx<Dram, Pisces>, _>(&bank, &settings));
     all
 }
 
@@ -360,13 +368,14 @@ fn each_design_does_what_it_is_for() {
     assert_eq!(of("dbx-dram").counters, Counters::default());
     assert_eq!(of("dbx-disk").counters.fences, 0);
     assert!(of("dbx-disk").counters.log_bytes > 0);
-    for name in ["dbx-naive", "dbxn-parity", "dbxn-64", "dbxn-nt", "dbxn", "dbxn-nvm"] {
+    for name in ["dbx-naive", "dbxn-parity", "dbxn-64", "dbxn-nt", "dbxn", "dbxn-nvm", "pisces"] {
         assert_eq!(of(name).counters.fences, records, "{name}");
         assert_eq!(of(name).counts.log_records, records, "{name}");
     }
     // A log inside of a region aborts always; behind it never.
     let naive = of("dbx-naive").counts.regions;
     assert_eq!((naive.forbidden, naive.fallbacks), (records, records));
+    assert_eq!(of("pisces").counts.regions, RegionCounts::default(), "it has no regions");
     for name in ["dbx-dram", "dbx-disk", "dbxn-parity", "dbxn", "dbxn-nvm"] {
         assert_eq!(of(name).counts.regions.forbidden, 0, "{name}");
         assert_eq!(of(name).counts.regions.fallbacks, 0, "{name}");

@@ -4,6 +4,7 @@
 mod batches;
 mod crash;
 mod dbx;
+mod pisces;
 mod scramble;
 mod serial;
 mod support;

@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use super::bandwidth::Direction;
-use super::costs::{Access, Costs};
+use super::costs::{Access, Costs, Lines};
 use super::profile::Profile;
 use crate::cpu::Cpu;
 use crate::device::OwedTime;
 use crate::device::{Description, Device, PortState};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, Memory, Pages};
-use crate::units::{LINE_BYTES, Line};
+use crate::units::{LINE_BYTES, Line, units};
 
 /// Offsets of the log begin here, for the buffer of writes.
 const LOG_BEGINS: u64 = 1 << 62;
@@ -64,6 +64,9 @@ impl Emulated {
 
     #[inline(never)]
     fn charge_write(&self, port: &mut PortState, offset: u64, len: u64) {
+        if let Some(lines) = self.costs.lines {
+            return self.charge_lines(port, lines, offset, len);
+        }
         let writes = self.costs.writes;
         let units = match self.costs.combines {
             true => port.buffered.write(offset, len),
@@ -73,6 +76,40 @@ impl Emulated {
         port.owed.latency_ns += writes.waits_ns(units);
         port.owed.writing_ns += units * writes.shared_ns;
         self.pay_if_due(port);
+    }
+
+    /// Charges the lines of a write, and reads of those that it does not fill.
+    fn charge_lines(&self, port: &mut PortState, lines: Lines, offset: u64, len: u64) {
+        let (end, writes) = (offset + len, self.costs.writes);
+        let entered = port.buffered.write_lines(offset, len);
+        port.counters.media_bytes_written += entered.blocks * writes.unit;
+        port.owed.latency_ns +=
+            units(offset, len, LINE_BYTES) * lines.line_ns + entered.apart * lines.apart_ns;
+        port.owed.writing_ns += entered.blocks * writes.shared_ns;
+        let first = (!offset.is_multiple_of(LINE_BYTES)).then_some(offset / LINE_BYTES);
+        let last = (!end.is_multiple_of(LINE_BYTES)).then_some(end / LINE_BYTES);
+        if len > 0 {
+            let reads_last = last.is_some() && last != first;
+            for line in first.into_iter().chain(last.filter(|_| reads_last)) {
+                self.charge_read(port, line * LINE_BYTES, LINE_BYTES);
+            }
+        }
+        self.pay_if_due(port);
+    }
+
+    fn charge_read(&self, port: &mut PortState, offset: u64, len: u64) {
+        let reads = self.costs.reads;
+        let units = reads.units(offset, len);
+        let shared_ns = units * reads.shared_ns;
+        port.owed.reading_ns += shared_ns;
+        port.owed.latency_ns += match self.costs.lines {
+            Some(_) if offset == port.read_to => units * reads.next_ns,
+            _ => reads.waits_ns(units),
+        };
+        if self.costs.lines.is_some() {
+            port.read_to = offset + len;
+            port.owed.writing_ns += shared_ns;
+        }
     }
 
     #[inline(never)]
@@ -137,6 +174,13 @@ impl Device for Emulated {
                 format!("{} to reads and {} to writes", of(self.costs.reads), of(self.costs.writes))
             }
         };
+        let small = match self.costs.lines {
+            None => String::new(),
+            Some(Lines { line_ns, apart_ns }) => format!(
+                "; a line that follows costs {line_ns} ns, one elsewhere {apart_ns} ns more, a \
+                 write that does not fill its line reads it first, and reads slow writes"
+            ),
+        };
         let flushes = match self.costs.caches_survive {
             true => "fences, without flushes because caches count as safe,",
             false => "real flushes and fences",
@@ -145,7 +189,7 @@ impl Device for Emulated {
             name: format!("emulated:{}", self.profile),
             durable: false,
             note: format!(
-                "DRAM stands in for persistent memory, with {flushes} and {costs}: \
+                "DRAM stands in for persistent memory, with {flushes} and {costs}{small}: \
                  nothing survives the process"
             ),
         }
@@ -203,10 +247,7 @@ impl Device for Emulated {
     #[inline]
     fn loaded(&self, port: &mut PortState, offset: u64, len: u64) {
         if self.costs.charges_reads {
-            let reads = self.costs.reads;
-            let units = reads.units(offset, len);
-            port.owed.latency_ns += reads.waits_ns(units);
-            port.owed.reading_ns += units * reads.shared_ns;
+            self.charge_read(port, offset, len);
             self.pay_if_due(port);
         }
     }

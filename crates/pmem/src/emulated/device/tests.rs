@@ -1,7 +1,7 @@
 //! What accesses of a port cost, with figures of no machine.
 
 use super::*;
-use crate::device::Port;
+use crate::device::{Counters, Port};
 use crate::emulated::costs::{BlockTime, BlockTimes};
 use crate::units::BLOCK_BYTES;
 
@@ -14,6 +14,7 @@ fn device(profile: Profile) -> Emulated {
     let costs = match profile {
         Profile::Optane => Costs::optane(dram),
         Profile::Eadr => Costs::eadr(dram),
+        Profile::OptaneLines => Costs::optane_lines(),
         other => Costs::of(other, || panic!("{other} is relative to nothing")),
     };
     let device = Emulated::with_costs(profile, costs, 1 << 20, 1 << 20).unwrap();
@@ -81,6 +82,54 @@ fn counted_bits_are_charged_in_runs() {
     };
     assert_eq!([0, 0b1, 0b111, 0b1111, 0b1001, 0b1000_0000_0001].map(written), [0, 1, 1, 2, 2, 2]);
     assert_eq!([1 << 63, u64::MAX].map(written), [1, 17]);
+}
+
+/// What the paper's Table 2 says that 64 bytes take, from what is added here and its DRAM.
+#[test]
+fn accesses_of_a_line_take_what_table_2_says() {
+    const COUNT: u64 = 1000;
+    let device = device(Profile::OptaneLines);
+    let lines = device.costs.lines.unwrap();
+    type Charge<'a> = &'a dyn Fn(&mut PortState, u64);
+    let mean = |dram_ns: f64, at: fn(u64) -> u64, charge: Charge<'_>| {
+        let mut port = PortState::default();
+        let mut added_ns = 0;
+        for i in 0..COUNT {
+            charge(&mut port, at(i));
+            // It would be paid when it is due.
+            added_ns += std::mem::take(&mut port.owed).latency_ns + port.counters.added_ns;
+            port.counters = Counters::default();
+        }
+        dram_ns + added_ns as f64 / COUNT as f64
+    };
+    let following: fn(u64) -> u64 = |i| 4096 + 64 * i;
+    let apart: fn(u64) -> u64 = |i| 64 * (i * 7919 % 16_381);
+    let write = |port: &mut PortState, at| device.charge_lines(port, lines, at, 64);
+    let read = |port: &mut PortState, at| device.charge_read(port, at, 64);
+    let is_about = |ours: f64, paper: f64| (ours / paper - 1.0).abs() < 0.01;
+    assert!(is_about(mean(153.0, following, &write), 171.0));
+    assert!(is_about(mean(234.0, apart, &write), 510.0));
+    assert!(is_about(mean(82.0, following, &read), 248.06));
+    assert!(is_about(mean(82.2, apart, &read), 276.6));
+}
+
+#[test]
+fn a_write_that_does_not_fill_its_line_reads_it_and_reads_slow_writes() {
+    let lines = device(Profile::OptaneLines);
+    let owes = |device: &Emulated, offset, len| {
+        let mut port = PortState::default();
+        device.charge_write(&mut port, offset, len);
+        port.owed
+    };
+    assert_eq!(owes(&lines, 0, 128), owed(18 * 2 + 258, 0, 20));
+    assert_eq!(owes(&lines, 0, 100), owed(18 * 2 + 258 + 195, 6, 20 + 6));
+    assert_eq!(owes(&lines, 8, 16), owed(18 + 258 + 195, 6, 20 + 6));
+    assert_eq!(owes(&lines, 100, 128), owed(18 * 3 + 258 + 2 * 195, 12, 20 + 12));
+    // Other profiles have none of that.
+    assert_eq!(owes(&device(Profile::Optane), 0, 100), owed(218, 0, 143));
+    let mut port = PortState::default();
+    device(Profile::Optane).charge_read(&mut port, 0, 64);
+    assert_eq!(port.owed, owed(110, 80, 0));
 }
 
 #[test]

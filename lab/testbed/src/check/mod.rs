@@ -2,7 +2,9 @@
 //!
 //! The calls that were answered run once more, one by one in that order, through the serial oracle
 //! of the workloads, each as an epoch of its own. Every answer must be the same, and so must every
-//! row at the end.
+//! row at the end. Engines with snapshot isolation have a check of their own (`snapshots`).
+
+mod snapshots;
 
 use workloads::digest::state_digest;
 use workloads::oracle::{Oracle, OracleAnswer};
@@ -10,6 +12,8 @@ use workloads::{TableId, View, Workload};
 
 use crate::calls::{Answered, Calls};
 use crate::procedure::Outcome;
+
+pub use snapshots::check_snapshots;
 
 /// How many differing rows are shown.
 const ROWS_SHOWN: usize = 3;
