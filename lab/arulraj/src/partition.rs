@@ -174,6 +174,16 @@ impl<D: Device, E: Engine<D>> Partition<D, E> {
         self.engine.abort()
     }
 
+    /// Makes everything durable that was committed, and empties the log: a checkpoint, or an empty
+    /// MemTable.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn settle(&mut self) -> Result<()> {
+        self.engine.flush()?;
+        self.engine.settle()
+    }
+
     /// Makes everything durable that was committed.
     ///
     /// # Errors

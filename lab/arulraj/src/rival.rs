@@ -12,8 +12,8 @@ use pmem::{Counters, Device};
 use testbed::{Accesses, Counts, RecoveryReport, Session, Stop};
 use workloads::{IndexKind, TableId, TableSpec, Visit};
 
-use crate::engines::Engine;
-use crate::ground::Traffic;
+use crate::engines::{Engine, Recovery};
+use crate::ground::{Footprint, Traffic};
 use crate::options::Options;
 use crate::partition::Partition;
 use crate::schema::{Key, Schema, Table};
@@ -90,6 +90,16 @@ impl From<Error> for testbed::Error {
     }
 }
 
+impl From<testbed::Error> for Error {
+    fn from(error: testbed::Error) -> Self {
+        match error {
+            testbed::Error::Device(error) => Self::Device(error),
+            testbed::Error::Limit(what) => Self::Limit(what),
+            other => Self::Corrupt(other.to_string()),
+        }
+    }
+}
+
 fn stop(error: Error) -> Stop {
     Stop::Failed(error.into())
 }
@@ -98,6 +108,42 @@ impl<D: Device, E: Engine<D> + Send + 'static> AsRival<D, E> {
     fn of(partition: Partition<D, E>, tables: &Schema) -> Self {
         let keys = tables.tables.iter().map(|table| table.key_bytes_max).collect();
         Self { shared: Arc::new(Shared { partition: Mutex::new(partition), keys }) }
+    }
+
+    /// An empty one, made as the options say.
+    pub(crate) fn create_with(
+        device: Arc<D>,
+        tables: &[TableSpec],
+        options: &Options,
+    ) -> Result<Self> {
+        let schema = schema(tables)?;
+        Ok(Self::of(Partition::create(device, &schema, options)?, &schema))
+    }
+
+    /// What such a one left.
+    pub(crate) fn open_with(
+        device: Arc<D>,
+        tables: &[TableSpec],
+        options: &Options,
+    ) -> Result<(Self, Recovery)> {
+        let schema = schema(tables)?;
+        let (partition, did) = Partition::open(device, &schema, options)?;
+        Ok((Self::of(partition, &schema), did))
+    }
+
+    /// Empties the log.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.shared.lock().settle()
+    }
+
+    /// What went to and from the device.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.shared.lock().engine().traffic()
+    }
+
+    /// Most bytes in use at a time.
+    pub(crate) fn footprint_max(&self) -> Footprint {
+        self.shared.lock().engine().footprint().1
     }
 }
 

@@ -8,7 +8,7 @@ use crate::schema::{Key, Row, Schema, Table};
 use crate::{Error, Result};
 
 pub(crate) const COLUMNS: usize = 10;
-const COLUMN_BYTES: u32 = 100;
+pub(crate) const COLUMN_BYTES: u32 = 100;
 
 /// How many of the transactions read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,6 +20,7 @@
 
 mod setup;
 
+mod beside;
 mod rival_run;
 
 mod engine_run;
@@ -35,6 +36,7 @@ mod studies;
 pub mod model;
 pub mod reproduce;
 
+pub use beside::{BESIDE, run_beside};
 pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab, Packing};
 pub use engine_run::{adapter, recover, run};
 pub use library_run::run_clients;

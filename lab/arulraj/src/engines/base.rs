@@ -92,7 +92,14 @@ impl<D: Device> Base<D> {
     pub(super) fn end_recovery(&mut self, redone: u64, undone: u64) -> Recovery {
         let engine = self.nvm.traffic();
         let reclaimed = self.nvm.reclaim();
-        Recovery { redone, undone, engine, slots: reclaimed.slots, freed: reclaimed.freed }
+        let (slots, freed) = (reclaimed.slots, reclaimed.freed);
+        Recovery { redone, undone, engine, slots, freed, ..Recovery::default() }
+    }
+
+    /// Lines that went to and from the device.
+    pub(super) fn lines(&self) -> u64 {
+        let counters = self.nvm.traffic().counters;
+        counters.lines_read + counters.lines_written
     }
 
     /// Checks that a row has the columns of its table.

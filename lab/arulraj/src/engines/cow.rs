@@ -16,7 +16,7 @@ use pmem::Device;
 use super::base::Base;
 use super::engine::{Before, Engine, Recovery};
 use super::names::FileKind;
-use crate::ground::{Area, FileId, Nvm};
+use crate::ground::{Area, FileId, Nvm, Part, Task};
 use crate::options::{Fault, Options};
 use crate::schema::{Changes, Key, Row, Schema, Table};
 use crate::structures::{Leaf, PageShape, PageTree, Pages};
@@ -246,7 +246,7 @@ impl<D: Device> Cow<D> {
 
     fn tree(&mut self, table: usize) -> PageTree<'_, D, FilePages> {
         let (nvm, pages) = (&mut self.base.nvm, &mut self.pages);
-        PageTree { shape: self.shapes[table], root: &mut self.roots[table], nvm, pages }
+        PageTree::new(self.shapes[table], &mut self.roots[table], nvm, pages)
     }
 
     /// Writes the roots into a new page, and commits.
@@ -258,7 +258,7 @@ impl<D: Device> Cow<D> {
         let directory = self.pages.create(nvm)?;
         let old = std::mem::replace(&mut self.directory, directory);
         let at = self.pages.load(nvm, directory)?;
-        nvm.memory.store_words(at, &self.roots);
+        nvm.within(Part::Page, |nvm| nvm.memory.store_words(at, &self.roots));
         if old != 0 {
             self.pages.give_up(nvm, old);
         }
@@ -379,6 +379,9 @@ impl<D: Device> Engine<D> for Cow<D> {
     }
 
     fn end_group(&mut self) -> Result<()> {
-        self.commit_batch()
+        let before = self.base.nvm.begin(Some(Task::Recovery));
+        self.commit_batch()?;
+        self.base.nvm.begin(before);
+        Ok(())
     }
 }

@@ -24,6 +24,10 @@ pub struct Recovery {
     pub undone: u64,
     /// What the engine itself read and wrote.
     pub engine: Traffic,
+    /// Of the lines that it read and wrote, those of loading checkpoints and tables ...
+    pub loaded_lines: u64,
+    /// ... and those of making the log's changes again.
+    pub redone_lines: u64,
     /// Slots that the allocator looked at afterwards: the paper counts that for a restart of the
     /// system, not for one of the program.
     pub slots: u64,
@@ -129,6 +133,15 @@ pub trait Engine<D: Device>: Sized {
     /// # Errors
     /// The device's.
     fn after_group(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Brings the store into the state in which a restart finds an empty log: a checkpoint, or an
+    /// empty MemTable. Nothing waits for its group.
+    ///
+    /// # Errors
+    /// The device's.
+    fn settle(&mut self) -> Result<()> {
         Ok(())
     }
 

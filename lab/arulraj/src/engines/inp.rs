@@ -19,7 +19,7 @@ use pmem::Device;
 use super::base::Base;
 use super::engine::{Engine, Recovery};
 use super::names::{FileKind, number_of};
-use crate::ground::{FileId, Nvm};
+use crate::ground::{FileId, Nvm, Task};
 use crate::options::{Fault, Options};
 use crate::schema::{Changes, Entry, Key, Kind, Row, Schema, decode_key, encode_key, take_u64};
 use crate::structures::{BTree, Leaf, Record, Undo, UndoList, Wal, word_changes, write_row};
@@ -69,8 +69,8 @@ impl<D: Device> Inp<D> {
     }
 
     /// Logs a change that is to come.
-    fn log(&mut self, record: &Record, before: &Entry) {
-        self.wal.log(&mut self.base.nvm, &self.base.schema.tables, record, before);
+    fn log(&mut self, record: &Record, before: &Entry) -> Result<()> {
+        self.wal.log(&mut self.base.nvm, &self.base.schema.tables, record, before)
     }
 
     /// Makes a change of the log again.
@@ -116,7 +116,8 @@ impl<D: Device> Inp<D> {
                 nvm.remove_file(file);
             }
         }
-        (self.wal, self.number) = (Wal::new(wal), number);
+        self.wal.begin_file(wal);
+        self.number = number;
         Ok(())
     }
 
@@ -204,16 +205,19 @@ impl<D: Device> Engine<D> for Inp<D> {
         let freed = base.end_recovery(0, 0);
         let Chosen { number, checkpoint, wal } = choose_files(&mut base.nvm)?;
         let mut engine = Self::new(base, wal, number)?;
+        let before = engine.base.lines();
         let mut redone = match checkpoint {
             Some(file) => engine.load_checkpoint(file)?,
             None => 0,
         };
+        let loaded = engine.base.lines();
         for record in Wal::read(&mut engine.base.nvm, wal, &schema.tables)? {
             engine.redo(&record)?;
             redone += 1;
         }
+        let (loaded_lines, redone_lines) = (loaded - before, engine.base.lines() - loaded);
         let traffic = engine.traffic();
-        Ok((engine, Recovery { redone, engine: traffic, ..freed }))
+        Ok((engine, Recovery { redone, engine: traffic, loaded_lines, redone_lines, ..freed }))
     }
 
     fn base(&self) -> &Base<D> {
@@ -238,7 +242,7 @@ impl<D: Device> Engine<D> for Inp<D> {
 
     fn put(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<()> {
         let record = Record { table, key: *key, after: Entry::full(row) };
-        self.log(&record, &Entry::tombstone(row.len()));
+        self.log(&record, &Entry::tombstone(row.len()))?;
         self.link(table, key, &record.after)
     }
 
@@ -249,14 +253,14 @@ impl<D: Device> Engine<D> for Inp<D> {
         for (mine, other) in before.columns.iter_mut().zip(&after.columns) {
             *mine = mine.take().filter(|_| other.is_some());
         }
-        self.log(&Record { table, key: *key, after }, &before);
+        self.log(&Record { table, key: *key, after }, &before)?;
         self.change_words(table, tuple, changes)
     }
 
     fn remove(&mut self, table: usize, key: &Key, tuple: u64) -> Result<()> {
         let before = self.base.read_tuple(table, tuple)?;
         let after = Entry::tombstone(before.columns.len());
-        self.log(&Record { table, key: *key, after }, &before);
+        self.log(&Record { table, key: *key, after }, &before)?;
         self.unlink(table, key);
         Ok(())
     }
@@ -276,11 +280,17 @@ impl<D: Device> Engine<D> for Inp<D> {
         self.wal.sync(&mut self.base.nvm, &self.base.options)
     }
 
+    fn settle(&mut self) -> Result<()> {
+        self.checkpoint()
+    }
+
     fn after_group(&mut self) -> Result<()> {
         let committed = self.base.groups.committed();
         if committed >= self.checkpoint_at {
             self.checkpoint_at = committed + self.base.options.checkpoint_transactions;
+            let before = self.base.nvm.begin(Some(Task::Recovery));
             self.checkpoint()?;
+            self.base.nvm.begin(before);
         }
         Ok(())
     }

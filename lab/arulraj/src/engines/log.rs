@@ -15,7 +15,7 @@ use pmem::Device;
 use super::base::Base;
 use super::engine::{Engine, Recovery};
 use super::names::{FileKind, number_of};
-use crate::ground::{FileId, Nvm};
+use crate::ground::{FileId, Nvm, Task};
 use crate::options::{Fault, Options};
 use crate::schema::{Changes, Entry, Key, Kind, Row, Schema, take_u64};
 use crate::structures::{
@@ -93,9 +93,9 @@ impl<D: Device> Log<D> {
         coalesce((0..=self.runs.len()).map(|age| self.entry(age, table, key)))
     }
 
-    fn log(&mut self, table: usize, key: &Key, before: &Entry, after: Entry) {
+    fn log(&mut self, table: usize, key: &Key, before: &Entry, after: Entry) -> Result<()> {
         let record = Record { table, key: *key, after };
-        self.wal.log(&mut self.base.nvm, &self.base.schema.tables, &record, before);
+        self.wal.log(&mut self.base.nvm, &self.base.schema.tables, &record, before)
     }
 
     /// Makes a change of the log again.
@@ -171,7 +171,8 @@ impl<D: Device> Log<D> {
         self.runs.insert(0, run);
         self.wal_number = self.next_number();
         let wal = FileKind::Wal.name(self.wal_number);
-        self.wal = Wal::new(self.base.nvm.create_file(wal)?);
+        let wal = self.base.nvm.create_file(wal)?;
+        self.wal.begin_file(wal);
         self.write_manifest()?;
         if !cuts_early {
             self.base.nvm.remove_file(old_wal);
@@ -252,6 +253,7 @@ impl<D: Device> Engine<D> for Log<D> {
     fn open(device: Arc<D>, schema: &Schema, options: &Options) -> Result<(Self, Recovery)> {
         let mut base = Base::open(Self::NAME, device, schema, options)?;
         let freed = base.end_recovery(0, 0);
+        let before = base.lines();
         let nvm = &mut base.nvm;
         let files: BTreeMap<u64, FileId> = nvm.list_files().into_iter().collect();
         let mut manifests = files.iter().rev().filter(|(name, _)| FileKind::Manifest.has(**name));
@@ -279,13 +281,15 @@ impl<D: Device> Engine<D> for Log<D> {
         let mut engine = Self::new(base, wal)?;
         engine.number = files.keys().map(|name| number_of(*name)).max().unwrap_or_default() + 1;
         (engine.runs, engine.manifest, engine.wal_number) = (runs, Some(manifest), named.wal);
+        let loaded = engine.base.lines();
         let records = Wal::read(&mut engine.base.nvm, wal, &schema.tables)?;
         let redone = records.len() as u64;
         for record in records {
             engine.redo(record)?;
         }
+        let (loaded_lines, redone_lines) = (loaded - before, engine.base.lines() - loaded);
         let traffic = engine.traffic();
-        Ok((engine, Recovery { redone, engine: traffic, ..freed }))
+        Ok((engine, Recovery { redone, engine: traffic, loaded_lines, redone_lines, ..freed }))
     }
 
     fn base(&self) -> &Base<D> {
@@ -317,7 +321,7 @@ impl<D: Device> Engine<D> for Log<D> {
     }
 
     fn put(&mut self, table: usize, key: &Key, row: &[Vec<u8>]) -> Result<()> {
-        self.log(table, key, &Entry::tombstone(row.len()), Entry::full(row));
+        self.log(table, key, &Entry::tombstone(row.len()), Entry::full(row))?;
         self.apply_change(table, key, &Change::Put(row))
     }
 
@@ -331,13 +335,13 @@ impl<D: Device> Engine<D> for Log<D> {
         let row = self.read(table, key, found)?.expect("the tuple was found");
         let old: Vec<_> = changes.iter().map(|(c, _)| (*c, row[*c].as_slice())).collect();
         let before = Entry::partial(row.len(), &old);
-        self.log(table, key, &before, Entry::partial(row.len(), changes));
+        self.log(table, key, &before, Entry::partial(row.len(), changes))?;
         self.apply_change(table, key, &Change::Fields(changes))
     }
 
     fn remove(&mut self, table: usize, key: &Key, found: Self::Found) -> Result<()> {
         let row = self.read(table, key, found)?.expect("the tuple was found");
-        self.log(table, key, &Entry::full(&row), Entry::tombstone(row.len()));
+        self.log(table, key, &Entry::full(&row), Entry::tombstone(row.len()))?;
         self.apply_change(table, key, &Change::Remove)
     }
 
@@ -356,9 +360,18 @@ impl<D: Device> Engine<D> for Log<D> {
         self.wal.sync(&mut self.base.nvm, &self.base.options)
     }
 
+    fn settle(&mut self) -> Result<()> {
+        self.spill()
+    }
+
     fn after_group(&mut self) -> Result<()> {
         match self.bytes >= self.base.options.memtable_bytes {
-            true => self.spill(),
+            true => {
+                let before = self.base.nvm.begin(Some(Task::Other));
+                self.spill()?;
+                self.base.nvm.begin(before);
+                Ok(())
+            }
             false => Ok(()),
         }
     }

@@ -14,12 +14,12 @@ use pmem::Device;
 use super::base::Base;
 use super::engine::{Before, Engine, Recovery};
 use crate::Result;
-use crate::ground::{Area, Nvm};
+use crate::ground::{Area, Nvm, Part, Task};
 use crate::options::Options;
 use crate::schema::{Changes, Entry, Key, Row, Schema};
 use crate::structures::{
-    Batch, Leaf, Master, PageShape, PageTree, Pages, column_at, make_word, sync_slots, tuple_bytes,
-    write_row,
+    Batch, Leaf, Master, PageShape, PageTree, Pages, column_at, load_tuple, make_word, sync_slots,
+    tuple_bytes, write_row,
 };
 
 const MASTER: &[u8; 8] = b"master\0\0";
@@ -84,7 +84,7 @@ impl<D: Device> NvmCow<D> {
 
     fn tree(&mut self, table: usize) -> PageTree<'_, D, SlotPages> {
         let (nvm, pages) = (&mut self.base.nvm, &mut self.pages);
-        PageTree { shape: self.shapes[table], root: &mut self.roots[table], nvm, pages }
+        PageTree::new(self.shapes[table], &mut self.roots[table], nvm, pages)
     }
 
     /// Gives a key a tuple, or none.
@@ -183,7 +183,7 @@ impl<D: Device> Engine<D> for NvmCow<D> {
         let Base { nvm, schema, .. } = &mut self.base;
         let of = &schema.tables[table];
         let bytes = tuple_bytes(of);
-        let mut words: Vec<u64> = nvm.memory.load_words(old, (bytes / 8) as usize).collect();
+        let mut words = load_tuple(nvm, of, old);
         let mut slots = Vec::new();
         for (column, value) in changes {
             let word = &mut words[(column_at(of, 0, *column) / 8) as usize];
@@ -194,7 +194,7 @@ impl<D: Device> Engine<D> for NvmCow<D> {
             *word = new;
         }
         let tuple = nvm.allocate(bytes, Area::Table)?;
-        nvm.memory.store_words(tuple, &words);
+        nvm.within(Part::Tuple, |nvm| nvm.memory.store_words(tuple, &words));
         nvm.written.memory += bytes;
         slots.push(tuple);
         self.made(slots);
@@ -228,7 +228,10 @@ impl<D: Device> Engine<D> for NvmCow<D> {
     }
 
     fn end_group(&mut self) -> Result<()> {
-        self.commit_batch()
+        let before = self.base.nvm.begin(Some(Task::Recovery));
+        self.commit_batch()?;
+        self.base.nvm.begin(before);
+        Ok(())
     }
 
     #[cfg(test)]

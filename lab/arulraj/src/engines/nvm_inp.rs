@@ -1,8 +1,9 @@
 //! NVM-InP: updates in place, a log of pointers, indexes that survive (the paper's 4.1, Table 2).
 //!
 //! An insert: the tuple is durable; the log has its address; its slots are marked persisted; the
-//! index gets it. An update: new long fields are durable; the log has the words before; the new
-//! slots are persisted; the words change. A delete: the log has the address; the index loses it.
+//! index gets it. An update: the log has the words before and after; new long fields are durable
+//! and persisted, and the words change, by one fence. A delete: the log has the address; the index
+//! loses it.
 //! The commit cuts the log. Recovery undoes what is in it, and nothing else.
 
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use pmem::Device;
 use super::base::Base;
 use super::engine::{Engine, Recovery};
 use crate::Result;
-use crate::options::{Fault, Options};
+use crate::options::Options;
 use crate::schema::{Changes, Entry, Key, Row, Schema};
-use crate::structures::{BTree, Leaf, Undo, UndoLog, flush_slots, word_changes, write_row};
+use crate::structures::{BTree, Leaf, Undo, UndoLog, word_changes, write_row};
 
 /// The engine.
 pub struct NvmInp<D: Device> {
@@ -29,7 +30,8 @@ fn root_of(table: usize) -> [u8; 8] {
 
 impl<D: Device> NvmInp<D> {
     fn log(&mut self, slots: &[u64], undo: &Undo) -> Result<()> {
-        self.undo.log(&mut self.base.nvm, slots, undo, &self.base.options)
+        let Base { nvm, schema, options, .. } = &mut self.base;
+        self.undo.log_link(nvm, &schema.tables, slots, undo, options)
     }
 }
 
@@ -91,18 +93,9 @@ impl<D: Device> Engine<D> for NvmInp<D> {
 
     fn change(&mut self, table: usize, _: &Key, tuple: u64, changes: Changes<'_>) -> Result<()> {
         let mut slots = Vec::new();
-        let of = &self.base.schema.tables[table];
-        let words = word_changes(&mut self.base.nvm, of, tuple, changes, &mut slots)?;
-        let changes_early = self.base.options.has(Fault::ChangeBeforeLog);
-        if changes_early {
-            flush_slots(&mut self.base.nvm, &slots);
-            self.undo.change_words(&mut self.base.nvm, &words);
-        }
-        self.log(&slots, &Undo::Changed(words.clone()))?;
-        if !changes_early {
-            self.undo.change_words(&mut self.base.nvm, &words);
-        }
-        Ok(())
+        let Base { nvm, schema, options, .. } = &mut self.base;
+        let words = word_changes(nvm, &schema.tables[table], tuple, changes, &mut slots)?;
+        self.undo.change_words(nvm, &slots, &words, options)
     }
 
     fn remove(&mut self, table: usize, key: &Key, tuple: u64) -> Result<()> {

@@ -15,7 +15,7 @@ use pmem::Device;
 use super::base::Base;
 use super::engine::{Engine, Recovery};
 use crate::Result;
-use crate::ground::Area;
+use crate::ground::{Area, Task};
 use crate::options::{Fault, Options};
 use crate::schema::{Changes, Entry, Key, Kind, Row, Schema};
 use crate::structures::{
@@ -59,29 +59,21 @@ impl<D: Device> NvmLog<D> {
         let of = &schema.tables[table];
         let plan = plan(nvm, of, &self.trees[table], key, change)?;
         self.bytes += change_bytes(of, change);
-        let undo = match &plan.step {
-            Step::Link(tuple) => Undo::Linked { table, key: *key, tuple: *tuple },
-            Step::Words(words) => Undo::Changed(words.clone()),
+        let tuple = match &plan.step {
+            Step::Link(tuple) => *tuple,
+            Step::Words(words) => {
+                return self.undo.change_words(nvm, &plan.slots, words, options);
+            }
         };
         let changes_early = options.has(Fault::ChangeBeforeLog);
         if changes_early {
             flush_slots(nvm, &plan.slots);
-            self.apply(table, key, &plan.step)?;
+            self.trees[table].insert(nvm, key, tuple)?;
         }
-        let Base { nvm, options, .. } = &mut self.base;
-        self.undo.log(nvm, &plan.slots, &undo, options)?;
+        let undo = Undo::Linked { table, key: *key, tuple };
+        self.undo.log_link(nvm, &schema.tables, &plan.slots, &undo, options)?;
         if !changes_early {
-            self.apply(table, key, &plan.step)?;
-        }
-        Ok(())
-    }
-
-    fn apply(&mut self, table: usize, key: &Key, step: &Step) -> Result<()> {
-        match step {
-            Step::Link(tuple) => {
-                self.trees[table].insert(&mut self.base.nvm, key, *tuple)?;
-            }
-            Step::Words(words) => self.undo.change_words(&mut self.base.nvm, words),
+            self.trees[table].insert(nvm, key, tuple)?;
         }
         Ok(())
     }
@@ -378,9 +370,18 @@ impl<D: Device> Engine<D> for NvmLog<D> {
         Ok(())
     }
 
+    fn settle(&mut self) -> Result<()> {
+        self.rotate()
+    }
+
     fn after_group(&mut self) -> Result<()> {
         match self.bytes >= self.base.options.memtable_bytes {
-            true => self.rotate(),
+            true => {
+                let before = self.base.nvm.begin(Some(Task::Other));
+                self.rotate()?;
+                self.base.nvm.begin(before);
+                Ok(())
+            }
             false => Ok(()),
         }
     }

@@ -5,6 +5,8 @@
 //! used line of a set as the victim gives the same kind of figures from the program's accesses. It
 //! leaves out prefetching, and other threads.
 
+use super::ledger::{Part, Stored};
+
 /// How large a modelled cache is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheShape {
@@ -40,14 +42,15 @@ pub struct CacheCounts {
 pub(crate) struct Touched {
     pub(crate) missed: bool,
     /// A line with stores that had to go.
-    pub(crate) written_back: Option<u64>,
+    pub(crate) written_back: Option<Held>,
 }
 
 /// One line that is in the cache.
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    line: u64,
-    is_dirty: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) line: u64,
+    /// What stored to it since it was last written.
+    pub(super) stored: Stored,
 }
 
 /// The tags of a cache.
@@ -69,35 +72,37 @@ impl Cache {
         &mut self.sets[index]
     }
 
-    /// A load of the line at an offset, or a store to it.
-    pub(crate) fn touch(&mut self, line: u64, is_store: bool) -> Touched {
+    /// A load of the line at an offset, or a store of a structure to it.
+    pub(crate) fn touch(&mut self, line: u64, store: Option<Part>) -> Touched {
         let ways = self.shape.ways;
         let set = self.set(line);
         if let Some(at) = set.iter().position(|held| held.line == line) {
             let mut held = set.remove(at);
-            held.is_dirty |= is_store;
+            store.into_iter().for_each(|part| held.stored.add(part));
             set.push(held);
             return Touched { missed: false, written_back: None };
         }
         let victim = (set.len() == ways).then(|| set.remove(0));
-        set.push(Held { line, is_dirty: is_store });
-        let written_back = victim.filter(|held| held.is_dirty).map(|held| held.line);
+        let mut held = Held { line, stored: Stored::default() };
+        store.into_iter().for_each(|part| held.stored.add(part));
+        set.push(held);
+        let written_back = victim.filter(|held| !held.stored.is_empty());
         self.counts.loads += 1;
         self.counts.stores += u64::from(written_back.is_some());
         Touched { missed: true, written_back }
     }
 
-    /// A flush of the line: whether it had stores.
-    pub(crate) fn flush(&mut self, line: u64) -> bool {
+    /// A flush of the line: what had stored to it, if anything had.
+    pub(super) fn flush(&mut self, line: u64) -> Option<Stored> {
         let evicts = self.shape.flush_evicts;
         let set = self.set(line);
-        let Some(at) = set.iter().position(|held| held.line == line) else { return false };
-        let was_dirty = std::mem::take(&mut set[at].is_dirty);
+        let at = set.iter().position(|held| held.line == line)?;
+        let stored = std::mem::take(&mut set[at].stored);
         if evicts {
             set.remove(at);
         }
-        self.counts.stores += u64::from(was_dirty);
-        was_dirty
+        self.counts.stores += u64::from(!stored.is_empty());
+        Some(stored).filter(|stored| !stored.is_empty())
     }
 
     /// The line was stored past the cache.
@@ -112,6 +117,8 @@ impl Cache {
 mod tests {
     use super::*;
 
+    const STORE: Option<Part> = Some(Part::Tuple);
+
     fn cache(flush_evicts: bool) -> Cache {
         Cache::new(CacheShape { sets: 2, ways: 2, flush_evicts })
     }
@@ -119,13 +126,14 @@ mod tests {
     #[test]
     fn the_least_recently_used_line_of_a_set_goes_and_is_written_back_if_dirty() {
         let mut cache = cache(true);
-        assert!(cache.touch(0, true).missed);
-        assert!(cache.touch(128, false).missed && cache.touch(64, false).missed);
-        assert!(!cache.touch(0, false).missed);
+        assert!(cache.touch(0, STORE).missed);
+        assert!(cache.touch(128, None).missed && cache.touch(64, None).missed);
+        assert!(!cache.touch(0, None).missed);
         // 128 is the oldest of its set and clean; then 0 is.
-        assert_eq!(cache.touch(256, false), Touched { missed: true, written_back: None });
-        assert_eq!(cache.touch(384, false), Touched { missed: true, written_back: Some(0) });
-        assert!(!cache.touch(64, false).missed, "another set");
+        assert_eq!(cache.touch(256, None), Touched { missed: true, written_back: None });
+        let touched = cache.touch(384, None);
+        assert_eq!(touched.written_back.map(|held| held.line), Some(0));
+        assert!(!cache.touch(64, None).missed, "another set");
         assert_eq!(cache.counts, CacheCounts { loads: 5, stores: 1 });
     }
 
@@ -133,11 +141,11 @@ mod tests {
     fn a_flush_writes_a_dirty_line_once_and_throws_it_out_if_it_is_clflush() {
         for evicts in [false, true] {
             let mut cache = cache(evicts);
-            cache.touch(64, true);
-            assert!(cache.flush(64) && !cache.flush(64));
-            assert_eq!(cache.touch(64, false).missed, evicts);
+            cache.touch(64, STORE);
+            assert!(cache.flush(64).is_some() && cache.flush(64).is_none());
+            assert_eq!(cache.touch(64, None).missed, evicts);
             cache.store_past(64);
-            assert!(cache.touch(64, false).missed);
+            assert!(cache.touch(64, None).missed);
             assert_eq!(cache.counts.stores, 2);
         }
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use pmem::Device;
 
 use super::heap::{Area, DIRECTORY_AT, HEADER_BYTES, SLOT_BYTES_MAX};
+use super::ledger::Part;
 use super::memory::Memory;
 use super::nvm::Nvm;
 use crate::{Error, Result};
@@ -142,6 +143,13 @@ impl<D: Device> Nvm<D> {
 
     /// Writes into a file, or at its end.
     pub(crate) fn write_file(&mut self, id: FileId, offset: u64, bytes: &[u8]) -> Result<()> {
+        match self.memory.part() {
+            Part::Log => self.write_at(id, offset, bytes),
+            _ => self.within(Part::File, |nvm| nvm.write_at(id, offset, bytes)),
+        }
+    }
+
+    fn write_at(&mut self, id: FileId, offset: u64, bytes: &[u8]) -> Result<()> {
         self.files.call(bytes.len() as u64);
         assert!(offset <= self.files.file(id).size, "files have no holes");
         let end = offset + bytes.len() as u64;
@@ -187,6 +195,10 @@ impl<D: Device> Nvm<D> {
 
     /// Reads from a file.
     pub(crate) fn read_file(&mut self, id: FileId, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.within(Part::File, |nvm| nvm.read_at(id, offset, into))
+    }
+
+    fn read_at(&mut self, id: FileId, offset: u64, into: &mut [u8]) -> Result<()> {
         self.files.call(into.len() as u64);
         let size = self.files.file(id).size;
         if offset + into.len() as u64 > size {

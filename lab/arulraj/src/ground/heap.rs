@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use pmem::{Device, LINE_BYTES};
 
+use super::ledger::Part;
 use super::memory::Memory;
 use crate::{Error, Result};
 
@@ -189,7 +190,8 @@ impl Heap {
         }
         let slot = self.free.get_mut(&class).and_then(VecDeque::pop_front);
         let slot = slot.expect("a chunk has slots");
-        memory.store_u64(slot - HEADER_BYTES, len << 16 | (area as u64) << 8 | ALLOCATED);
+        let header = len << 16 | (area as u64) << 8 | ALLOCATED;
+        Self::store_header(memory, slot, header);
         self.used.0[area as usize] += class;
         if self.used.total() > self.peak.total() {
             self.peak = self.used;
@@ -205,21 +207,33 @@ impl Heap {
         Ok(())
     }
 
+    fn store_header<D: Device>(memory: &mut Memory<D>, slot: u64, header: u64) {
+        let before = memory.enter(Part::Mark);
+        memory.store_u64(slot - HEADER_BYTES, header);
+        memory.enter(before);
+    }
+
+    /// Changes a slot's state; it is durable once the slot's first line is.
     fn set_state<D: Device>(memory: &mut Memory<D>, slot: u64, state: u64) {
-        let at = slot - HEADER_BYTES;
-        let header = memory.load_u64(at);
-        memory.store_u64(at, header & !STATE | state);
-        memory.flush(at, 8);
+        let header = memory.load_u64(slot - HEADER_BYTES);
+        Self::store_header(memory, slot, header & !STATE | state);
+    }
+
+    /// Marks a slot persisted, whose first line is yet to be flushed.
+    pub(crate) fn set_persisted<D: Device>(&self, memory: &mut Memory<D>, slot: u64) {
+        Self::set_state(memory, slot, PERSISTED);
     }
 
     /// Marks a slot persisted: durable after the next fence.
     pub(crate) fn mark_persisted<D: Device>(&self, memory: &mut Memory<D>, slot: u64) {
         Self::set_state(memory, slot, PERSISTED);
+        memory.flush(slot - HEADER_BYTES, 8);
     }
 
     /// Marks a slot free, but does not use it yet: durable after the next fence.
     pub(crate) fn mark_free<D: Device>(&self, memory: &mut Memory<D>, slot: u64) {
         Self::set_state(memory, slot, FREE);
+        memory.flush(slot - HEADER_BYTES, 8);
     }
 
     #[cfg(test)]
@@ -244,7 +258,7 @@ impl Heap {
         let header = memory.load_u64(at);
         debug_assert_ne!(header & STATE, PERSISTED, "a persisted slot is marked free first");
         if header & STATE == ALLOCATED {
-            memory.store_u64(at, header & !STATE);
+            Self::store_header(memory, slot, header & !STATE);
         }
         let class = class_of(header >> 16).expect("it was allocated");
         self.used.0[(header >> 8 & 0xff) as usize] -= class;
@@ -295,7 +309,7 @@ mod tests {
     use super::*;
 
     fn memory(device: Crash) -> Memory<Crash> {
-        Memory::new(Arc::new(device), None)
+        Memory::new(Arc::new(device), None, false)
     }
 
     #[test]

@@ -11,6 +11,10 @@ use std::sync::Arc;
 use pmem::{Counters, Device, LINE_BYTES, Port};
 
 use super::cache::{Cache, CacheCounts, CacheShape};
+use super::ledger::{Clerk, Ledger, Part, Task};
+
+/// Misses that a processor has on their way at a time, about.
+const MISSES_AT_ONCE: u64 = 10;
 
 /// Memory of a partition, behind the model of a processor's cache if there is one.
 pub(crate) struct Memory<D: Device> {
@@ -18,6 +22,7 @@ pub(crate) struct Memory<D: Device> {
     cache: Option<Cache>,
     /// How often something was made durable.
     syncs: u64,
+    clerk: Clerk,
 }
 
 fn lines(at: u64, len: u64) -> impl Iterator<Item = u64> {
@@ -26,8 +31,9 @@ fn lines(at: u64, len: u64) -> impl Iterator<Item = u64> {
 }
 
 impl<D: Device> Memory<D> {
-    pub(crate) fn new(device: Arc<D>, cache: Option<CacheShape>) -> Self {
-        Self { port: Port::new(device, 0), cache: cache.map(Cache::new), syncs: 0 }
+    pub(crate) fn new(device: Arc<D>, cache: Option<CacheShape>, is_timed: bool) -> Self {
+        let (port, clerk) = (Port::new(device, 0), Clerk::new(is_timed));
+        Self { port, cache: cache.map(Cache::new), syncs: 0, clerk }
     }
 
     pub(crate) fn device(&self) -> &Arc<D> {
@@ -46,23 +52,48 @@ impl<D: Device> Memory<D> {
         self.syncs
     }
 
+    /// Lines by structure, and what tasks took; lines are counted if there is a cache.
+    pub(super) fn ledger(&self) -> Ledger {
+        self.clerk.ledger()
+    }
+
+    /// What follows is of this structure; what was before.
+    pub(crate) fn enter(&mut self, part: Part) -> Part {
+        self.clerk.enter(part)
+    }
+
+    pub(super) fn part(&self) -> Part {
+        self.clerk.part()
+    }
+
+    /// What follows is of a task, whatever the structure; what was before.
+    pub(super) fn begin(&mut self, task: Option<Task>) -> Option<Task> {
+        self.clerk.begin(task)
+    }
+
     /// Charges an access: through the cache, if there is one, what misses.
     fn touch(&mut self, at: u64, len: u64, is_store: bool) {
+        let store = is_store.then(|| self.clerk.part());
         let Some(cache) = &mut self.cache else {
             if !is_store {
                 self.port.count_load(at, len);
             }
             return;
         };
+        let mut missed = 0;
         for line in lines(at, len) {
-            let touched = cache.touch(line, is_store);
+            let touched = cache.touch(line, store);
             if touched.missed {
+                missed += 1;
                 self.port.count_load(line, LINE_BYTES);
+                self.clerk.read();
             }
             if let Some(victim) = touched.written_back {
-                self.port.flush(victim, LINE_BYTES);
+                self.port.flush(victim.line, LINE_BYTES);
+                self.clerk.pushed_out(victim.stored);
             }
         }
+        self.clerk.waited(u64::div_ceil(missed, MISSES_AT_ONCE));
     }
 
     pub(crate) fn load_u64(&mut self, at: u64) -> u64 {
@@ -118,7 +149,10 @@ impl<D: Device> Memory<D> {
     pub(crate) fn store_past(&mut self, at: u64, bytes: &[u8]) {
         self.check(at, bytes.len() as u64);
         if let Some(cache) = &mut self.cache {
-            lines(at, bytes.len() as u64).for_each(|line| cache.store_past(line));
+            for line in lines(at, bytes.len() as u64) {
+                cache.store_past(line);
+                self.clerk.past_cache();
+            }
         }
         // SAFETY: mapped, as was checked; this partition has the device alone.
         unsafe { self.port.store_nt(at, bytes) };
@@ -128,8 +162,9 @@ impl<D: Device> Memory<D> {
     pub(crate) fn flush(&mut self, at: u64, len: u64) {
         let Some(cache) = &mut self.cache else { return self.port.flush(at, len) };
         for line in lines(at, len) {
-            if cache.flush(line) {
+            if let Some(stored) = cache.flush(line) {
                 self.port.flush(line, LINE_BYTES);
+                self.clerk.flushed(stored);
             }
         }
     }
@@ -160,7 +195,7 @@ mod tests {
     fn memory(cache: Option<CacheShape>) -> Memory<Dram> {
         let device = Arc::new(Dram::new(1 << 16, 0).unwrap());
         device.grow_image(4096).unwrap();
-        Memory::new(device, cache)
+        Memory::new(device, cache, false)
     }
 
     #[test]

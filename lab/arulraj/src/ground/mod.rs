@@ -7,11 +7,13 @@
 mod cache;
 mod files;
 mod heap;
+mod ledger;
 mod memory;
 mod nvm;
 
 pub use cache::{CacheCounts, CacheShape};
 pub(crate) use files::FileId;
 pub use heap::{Area, Footprint};
+pub use ledger::{Ledger, Part, Spent, Task, WrittenLines};
 pub(crate) use nvm::Nvm;
 pub use nvm::{Modelled, Traffic, Written};

@@ -7,7 +7,8 @@ use pmem::{Counters, Device};
 
 use super::cache::{CacheCounts, CacheShape};
 use super::files::Files;
-use super::heap::{Area, Footprint, Heap, Reclaimed};
+use super::heap::{Area, Footprint, HEADER_BYTES, Heap, Reclaimed};
+use super::ledger::{Ledger, Part, Task};
 use super::memory::Memory;
 use crate::Result;
 
@@ -18,6 +19,8 @@ pub struct Modelled {
     pub cache: Option<CacheShape>,
     /// Nanoseconds that a system call of the filesystem interface takes beside its copy.
     pub system_call_ns: u64,
+    /// Whether the time of tasks is measured, which takes time itself.
+    pub is_timed: bool,
 }
 
 /// What went to and from a device.
@@ -35,6 +38,8 @@ pub struct Traffic {
     pub copied_bytes: u64,
     /// Bytes that engines wrote, by the columns of the paper's Table 3.
     pub written: Written,
+    /// Lines by structure, where a cache is modelled; what tasks took.
+    pub ledger: Ledger,
 }
 
 impl Traffic {
@@ -70,6 +75,7 @@ impl Traffic {
                 log: self.written.log - earlier.written.log,
                 table: self.written.table - earlier.written.table,
             },
+            ledger: self.ledger.since(&earlier.ledger),
         }
     }
 }
@@ -96,7 +102,7 @@ pub(crate) struct Nvm<D: Device> {
 impl<D: Device> Nvm<D> {
     /// Makes an empty device; `magic` says what its store is.
     pub(crate) fn create(device: Arc<D>, magic: u64, modelled: Modelled) -> Result<Self> {
-        let mut memory = Memory::new(device, modelled.cache);
+        let mut memory = Memory::new(device, modelled.cache, modelled.is_timed);
         let heap = Heap::create(&mut memory, magic)?;
         Ok(Self {
             memory,
@@ -109,7 +115,7 @@ impl<D: Device> Nvm<D> {
     /// Opens what was left: files can be used, memory only be read and undone until
     /// [`Self::reclaim`].
     pub(crate) fn open(device: Arc<D>, magic: u64, modelled: Modelled) -> Result<Self> {
-        let mut memory = Memory::new(device, modelled.cache);
+        let mut memory = Memory::new(device, modelled.cache, modelled.is_timed);
         let heap = Heap::open(&mut memory, magic)?;
         let files = Files::open(&mut memory, modelled.system_call_ns)?;
         Ok(Self { memory, heap, files, written: Written::default() })
@@ -135,6 +141,13 @@ impl<D: Device> Nvm<D> {
 
     pub(crate) fn mark_persisted(&mut self, slot: u64) {
         self.heap.mark_persisted(&mut self.memory, slot);
+    }
+
+    /// Flushes a new slot with the mark that it is persisted: a line once. For slots that
+    /// something durable leads to, which recovery looks at.
+    pub(crate) fn sync_persisted(&mut self, slot: u64, len: u64) {
+        self.heap.set_persisted(&mut self.memory, slot);
+        self.memory.flush(slot - HEADER_BYTES, HEADER_BYTES + len);
     }
 
     pub(crate) fn mark_free(&mut self, slot: u64) {
@@ -177,6 +190,19 @@ impl<D: Device> Nvm<D> {
         self.heap.peak()
     }
 
+    /// Does something whose accesses are of a structure.
+    pub(crate) fn within<T>(&mut self, part: Part, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.memory.enter(part);
+        let done = work(self);
+        self.memory.enter(before);
+        done
+    }
+
+    /// What follows is of a task, whatever the structure; what was before.
+    pub(crate) fn begin(&mut self, task: Option<Task>) -> Option<Task> {
+        self.memory.begin(task)
+    }
+
     pub(crate) fn traffic(&self) -> Traffic {
         Traffic {
             counters: self.memory.counters().clone(),
@@ -185,6 +211,7 @@ impl<D: Device> Nvm<D> {
             system_calls: self.files.system_calls,
             copied_bytes: self.files.copied_bytes,
             written: self.written,
+            ledger: self.memory.ledger(),
         }
     }
 }

@@ -4,7 +4,7 @@ use pmem::Device;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::Result;
-use crate::ground::{Area, Nvm};
+use crate::ground::{Area, Nvm, Part};
 use crate::schema::Key;
 
 /// Bytes of a part of a filter.
@@ -26,7 +26,7 @@ impl Bloom {
         for at in (0..bits / 8).step_by(PART_BYTES as usize) {
             let len = (bits / 8 - at).min(PART_BYTES);
             let part = nvm.allocate(len, Area::Index)?;
-            nvm.memory.store(part, &vec![0; len as usize]);
+            nvm.within(Part::Index, |nvm| nvm.memory.store(part, &vec![0; len as usize]));
             parts.push(part);
         }
         Ok(Self { parts, bits, bits_of_key })
@@ -51,7 +51,7 @@ impl Bloom {
         let mut parts = Vec::new();
         for part in bytes.chunks(PART_BYTES as usize) {
             let slot = nvm.allocate(part.len() as u64, Area::Index)?;
-            nvm.memory.store(slot, part);
+            nvm.within(Part::Index, |nvm| nvm.memory.store(slot, part));
             parts.push(slot);
         }
         Ok(Self { parts, bits: bytes.len() as u64 * 8, bits_of_key })
@@ -73,14 +73,17 @@ impl Bloom {
     }
 
     pub(crate) fn add<D: Device>(&self, nvm: &mut Nvm<D>, table: usize, key: &Key) {
-        for (at, bit) in self.places(table, key) {
-            let word = nvm.memory.load_u64(at);
-            nvm.memory.store_u64(at, word | bit);
-        }
+        nvm.within(Part::Index, |nvm| {
+            for (at, bit) in self.places(table, key) {
+                let word = nvm.memory.load_u64(at);
+                nvm.memory.store_u64(at, word | bit);
+            }
+        });
     }
 
     pub(crate) fn may_have<D: Device>(&self, nvm: &mut Nvm<D>, table: usize, key: &Key) -> bool {
-        self.places(table, key).all(|(at, bit)| nvm.memory.load_u64(at) & bit != 0)
+        let mut places = self.places(table, key);
+        nvm.within(Part::Index, |nvm| places.all(|(at, bit)| nvm.memory.load_u64(at) & bit != 0))
     }
 }
 

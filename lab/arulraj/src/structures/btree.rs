@@ -16,7 +16,7 @@
 use pmem::Device;
 
 use crate::Result;
-use crate::ground::{Area, Nvm};
+use crate::ground::{Area, Nvm, Part};
 use crate::schema::Key;
 
 const LEAF: u64 = 1 << 63;
@@ -103,12 +103,14 @@ impl BTree {
         node_bytes: u64,
         is_durable: bool,
     ) -> Result<Self> {
-        let header = nvm.allocate(HEADER_BYTES, Area::Index)?;
-        let tree = Self::at(header, key_words, node_bytes, is_durable);
-        let root = tree.new_node(nvm, LEAF, &[])?;
-        nvm.memory.store_words(header, &[root, 0, 0]);
-        tree.persist(nvm, header, HEADER_BYTES);
-        Ok(tree)
+        nvm.within(Part::Index, |nvm| {
+            let header = nvm.allocate(HEADER_BYTES, Area::Index)?;
+            let tree = Self::at(header, key_words, node_bytes, is_durable);
+            let root = tree.new_node(nvm, LEAF, &[])?;
+            nvm.memory.store_words(header, &[root, 0, 0]);
+            tree.persist(nvm, header, HEADER_BYTES);
+            Ok(tree)
+        })
     }
 
     /// Nodes and header are made durable by something else, or no longer.
@@ -127,11 +129,10 @@ impl BTree {
         self.sync(nvm, at, 8);
     }
 
-    /// Makes a new slot durable, and marks it.
+    /// Makes a new slot durable, and its mark with it: after a crash something knows of it.
     fn persist<D: Device>(&self, nvm: &mut Nvm<D>, slot: u64, len: u64) {
         if self.is_durable {
-            nvm.memory.flush(slot, len);
-            nvm.mark_persisted(slot);
+            nvm.sync_persisted(slot, len);
             nvm.memory.fence();
         }
     }
@@ -192,7 +193,7 @@ impl BTree {
     }
 
     pub(crate) fn get<D: Device>(&self, nvm: &mut Nvm<D>, key: &Key) -> Option<u64> {
-        let (leaf, _) = self.leaf(nvm, key);
+        let (leaf, _) = nvm.within(Part::Index, |nvm| self.leaf(nvm, key));
         leaf.entries.iter().find(|found| found.key == *key).map(|found| found.value)
     }
 
@@ -203,6 +204,10 @@ impl BTree {
         key: &Key,
         value: u64,
     ) -> Result<Option<u64>> {
+        nvm.within(Part::Index, |nvm| self.put(nvm, key, value))
+    }
+
+    fn put<D: Device>(&self, nvm: &mut Nvm<D>, key: &Key, value: u64) -> Result<Option<u64>> {
         let (leaf, _) = self.leaf(nvm, key);
         if let Some(found) = leaf.entries.iter().find(|found| found.key == *key) {
             let at = self.entry_at(leaf.at, found.place) + self.key_words as u64 * 8;
@@ -211,7 +216,7 @@ impl BTree {
         }
         if self.is_full(&leaf) {
             self.make_room(nvm, key)?;
-            return self.insert(nvm, key, value);
+            return self.put(nvm, key, value);
         }
         self.add(nvm, &leaf, key, value);
         Ok(None)
@@ -233,10 +238,12 @@ impl BTree {
 
     /// Removes a key; its value.
     pub(crate) fn remove<D: Device>(&self, nvm: &mut Nvm<D>, key: &Key) -> Option<u64> {
-        let (leaf, _) = self.leaf(nvm, key);
-        let found = leaf.entries.iter().find(|found| found.key == *key)?;
-        self.sync_u64(nvm, leaf.at, leaf.bits & !(1 << found.place));
-        Some(found.value)
+        nvm.within(Part::Index, |nvm| {
+            let (leaf, _) = self.leaf(nvm, key);
+            let found = leaf.entries.iter().find(|found| found.key == *key)?;
+            self.sync_u64(nvm, leaf.at, leaf.bits & !(1 << found.place));
+            Some(found.value)
+        })
     }
 
     /// Splits the full nodes on the way to a key.
@@ -329,7 +336,7 @@ impl BTree {
 
     /// The entries of a leaf from a key on.
     pub(crate) fn leaf_from<D: Device>(&self, nvm: &mut Nvm<D>, from: &Key) -> Leaf<u64> {
-        let (leaf, next) = self.leaf(nvm, from);
+        let (leaf, next) = nvm.within(Part::Index, |nvm| self.leaf(nvm, from));
         let entries = leaf.entries.iter().filter(|found| found.key >= *from);
         let mut entries: Vec<_> = entries.map(|found| (found.key, found.value)).collect();
         entries.sort_unstable_by_key(|(key, _)| *key);

@@ -7,7 +7,7 @@ use pmem::Device;
 use super::btree::BTree;
 use super::tuple::{WordChange, tuple_bytes, word_changes, write_tuple};
 use crate::Result;
-use crate::ground::Nvm;
+use crate::ground::{Nvm, Part};
 use crate::schema::{Changes, Entry, Key, Kind, Row, Table};
 
 /// What happens to a key.
@@ -61,7 +61,7 @@ pub(crate) fn plan<D: Device>(
         Change::Remove => (Some(Kind::Tombstone), &[]),
     };
     let mut words = Vec::new();
-    let old = nvm.memory.load_u64(tuple);
+    let old = nvm.within(Part::Tuple, |nvm| nvm.memory.load_u64(tuple));
     let bits = changes.iter().fold(old >> 8, |bits, (column, _)| bits | 1 << column);
     let head = bits << 8 | kind.map_or(old & 0xff, |kind| kind as u64);
     if head != old {

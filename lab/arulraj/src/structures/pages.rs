@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use pmem::Device;
 
 use super::btree::Leaf;
-use crate::ground::Nvm;
+use crate::ground::{Nvm, Part};
 use crate::schema::Key;
 use crate::{Error, Result};
 
@@ -107,10 +107,31 @@ impl PageShape {
 
 /// A tree at work: its shape, its root, and what they need.
 pub(crate) struct PageTree<'a, D: Device, P: Pages<D>> {
-    pub(crate) shape: PageShape,
-    pub(crate) root: &'a mut u64,
-    pub(crate) nvm: &'a mut Nvm<D>,
-    pub(crate) pages: &'a mut P,
+    shape: PageShape,
+    root: &'a mut u64,
+    nvm: &'a mut Nvm<D>,
+    pages: &'a mut P,
+    /// What accesses were of before.
+    outer: Part,
+}
+
+impl<D: Device, P: Pages<D>> Drop for PageTree<'_, D, P> {
+    fn drop(&mut self) {
+        self.nvm.memory.enter(self.outer);
+    }
+}
+
+impl<'a, D: Device, P: Pages<D>> PageTree<'a, D, P> {
+    /// A tree, whose accesses are of pages for as long as it is here.
+    pub(crate) fn new(
+        shape: PageShape,
+        root: &'a mut u64,
+        nvm: &'a mut Nvm<D>,
+        pages: &'a mut P,
+    ) -> Self {
+        let outer = nvm.memory.enter(Part::Page);
+        Self { shape, root, nvm, pages, outer }
+    }
 }
 
 impl<D: Device, P: Pages<D>> PageTree<'_, D, P> {

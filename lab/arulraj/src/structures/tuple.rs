@@ -5,7 +5,7 @@
 use pmem::Device;
 
 use crate::Result;
-use crate::ground::{Area, Nvm};
+use crate::ground::{Area, Nvm, Part};
 use crate::schema::{Changes, Entry, Key, Kind, Table};
 
 const HEADER_BYTES: u64 = 8;
@@ -23,7 +23,24 @@ pub(crate) struct WordChange {
     pub(crate) is_slot: bool,
 }
 
+/// A word that is to be stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewWord {
+    pub(crate) at: u64,
+    pub(crate) value: u64,
+}
+
 impl WordChange {
+    /// The word after the change.
+    pub(crate) fn after(&self) -> NewWord {
+        NewWord { at: self.at, value: self.new }
+    }
+
+    /// The word before it.
+    pub(crate) fn before(&self) -> NewWord {
+        NewWord { at: self.at, value: self.old }
+    }
+
     /// The slot that the change replaces.
     pub(crate) fn old_slot(&self) -> Option<u64> {
         (self.is_slot && self.old != 0).then_some(self.old)
@@ -59,7 +76,7 @@ pub(crate) fn make_word<D: Device>(
         return Ok(u64::from_le_bytes(word));
     }
     let slot = nvm.allocate(value.len() as u64, Area::Table)?;
-    nvm.memory.store(slot, value);
+    nvm.within(Part::Field, |nvm| nvm.memory.store(slot, value));
     nvm.written.memory += value.len() as u64;
     slots.push(slot);
     Ok(slot)
@@ -77,7 +94,7 @@ pub(crate) fn word_changes<D: Device>(
     let mut words = Vec::new();
     for (column, value) in changes {
         let at = column_at(table, tuple, *column);
-        let old = nvm.memory.load_u64(at);
+        let old = nvm.within(Part::Tuple, |nvm| nvm.memory.load_u64(at));
         let new = make_word(nvm, table, *column, value, slots)?;
         words.push(WordChange { at, old, new, is_slot: !table.is_inline(*column) });
     }
@@ -116,10 +133,27 @@ pub(crate) fn write_tuple<D: Device>(
         });
     }
     let tuple = nvm.allocate(tuple_bytes(table), Area::Table)?;
-    nvm.memory.store_words(tuple, &words);
+    nvm.within(Part::Tuple, |nvm| nvm.memory.store_words(tuple, &words));
     nvm.written.memory += words.len() as u64 * 8;
     slots.push(tuple);
     Ok(tuple)
+}
+
+/// Stores words of tuples, and flushes them with `durably`: a line once, however many of them it
+/// has.
+pub(crate) fn store_changes<D: Device>(
+    nvm: &mut Nvm<D>,
+    words: impl IntoIterator<Item = NewWord> + Clone,
+    durably: bool,
+) {
+    nvm.within(Part::Tuple, |nvm| {
+        for word in words.clone() {
+            nvm.memory.store_u64(word.at, word.value);
+        }
+        if durably {
+            words.into_iter().for_each(|word| nvm.memory.flush(word.at, 8));
+        }
+    });
 }
 
 /// Makes the contents of slots durable.
@@ -138,13 +172,18 @@ pub(crate) fn flush_slots<D: Device>(nvm: &mut Nvm<D>, slots: &[u64]) {
     }
 }
 
+/// The words of a tuple.
+pub(crate) fn load_tuple<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64) -> Vec<u64> {
+    let words = (tuple_bytes(table) / 8) as usize;
+    nvm.within(Part::Tuple, |nvm| nvm.memory.load_words(tuple, words).collect())
+}
+
 /// Reads a tuple.
 pub(crate) fn read_tuple<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64) -> Result<Entry> {
     if tuple == NO_TUPLE {
         return Ok(Entry::full(&[]));
     }
-    let words = (tuple_bytes(table) / 8) as usize;
-    let words: Vec<u64> = nvm.memory.load_words(tuple, words).collect();
+    let words = load_tuple(nvm, table, tuple);
     let kind = Kind::of(words[0] & 0xff)?;
     let mut columns = vec![None; table.columns.len()];
     for (column, value) in columns.iter_mut().enumerate() {
@@ -160,14 +199,15 @@ fn read_word<D: Device>(nvm: &mut Nvm<D>, table: &Table, column: usize, word: u6
     if table.is_inline(column) {
         return word.to_le_bytes()[..table.columns[column] as usize].to_vec();
     }
-    let len = nvm.heap.len(&mut nvm.memory, word);
-    nvm.memory.load(word, len).to_vec()
+    nvm.within(Part::Field, |nvm| {
+        let len = nvm.heap.len(&mut nvm.memory, word);
+        nvm.memory.load(word, len).to_vec()
+    })
 }
 
 /// The slots of a tuple's long values.
 pub(crate) fn field_slots<D: Device>(nvm: &mut Nvm<D>, table: &Table, tuple: u64) -> Vec<u64> {
-    let words = (tuple_bytes(table) / 8) as usize;
-    let words: Vec<u64> = nvm.memory.load_words(tuple, words).collect();
+    let words = load_tuple(nvm, table, tuple);
     let long = (0..table.columns.len())
         .filter(|column| words[0] >> (8 + column) & 1 == 1 && !table.is_inline(*column));
     long.map(|column| words[1 + table.key_words() + column]).collect()

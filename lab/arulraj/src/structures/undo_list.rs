@@ -4,7 +4,7 @@
 use pmem::Device;
 
 use super::btree::BTree;
-use super::tuple::{WordChange, slots_of};
+use super::tuple::{WordChange, slots_of, store_changes};
 use super::undo::Undo;
 use crate::Result;
 use crate::ground::Nvm;
@@ -22,7 +22,7 @@ impl UndoList {
 
     /// Changes words.
     pub(crate) fn change_words<D: Device>(&mut self, nvm: &mut Nvm<D>, words: Vec<WordChange>) {
-        words.iter().for_each(|word| nvm.memory.store_u64(word.at, word.new));
+        store_changes(nvm, words.iter().map(WordChange::after), false);
         nvm.written.memory += words.len() as u64 * 8;
         self.push(Undo::Changed(words));
     }
@@ -61,10 +61,8 @@ impl UndoList {
                     trees[table].insert(nvm, &key, tuple)?;
                 }
                 Undo::Changed(words) => {
-                    for word in words.iter().rev() {
-                        nvm.memory.store_u64(word.at, word.old);
-                        nvm.recycle_all(word.new_slot());
-                    }
+                    store_changes(nvm, words.iter().map(WordChange::before), false);
+                    nvm.recycle_all(words.iter().filter_map(WordChange::new_slot));
                 }
             }
         }

@@ -8,7 +8,8 @@
 
 use pmem::Device;
 
-use crate::ground::{FileId, Nvm};
+use super::buffer::Buffer;
+use crate::ground::{FileId, Nvm, Part};
 use crate::options::{Fault, Options};
 use crate::schema::{Entry, Key, Table, decode_key, encode_key, take, take_u64};
 use crate::{Error, Result};
@@ -25,14 +26,20 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct Wal {
     pub(crate) file: FileId,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     /// Where the running transaction's records begin.
-    transaction_at: usize,
+    transaction_at: u64,
 }
 
 impl Wal {
     pub(crate) fn new(file: FileId) -> Self {
-        Self { file, buffer: Vec::new(), transaction_at: 0 }
+        Self { file, buffer: Buffer::default(), transaction_at: 0 }
+    }
+
+    /// Goes on in another file; nothing waits for its group.
+    pub(crate) fn begin_file(&mut self, file: FileId) {
+        debug_assert_eq!(self.buffer.len(), 0, "a group ends with its file");
+        self.file = file;
     }
 
     /// Adds a record.
@@ -42,13 +49,13 @@ impl Wal {
         tables: &[Table],
         record: &Record,
         before: &Entry,
-    ) {
-        let start = self.buffer.len();
-        self.buffer.extend_from_slice(&(record.table as u64).to_le_bytes());
-        encode_key(&tables[record.table], &record.key, &mut self.buffer);
-        before.encode(&mut self.buffer);
-        record.after.encode(&mut self.buffer);
-        nvm.written.log += (self.buffer.len() - start) as u64;
+    ) -> Result<()> {
+        let mut bytes = (record.table as u64).to_le_bytes().to_vec();
+        encode_key(&tables[record.table], &record.key, &mut bytes);
+        before.encode(&mut bytes);
+        record.after.encode(&mut bytes);
+        nvm.written.log += bytes.len() as u64;
+        self.buffer.push(nvm, &bytes)
     }
 
     /// The running transaction has committed.
@@ -63,21 +70,24 @@ impl Wal {
 
     /// Makes the group durable.
     pub(crate) fn sync<D: Device>(&mut self, nvm: &mut Nvm<D>, options: &Options) -> Result<()> {
-        self.write(nvm)?;
-        if !options.has(Fault::AnswerBeforeSync) {
-            nvm.sync_file(self.file);
-        }
-        Ok(())
+        nvm.within(Part::Log, |nvm| {
+            self.write(nvm)?;
+            if !options.has(Fault::AnswerBeforeSync) {
+                nvm.sync_file(self.file);
+            }
+            Ok(())
+        })
     }
 
     /// Writes the group; it is durable once the file is synced.
     fn write<D: Device>(&mut self, nvm: &mut Nvm<D>) -> Result<()> {
-        if self.buffer.is_empty() {
+        if self.buffer.len() == 0 {
             return Ok(());
         }
-        let mut frame = (self.buffer.len() as u64).to_le_bytes().to_vec();
-        frame.extend_from_slice(&u64::from(crc32fast::hash(&self.buffer)).to_le_bytes());
-        frame.append(&mut self.buffer);
+        let mut records = self.buffer.take(nvm);
+        let mut frame = (records.len() as u64).to_le_bytes().to_vec();
+        frame.extend_from_slice(&u64::from(crc32fast::hash(&records)).to_le_bytes());
+        frame.append(&mut records);
         self.transaction_at = 0;
         let end = nvm.file_size(self.file);
         nvm.write_file(self.file, end, &frame)

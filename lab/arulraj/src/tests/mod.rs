@@ -3,5 +3,6 @@
 mod crash;
 mod history;
 mod limits;
+mod lines;
 mod model;
 mod table3;

@@ -120,8 +120,7 @@ const ARULRAJ: Paper = Paper {
     sizes: "Tuples and transactions are fewer than in the paper unless the scale is full; the \
             modelled cache of a partition has a hundredth of its tuples, as in the paper. \
             Throughput is that of one partition by cost: processor time measured in DRAM, and \
-            device time by what the modelled cache missed and wrote back. The paper's Figures 1 \
-            and 13 are not here: bandwidth of chunks, and shares of time.",
+            device time by what the modelled cache missed and wrote back.",
     words: &[
         ("Partition", "a part of the data with a thread of its own; nothing conflicts."),
         ("Tuple", "a row of ten columns of 100 bytes."),

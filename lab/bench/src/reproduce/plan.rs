@@ -130,6 +130,9 @@ impl Plan {
         if workload.is_of_partitions() {
             return self.words_of_partitions(scenario, cell);
         }
+        if workload.is_of_interfaces() {
+            return self.words_of_interfaces(scenario, cell);
+        }
         let (epoch_size, epochs) = epochs_of(size.epoch_size, size.epochs, series.epoch_share);
         let mut options = Words::default();
         options.add(&workload.options);
@@ -173,6 +176,19 @@ impl Plan {
         let partitions = series.workers.unwrap_or(self.workers);
         options.add(&format!("--engine {design} --device {device} --partitions {partitions}"));
         options.add(&format!("--seed {seed} --cost"));
+        options.0.into_iter().flatten().collect()
+    }
+
+    /// The same of chunks of memory and of files, which no engine writes.
+    fn words_of_interfaces(&self, scenario: &Scenario, cell: &Cell<'_>) -> Vec<String> {
+        let Cell { workload, series, .. } = cell;
+        let size = workload.size(self.scale);
+        let mut options = Words::default();
+        options.add(&workload.options);
+        options.add(&size.options);
+        options.add(&format!("--writes {}", size.epoch_size * size.epochs));
+        options.add(&scenario.options);
+        options.add(&series.options);
         options.0.into_iter().flatten().collect()
     }
 }

@@ -9,7 +9,7 @@ use super::statement::Statement;
 
 /// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
 /// of the NVCaracal paper.
-const SCENARIOS: [(&str, &str); 35] = [
+const FILES: [(&str, &str); 37] = [
     ("fig5", include_str!("../../scenarios/fig5.toml")),
     ("fig6", include_str!("../../scenarios/fig6.toml")),
     ("fig7", include_str!("../../scenarios/fig7.toml")),
@@ -29,12 +29,14 @@ const SCENARIOS: [(&str, &str); 35] = [
     ("ca11", include_str!("../../scenarios/ca11.toml")),
     ("ca12", include_str!("../../scenarios/ca12.toml")),
     ("ca-cores", include_str!("../../scenarios/ca-cores.toml")),
+    ("ar1", include_str!("../../scenarios/ar1.toml")),
     ("ar5", include_str!("../../scenarios/ar5.toml")),
     ("ar6", include_str!("../../scenarios/ar6.toml")),
     ("ar7", include_str!("../../scenarios/ar7.toml")),
     ("ar8", include_str!("../../scenarios/ar8.toml")),
     ("ar9", include_str!("../../scenarios/ar9.toml")),
     ("ar12", include_str!("../../scenarios/ar12.toml")),
+    ("ar13", include_str!("../../scenarios/ar13.toml")),
     ("ar14", include_str!("../../scenarios/ar14.toml")),
     ("ar15", include_str!("../../scenarios/ar15.toml")),
     ("ar16", include_str!("../../scenarios/ar16.toml")),
@@ -59,10 +61,10 @@ const OF_NV_COUNT: usize = 8;
 /// Where those of the Caracal paper begin, those of the six storage engines, and the DBX family's.
 const OF_CARACAL_FROM: usize = 10;
 const OF_ARULRAJ_FROM: usize = 19;
-const OF_DBX_FROM: usize = 28;
+const OF_DBX_FROM: usize = 30;
 
 /// What can be named on the command line, and what it stands for.
-pub const FIGURES: [(&str, &str); 40] = [
+pub const FIGURES: [(&str, &str); 42] = [
     ("nv", "Figures 5 to 12 of the NVCaracal paper"),
     ("caracal", "Figures 5 to 12 of the Caracal paper, and a model of more cores"),
     ("arulraj", "figures of Arulraj et al., of six storage engines"),
@@ -87,12 +89,14 @@ pub const FIGURES: [(&str, &str); 40] = [
     ("ca11", "Caracal: sizes of epochs"),
     ("ca12", "Caracal: several machines, as far as a model goes"),
     ("ca-cores", "Caracal and rivals on 1 to 64 cores, a model"),
+    ("ar1", "six engines: durable writes through the allocator and through files"),
     ("ar5", "six engines: YCSB, loads of 160 ns"),
     ("ar6", "six engines: YCSB, loads of 320 ns"),
     ("ar7", "six engines: YCSB, loads of 1,280 ns"),
     ("ar8", "six engines: TPC-C of one warehouse"),
     ("ar9", "six engines: loads and stores of YCSB"),
     ("ar12", "six engines: recovery"),
+    ("ar13", "six engines: what time is for"),
     ("ar14", "six engines: memory by structure"),
     ("ar15", "six engines: sizes of nodes and pages"),
     ("ar16", "six engines: latency of making changes durable"),
@@ -111,7 +115,7 @@ pub const FIGURES: [(&str, &str); 40] = [
 /// # Errors
 /// `Usage`, with all names, if one is unknown.
 pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
-    let files = || SCENARIOS.iter().map(|(name, _)| *name);
+    let files = || FILES.iter().map(|(name, _)| *name);
     let is_known = |name: &String| FIGURES.iter().any(|(known, _)| known == name);
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
         let known = FIGURES.map(|(known, _)| known).join(", ");
@@ -163,6 +167,11 @@ impl Workload {
     /// Whether it is run by `bench arulraj`.
     pub(super) fn is_of_partitions(&self) -> bool {
         self.options.starts_with("arulraj")
+    }
+
+    /// Whether it is run by `bench interfaces`.
+    pub(super) fn is_of_interfaces(&self) -> bool {
+        self.options.starts_with("interfaces")
     }
 
     pub(super) fn size(&self, scale: Scale) -> &Size {
@@ -333,7 +342,7 @@ impl Suite {
         let parsed = |name: &str, text: &str| {
             toml::from_str::<Scenario>(text).unwrap_or_else(|error| panic!("{name}: {error}"))
         };
-        let asked = SCENARIOS.iter().filter(|(name, _)| figures.contains(name));
+        let asked = FILES.iter().filter(|(name, _)| figures.contains(name));
         let scenarios = asked.map(|(name, text)| parsed(name, text)).collect();
         let (mut workloads, mut metrics) = (Vec::new(), Vec::new());
         for text in COMMON {

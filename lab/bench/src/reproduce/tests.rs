@@ -26,6 +26,23 @@ fn session(scale: Scale, build: &str) -> Session {
     Session { scale, build: build.into(), commit: None, machine }
 }
 
+fn lines_by_part() -> Value {
+    let lines = json!({"flushed": 1.0, "pushed_out": 0.5, "past_cache": 0.25});
+    let parts = [
+        "tuples",
+        "fields",
+        "index",
+        "pages",
+        "log",
+        "log_head",
+        "log_buffer",
+        "files",
+        "other",
+        "marks",
+    ];
+    parts.into_iter().map(|part| (part.to_string(), lines.clone())).collect()
+}
+
 /// A report of a run, with a throughput.
 fn canned(throughput: f64) -> Value {
     let memory = ["index", "row_entries", "transient_pool", "cache", "persistent_rows"]
@@ -57,11 +74,17 @@ fn canned(throughput: f64) -> Value {
         },
         "cpu_ns_per_txn": 700.0,
         "by_cost": {"per_second": 1000.0, "latency_ns": 900.0, "device_ns": 100.0},
+        "mb_per_second": 90.0, "cpu_ns": 30.0, "lines_read": 1.0, "lines_written": 1.0,
+        "system_calls": 2.0,
         "counts": {
+            "load_waits": 6.0,
+            "written_by_part": lines_by_part(),
             "lines_read": 9.0, "lines_written": 5.0, "fences": 3.0, "system_calls": 0.5,
             "copied_bytes": 99.0,
         },
         "cost": {
+            "shares": {"storage": 40.0, "recovery": 15.0, "index": 35.0, "other": 10.0},
+            "per_second_overlapped": {"at_160": 950.0, "at_320": 900.0, "at_1280": 800.0},
             "cpu_ns": 900.0,
             "per_second": {"at_160": 900.0, "at_320": 800.0, "at_1280": 700.0},
             "per_second_by_sync": {
@@ -78,6 +101,7 @@ fn canned(throughput: f64) -> Value {
             "open_device_ms": 0.5, "load_log_ms": 1.5, "scan_ms": 30.0, "rebuild_ms": 20.0,
             "replay_ms": 10.0, "total_ms": 62.0, "total": {"blocks_read": 5_000},
             "lines_read": 50, "lines_written": 7, "redone": 3, "undone": 1, "slots": 99,
+            "lines_loaded": 20, "lines_redone": 30,
             "seconds": 0.001,
         },
     })
@@ -145,7 +169,7 @@ fn scenarios_name_workloads_metrics_and_series_that_exist() {
             let options = &suite.workload(workload).options;
             let first = options.split(' ').next().expect("a word");
             assert!(
-                ["ycsb", "smallbank", "tpcc", "arulraj"].contains(&first),
+                ["ycsb", "smallbank", "tpcc", "arulraj", "interfaces"].contains(&first),
                 "{workload}: {options}"
             );
         }
@@ -183,9 +207,9 @@ fn names_stand_for_figures_and_unknown_ones_are_told_which_there_are() {
     assert_eq!(named(&[]).expect("those of the paper").len(), 8);
     assert_eq!(named(&["nv", "fig5"]).expect("those of the paper").len(), 8);
     assert_eq!(named(&["fig12", "fig5", "fig12"]).expect("two"), ["fig5", "fig12"]);
-    assert_eq!(named(&["all"]).expect("all").len(), 35);
+    assert_eq!(named(&["all"]).expect("all").len(), 37);
     assert_eq!(named(&["dbx"]).expect("those of the DBX family").len(), 7);
-    assert_eq!(named(&["arulraj"]).expect("those of the six engines").len(), 9);
+    assert_eq!(named(&["arulraj"]).expect("those of the six engines").len(), 11);
     assert_eq!(named(&["caracal"]).expect("those of Caracal").len(), 9);
     assert_eq!(named(&["caracal", "nv"]).expect("both").len(), 17);
     let error = named(&["fig5", "fig4"]).expect_err("there is no Figure 4");

@@ -13,7 +13,7 @@ use lab::ablation::{WORKS, Work};
 use lab::reproduce::Scale;
 use pmem::{DeviceSpec, Profile};
 
-pub(crate) use arulraj::ArulrajArguments;
+pub(crate) use arulraj::{ArulrajArguments, InterfacesArguments, OneOfSeven, Workload};
 pub(crate) use run::{LabRunArguments, Limits};
 pub(crate) use sim::{SimArguments, SimDevice};
 
@@ -45,7 +45,7 @@ pub(crate) enum Command {
     ///
     /// Figures are fig5 to fig12 (those of the NVCaracal paper, together nv), ca5 to ca12 and
     /// ca-cores (of the Caracal paper, together caracal; where they say so they are of a model),
-    /// ar5 to ar16 (of the six storage engines of Arulraj et al., together arulraj), dbx3, dbx4,
+    /// ar1 to ar16 (of the six storage engines of Arulraj et al., together arulraj), dbx3, dbx4,
     /// dbx9 to dbx12 and dbx-latency (of the DBX family, together dbx), histograms (of the report
     /// of 2021), profiles (every design on every device profile), or all. Every run is a `bench`
     /// command in a process of its own; all series of a figure run once in each round. Writes
@@ -113,14 +113,22 @@ pub(crate) enum BenchCommand {
     /// Takes 1 to 2 minutes, with --quick 20 s.
     Peers(PeersArguments),
     /// One of the six storage engines for persistent memory of Arulraj, Pavlo and Dulloor (SIGMOD
-    /// 2015), on YCSB as their paper has it
+    /// 2015), on YCSB or TPC-C as their paper has it
     ///
-    /// One table of ten columns of 100 bytes; a transaction reads a tuple or changes a column of
-    /// one. Every partition has a thread, an engine and a device of its own, so nothing conflicts.
+    /// YCSB: one table of ten columns of 100 bytes; a transaction reads a tuple or changes a column
+    /// of one. TPC-C: a warehouse in each partition. Every partition has a thread, an engine and a
+    /// device of its own, so nothing conflicts.
     /// Shows throughput, what reached the device of each transaction, the most memory in use by
     /// what it is for, and, with --recover, what the recovery did. A processor's cache is modelled
     /// for each partition; by default 2.5 MiB, the paper's 20 MiB over 8 partitions.
     Arulraj(ArulrajArguments),
+    /// Not a workload: how fast small chunks become durable through the allocator and through files
+    /// of those engines (their paper's Figure 1)
+    ///
+    /// Writes chunks into 8 MB of memory, each durable by itself: stores, flushes and a fence, or a
+    /// write and an fsync. Time is that of the processor, measured in DRAM, and the device's by the
+    /// lines that a modelled cache missed and wrote back.
+    Interfaces(InterfacesArguments),
 }
 
 /// What to measure the machine with.
@@ -227,7 +235,7 @@ pub(crate) struct AblationArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArguments {
     /// fig5 to fig12, histograms, profiles; nv: fig5 to fig12; caracal: ca5 to ca12 and ca-cores;
-    /// arulraj: ar5 to ar9, ar12 and ar14 to ar16; dbx: dbx3, dbx4, dbx9 to dbx12 and dbx-latency;
+    /// arulraj: ar1, ar5 to ar9 and ar12 to ar16; dbx: dbx3, dbx4, dbx9 to dbx12 and dbx-latency;
     /// all [default: nv]
     pub(crate) figures: Vec<String>,
     /// How large the runs are

@@ -3,6 +3,7 @@
 mod ablation;
 mod arulraj;
 mod device;
+mod interfaces;
 mod peers;
 mod roofline;
 mod workload;
@@ -22,5 +23,6 @@ pub(crate) fn bench(command: &BenchCommand) -> Done {
         BenchCommand::Ablation(options) => ablation::run(options),
         BenchCommand::Peers(options) => peers::run(options),
         BenchCommand::Arulraj(options) => arulraj::run(options),
+        BenchCommand::Interfaces(options) => interfaces::run(options),
     }
 }
