@@ -6,10 +6,11 @@ use bench::{BenchError, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::cost::{self, Price};
 use super::machine::Machine;
 use super::plan::{Run, Source, Use};
 use super::scale::Scale;
-use super::scenario::Metric;
+use super::scenario::{Best, Metric};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -178,7 +179,19 @@ impl Found {
         outcomes.filter(|outcome| matches!(outcome, Outcome::Report(_))).count()
     }
 
-    /// A metric of a bar or point, by round.
+    /// The same runs with their costs in them, and the prices of devices.
+    pub(super) fn with_costs(&self) -> (Self, BTreeMap<String, Price>) {
+        let mut found = self.clone();
+        let outcomes = found.by_command.values_mut().flat_map(BTreeMap::values_mut);
+        let prices = cost::add_to(outcomes.filter_map(|outcome| match outcome {
+            Outcome::Report(report) => Some(report),
+            Outcome::Unsupported(_) | Outcome::Failed(_) => None,
+        }));
+        (found, prices)
+    }
+
+    /// A metric of a bar or point, by round. Where the best round counts, it is the best of the
+    /// others, so that what depends on a single round shows in the range.
     pub(super) fn numbers(&self, source: &Source, metric: &Metric) -> BTreeMap<u64, f64> {
         let rounds = self.by_command.get(&source.command).into_iter().flatten();
         let number = |(round, outcome): (&u64, &Outcome)| match (outcome, source.cores) {
@@ -188,7 +201,11 @@ impl Found {
             }
             _ => None,
         };
-        rounds.filter_map(number).collect()
+        let by_round: BTreeMap<u64, f64> = rounds.filter_map(number).collect();
+        match metric.best {
+            None => by_round,
+            Some(best) => best_of_others(&by_round, best),
+        }
     }
 
     /// The same over all rounds.
@@ -227,6 +244,19 @@ impl Found {
         failures.sort();
         failures
     }
+}
+
+/// For each round the best number of all others; of a single round, its own.
+fn best_of_others(by_round: &BTreeMap<u64, f64>, best: Best) -> BTreeMap<u64, f64> {
+    let better = |a: f64, b: f64| match best {
+        Best::Most => a.max(b),
+        Best::Least => a.min(b),
+    };
+    let of_others = |(round, own): (&u64, &f64)| {
+        let others = by_round.iter().filter(|(other, _)| *other != round);
+        (*round, others.map(|(_, number)| *number).reduce(better).unwrap_or(*own))
+    };
+    by_round.iter().map(of_others).collect()
 }
 
 /// The report of a model as if so many cores were the most that it was asked for.

@@ -7,7 +7,7 @@ use super::papers::{Paper, papers_of};
 use super::report::{FigureReport, Group, Panel, Point, Quantity, ReproduceReport};
 use super::scale::Scale;
 use super::svg;
-use super::verdict::{Judged, Verdict};
+use super::verdict::{Judged, Ours, Verdict};
 
 const STYLE: &str = include_str!("report.css");
 
@@ -21,6 +21,15 @@ const LIMITS: [&str; 5] = [
     "On ordinary machines times differ from run to run, on virtual ones by a factor of 1.5: trust \
      counts (versions, blocks, lines, bytes) more than times.",
 ];
+
+/// How the cost of a transaction is computed.
+const COST: &str = "Throughput by cost is that of all workers if a transaction took each of them \
+     its cost: the processor time of all threads in epochs, and the time of the device. Neighbours \
+     of the machine only add to it, so the best round counts; its range is what comes out without \
+     one of the rounds. Processor time has in it what a worker spins while it waits for another \
+     one or at the end of a phase, flushes and fences. It leaves out the time of a worker that \
+     sleeps or has no processor, so that the clock's throughput is lower. A device is waited for \
+     by spinning, too: these waits are taken out of the processor time.";
 
 /// The page.
 #[must_use]
@@ -147,6 +156,16 @@ fn surroundings(report: &ReproduceReport, papers: &[&Paper]) -> Markup {
             p { "There is no persistent memory in this machine. The devices are models of it; \
                 what they leave out:" }
             ul { @for limit in LIMITS { li { (limit) } } }
+        }
+        @if report.statements.iter().any(|judged| !judged.by_clock.is_empty()) {
+            h3 { "Cost" }
+            p { (COST) }
+            @for (device, price) in &report.prices { p {
+                "In its place each block of 256 bytes of " (device) " costs what it took in the \
+                mean of all runs: " (number(price.read_ns, 1)) " ns to read, "
+                (number(price.written_ns, 1)) " ns to write. On other devices a run costs what it \
+                waited."
+            } }
         }
         @for paper in papers {
             h3 { "Words of " (paper.system) "'s paper" }
@@ -341,8 +360,8 @@ fn cell(value: Option<Spread>, digits: usize) -> Markup {
 }
 
 /// Our numbers, each with what it is of, as far as that is needed.
-fn ours(judged: &Judged) -> Markup {
-    html! { @for (index, ours) in judged.ours.iter().enumerate() {
+fn ours(numbers: &[Ours]) -> Markup {
+    html! { @for (index, ours) in numbers.iter().enumerate() {
         @if index > 0 { "; " }
         (ours.of) @if let Some(over) = &ours.over { " compared with " (over) } ": "
         strong { (ours.text) }
@@ -354,7 +373,10 @@ fn statement(judged: &Judged) -> Markup {
         div.statement {
             p { (badge(judged.verdict)) " " (judged.says) }
             p { small { "paper (" (judged.section) "): " } strong { (judged.paper) } }
-            @if !judged.ours.is_empty() { p { small { "here: " } (ours(judged)) } }
+            @if !judged.ours.is_empty() { p { small { "here: " } (ours(&judged.ours)) } }
+            @if !judged.by_clock.is_empty() {
+                p.soft { small { "by the clock: " (ours(&judged.by_clock)) } }
+            }
             @if let Some(reason) = &judged.reason { p.soft { (reason) } }
         }
     }
@@ -364,14 +386,14 @@ fn statements(report: &ReproduceReport) -> Markup {
     html! {
         h2 id="statements" { "All statements" }
         p { "Judged by rules that are part of the scenarios: medians of all rounds, series \
-            compared within rounds." }
+            compared within rounds; costs by their best rounds." }
         div.scroll { table {
             thead { tr {
                 th { "Section" } th { "Statement" } th { "Paper" } th { "Here" } th { "Verdict" }
             } }
             tbody { @for judged in &report.statements { tr {
                 td { (judged.section) small { " (" (judged.figure) ")" } }
-                td.w { (judged.says) } td { (judged.paper) } td.w { (ours(judged)) }
+                td.w { (judged.says) } td { (judged.paper) } td.w { (ours(&judged.ours)) }
                 td { (badge(judged.verdict)) }
             } } }
         } }

@@ -9,6 +9,7 @@
 //! clock: the caller that does makes the runs in the order of [`Plan::runs`] and keeps their
 //! results as [`Recorded`] lines.
 
+mod cost;
 mod data;
 mod html;
 mod machine;
@@ -24,6 +25,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use cost::Price;
 pub use data::{Found, Outcome, Recorded, Session};
 pub use html::render as render_html;
 pub use machine::Machine;

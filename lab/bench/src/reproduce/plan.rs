@@ -71,32 +71,56 @@ pub(super) struct Cell<'a> {
     pub(super) series: &'a Series,
 }
 
+/// A bar or point, and its figure.
+struct Place<'a> {
+    scenario: &'a Scenario,
+    cell: Cell<'a>,
+}
+
 impl Plan {
     /// All runs, in the order in which they are to be made: in each round each series of each
-    /// workload once, one after the other, so that what the machine does meanwhile hits all of
-    /// them. Each round begins with another series.
+    /// workload once, those of all figures one after the other, so that what the machine does
+    /// meanwhile hits all of them. Each round begins with another series.
     #[must_use]
     pub fn runs(&self) -> Vec<Run> {
+        let workloads = self.by_workload();
         let mut runs: Vec<Run> = Vec::new();
         let mut known = HashMap::new();
         for round in 0..self.rounds {
-            for scenario in &self.suite.scenarios {
-                for (workload, device) in self.groups(scenario) {
-                    let mut interleaved = scenario.series.clone();
-                    interleaved.rotate_left(round as usize % scenario.series.len());
-                    for series in &interleaved {
-                        let cell = Cell { workload, device, series };
-                        let run = self.run(scenario, &cell, round);
-                        let at = *known.entry((round, run.command())).or_insert(runs.len());
-                        match runs.get_mut(at) {
-                            Some(run) => run.uses.push(used(scenario, &cell)),
-                            None => runs.push(run),
-                        }
+            for places in &workloads {
+                let first = (round as usize * places.len()).div_ceil(self.rounds as usize);
+                for Place { scenario, cell } in places[first..].iter().chain(&places[..first]) {
+                    let run = self.run(scenario, cell, round);
+                    let at = *known.entry((round, run.command())).or_insert(runs.len());
+                    match runs.get_mut(at) {
+                        Some(run) => run.uses.push(used(scenario, cell)),
+                        None => runs.push(run),
                     }
                 }
             }
         }
         runs
+    }
+
+    /// All bars and points of all figures, by workload and device.
+    fn by_workload(&self) -> Vec<Vec<Place<'_>>> {
+        let mut all: Vec<Vec<Place<'_>>> = Vec::new();
+        for scenario in &self.suite.scenarios {
+            for (workload, device) in self.groups(scenario) {
+                let places = scenario
+                    .series
+                    .iter()
+                    .map(|series| Place { scenario, cell: Cell { workload, device, series } });
+                let is_of = |known: &&mut Vec<Place<'_>>| {
+                    known[0].cell.workload.name == workload.name && known[0].cell.device == device
+                };
+                match all.iter_mut().find(is_of) {
+                    Some(known) => known.extend(places),
+                    None => all.push(places.collect()),
+                }
+            }
+        }
+        all
     }
 
     /// The groups of bars of a figure: each workload on each device.
@@ -140,6 +164,10 @@ impl Plan {
         options.add(&format!("--epoch-size {epoch_size} --epochs {epochs}"));
         options.add(&scenario.options);
         options.add(&series.options);
+        if let Some(bytes) = options.number("--cache-bytes") {
+            let bytes = (bytes as f64 * series.cache_times).round() as u64;
+            options.add(&format!("--cache-bytes {bytes}"));
+        }
         if series.cores.is_some() {
             let cores = MODEL_CORES.map(|cores| cores.to_string()).join(",");
             options.add(&format!("--model {cores}"));
@@ -216,6 +244,11 @@ fn epochs_of(epoch_size: u64, epochs: u64, share: f64) -> (u64, u64) {
 struct Words(Vec<Vec<String>>);
 
 impl Words {
+    /// The number that follows a word, if both are there.
+    fn number(&self, word: &str) -> Option<u64> {
+        self.0.iter().find(|known| known[0] == word)?.get(1)?.parse().ok()
+    }
+
     fn add(&mut self, text: &str) {
         let mut added: Vec<Vec<String>> = Vec::new();
         for word in text.split_whitespace() {
@@ -296,6 +329,36 @@ mod tests {
             run.uses[0].series.clone()
         };
         assert_ne!(first(0), first(1));
+    }
+
+    #[test]
+    fn all_series_of_a_workload_follow_one_another_whichever_figures_they_are_of() {
+        let runs = plan(&["fig7", "fig9", "fig10"], 1).runs();
+        let mut workloads: Vec<&str> =
+            runs.iter().map(|run| run.uses[0].workload.as_str()).collect();
+        workloads.dedup();
+        let once: HashSet<_> = workloads.iter().collect();
+        assert_eq!((workloads.len(), once.len()), (8, 8), "{workloads:?}");
+    }
+
+    #[test]
+    fn a_series_has_several_times_the_cache_of_its_workload_at_every_scale() {
+        for (scale, bytes, doubled) in [
+            (Scale::Smoke, "4352278", "8704556"),
+            (Scale::Small, "132812500", "265625000"),
+            (Scale::Full, "17000000000", "34000000000"),
+        ] {
+            let runs = Plan { scale, ..plan(&["fig5"], 1) }.runs();
+            let cache = |series: &str| {
+                let is_it =
+                    |run: &&Run| run.uses[0].series == series && run.uses[0].workload == "ycsb-low";
+                let words = &runs.iter().find(is_it).expect("a run").words;
+                let at = words.iter().position(|word| word == "--cache-bytes").expect("a cache");
+                words[at + 1].clone()
+            };
+            assert_eq!(cache("Zen (OCC)"), bytes);
+            assert_eq!(cache("Zen (OCC), cache doubled"), doubled);
+        }
     }
 
     #[test]

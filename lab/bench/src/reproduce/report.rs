@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::cost::Price;
 use super::data::{Found, Session, Spread};
 use super::plan::{Cell, Plan};
 use super::scale::Scale;
@@ -31,6 +32,8 @@ pub struct ReproduceReport {
     pub runs_planned: usize,
     /// Devices and what they are.
     pub devices: BTreeMap<String, String>,
+    /// What a block of a device costs in all runs, where that is one price.
+    pub prices: BTreeMap<String, Price>,
     /// Sizes, the paper's and ours.
     pub settings: Vec<Setting>,
     /// The figures.
@@ -149,7 +152,7 @@ pub struct Point {
     pub parts: Vec<Option<Spread>>,
     /// Further columns of the table.
     pub columns: Vec<Option<Spread>>,
-    /// Why there is nothing to allocate.
+    /// Why there is nothing to plot.
     pub why_none: Option<String>,
 }
 
@@ -179,9 +182,11 @@ impl ReproduceReport {
 /// Puts everything together.
 #[must_use]
 pub fn report(plan: &Plan, session: &Session, found: &Found, interrupted: bool) -> ReproduceReport {
+    let (found, prices) = found.with_costs();
+    let found = &found;
     let statements = plan.suite.scenarios.iter().flat_map(|scenario| {
         let statements = scenario.statements.iter();
-        statements.map(|statement| judge(plan, found, scenario, statement))
+        statements.map(move |statement| judge(plan, found, scenario, statement))
     });
     let runs = plan.runs();
     ReproduceReport {
@@ -193,6 +198,7 @@ pub fn report(plan: &Plan, session: &Session, found: &Found, interrupted: bool) 
         runs: runs.iter().filter(|run| found.has(run)).count(),
         runs_planned: runs.len(),
         devices: found.devices.clone(),
+        prices,
         settings: settings(plan),
         figures: plan
             .suite

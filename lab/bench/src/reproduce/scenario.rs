@@ -9,7 +9,7 @@ use super::statement::Statement;
 
 /// Names of figures on the command line, with their files. The first ones, up to `fig12`, are those
 /// of the NVCaracal paper.
-const FILES: [(&str, &str); 37] = [
+const SCENARIOS: [(&str, &str); 37] = [
     ("fig5", include_str!("../../scenarios/fig5.toml")),
     ("fig6", include_str!("../../scenarios/fig6.toml")),
     ("fig7", include_str!("../../scenarios/fig7.toml")),
@@ -115,7 +115,7 @@ pub const FIGURES: [(&str, &str); 42] = [
 /// # Errors
 /// `Usage`, with all names, if one is unknown.
 pub fn figures_named(names: &[String]) -> Result<Vec<&'static str>> {
-    let files = || FILES.iter().map(|(name, _)| *name);
+    let files = || SCENARIOS.iter().map(|(name, _)| *name);
     let is_known = |name: &String| FIGURES.iter().any(|(known, _)| known == name);
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
         let known = FIGURES.map(|(known, _)| known).join(", ");
@@ -218,6 +218,21 @@ pub(super) struct Metric {
     /// Whether it was measured with a clock, so that it means nothing in tiny runs.
     #[serde(default)]
     pub(super) timed: bool,
+    /// Which round is the least disturbed, where that counts instead of the middle one: neighbours
+    /// add to processor time and never take from it.
+    #[serde(default)]
+    pub(super) best: Option<Best>,
+    /// The metric that a clock measured of the same, to be shown beside it.
+    #[serde(default)]
+    pub(super) clock: Option<String>,
+}
+
+/// The best of some numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Best {
+    Most,
+    Least,
 }
 
 fn one() -> f64 {
@@ -242,6 +257,9 @@ pub(super) struct Series {
     /// Part of the workload's transactions of an epoch; there are as many more epochs.
     #[serde(default = "one")]
     pub(super) epoch_share: f64,
+    /// How many times the workload's cache of versions, where it names one.
+    #[serde(default = "one")]
+    pub(super) cache_times: f64,
     /// Shows a model of so many cores, one of [`MODEL_CORES`], instead of a run.
     #[serde(default)]
     pub(super) cores: Option<u64>,
@@ -342,7 +360,7 @@ impl Suite {
         let parsed = |name: &str, text: &str| {
             toml::from_str::<Scenario>(text).unwrap_or_else(|error| panic!("{name}: {error}"))
         };
-        let asked = FILES.iter().filter(|(name, _)| figures.contains(name));
+        let asked = SCENARIOS.iter().filter(|(name, _)| figures.contains(name));
         let scenarios = asked.map(|(name, text)| parsed(name, text)).collect();
         let (mut workloads, mut metrics) = (Vec::new(), Vec::new());
         for text in COMMON {

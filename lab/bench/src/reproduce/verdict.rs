@@ -81,6 +81,8 @@ pub struct Judged {
     pub paper: String,
     /// Ours.
     pub ours: Vec<Ours>,
+    /// The same by the clock, which judges nothing where neighbours change it most.
+    pub by_clock: Vec<Ours>,
     /// Whether it holds.
     pub verdict: Verdict,
     /// Why not, where it does not; why by more, where it does so.
@@ -102,15 +104,24 @@ pub(super) fn judge(
             (ours, verdict, why)
         }
     };
+    let clock = statement.rule.as_ref().and_then(|rule| by_clock(plan, rule));
+    let by_clock = clock.map(|rule| Judge { plan, found, scenario, rule: &rule }.numbers().0);
     Judged {
         figure: scenario.figure.clone(),
         section: statement.section.clone(),
         says: statement.says.clone(),
         paper: statement.paper.clone(),
         ours,
+        by_clock: by_clock.unwrap_or_default(),
         verdict,
         reason,
     }
+}
+
+/// The same rule of what a clock measured, where that is shown beside what is judged.
+fn by_clock(plan: &Plan, rule: &Rule) -> Option<Rule> {
+    let metric = plan.suite.metric(&rule.metric).clock.clone()?;
+    Some(Rule { metric, ..rule.clone() })
 }
 
 /// The verdict, and why it is not that the statement holds.
@@ -175,13 +186,9 @@ fn reason(statement: &Statement, rule: &Rule, ours: &[Ours]) -> String {
     let is_below = some(&|number| number < low);
     let is_above = some(&|number| number > high);
     // Where nothing can be below, there is only one way to be apart.
-    let above = match &statement.above {
-        Some(above) => above,
-        None if is_open_below(rule) => &statement.reason,
-        None => "It is more here than in the paper, for which there is no reason yet.",
-    };
+    let above = statement.above.as_ref().unwrap_or(&statement.reason);
     match (is_below, is_above) {
-        (true, true) => format!("{} {above}", statement.reason),
+        (true, true) if above != &statement.reason => format!("{} {above}", statement.reason),
         (false, true) => above.to_string(),
         _ => statement.reason.clone(),
     }
