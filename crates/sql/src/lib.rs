@@ -20,4 +20,4 @@ pub mod run;
 pub mod system;
 
 pub use bind::{OutputColumn, Prepared, prepare};
-pub use ddl::{Definition, define};
+pub use ddl::{Definition, define, described};

@@ -38,6 +38,8 @@ pub enum Datum {
     Interval(Interval),
     /// `jsonb`
     Jsonb(Box<Json>),
+    /// `json`, as it was given.
+    Json(Box<str>),
     /// An array.
     Array(Box<Array>),
 }
@@ -72,6 +74,7 @@ impl Datum {
             Datum::Timestamptz(_) => Type::Timestamptz,
             Datum::Interval(_) => Type::Interval,
             Datum::Jsonb(_) => Type::Jsonb,
+            Datum::Json(_) => Type::Json,
             Datum::Array(array) => return array.element().array(),
         })
     }
@@ -109,6 +112,7 @@ impl Datum {
             | (Datum::Timestamptz(left), Datum::Timestamptz(right)) => left.cmp(right),
             (Datum::Interval(left), Datum::Interval(right)) => left.cmp(right),
             (Datum::Jsonb(left), Datum::Jsonb(right)) => left.cmp(right),
+            (Datum::Json(left), Datum::Json(right)) => left.as_bytes().cmp(right.as_bytes()),
             (Datum::Array(left), Datum::Array(right)) => left.compare(right),
             _ => self.kind().cmp(&other.kind()),
         }
@@ -118,7 +122,7 @@ impl Datum {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Datum>()
             + match self {
-                Datum::Text(text) => text.len(),
+                Datum::Text(text) | Datum::Json(text) => text.len(),
                 Datum::Bytea(bytes) => bytes.len(),
                 Datum::Jsonb(json) => json_bytes(json),
                 Datum::Array(array) => array.items().iter().map(Datum::memory_bytes).sum(),

@@ -66,6 +66,10 @@ fn datum(ty: Type) -> BoxedStrategy<Datum> {
             })
             .boxed(),
         Type::Jsonb => json().prop_map(|json| Datum::Jsonb(Box::new(json))).boxed(),
+        Type::Json => {
+            let given = (json(), " {0,2}").prop_map(|(json, blanks)| format!("{blanks}{json} "));
+            given.prop_map(|given| Datum::Json(given.into())).boxed()
+        }
         Type::Array(_) => {
             let element = ty.element().unwrap();
             prop::collection::vec(prop_oneof![1 => Just(Datum::Null), 4 => datum(element)], 0..5)

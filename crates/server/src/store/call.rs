@@ -85,6 +85,7 @@ impl Run<'_> {
             zone: self.zone.zone()?,
             limits: sql::run::Limits {
                 memory_bytes_max: usize::try_from(self.memory_bytes_max).unwrap_or(usize::MAX),
+                ..Default::default()
             },
             system: None,
         })

@@ -1,7 +1,8 @@
 //! What one client does.
 
 use super::block::{BlockOperation, Operation, Results, Run, Together};
-use super::pending::{Pending, Promise};
+use super::load::Parts;
+use super::pending::{Answer, Pending, Promise};
 use super::pipeline::{Pipeline, Task, Work};
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
@@ -97,6 +98,21 @@ impl Connection {
         let (promise, pending) = Promise::new();
         self.pipeline.submit(Task::Fence(promise));
         pending.await.map(|_| ())
+    }
+
+    /// Begins to write the rows of a COPY in parts, into a table that the block has made.
+    pub(super) async fn begin_load_in_block(
+        &mut self,
+        statement: &Arc<Statement>,
+    ) -> Result<Parts> {
+        self.all_done().await?;
+        let statement = self.renewed(statement).await?.unwrap_or_else(|| Arc::clone(statement));
+        self.pipeline.begin_load(&statement, &self.zone).await
+    }
+
+    /// The block has all rows of the COPY.
+    pub(super) fn end_load_in_block(&mut self, parts: Parts) -> Result<Answer> {
+        self.pipeline.end_load(parts)
     }
 
     /// Runs a statement; returns before it has. Parameters have the statement's types.

@@ -1,21 +1,15 @@
 //! The rows of COPY ... FROM: one call, or, if they are too many for one and the table is empty,
-//! calls of parts that nothing leads to until the last one.
+//! calls of parts that nothing leads to until the last one. In a block that has made the table, the
+//! parts are those of the table that it makes.
 
 use super::connection::Connection;
-use super::load::Load;
+use super::load::{Load, Parts};
 use super::pending::Answer;
-use super::statement::{Planned, Statement};
-use sql::catalog::Catalog;
+use super::statement::Statement;
 use sql::copy::CopiedRows;
-use sql::ir::{Insert, InsertRows, Plan};
 use std::sync::Arc;
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState};
-
-/// The most bytes of rows of a COPY that is one call.
-const CALL_BYTES_MAX: usize = 16 << 20;
-/// The bytes of a part.
-const PART_BYTES: usize = 1 << 20;
 
 /// Rows that are copied from a client.
 pub struct CopyIn {
@@ -32,6 +26,8 @@ enum Way {
     OneCall,
     /// In parts.
     Load(Box<Load>),
+    /// In parts, of a block that has made the table.
+    InBlock(Box<Parts>),
 }
 
 impl CopyIn {
@@ -60,7 +56,9 @@ impl CopyIn {
     ) -> Result<()> {
         self.rows.push(line, row);
         let bytes = self.rows.bytes().len();
-        if bytes >= PART_BYTES && matches!(self.way, Way::Collected) {
+        let options = &connection.shared.options;
+        let (part_bytes, copy_bytes_max) = (options.part_bytes, options.copy_bytes_max);
+        if bytes >= part_bytes && matches!(self.way, Way::Collected) {
             connection.all_done().await?;
             let load = connection.shared.begin_load(&self.statement, &connection.zone);
             self.way = match load.await? {
@@ -69,11 +67,18 @@ impl CopyIn {
             };
         }
         match &mut self.way {
-            Way::Load(load) if bytes >= PART_BYTES => load.part(self.rows.take()).await,
-            Way::Load(_) | Way::Collected => Ok(()),
-            Way::OneCall if bytes <= CALL_BYTES_MAX => Ok(()),
+            Way::Load(load) if bytes >= part_bytes => load.part(self.rows.take()).await,
+            Way::InBlock(parts) if bytes >= part_bytes => parts.write(self.rows.take()).await,
+            Way::Load(_) | Way::InBlock(_) | Way::Collected => Ok(()),
+            Way::OneCall if bytes <= copy_bytes_max => Ok(()),
+            Way::OneCall if self.is_in_block => {
+                let mut parts = connection.begin_load_in_block(&self.statement).await?;
+                parts.write(self.rows.take()).await?;
+                self.way = Way::InBlock(Box::new(parts));
+                Ok(())
+            }
             Way::OneCall => {
-                let message = format!("COPY has more than {CALL_BYTES_MAX} bytes of rows");
+                let message = format!("COPY has more than {copy_bytes_max} bytes of rows");
                 Err(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint(
                     "Copy in several parts, or into an empty table without foreign keys.",
                 ))
@@ -89,6 +94,10 @@ impl CopyIn {
         let rows = self.rows.take();
         match self.way {
             Way::Load(load) => load.finish(rows).await,
+            Way::InBlock(mut parts) => {
+                parts.write(rows).await?;
+                connection.end_load_in_block(*parts)
+            }
             Way::Collected | Way::OneCall => {
                 let rows = vec![Datum::Bytea(rows.into())];
                 match self.is_in_block {
@@ -98,14 +107,4 @@ impl CopyIn {
             }
         }
     }
-}
-
-/// The plan of a part, whose rows go under other ids.
-pub(super) fn part_of(
-    insert: &Insert,
-    relation: sql::ir::Relation,
-    catalog: &Arc<Catalog>,
-) -> Planned {
-    assert!(matches!(insert.rows, InsertRows::Copied(..)), "only COPY has parts");
-    Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }), catalog)
 }

@@ -3,15 +3,15 @@
 
 use super::call::{Call, DefinedRow, decode_answer};
 use super::failure;
+use super::moved::MovedRows;
 use super::pending::Answer;
-use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::Statement;
-use nvcaracal::{Part, Snapshot};
+use nvcaracal::Part;
 use sql::Definition;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
-use sql::run::{Context, Overlay, Rows, Writes};
+use sql::run::{Context, Limits, Rows, Writes};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,38 +29,35 @@ impl Shared {
     ) -> Result<Answer> {
         let alone = self.gate.write().await;
         let (catalog, snapshot) = self.settled().await?;
-        let (definition, call) = self.defined(statement, context, &catalog, &snapshot)?;
-        let (tag, notice) = (definition.tag.to_owned(), definition.notice);
-        let answer = Answer { tag, rows: Vec::new(), notice };
+        let limits = Limits { filled_rows_max: usize::MAX, ..context.limits };
+        let context = Context { limits, ..context.clone() };
+        let mut rows = MovedRows::new(self, &catalog, &snapshot);
+        let made = delta_of(&catalog, statement, &context, &mut rows)
+            .and_then(|made| Ok((Arc::new(catalog.with(&made.delta)?), made)));
+        let mut moved = rows.into_moved();
+        let (next, definition) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                self.take_back(&catalog, &moved)?;
+                return Err(error);
+            }
+        };
+        let tag = definition.shown_tag();
+        let answer = Answer { tag, rows: definition.rows, notice: definition.notice };
         if definition.delta.is_empty() {
             return Ok(answer);
         }
-        let next = Arc::new(catalog.with(&definition.delta)?);
-        self.call(&call).await?;
+        let last = Call::Define(std::mem::take(&mut moved.rows)).encode();
+        if let Err(error) = self.call(&last).await {
+            self.take_back(&catalog, &moved)?;
+            return Err(error);
+        }
         self.set_catalog(next);
         drop(alone);
         for (space, prefix) in definition.delta.cleared() {
             self.clear(*space, prefix.clone());
         }
         Ok(answer)
-    }
-
-    /// What a definition comes to, and the call that writes its rows.
-    fn defined(
-        &self,
-        statement: &Statement,
-        context: &Context,
-        catalog: &Catalog,
-        snapshot: &Snapshot,
-    ) -> Result<(Definition, Vec<u8>)> {
-        // Bounded by the rows that an index is made of.
-        let steps = Steps::new(u64::MAX);
-        let reads = Reads::Snapshot(snapshot);
-        let mut rows = ReadRows::new(&self.spaces, reads, steps);
-        let mut overlay = Overlay::new(&mut rows);
-        let definition = delta_of(catalog, statement, context, &mut overlay)?;
-        let call = Call::Define(rows_of(overlay.writes())).encode();
-        Ok((definition, call))
     }
 
     /// A call that is no statement.
@@ -122,7 +119,7 @@ pub(super) fn delta_of(
     catalog: &Catalog,
     statement: &Statement,
     context: &Context,
-    rows: &mut Overlay<'_>,
+    rows: &mut dyn Rows,
 ) -> Result<Definition> {
     let definition = sql::define(catalog, statement.parsed.tree(), context, rows)?
         .ok_or_else(|| Error::unsupported("this definition is not supported", ""))?;

@@ -3,7 +3,6 @@
 //! ids. What is left of a COPY that did not come so far is cleared.
 
 use super::call::{Call, Run, ZoneForm};
-use super::copy_in::part_of;
 use super::failure;
 use super::pending::Answer;
 use super::rows::{ReadRows, Reads, Steps};
@@ -13,23 +12,34 @@ use nvcaracal::Snapshot;
 use sql::catalog::{Catalog, Delta, Table, prefix};
 use sql::ir::{ObjectId, Plan, Relation, Space, Value};
 use sql::run::{Rows, Scan, Tag};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone, key};
 
-/// A COPY in parts.
-pub(super) struct Load {
+/// Rows under ids that no table of the catalog has: cleared when this is dropped, unless a table
+/// gets them.
+pub(super) struct Unlinked {
     shared: Arc<Shared>,
-    /// The table as it was at the beginning.
-    table: Arc<Table>,
-    /// The same under its new ids.
-    next: Relation,
-    part: Planned,
+    pub(super) relation: Relation,
+    is_kept: bool,
+}
+
+/// The parts of a COPY.
+pub(super) struct Parts {
+    pub(super) unlinked: Unlinked,
+    plan: Planned,
     /// `now()` of all parts, and their zone.
     now: Timestamp,
     zone: Zone,
     rows: u64,
-    /// Whether the table has the new ids.
-    is_done: bool,
+    numbers: BTreeMap<ObjectId, u32>,
+}
+
+/// A COPY in parts.
+pub(super) struct Load {
+    /// The table as it was at the beginning.
+    table: Arc<Table>,
+    parts: Parts,
 }
 
 /// The error of a table that others changed meanwhile.
@@ -60,11 +70,10 @@ impl Shared {
         let mut next = table.relation.clone();
         let mut delta = Delta::default();
         delta.renew_ids(&catalog, &mut next);
-        let part = part_of(insert, next.clone(), &catalog);
+        let plan = Planned::part(insert, next.clone(), &catalog);
         self.write(&catalog, &delta).await?;
-        let (shared, table) = (Arc::clone(self), Arc::clone(table));
-        let (now, zone) = ((self.options.clock)(), zone.clone());
-        Ok(Some(Load { shared, table, next, part, now, zone, rows: 0, is_done: false }))
+        let parts = Parts::new(self, next, plan, (self.options.clock)(), zone);
+        Ok(Some(Load { table: Arc::clone(table), parts }))
     }
 
     /// The catalog and a snapshot that has all calls; none can come while the gate is held alone.
@@ -87,48 +96,82 @@ impl Shared {
     }
 
     /// Writes a delta that has rows of the catalog only, and follows it.
-    async fn write(&self, catalog: &Catalog, delta: &Delta) -> Result<()> {
+    pub(super) async fn write(&self, catalog: &Catalog, delta: &Delta) -> Result<()> {
         let next = Arc::new(catalog.with(delta)?);
-        let rows = delta.rows().iter().map(|(key, row)| super::call::DefinedRow {
-            space: Space::Catalog,
-            key: key.clone(),
-            row: row.clone(),
-        });
+        let rows = super::moved::catalog_rows(delta);
         self.call(&Call::Define(rows.collect()).encode()).await?;
         self.set_catalog(next);
         Ok(())
     }
 }
 
-impl Load {
+impl Parts {
+    /// No rows yet under the ids of a relation, which nothing leads to.
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        relation: Relation,
+        plan: Planned,
+        now: Timestamp,
+        zone: &Zone,
+    ) -> Parts {
+        let unlinked = Unlinked { shared: Arc::clone(shared), relation, is_kept: false };
+        Parts { unlinked, plan, now, zone: zone.clone(), rows: 0, numbers: BTreeMap::new() }
+    }
+
     /// Writes a part.
-    pub(super) async fn part(&mut self, rows: Vec<u8>) -> Result<()> {
+    pub(super) async fn write(&mut self, rows: Vec<u8>) -> Result<()> {
         let count = sql::copy::count(&rows);
-        let limits = &self.shared.options;
-        let zone = self.zone.clone();
+        let shared = &self.unlinked.shared;
         let parameters = vec![Value(Datum::Bytea(rows.into()))];
+        let numbers = self.plan.plan.numbers_of_copy(count);
+        for (id, count) in &numbers {
+            let own = self.numbers.entry(*id).or_default();
+            *own = own.saturating_add(*count);
+        }
         let call = Call::Run(Run {
-            numbers: self.part.plan.numbers_of_copy(count),
+            numbers,
             is_predicted: false,
             now: self.now.bits(),
-            zone: ZoneForm::of(&zone),
+            zone: ZoneForm::of(&self.zone),
             // A part is bounded by its bytes.
             steps_max: u64::MAX,
-            memory_bytes_max: limits.memory_bytes_max as u64,
+            memory_bytes_max: shared.options.memory_bytes_max as u64,
             parameters,
-            plan: &self.part.bytes,
+            plan: &self.plan.bytes,
         })
         .encode();
-        if let Tag::Copy(rows) = self.shared.call(&call).await?.tag {
+        if let Tag::Copy(rows) = shared.call(&call).await?.tag {
             self.rows += rows;
         }
         Ok(())
     }
 
+    /// How many numbers of which sequences the rows have got.
+    pub(super) fn numbers(&self) -> BTreeMap<ObjectId, u32> {
+        self.numbers.clone()
+    }
+
+    /// The rows, when all are there.
+    pub(super) fn into_unlinked(self) -> Unlinked {
+        self.unlinked
+    }
+
+    /// What COPY answers.
+    pub(super) fn answer(&self) -> Answer {
+        Answer { tag: Tag::Copy(self.rows).to_string(), rows: Vec::new(), notice: None }
+    }
+}
+
+impl Load {
+    /// Writes a part.
+    pub(super) async fn part(&mut self, rows: Vec<u8>) -> Result<()> {
+        self.parts.write(rows).await
+    }
+
     /// Writes the last part, and gives the table the ids of the rows if it is what it was.
     pub(super) async fn finish(mut self: Box<Load>, rows: Vec<u8>) -> Result<Answer> {
-        self.part(rows).await?;
-        let shared = Arc::clone(&self.shared);
+        self.parts.write(rows).await?;
+        let shared = Arc::clone(&self.parts.unlinked.shared);
         let alone = shared.gate.write().await;
         let (catalog, snapshot) = shared.settled().await?;
         let name = &self.table.relation.name;
@@ -138,27 +181,38 @@ impl Load {
         }
         let mut delta = Delta::default();
         delta.drop_table(&self.table);
-        let columns = self.table.columns.clone();
-        delta.put_table(&Table { relation: self.next.clone(), columns });
+        let (relation, columns) =
+            (self.parts.unlinked.relation.clone(), self.table.columns.clone());
+        delta.put_table(&Table { relation, columns });
         shared.write(&catalog, &delta).await?;
-        self.is_done = true;
+        self.parts.unlinked.keep();
         drop(alone);
         for (space, prefix) in delta.cleared() {
             shared.clear(*space, prefix.clone());
         }
-        Ok(Answer { tag: Tag::Copy(self.rows).to_string(), rows: Vec::new(), notice: None })
+        Ok(self.parts.answer())
     }
 }
 
-impl Drop for Load {
+impl Unlinked {
+    /// A table has the ids now.
+    pub(super) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Where the rows and their entries are.
+    pub(super) fn places(&self) -> impl Iterator<Item = (Space, ObjectId)> {
+        let indexes = self.relation.indexes.iter().map(|index| (index.space, index.id));
+        std::iter::once((self.relation.space, self.relation.id)).chain(indexes)
+    }
+}
+
+impl Drop for Unlinked {
     fn drop(&mut self) {
-        if self.is_done {
+        if self.is_kept {
             return;
         }
-        let indexes = self.next.indexes.iter().map(|index| (index.space, index.id));
-        let all: Vec<(Space, ObjectId)> =
-            std::iter::once((self.next.space, self.next.id)).chain(indexes).collect();
-        for (space, id) in all {
+        for (space, id) in self.places() {
             self.shared.clear(space, prefix(id));
         }
     }

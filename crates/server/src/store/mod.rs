@@ -9,6 +9,7 @@ mod copy_out;
 mod define;
 mod failure;
 mod load;
+mod moved;
 mod open;
 mod options;
 mod pending;

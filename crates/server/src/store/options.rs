@@ -24,6 +24,10 @@ pub struct StoreOptions {
     pub steps_max: u64,
     /// Bytes that one statement may collect.
     pub memory_bytes_max: usize,
+    /// Bytes of rows of a COPY that is one call, or part of one.
+    pub copy_bytes_max: usize,
+    /// Bytes of rows that one of several calls of a COPY or a definition writes.
+    pub part_bytes: usize,
     /// Bytes of plans that are kept for statements to come.
     pub plans_bytes_max: usize,
     /// The library's own settings, of which the longest call is set here.
@@ -44,6 +48,8 @@ impl StoreOptions {
             threads: 4,
             steps_max: 1_000_000,
             memory_bytes_max: 64 << 20,
+            copy_bytes_max: 16 << 20,
+            part_bytes: 1 << 20,
             plans_bytes_max: 64 << 20,
             tuning: Tuning::default(),
             clock: system_time,

@@ -284,7 +284,7 @@ impl Pipeline {
             parameters: work.parameters.clone(),
             now: work.now,
             zone: work.zone.clone(),
-            limits: Limits { memory_bytes_max },
+            limits: Limits { memory_bytes_max, ..Limits::default() },
             system: planned.and_then(|planned| planned.system(&work.session)),
         }
     }

@@ -6,7 +6,7 @@ use super::spaces::{Spaces, sequence};
 use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
 use sql::ir::{ObjectId, Space};
 use sql::run::{Effect, Entry, Rows, Scan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::{Bound, ControlFlow};
 use std::pin::pin;
@@ -287,11 +287,26 @@ pub(super) struct ReadRows<'r> {
     pub(super) given: BTreeMap<ObjectId, u64>,
     /// How many numbers sequences had given that were asked for it.
     pub(super) asked: BTreeMap<ObjectId, u64>,
+    /// What is there and not seen yet: rows of these ids, and what these sequences have given.
+    pub(super) hidden: BTreeSet<ObjectId>,
 }
 
 impl<'r> ReadRows<'r> {
     pub(super) fn new(spaces: &'r Spaces, reads: Reads<'r>, steps: Steps) -> ReadRows<'r> {
-        ReadRows { spaces, reads, steps, given: BTreeMap::new(), asked: BTreeMap::new() }
+        ReadRows {
+            spaces,
+            reads,
+            steps,
+            given: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            hidden: BTreeSet::new(),
+        }
+    }
+
+    /// Whether the rows with keys of this beginning are not seen yet.
+    fn is_hidden(&self, key: &[u8]) -> bool {
+        let id = key.first_chunk().map(|id| ObjectId::from_bytes(*id));
+        !self.hidden.is_empty() && id.is_some_and(|id| self.hidden.contains(&id))
     }
 
     /// Whether it would have had to wait, and is to be repeated.
@@ -302,6 +317,9 @@ impl<'r> ReadRows<'r> {
 
 impl Rows for ReadRows<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if self.is_hidden(key) {
+            return Ok(None);
+        }
         let table = self.spaces.table(space);
         let found = match &mut self.reads {
             Reads::Snapshot(snapshot) => snapshot.get(table, key),
@@ -324,6 +342,9 @@ impl Rows for ReadRows<'_> {
         let Reads::Snapshot(snapshot) = self.reads else {
             return Err(Error::new(SqlState::INTERNAL, "a look-up of one row reads several"));
         };
+        if self.is_hidden(scan.from) {
+            return Ok(());
+        }
         let rows = snapshot.range(self.spaces.table(scan.space), bounds(&scan));
         for row in rows.take(scan.rows_max) {
             found.push(row.map_err(super::failure::of_read)?);
@@ -347,7 +368,10 @@ impl Rows for ReadRows<'_> {
         let Reads::Snapshot(snapshot) = self.reads else {
             return Err(Error::new(SqlState::INTERNAL, "a definition reads a snapshot"));
         };
-        let before = snapshot.sequence(sequence(id)).map_err(super::failure::of_read)?;
+        let before = match self.hidden.contains(&id) {
+            true => 0,
+            false => snapshot.sequence(sequence(id)).map_err(super::failure::of_read)?,
+        };
         self.asked.insert(id, before);
         Ok(before + self.given.get(&id).copied().unwrap_or_default())
     }

@@ -3,7 +3,7 @@
 use super::pool::Pool;
 use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
-use sql::ir::{ObjectId, Plan};
+use sql::ir::{Insert, InsertRows, ObjectId, Plan, Relation};
 use sql::parse::Control;
 use sql::run::{is_lookup, is_predicted};
 use sql::system::{Session, System};
@@ -148,6 +148,12 @@ impl Planned {
         Planned { plan, bytes, way, catalog }
     }
 
+    /// The plan of a part of a COPY, whose rows go under the ids of `relation`.
+    pub(super) fn part(insert: &Insert, relation: Relation, catalog: &Arc<Catalog>) -> Planned {
+        assert!(matches!(insert.rows, InsertRows::Copied(..)), "only COPY has parts");
+        Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }), catalog)
+    }
+
     /// What it reads beside rows.
     pub(super) fn system(&self, session: &Arc<Session>) -> Option<Arc<System>> {
         let catalog = Arc::clone(self.catalog.as_ref()?);
@@ -173,12 +179,15 @@ impl Statement {
             version,
             planned: None,
         };
-        if !statement.parsed.is_definition() {
-            let options = Options {
-                parameters: types.to_vec(),
-                zone: statement.zone.clone(),
-                ..Options::default()
-            };
+        let options = Options {
+            parameters: types.to_vec(),
+            zone: statement.zone.clone(),
+            ..Options::default()
+        };
+        if statement.parsed.is_definition() {
+            (statement.parameters, statement.columns) =
+                sql::described(catalog, statement.parsed.tree(), &options)?;
+        } else {
             let prepared = sql::prepare(catalog, statement.parsed.tree(), &options)?;
             statement.parameters = prepared.parameters;
             statement.columns = prepared.columns;

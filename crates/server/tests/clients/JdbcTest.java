@@ -169,7 +169,8 @@ public class JdbcTest {
     static void catalog(Connection connection) throws Exception {
         Statement plain = connection.createStatement();
         plain.execute("CREATE TABLE a (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, t varchar(7))");
-        plain.execute("CREATE TABLE child (id int PRIMARY KEY, a int NOT NULL REFERENCES a)");
+        plain.execute("CREATE TABLE child (id int, a int REFERENCES a, PRIMARY KEY (a, id))");
+        plain.execute("CREATE UNIQUE INDEX by_id ON child (id DESC, a)");
         DatabaseMetaData about = connection.getMetaData();
         same(about.getDatabaseProductName(), "PostgreSQL");
         List<String> found = new ArrayList<>();
@@ -189,9 +190,24 @@ public class JdbcTest {
             same(rows.next(), true);
             same(rows.getString("PKTABLE_NAME") + " " + rows.getString("FKCOLUMN_NAME"), "a a");
         }
-        // Its questions for primary keys and indexes need a function that answers records.
-        fails("42P01", () -> about.getPrimaryKeys(null, "public", "a"));
-        fails("42P01", () -> about.getIndexInfo(null, "public", "a", true, false));
+        found.clear();
+        try (ResultSet rows = about.getPrimaryKeys(null, "public", "child")) {
+            while (rows.next()) {
+                found.add(rows.getString("COLUMN_NAME") + " " + rows.getShort("KEY_SEQ") + " "
+                    + rows.getString("PK_NAME"));
+            }
+        }
+        same(found, List.of("a 1 child_pkey", "id 2 child_pkey"));
+        found.clear();
+        try (ResultSet rows = about.getIndexInfo(null, "public", "child", true, false)) {
+            while (rows.next()) {
+                found.add(rows.getString("INDEX_NAME") + " " + rows.getShort("ORDINAL_POSITION")
+                    + " " + rows.getString("COLUMN_NAME") + " " + rows.getString("ASC_OR_DESC")
+                    + " " + rows.getBoolean("NON_UNIQUE"));
+            }
+        }
+        same(found, List.of("by_id 1 id D false", "by_id 2 a A false",
+            "child_pkey 1 a A false", "child_pkey 2 id A false"));
     }
 
     public static void main(String[] arguments) throws Exception {

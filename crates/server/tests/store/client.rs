@@ -27,6 +27,28 @@ pub(crate) fn on_disk(path: &Path) -> Store {
     Store::open(options(StoreOptions::at(device))).unwrap()
 }
 
+/// Options with which few rows of a COPY or a definition are many.
+pub(crate) fn small_parts(of: StoreOptions) -> StoreOptions {
+    StoreOptions { copy_bytes_max: 20_000, part_bytes: 4_000, ..options(of) }
+}
+
+/// Waits until nothing is being cleared: how many rows there are, whether or not the catalog leads
+/// to them.
+pub(crate) fn cleared(store: &Store) -> usize {
+    while store.is_clearing() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    store.database().stats().rows as usize
+}
+
+/// Waits until nothing is being cleared; there are as many rows as before, and at most the one more
+/// in which the catalog says what ids were given.
+#[track_caller]
+pub(crate) fn assert_cleared(store: &Store, before: usize) {
+    let rows = cleared(store);
+    assert!((before..=before + 1).contains(&rows), "{rows} rows, {before} before");
+}
+
 /// Copies a store as a crash leaves it now: once no call runs, and nothing writes a snapshot any
 /// more, as files are copied one by one.
 pub(crate) fn copy(store: &Store, from: &Path, to: &Path) {

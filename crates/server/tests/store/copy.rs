@@ -1,7 +1,7 @@
 //! COPY of more rows than one call takes.
 
-use crate::client::{Client, block_on, copy, memory, on_disk};
-use server::store::{CopyIn, Store};
+use crate::client::{Client, assert_cleared, block_on, cleared, copy, memory, on_disk};
+use server::store::CopyIn;
 use values::{Datum, Result};
 
 /// Copies rows with numbers from `begin`, of which each has about `bytes`.
@@ -21,13 +21,6 @@ fn finish(client: &mut Client, rows: CopyIn) -> Result<String> {
 
 fn table(client: &mut Client) {
     client.run("CREATE TABLE t (id int UNIQUE, note text, at int DEFAULT 7)").unwrap();
-}
-
-fn cleared(store: &Store) -> usize {
-    while store.is_clearing() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    store.rows().unwrap().len()
 }
 
 #[test]
@@ -50,7 +43,7 @@ fn a_large_copy_into_an_empty_table_is_there_at_once_or_not_at_all() {
     let error = finish(&mut client, rows).unwrap_err();
     assert_eq!((error.state().code(), error.context()), ("23505", Some("COPY t, line 4001")));
     assert_eq!(client.value("SELECT count(*) FROM t"), "0");
-    assert_eq!(cleared(&store), before, "what was written is cleared");
+    assert_cleared(&store, before);
 }
 
 #[test]
@@ -88,7 +81,7 @@ fn o_25_a_large_copy_that_a_crash_cuts_off_leaves_nothing() {
     let store = on_disk(&path);
     let mut client = Client::new(&store);
     table(&mut client);
-    let before = store.rows().unwrap().len();
+    let before = cleared(&store);
     let rows = begin(&mut client, 0, 3_000, 1_000).unwrap();
     copy(&store, &path, &killed);
     assert_eq!(finish(&mut client, rows).unwrap(), "COPY 3000");
@@ -96,7 +89,7 @@ fn o_25_a_large_copy_that_a_crash_cuts_off_leaves_nothing() {
     store.close().unwrap();
     let half = on_disk(&killed);
     assert_eq!(Client::new(&half).value("SELECT count(*) FROM t"), "0");
-    assert_eq!(cleared(&half), before);
+    assert_cleared(&half, before);
     half.close().unwrap();
     let whole = on_disk(&path);
     assert_eq!(Client::new(&whole).value("SELECT count(*) FROM t"), "3000");

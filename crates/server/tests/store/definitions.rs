@@ -185,7 +185,7 @@ fn tables_that_were_altered_are_the_same_after_a_crash() {
 }
 
 #[test]
-fn columns_come_without_writing_rows_and_more_rows_than_fit_are_refused() {
+fn columns_come_without_writing_rows_and_more_rows_than_fit_a_block_are_refused() {
     let store = memory();
     let mut client = Client::new(&store);
     client.run("CREATE TABLE t (a int PRIMARY KEY, b int)").unwrap();
@@ -195,11 +195,21 @@ fn columns_come_without_writing_rows_and_more_rows_than_fit_are_refused() {
     }
     client.run("ALTER TABLE t ADD COLUMN c int NOT NULL DEFAULT 5, DROP COLUMN b").unwrap();
     assert_eq!(client.value("SELECT sum(c) FROM t"), "550000");
-    let error = client.run("ALTER TABLE t ALTER COLUMN c TYPE text").unwrap_err();
-    assert_eq!(error.state().code(), "54000");
-    let error = client.run("ALTER TABLE t ADD UNIQUE (c, a)").unwrap_err();
-    assert_eq!(error.state().code(), "54000");
+    for text in [
+        "ALTER TABLE t ALTER COLUMN c TYPE text",
+        "ALTER TABLE t ADD UNIQUE (c, a)",
+        "CREATE INDEX ON t (c)",
+    ] {
+        client.begin(Modes::default());
+        let error = client.within(text).unwrap_err();
+        assert_eq!(error.state().code(), "54000", "{text}");
+        assert!(error.hint().unwrap().contains("outside of a block"), "{text}");
+        client.block(BlockOperation::RollBack).unwrap();
+    }
     assert_eq!(client.value("SELECT c + 1 FROM t WHERE a = 7"), "6");
+    // Outside of blocks they are written in parts.
+    client.run("ALTER TABLE t ALTER COLUMN c TYPE text, ADD UNIQUE (c, a)").unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM t WHERE c = '5'"), "110000");
 }
 
 #[test]

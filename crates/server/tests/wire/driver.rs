@@ -188,3 +188,33 @@ async fn rows_are_copied_in_binary() {
     assert_eq!(rows[2_997].get::<Option<&str>>(1), None);
     assert_eq!(rows[1].get::<Option<&str>>(1), Some("row 1"));
 }
+
+/// A definition with parameters and rows, in a block and outside.
+#[tokio::test]
+async fn a_sequence_goes_on_from_a_parameter() {
+    let server = Server::start();
+    let mut client = connect(&server).await;
+    client.batch_execute("CREATE TABLE t (id serial PRIMARY KEY, a int)").await.unwrap();
+    let set = "SELECT setval('t_id_seq', $1, $2) AS now";
+    let row = client.query_one(set, &[&41_i64, &true]).await.unwrap();
+    assert_eq!((row.columns()[0].name(), row.get::<_, i64>(0)), ("now", 41));
+    let insert = "INSERT INTO t (a) VALUES (1) RETURNING id";
+    assert_eq!(client.query_one(insert, &[]).await.unwrap().get::<_, i32>(0), 42);
+    let block = client.transaction().await.unwrap();
+    block.query_one(set, &[&100_i64, &false]).await.unwrap();
+    assert_eq!(block.query_one(insert, &[]).await.unwrap().get::<_, i32>(0), 100);
+    block.rollback().await.unwrap();
+    assert_eq!(client.query_one(insert, &[]).await.unwrap().get::<_, i32>(0), 43);
+    let block = client.transaction().await.unwrap();
+    block.query_one(insert, &[]).await.unwrap();
+    block.query_one(set, &[&200_i64, &true]).await.unwrap();
+    block.commit().await.unwrap();
+    assert_eq!(client.query_one(insert, &[]).await.unwrap().get::<_, i32>(0), 201);
+    let largest = "SELECT setval('t_id_seq', max(id) + $1) FROM t WHERE id < $2";
+    let row = client.query_one(largest, &[&1_i32, &200_i32]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 45);
+    assert_eq!(client.query_one(insert, &[]).await.unwrap().get::<_, i32>(0), 46);
+    let read_only = client.build_transaction().read_only(true).start().await.unwrap();
+    let error = read_only.query_one(set, &[&1_i64, &true]).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "25006");
+}

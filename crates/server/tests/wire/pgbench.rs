@@ -2,6 +2,8 @@
 //! statements, in all its modes.
 
 use crate::support::{Client, Server};
+use server::ServerOptions;
+use server::store::StoreOptions;
 use std::process::Command;
 
 const ACCOUNTS: i64 = 100_000;
@@ -32,6 +34,27 @@ fn number(client: &mut Client, query: &str) -> i64 {
 
 fn count(client: &mut Client, table: &str) -> i64 {
     number(client, &format!("SELECT count(*) FROM {table}"))
+}
+
+/// What a COPY in a block and a definition write is many times what one call has, as with a table
+/// of another scale.
+#[test]
+fn pgbench_makes_tables_in_parts() {
+    let store =
+        StoreOptions { copy_bytes_max: 1 << 20, part_bytes: 1 << 18, ..StoreOptions::memory() };
+    let server = Server::on(ServerOptions::at("127.0.0.1:0"), store);
+    let mut client = server.client();
+    for steps in ["dtgvpf", "dtgvp"] {
+        let Some(said) = pgbench(&server, &["-i", "-I", steps]) else { return };
+        assert!(said.contains("done in"), "{said}");
+        assert_eq!(count(&mut client, "pgbench_accounts"), ACCOUNTS);
+        assert_eq!(number(&mut client, "SELECT sum(aid) FROM pgbench_accounts"), 5_000_050_000);
+        let twice = client.query("INSERT INTO pgbench_accounts VALUES (99999, 1, 0)");
+        assert_eq!(twice, ["error 23505", "ready"]);
+    }
+    let Some(said) = pgbench(&server, &["-n", "-c", "2", "-t", "20"]) else { return };
+    assert!(said.contains("number of failed transactions: 0"), "{said}");
+    assert_eq!(count(&mut client, "pgbench_history"), 40);
 }
 
 #[test]

@@ -28,7 +28,12 @@ impl Server {
     pub(crate) fn with(change: impl FnOnce(&mut ServerOptions)) -> Server {
         let mut options = ServerOptions::at("127.0.0.1:0");
         change(&mut options);
-        let store = Store::open(StoreOptions::memory()).unwrap();
+        Server::on(options, StoreOptions::memory())
+    }
+
+    /// A server on a store of its own.
+    pub(crate) fn on(options: ServerOptions, store: StoreOptions) -> Server {
+        let store = Store::open(store).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, ready) = mpsc::channel();
         let stops = Arc::clone(&stop);

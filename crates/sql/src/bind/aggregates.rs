@@ -131,10 +131,11 @@ impl Binder<'_> {
         function: &Call,
     ) -> Result<Arguments> {
         use AggregateKind::{
-            BoolAnd, BoolOr, Count, CountRows, JsonAggregate, JsonObjectAggregate, StringAggregate,
+            BoolAnd, BoolOr, Count, CountRows, JsonAggregate, JsonObjectAggregate, JsonObjectText,
+            JsonText, StringAggregate,
         };
         let wanted = match kind {
-            StringAggregate | JsonObjectAggregate => 2,
+            StringAggregate | JsonObjectAggregate | JsonObjectText => 2,
             _ => 1,
         };
         let counts_rows = kind == Count && written.star;
@@ -148,8 +149,10 @@ impl Binder<'_> {
             own.push(match kind {
                 StringAggregate => self.coerce(bound, Type::Text, Willing::Implicit)?,
                 BoolAnd | BoolOr => self.coerce(bound, Type::Bool, Willing::Implicit)?,
-                JsonObjectAggregate if at == 0 => self.json_key(bound)?,
-                JsonAggregate | JsonObjectAggregate => self.json_value(bound)?,
+                JsonObjectAggregate | JsonObjectText if at == 0 => self.json_key(bound)?,
+                JsonAggregate | JsonObjectAggregate | JsonText | JsonObjectText => {
+                    self.json_value(bound)?
+                }
                 _ => self.settle(bound)?,
             });
         }
@@ -190,6 +193,8 @@ fn ordered(
         AggregateKind::ArrayAggregate => OrderedKind::ArrayAggregate,
         AggregateKind::JsonAggregate => OrderedKind::JsonAggregate,
         AggregateKind::JsonObjectAggregate => OrderedKind::JsonObjectAggregate,
+        AggregateKind::JsonText => OrderedKind::JsonText,
+        AggregateKind::JsonObjectText => OrderedKind::JsonObjectText,
         kind => return (kind, Vec::new()),
     };
     if distinct {
@@ -230,8 +235,10 @@ pub(super) fn aggregate_named(name: &str) -> Option<AggregateKind> {
         "bool_or" => AggregateKind::BoolOr,
         "string_agg" => AggregateKind::StringAggregate,
         "array_agg" => AggregateKind::ArrayAggregate,
-        "json_agg" | "jsonb_agg" => AggregateKind::JsonAggregate,
-        "json_object_agg" | "jsonb_object_agg" => AggregateKind::JsonObjectAggregate,
+        "json_agg" => AggregateKind::JsonText,
+        "json_object_agg" => AggregateKind::JsonObjectText,
+        "jsonb_agg" => AggregateKind::JsonAggregate,
+        "jsonb_object_agg" => AggregateKind::JsonObjectAggregate,
         _ => return None,
     })
 }
@@ -258,7 +265,7 @@ fn aggregate_types(kind: &AggregateKind, argument: Option<Type>) -> Result<(Type
             _ => Err(refused("avg")),
         },
         AggregateKind::Minimum | AggregateKind::Maximum => {
-            if own == Type::Bool || own == Type::Jsonb || own == Type::Uuid {
+            if matches!(own, Type::Bool | Type::Jsonb | Type::Json | Type::Uuid) {
                 return Err(refused("min"));
             }
             both(if own.is_text() { Type::Text } else { own })
@@ -267,6 +274,7 @@ fn aggregate_types(kind: &AggregateKind, argument: Option<Type>) -> Result<(Type
         AggregateKind::BoolAnd | AggregateKind::BoolOr => both(Type::Bool),
         AggregateKind::StringAggregate => both(Type::Text),
         AggregateKind::JsonAggregate | AggregateKind::JsonObjectAggregate => both(Type::Jsonb),
+        AggregateKind::JsonText | AggregateKind::JsonObjectText => both(Type::Json),
         // Only what the binder begins with is asked for.
         AggregateKind::Ordered(..) => Err(refused("an ordered aggregate")),
         AggregateKind::ArrayAggregate => {

@@ -221,8 +221,8 @@ impl<'a> Binder<'a> {
     pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<Table>> {
         let own = table_name(name)?;
         if self.catalog.view(&own).is_some() {
-            let message = format!("view \"{own}\" cannot be written to or copied");
-            let hint = "Write to the table that it selects from, or use COPY (SELECT ...) TO.";
+            let message = format!("view \"{own}\" cannot be copied");
+            let hint = "Copy the table that it selects from, or use COPY (SELECT ...) TO.";
             return Err(Error::unsupported(message, hint).at(self.position(name)));
         }
         self.catalog.table(&own).cloned().ok_or_else(|| {

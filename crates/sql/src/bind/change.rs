@@ -7,6 +7,7 @@ use super::from::{FromItem, FromRows};
 use super::items::{Item, Untyped, identity};
 use super::kinds::Willing;
 use super::output::OutputColumn;
+use super::written::{Writing, WrittenTable, with_conditions};
 use crate::catalog::{Identity, Table};
 use crate::ir::{
     Action, Assignment, Change, ColumnNumber, Conflict, Delete, Expression, Input, Insert,
@@ -20,6 +21,7 @@ use sqlparser::ast::{
     Update as UpdateTree, UpdateTableFromKind,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
 
 /// `DEFAULT` where a value may be.
@@ -39,38 +41,42 @@ impl Binder<'_> {
         let TableObject::TableName(name) = &tree.table else {
             return Err(unsupported("INSERT into what is no table"));
         };
-        let table = self.table(name)?;
+        let written = self.written_table(name, Writing::Insert)?;
+        let table = Arc::clone(&written.table);
         let own = match &tree.table_alias {
             Some(alias) => name_of(&alias.alias),
             None => table_name(name)?,
         };
-        let targets = self.targets(&table, &tree.columns)?;
+        let targets = self.targets(&written, &tree.columns)?;
         let rows = self.insert_rows(tree, &table, &targets)?;
         self.grouping = None;
-        self.over(&own, &table.relation);
+        self.over_written(&own, &written);
         let conflict = match &tree.on {
             None => None,
-            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(conflict, &own, &table)?),
+            Some(_) if written.is_view() => {
+                return Err(unsupported("ON CONFLICT of a view"));
+            }
+            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(conflict, &own, &written)?),
             Some(_) => return Err(unsupported("this form of ON")),
         };
-        self.over(&own, &table.relation);
+        self.over_written(&own, &written);
         let (returning, columns) = self.returning(tree.returning.as_deref())?;
         Ok((Insert { relation: table.relation.clone(), rows, conflict, returning }, columns))
     }
 
     /// The columns that the values are for.
-    pub(super) fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<ColumnNumber>> {
+    pub(super) fn targets(
+        &self,
+        written: &WrittenTable,
+        names: &[ObjectName],
+    ) -> Result<Vec<ColumnNumber>> {
         if names.is_empty() {
-            let columns = table.relation.columns.iter().enumerate();
-            return Ok(columns
-                .filter(|(_, each)| !each.hidden)
-                .map(|(at, _)| ColumnNumber::at(at))
-                .collect());
+            return written.all_targets();
         }
         let mut seen = BTreeSet::new();
         let mut targets = Vec::new();
         for name in names {
-            let column = self.target(table, name)?;
+            let column = self.target(written, name, Writing::Insert)?;
             if !seen.insert(column) {
                 let message = format!("column \"{name}\" specified more than once");
                 return Err(Error::new(SqlState::DUPLICATE_COLUMN, message).at(self.position(name)));
@@ -78,17 +84,6 @@ impl Binder<'_> {
             targets.push(column);
         }
         Ok(targets)
-    }
-
-    fn target(&self, table: &Table, name: &ObjectName) -> Result<ColumnNumber> {
-        let own = table_name(name)?;
-        table.column(&own).ok_or_else(|| {
-            Error::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{own}\" of relation \"{}\" does not exist", table.relation.name),
-            )
-            .at(self.position(name))
-        })
     }
 
     fn insert_rows(
@@ -213,7 +208,13 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn conflict(&mut self, tree: &OnConflict, own: &str, table: &Table) -> Result<Conflict> {
+    fn conflict(
+        &mut self,
+        tree: &OnConflict,
+        own: &str,
+        written: &WrittenTable,
+    ) -> Result<Conflict> {
+        let table = &*written.table;
         let arbiters = match &tree.conflict_target {
             None => Vec::new(),
             Some(ConflictTarget::Columns { columns, predicate: None }) => {
@@ -235,7 +236,7 @@ impl Binder<'_> {
                 self.scope.add("excluded", &table.relation);
                 // A query in it would have to see the rows as they were before.
                 self.no_queries = Some("ON CONFLICT DO UPDATE");
-                let assignments = self.assignments(&update.assignments, table)?;
+                let assignments = self.assignments(&update.assignments, written)?;
                 let filter = match &update.selection {
                     Some(selection) => Some(self.condition(selection, "WHERE")?.expression()),
                     None => None,
@@ -274,7 +275,12 @@ impl Binder<'_> {
         })
     }
 
-    fn assignments(&mut self, list: &[AssignmentTree], table: &Table) -> Result<Vec<Assignment>> {
+    fn assignments(
+        &mut self,
+        list: &[AssignmentTree],
+        written: &WrittenTable,
+    ) -> Result<Vec<Assignment>> {
+        let table = &*written.table;
         self.clause = "UPDATE";
         let mut seen = BTreeSet::new();
         let mut assignments = Vec::new();
@@ -282,7 +288,7 @@ impl Binder<'_> {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return Err(unsupported("assignment to several columns at once"));
             };
-            let target = self.target(table, name)?;
+            let target = self.target(written, name, Writing::Update)?;
             if !seen.insert(target) {
                 let message = format!("multiple assignments to same column \"{name}\"");
                 return Err(Error::new(SqlState::SYNTAX_ERROR, message).at(self.position(name)));
@@ -294,7 +300,10 @@ impl Binder<'_> {
                 let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
                 return Err(generated(message, &column.name));
             }
-            let value = if default {
+            let value = if default && written.is_view() {
+                // The columns of a view have no defaults.
+                Expression::constant(Value(Datum::Null))
+            } else if default {
                 default_of(table, target)
             } else {
                 let position = self.position(&assignment.value);
@@ -310,15 +319,15 @@ impl Binder<'_> {
         if !tree.order_by.is_empty() || tree.limit.is_some() {
             return Err(unsupported("UPDATE with ORDER BY or LIMIT"));
         }
-        let table = self.scanned_table(&tree.table)?;
+        let table = self.scanned_table(&tree.table, Writing::Update)?;
         if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) =
             &tree.from
         {
             let items = self.joined_tables(&table, from)?;
             let assignments = self.assignments(&tree.assignments, &table)?;
-            let rows = self.joined_rows(items, tree.selection.as_ref())?;
+            let rows = self.joined_rows(&table, items, tree.selection.as_ref())?;
             let (returning, columns) = self.returning(tree.returning.as_deref())?;
-            let (relation, assignments) = (table.relation.clone(), Some(assignments));
+            let (relation, assignments) = (table.table.relation.clone(), Some(assignments));
             let change = Change { relation, rows, assignments, returning };
             return Ok((Statement::Change(change), columns));
         }
@@ -334,12 +343,12 @@ impl Binder<'_> {
         }
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &tree.from;
         let [table] = &from[..] else { return Err(unsupported("DELETE from several tables")) };
-        let table = self.scanned_table(table)?;
+        let table = self.scanned_table(table, Writing::Delete)?;
         if let Some(using) = &tree.using {
             let items = self.joined_tables(&table, using)?;
-            let rows = self.joined_rows(items, tree.selection.as_ref())?;
+            let rows = self.joined_rows(&table, items, tree.selection.as_ref())?;
             let (returning, columns) = self.returning(tree.returning.as_deref())?;
-            let relation = table.relation.clone();
+            let relation = table.table.relation.clone();
             let change = Change { relation, rows, assignments: None, returning };
             return Ok((Statement::Change(change), columns));
         }
@@ -349,7 +358,12 @@ impl Binder<'_> {
     }
 
     /// The table of an UPDATE or DELETE, and those that it is joined with.
-    fn joined_tables(&mut self, table: &Table, from: &[TableWithJoins]) -> Result<Vec<FromItem>> {
+    fn joined_tables(
+        &mut self,
+        written: &WrittenTable,
+        from: &[TableWithJoins],
+    ) -> Result<Vec<FromItem>> {
+        let table = &written.table;
         let mut items = vec![FromItem {
             kind: JoinKind::Inner,
             begin: 0,
@@ -364,18 +378,22 @@ impl Binder<'_> {
     /// The query that finds them.
     fn joined_rows(
         &mut self,
+        written: &WrittenTable,
         items: Vec<FromItem>,
         selection: Option<&Expr>,
     ) -> Result<QueryNumber> {
-        let conditions = self.conjuncts(selection, "WHERE")?;
+        let mut conditions = written.conditions();
+        conditions.extend(self.conjuncts(selection, "WHERE")?);
         let joins = self.joins(items, conditions);
         let select = Select::of(identity(self.scope.width()));
         self.push_query(self.plan(Input::Joins(joins), select))
     }
 
     /// The rows that a statement changes or removes.
-    fn changed_rows(&mut self, table: &Table, selection: Option<&Expr>) -> Result<Source> {
-        let (filter, predicates) = self.filter(selection)?;
+    fn changed_rows(&mut self, written: &WrittenTable, selection: Option<&Expr>) -> Result<Source> {
+        let conjuncts = self.conjuncts(selection, "WHERE")?;
+        let (filter, predicates) = with_conditions(written, conjuncts);
+        let table = &written.table;
         let access = choose(&table.relation, &predicates, self.choice);
         Ok(Source { relation: Some(table.relation.clone()), access, filter })
     }

@@ -18,15 +18,6 @@ pub(super) struct Conjunct {
 }
 
 impl Binder<'_> {
-    /// The filter of a WHERE over one table, and what it says about columns without another row.
-    pub(super) fn filter(
-        &mut self,
-        selection: Option<&Expr>,
-    ) -> Result<(Option<Expression>, Vec<Predicate>)> {
-        let conjuncts = self.conjuncts(selection, "WHERE")?;
-        Ok(filter_of(conjuncts))
-    }
-
     /// The parts of a condition.
     pub(super) fn conjuncts(
         &mut self,

@@ -4,6 +4,7 @@ use super::binder::{Binder, unsupported};
 use super::change::default_of;
 use super::copied::{CopiedTable, Copy, Direction};
 use super::output::OutputColumn;
+use super::written::WrittenTable;
 use crate::copy::Form;
 use crate::ir::{ColumnNumber, Expression, Insert, InsertRows, Op, Plan};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Query, Statement as Tree};
@@ -67,10 +68,11 @@ impl Binder<'_> {
         // PostgreSQL says no place of what is wrong with these names.
         let placeless = |error: Error| Error::new(error.state(), error.message());
         let table = self.table(name).map_err(placeless)?;
+        let table = WrittenTable::plain(table);
         let names: Vec<ObjectName> =
             columns.iter().map(|column| ObjectName::from(vec![column.clone()])).collect();
         let targets = self.targets(&table, &names).map_err(placeless)?;
-        Ok(CopiedTable { relation: table.relation.clone(), targets })
+        Ok(CopiedTable { relation: table.table.relation.clone(), targets })
     }
 
     fn copy_from(&mut self, name: &ObjectName, copied: &CopiedTable) -> Result<Plan> {

@@ -9,7 +9,7 @@ use sqlparser::ast::{
     AccessExpr, CaseWhen, CastKind, Expr, Ident, InTarget, Query, Subscript, UnaryOperator,
     Value as Literal,
 };
-use values::{Datum, Error, Numeric, Position, Result, SqlState, Type};
+use values::{Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
 
 impl Binder<'_> {
     /// Binds an expression. The depth of trees is limited by the parser's front.
@@ -106,6 +106,11 @@ impl Binder<'_> {
             _ => (self.expression(root)?, chain),
         };
         let element = array.ty().and_then(Type::element);
+        if let (Some(element), [AccessExpr::Dot(Expr::Identifier(field))]) = (element, chain)
+            && array.kind.is_some_and(|kind| kind.modifier == Modifier::PAIR)
+        {
+            return field_of_pair(array, element, field);
+        }
         let (Some(element), [AccessExpr::Subscript(Subscript::Index { index })]) = (element, chain)
         else {
             return Err(unsupported(root));
@@ -458,4 +463,19 @@ fn bug() -> Error {
 /// A constant text, for functions that take a word.
 pub(super) fn word(text: &str) -> Bound {
     Bound::new(vec![Op::Constant(Value(Datum::text(text)))], Kind::plain(Type::Text))
+}
+
+/// A field of a record that `_pg_expandarray` makes.
+fn field_of_pair(pair: Bound, element: Type, field: &Ident) -> Result<Bound> {
+    let name = name_of(field);
+    let at = match name.as_str() {
+        "x" => 1,
+        "n" => 2,
+        _ => {
+            let message = format!("could not identify column \"{name}\" in record data type");
+            return Err(Error::new(SqlState::UNDEFINED_COLUMN, message));
+        }
+    };
+    let place = Bound::constant(Datum::Int4(at), Type::Int4);
+    Ok(call(Function::Subscript, vec![pair, place], element))
 }

@@ -210,7 +210,7 @@ impl Binder<'_> {
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
     }
 
-    fn add_scanned(
+    pub(super) fn add_scanned(
         &mut self,
         table: &Arc<Table>,
         own: &str,
@@ -223,20 +223,6 @@ impl Binder<'_> {
         self.scope.set_origin(table.relation.id, &places);
         self.note_relation(table.relation.id);
         Ok(())
-    }
-
-    /// The table of an UPDATE or DELETE, which becomes the scope.
-    pub(super) fn scanned_table(&mut self, table: &TableWithJoins) -> Result<Arc<Table>> {
-        let TableFactor::Table { name, alias, args: None, .. } = &table.relation else {
-            return Err(unsupported("a change of what is no table"));
-        };
-        if !table.joins.is_empty() {
-            return Err(unsupported("a change of a join"));
-        }
-        let found = self.table(name)?;
-        self.scope = Default::default();
-        self.add_scanned(&found, &table_name(name)?, alias.as_ref())?;
-        Ok(found)
     }
 
     /// A query in FROM must have a name.

@@ -260,6 +260,12 @@ impl Binder<'_> {
                 | "clock_timestamp",
                 0,
             ) => call(Function::Now, all, Type::Timestamptz),
+            ("setval", 2 | 3) => {
+                return Err(Error::unsupported(
+                    "setval beside anything else",
+                    "Call it as the only column of a SELECT.",
+                ));
+            }
             ("nextval", 1) => return self.next_value(all.swap_remove(0)).map(Some),
             _ => return self.generic(name, all),
         };
@@ -322,15 +328,28 @@ impl Binder<'_> {
                 let ty = all[0].ty().unwrap_or(Type::Text);
                 call(Function::NullIf, all, ty)
             }
+            _ => return self.json_function(name, all),
+        };
+        Ok(Some(found))
+    }
+
+    /// Functions that make JSON.
+    fn json_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
+        let found = match (name, all.len()) {
             ("to_json" | "to_jsonb", 1) => {
                 let value = self.json_value(all.swap_remove(0))?;
-                call(Function::ToJson, vec![value], Type::Jsonb)
+                made_json(name, [Function::ToJsonText, Function::ToJson], vec![value])
             }
             ("json_build_array" | "jsonb_build_array", _) => {
                 let all = all.into_iter().map(|bound| self.json_value(bound));
-                call(Function::JsonBuildArray, all.collect::<Result<_>>()?, Type::Jsonb)
+                let functions = [Function::JsonTextBuildArray, Function::JsonBuildArray];
+                made_json(name, functions, all.collect::<Result<_>>()?)
             }
-            ("json_build_object" | "jsonb_build_object", _) => self.json_object(all)?,
+            ("json_build_object" | "jsonb_build_object", _) => {
+                let functions = [Function::JsonTextBuildObject, Function::JsonBuildObject];
+                let all = self.json_object(all)?;
+                made_json(name, functions, all)
+            }
             _ => return self.system_function(name, all),
         };
         Ok(Some(found))
@@ -349,13 +368,13 @@ impl Binder<'_> {
         self.coerce(bound, Type::Text, Willing::Assignment)
     }
 
-    fn json_object(&mut self, all: Vec<Bound>) -> Result<Bound> {
+    fn json_object(&mut self, all: Vec<Bound>) -> Result<Vec<Bound>> {
         let mut arguments = Vec::with_capacity(all.len());
         for (at, bound) in all.into_iter().enumerate() {
             let is_key = at % 2 == 0;
             arguments.push(if is_key { self.json_key(bound)? } else { self.json_value(bound)? });
         }
-        Ok(call(Function::JsonBuildObject, arguments, Type::Jsonb))
+        Ok(arguments)
     }
 
     /// The first that is not NULL; those behind it are not computed.
@@ -389,6 +408,14 @@ impl Binder<'_> {
             Error::new(SqlState::UNDEFINED_TABLE, message).at(position)
         })?;
         Ok(Bound::new(crate::ddl::next_value(sequence), Kind::plain(Type::Int8)))
+    }
+}
+
+/// What makes `json`, or `jsonb`, by its name.
+fn made_json(name: &str, [text, canonical]: [Function; 2], arguments: Vec<Bound>) -> Bound {
+    match name.contains("jsonb") {
+        true => call(canonical, arguments, Type::Jsonb),
+        false => call(text, arguments, Type::Json),
     }
 }
 

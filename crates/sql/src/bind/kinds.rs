@@ -54,6 +54,7 @@ pub(crate) fn kind_of(data_type: &DataType) -> Result<Kind> {
         }
         DataType::Interval { fields: None, precision } => (Type::Interval, digits(precision)),
         DataType::JSONB => (Type::Jsonb, vec![]),
+        DataType::JSON => (Type::Json, vec![]),
         DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
             let element = kind_of(element)?;
             // Arrays of arrays are one type with their element's.
@@ -120,6 +121,10 @@ fn rank(ty: Type) -> Option<u8> {
     })
 }
 
+fn are_json(from: Type, to: Type) -> bool {
+    matches!((from, to), (Type::Json, Type::Jsonb) | (Type::Jsonb, Type::Json))
+}
+
 /// Whether one type becomes another.
 pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     if from == to || (from.is_text() && to.is_text()) {
@@ -137,9 +142,10 @@ pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     };
     match willing {
         Willing::Implicit => same_family == Some(true),
-        Willing::Assignment => same_family.is_some() || to.is_text(),
+        Willing::Assignment => same_family.is_some() || to.is_text() || are_json(from, to),
         Willing::Explicit => {
             same_family.is_some()
+                || are_json(from, to)
                 || to.is_text()
                 || from.is_text()
                 || matches!((from, to), (Type::Bool, Type::Int4) | (Type::Int4, Type::Bool))
@@ -168,6 +174,15 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     } else {
         None
     }
+}
+
+/// Refuses values that nothing compares: `json` may say the same in several ways.
+pub(super) fn check_compares(ty: Option<Type>, operator: &str) -> Result<()> {
+    if ty != Some(Type::Json) {
+        return Ok(());
+    }
+    let message = format!("could not identify an {operator} operator for type json");
+    Err(Error::new(SqlState::UNDEFINED_FUNCTION, message).with_hint("Cast it to jsonb."))
 }
 
 /// The quantifier of a comparison with the rows of a query.

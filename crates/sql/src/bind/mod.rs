@@ -33,6 +33,7 @@ mod window_list;
 mod windows;
 mod with;
 mod working;
+mod written;
 
 pub use access::Choice;
 pub use copied::{CopiedTable, Copy, Direction};

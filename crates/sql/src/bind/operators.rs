@@ -45,10 +45,10 @@ impl Binder<'_> {
             BinaryOperator::PGRegexNotIMatch => {
                 Ok(negate_if(true, self.matches(left, right, true)?))
             }
-            BinaryOperator::Arrow => self.json(Function::JsonField, left, right, Type::Jsonb),
-            BinaryOperator::LongArrow => {
-                self.json(Function::JsonFieldText, left, right, Type::Text)
-            }
+            BinaryOperator::Arrow => self.json(Function::JsonField, left, op, right),
+            BinaryOperator::LongArrow => self.json(Function::JsonFieldText, left, op, right),
+            BinaryOperator::HashArrow => self.json(Function::JsonPath, left, op, right),
+            BinaryOperator::HashLongArrow => self.json(Function::JsonPathText, left, op, right),
             _ => Err(no_operator(&format!("{} {op} {}", left.type_name(), right.type_name()))),
         }
     }
@@ -76,6 +76,10 @@ impl Binder<'_> {
         {
             let (left, right) = (left_type.name(), right_type.name());
             return Err(no_operator(&format!("{left} {op} {right}")));
+        }
+        let shown = format!("{} {op} {}", left.type_name(), right.type_name());
+        if [&left, &right].iter().any(|bound| bound.ty() == Some(Type::Json)) {
+            return Err(no_operator(&shown));
         }
         self.unify(vec![left, right])
     }
@@ -166,8 +170,11 @@ impl Binder<'_> {
             return Ok(call(Function::Concat, vec![left, right], Type::Bytea));
         }
         let text = |bound: &Bound| bound.ty().is_none_or(Type::is_text);
-        let whole =
-            |bound: &Bound| bound.ty().is_none_or(|ty| ty.element().is_none() && ty != Type::Jsonb);
+        let whole = |bound: &Bound| {
+            bound
+                .ty()
+                .is_none_or(|ty| ty.element().is_none() && !matches!(ty, Type::Jsonb | Type::Json))
+        };
         if (!text(&left) && !text(&right)) || !whole(&left) || !whole(&right) {
             return Err(no_operator(&format!("{} || {}", left.type_name(), right.type_name())));
         }
@@ -176,13 +183,27 @@ impl Binder<'_> {
         Ok(call(Function::Concat, vec![left, right], Type::Text))
     }
 
-    fn json(&mut self, function: Function, left: Bound, right: Bound, ty: Type) -> Result<Bound> {
-        if left.ty() != Some(Type::Jsonb) {
-            return Err(no_operator(&format!("{} -> {}", left.type_name(), right.type_name())));
-        }
-        let key = if right.ty().is_some_and(Type::is_integer) { Type::Int4 } else { Type::Text };
+    /// Parts of JSON: of `json` as text, of `jsonb` in canonical form.
+    fn json(
+        &mut self,
+        function: Function,
+        left: Bound,
+        op: &BinaryOperator,
+        right: Bound,
+    ) -> Result<Bound> {
+        let Some(own @ (Type::Jsonb | Type::Json)) = left.ty() else {
+            let shown = format!("{} {op} {}", left.type_name(), right.type_name());
+            return Err(no_operator(&shown));
+        };
+        let is_path = matches!(function, Function::JsonPath | Function::JsonPathText);
+        let key = match (is_path, Type::Text.array()) {
+            (true, Some(path)) => path,
+            _ if right.ty().is_some_and(Type::is_integer) => Type::Int4,
+            _ => Type::Text,
+        };
+        let is_text = matches!(function, Function::JsonFieldText | Function::JsonPathText);
         let right = self.coerce(right, key, Willing::Implicit)?;
-        Ok(call(function, vec![left, right], ty))
+        Ok(call(function, vec![left, right], if is_text { Type::Text } else { own }))
     }
 }
 

@@ -4,7 +4,7 @@ use super::binder::{Binder, name_of, unsupported};
 use super::coerce::Bound;
 use super::conditions::has_column;
 use super::items::Item;
-use super::kinds::Willing;
+use super::kinds::{Willing, check_compares};
 use crate::ir::{Direction, Expression, SortKey};
 use sqlparser::ast::{
     Distinct, Expr, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query,
@@ -34,6 +34,8 @@ impl Binder<'_> {
                 )
                 .at(self.position(&each.expr)));
             }
+            check_compares(value.ty(), "ordering")
+                .map_err(|error| error.at(self.position(&each.expr)))?;
             keys.push(sort_key(value, direction(each)?));
         }
         Ok(keys)

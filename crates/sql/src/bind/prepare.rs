@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::ir::{Composed, Input, Main, Plan, QUERY_DEPTH_MAX};
 use crate::parse::Statement;
 use sqlparser::ast::{Query, SetExpr, Statement as Tree};
-use values::{Error, Result, SqlState, Type, Zone};
+use values::{Error, Modifier, Result, SqlState, Type, Zone};
 
 /// A plan, and what a client asks about it.
 #[derive(Clone, Debug)]
@@ -77,6 +77,10 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
     binder.prepared(catalog, plan, columns)
 }
 
+fn is_array(column: &OutputColumn) -> bool {
+    column.kind.ty.element().is_some()
+}
+
 impl Binder<'_> {
     /// The plan of a statement that is a query, and its columns.
     pub(super) fn whole_query(&mut self, query: &Query) -> Result<(Plan, Vec<OutputColumn>)> {
@@ -89,7 +93,11 @@ impl Binder<'_> {
                 output.code = item.bound.code.clone();
             }
         }
-        let columns = bound.items.iter().map(Item::column).collect();
+        let columns: Vec<OutputColumn> = bound.items.iter().map(Item::column).collect();
+        if columns.iter().any(|column| column.kind.modifier == Modifier::PAIR && is_array(column)) {
+            let message = "a record as a column of an answer is not supported";
+            return Err(Error::unsupported(message, "Select its fields."));
+        }
         if self.queries.is_empty() && bound.plan.input == Input::Source {
             return Ok((Plan::Select(bound.plan.select), columns));
         }

@@ -5,6 +5,7 @@ use super::coerce::Bound;
 use super::conditions::{Conjunct, filter_of};
 use super::from::{FromItem, FromRows};
 use super::items::{Bounded, Filtered, Item, Untyped, identity};
+use super::kinds::check_compares;
 use super::order::{no_position, ordinal};
 use super::window_list::{Place, WindowList};
 use crate::ir::{ColumnNumber, Expression, Group, Input, Op, Query as Plan, Select, Source};
@@ -90,6 +91,9 @@ impl Binder<'_> {
             None => None,
         };
         let distinct = matches!(tree.distinct, Some(Distinct::Distinct));
+        for item in items.iter().filter(|_| distinct) {
+            check_compares(item.bound.ty(), "equality")?;
+        }
         let (sort, on) = self.at_place(Place::Columns, |binder| {
             let sort = binder.sort(query, &items, distinct, false)?;
             binder.distinct_on(tree, query, &items, sort)
@@ -240,6 +244,8 @@ impl Binder<'_> {
         for expr in list {
             let meant = self.group_meant(expr, &tree.projection)?;
             let bound = self.expression(&meant)?;
+            check_compares(bound.ty(), "equality")
+                .map_err(|error| error.at(self.position(expr)))?;
             keys.push((meant, self.settle(bound)?));
         }
         Ok(keys)

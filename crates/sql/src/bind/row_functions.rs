@@ -9,10 +9,10 @@ use super::scope::AMONG_COLUMNS;
 use crate::ir::{Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select};
 use crate::system::{Known, TABLE_ID};
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SelectItem,
-    TableAlias, TableFactor,
+    AccessExpr, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    SelectItem, TableAlias, TableFactor,
 };
-use values::{Error, Result, SqlState, Type};
+use values::{Error, Modifier, Result, SqlState, Type};
 
 /// A call of a function whose results are rows.
 struct Called<'e> {
@@ -27,6 +27,9 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
     let own = match &parts.collect::<Option<Vec<_>>>()?[..] {
         [own] => own.clone(),
         [schema, own] if schema == "pg_catalog" => own.clone(),
+        [schema, own] if schema == "information_schema" && own == "_pg_expandarray" => {
+            return Some((own.clone(), RowsFunction::Expanded));
+        }
         _ => return None,
     };
     let function = match own.as_str() {
@@ -162,8 +165,12 @@ impl Binder<'_> {
             let (mut all, mut kinds) = (Vec::new(), Vec::new());
             for call in calls {
                 let (call, ty) = binder.rows_call(call)?;
+                let modifier = match call.function {
+                    RowsFunction::Expanded => Modifier::PAIR,
+                    _ => Modifier::NONE,
+                };
                 all.push(call);
-                kinds.push(Kind::plain(ty));
+                kinds.push(Kind { ty, modifier });
             }
             if numbered {
                 kinds.push(Kind::plain(Type::Int8));
@@ -196,6 +203,10 @@ impl Binder<'_> {
         let element = types.first().copied().flatten().and_then(Type::element);
         let (wanted, result) = match (function, element) {
             (RowsFunction::Unnest, Some(element)) if count == 1 => (vec![types[0]], element),
+            (RowsFunction::Expanded, Some(Type::Int2 | Type::Int4)) if count == 1 => {
+                let pair = Type::Int4.array().expect("it is no array");
+                (vec![types[0]], pair)
+            }
             (RowsFunction::Subscripts, Some(_)) if count == 2 => {
                 (vec![types[0], Some(Type::Int4)], Type::Int4)
             }
@@ -221,16 +232,33 @@ impl Binder<'_> {
     }
 }
 
+/// What a field is selected of: `(whole).field`.
+fn record_of(expr: &mut Expr) -> &mut Expr {
+    let is_field = match expr {
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            matches!(**root, Expr::Nested(_)) && matches!(access_chain[..], [AccessExpr::Dot(_)])
+        }
+        _ => false,
+    };
+    if !is_field {
+        return expr;
+    }
+    let Expr::CompoundFieldAccess { root, .. } = expr else { unreachable!("it was looked at") };
+    let Expr::Nested(whole) = &mut **root else { unreachable!("it was looked at") };
+    whole
+}
+
 /// Takes a call of a function of rows out of a column, which keeps its name.
 fn take_call(item: &mut SelectItem) -> Option<Expr> {
     let expr = match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
         _ => return None,
     };
-    let Expr::Function(function) = expr else { return None };
-    function_named(&function.name)?;
     let name = shown_name(expr);
-    let call = std::mem::replace(expr, Expr::Identifier(Ident::new(AMONG_COLUMNS)));
+    let whole = record_of(expr);
+    let Expr::Function(function) = &whole else { return None };
+    function_named(&function.name)?;
+    let call = std::mem::replace(whole, Expr::Identifier(Ident::new(AMONG_COLUMNS)));
     if let SelectItem::UnnamedExpr(expr) = item {
         let alias = Ident::with_quote('"', name);
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
@@ -242,6 +270,7 @@ fn take_call(item: &mut SelectItem) -> Option<Expr> {
 fn taken(item: &mut SelectItem) -> Option<&mut Expr> {
     match item {
         SelectItem::ExprWithAlias { expr, .. } => {
+            let expr = record_of(expr);
             let is_place = matches!(expr, Expr::Identifier(own) if own.value == AMONG_COLUMNS);
             is_place.then_some(expr)
         }

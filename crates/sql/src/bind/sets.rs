@@ -3,7 +3,7 @@
 use super::binder::{Binder, unsupported};
 use super::coerce::Bound;
 use super::items::{Bounded, COLUMNS_MAX, Item, Untyped};
-use super::kinds::{Willing, may_cast};
+use super::kinds::{Willing, check_compares, may_cast};
 use super::query::{Parts, over_columns};
 use crate::ir::{Expression, Input, Kind, Select, SetOperator, SetStep};
 use sqlparser::ast::{self, Query, SetExpr, SetQuantifier, Values};
@@ -120,6 +120,9 @@ impl Binder<'_> {
                 let matched = self.matched(name, *ty, item.bound.ty());
                 let matched = matched.map_err(|error| error.at(self.position_of_item(item)))?;
                 *ty = Some(matched.unwrap_or(Type::Text));
+                if !(*all && *operator == SetOperator::Union) {
+                    check_compares(*ty, "equality")?;
+                }
             }
             branches.push(branch);
         }

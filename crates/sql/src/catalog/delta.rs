@@ -106,7 +106,7 @@ impl Delta {
     }
 
     /// The next id that no object has had.
-    pub(crate) fn set_next_id(&mut self, id: ObjectId) {
+    pub fn set_next_id(&mut self, id: ObjectId) {
         self.rows.push((key(NEXT_ID, ObjectId::new(0)), Some(to_bytes(&id))));
     }
 

@@ -1,7 +1,7 @@
 //! The entrance for definitions.
 
 use super::definition::Definition;
-use super::{alter, indexes, sequences, table, views};
+use super::{alter, indexes, sequences, set_value, table, views};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::Catalog;
 use crate::parse::Statement;
@@ -39,6 +39,7 @@ pub fn define(
             indexes::rename(catalog, &table_name(name)?, &table_name(index_name)?)?
         }
         Tree::Truncate(tree) => table::truncate(catalog, tree)?,
+        Tree::Query(_) => return set_value::set(catalog, statement, context, rows),
         _ => return Ok(None),
     };
     views::refuse_broken(catalog, &definition)?;

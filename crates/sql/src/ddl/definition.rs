@@ -1,7 +1,7 @@
 //! What a definition comes to.
 
 use crate::catalog::Delta;
-use values::{Error, Result, SqlState};
+use values::{Datum, Error, Result, SqlState};
 
 /// A definition that was made of a statement: the catalog and the store have to take it together.
 #[derive(Clone, Debug)]
@@ -10,13 +10,23 @@ pub struct Definition {
     pub tag: &'static str,
     /// What the catalog gets.
     pub delta: Delta,
+    /// The rows of its answer, if it has any.
+    pub rows: Vec<Vec<Datum>>,
     /// What the client is told although it is no error.
     pub notice: Option<String>,
 }
 
 impl Definition {
     pub(super) fn new(tag: &'static str, delta: Delta) -> Definition {
-        Definition { tag, delta, notice: None }
+        Definition { tag, delta, rows: Vec::new(), notice: None }
+    }
+
+    /// The whole command tag.
+    pub fn shown_tag(&self) -> String {
+        match self.tag {
+            "SELECT" => format!("SELECT {}", self.rows.len()),
+            tag => tag.to_owned(),
+        }
     }
 
     /// What CREATE does about a name that exists: nothing, if the statement says so.

@@ -3,11 +3,11 @@
 use super::definition::Definition;
 use super::draft::{NamedColumn, entry_space, free_name, key_columns, named_columns};
 use super::foreign::{refuse_drop, refuse_last};
-use super::rebuild::{FILLED_ROWS_MAX, not_unique, too_many};
+use super::rebuild::{not_unique, too_many};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
-use crate::ir::{ColumnNumber, Expression, Index, Op, Plan, Select, Source};
-use crate::run::{Context, Rows, duplicate, index_entry, primary_key, run};
+use crate::ir::{ColumnNumber, Index};
+use crate::run::{Context, Pages, Rows, duplicate, index_entry, primary_key};
 use sqlparser::ast::{CreateIndex, IndexType, ObjectName};
 use values::{Error, Result, SqlState};
 
@@ -57,36 +57,27 @@ fn made_name(catalog: &Catalog, table: &str, columns: &[NamedColumn]) -> String 
 /// Writes the entries of all rows.
 fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) -> Result<()> {
     let relation = &table.relation;
-    let all = Plan::Select(Select {
-        source: Source {
-            relation: Some(relation.clone()),
-            access: Default::default(),
-            filter: None,
-        },
-        group: None,
-        having: None,
-        output: (0..relation.columns.len())
-            .map(|at| Expression::of(Op::Column(ColumnNumber::at(at))))
-            .collect(),
-        distinct: false,
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
-    });
-    let found = run(&all, context, rows)?.rows;
-    if found.len() > FILLED_ROWS_MAX {
-        return Err(too_many().with_hint("Make the index before the rows."));
-    }
-    for row in found {
-        rows.steps(1)?;
-        let (key, value) = index_entry(relation, index, &row, &primary_key(relation, &row));
-        if index.unique && rows.get(index.space, &key)?.is_some() {
-            let error = duplicate(relation, &index.name, &index.columns, &row);
-            return Err(not_unique(&index.name, &error));
+    let all: Vec<ColumnNumber> = (0..relation.columns.len()).map(ColumnNumber::at).collect();
+    let (mut pages, mut done) = (Pages::of(relation, &all), 0_usize);
+    loop {
+        let page = pages.next_page(rows)?;
+        if page.is_empty() {
+            return Ok(());
         }
-        rows.put(index.space, &key, &value)?;
+        done += page.len();
+        if done > context.limits.filled_rows_max {
+            return Err(too_many(context));
+        }
+        for row in page {
+            rows.steps(1)?;
+            let (key, value) = index_entry(relation, index, &row, &primary_key(relation, &row));
+            if index.unique && rows.get(index.space, &key)?.is_some() {
+                let error = duplicate(relation, &index.name, &index.columns, &row);
+                return Err(not_unique(&index.name, &error));
+            }
+            rows.put(index.space, &key, &value)?;
+        }
     }
-    Ok(())
 }
 
 pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> Result<Definition> {

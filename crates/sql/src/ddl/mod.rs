@@ -13,9 +13,11 @@ mod identity;
 mod indexes;
 mod rebuild;
 mod sequences;
+mod set_value;
 mod table;
 mod views;
 
 pub use define::define;
 pub use definition::Definition;
 pub(crate) use sequences::next_value;
+pub use set_value::described;

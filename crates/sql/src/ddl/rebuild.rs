@@ -13,9 +13,6 @@ use crate::run::{
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Datum, Error, Result, SqlState, Type, key};
 
-/// Rows that one definition writes, or makes entries of.
-pub(super) const FILLED_ROWS_MAX: usize = 100_000;
-
 /// What has to be done.
 #[derive(Default)]
 pub(super) struct Rebuild {
@@ -181,10 +178,8 @@ impl Pass<'_> {
             if page.is_empty() {
                 return Ok(done);
             }
-            if writes && done + page.len() as u64 > FILLED_ROWS_MAX as u64 {
-                return Err(too_many().with_hint(
-                    "Make a table as it shall be, and copy the rows into it in parts.",
-                ));
+            if writes && done + page.len() as u64 > context.limits.filled_rows_max as u64 {
+                return Err(too_many(context));
             }
             for row in page {
                 rows.steps(1)?;
@@ -275,10 +270,13 @@ fn number(value: i64, ty: Type) -> Datum {
     }
 }
 
-/// The error of more rows than one definition writes.
-pub(super) fn too_many() -> Error {
-    let message = format!("a definition writes at most {FILLED_ROWS_MAX} rows or entries of rows");
-    Error::new(SqlState::LIMIT_EXCEEDED, message)
+/// The error of more rows than a definition may write.
+pub(super) fn too_many(context: &Context) -> Error {
+    let message = format!(
+        "a definition in a block writes at most {} rows or entries of rows",
+        context.limits.filled_rows_max
+    );
+    Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint("Define it outside of a block.")
 }
 
 /// The error of rows that have the same key while an index is made.

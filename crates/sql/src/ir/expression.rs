@@ -133,6 +133,12 @@ pub enum Function {
     JsonBuildArray,
     /// As `SequenceNumber`, where the number to count from was given already.
     SequenceNumberAfter,
+    JsonPath,
+    JsonPathText,
+    /// These answer `json`, those above `jsonb`.
+    ToJsonText,
+    JsonTextBuildObject,
+    JsonTextBuildArray,
 }
 
 impl Expression {

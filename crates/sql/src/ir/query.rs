@@ -101,6 +101,9 @@ pub enum AggregateKind {
     JsonObjectAggregate,
     /// One that takes its rows in an order. The last arguments are what is compared.
     Ordered(OrderedKind, Vec<Direction>),
+    /// These answer `json`, those above `jsonb`.
+    JsonText,
+    JsonObjectText,
 }
 
 /// The aggregates in whose results the order of rows shows.
@@ -113,6 +116,8 @@ pub enum OrderedKind {
     ArrayAggregate,
     JsonAggregate,
     JsonObjectAggregate,
+    JsonText,
+    JsonObjectText,
 }
 
 /// How values are put in order.
@@ -145,6 +150,8 @@ impl OrderedKind {
             OrderedKind::ArrayAggregate => AggregateKind::ArrayAggregate,
             OrderedKind::JsonAggregate => AggregateKind::JsonAggregate,
             OrderedKind::JsonObjectAggregate => AggregateKind::JsonObjectAggregate,
+            OrderedKind::JsonText => AggregateKind::JsonText,
+            OrderedKind::JsonObjectText => AggregateKind::JsonObjectText,
         }
     }
 }

@@ -51,6 +51,8 @@ pub enum RowsFunction {
     Subscripts,
     /// One of which there is nothing here, such as `pg_partition_ancestors`.
     Nothing,
+    /// `information_schema._pg_expandarray`: the items, each with its place.
+    Expanded,
 }
 
 /// A call of such a function.

@@ -136,7 +136,7 @@ impl Statement {
                 | Tree::AlterTable(_)
                 | Tree::AlterIndex { .. }
         );
-        self.sequence.is_some() || is_tree_of_one
+        self.sequence.is_some() || is_tree_of_one || self.sets_value()
     }
 }
 

@@ -7,6 +7,7 @@ mod own;
 mod position;
 mod sequence;
 mod session;
+mod set_value;
 mod statement;
 mod view;
 

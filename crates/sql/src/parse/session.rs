@@ -60,7 +60,7 @@ impl Statement {
         let writes = |body: &SetExpr| {
             matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_))
         };
-        matches!(&self.tree, Tree::Query(query) if !writes(&query.body))
+        matches!(&self.tree, Tree::Query(query) if !writes(&query.body)) && !self.sets_value()
     }
 }
 

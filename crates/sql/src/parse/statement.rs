@@ -7,6 +7,7 @@ use super::position::Lines;
 use super::sequence::{self, AlterSequence, IdentityChanges};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, Tokenizer};
 use std::sync::Arc;
@@ -130,8 +131,20 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     }
     Ok(match sequence::alter_table(parser)? {
         Some((tree, identities)) => Found { identities, ..Found::of(tree) },
-        None => Found::of(parser.parse_statement()?),
+        None => Found::of(whole_view(parser.parse_statement()?, parser)),
     })
+}
+
+/// CREATE VIEW with its CHECK OPTION, which the parser does not know: an option of the view.
+fn whole_view(mut tree: ast::Statement, parser: &mut Parser<'_>) -> ast::Statement {
+    use Keyword::{CASCADED, CHECK, LOCAL, OPTION, WITH};
+    let ast::Statement::CreateView(view) = &mut tree else { return tree };
+    let forms: [&[Keyword]; 3] =
+        [&[WITH, CHECK, OPTION], &[WITH, LOCAL, CHECK, OPTION], &[WITH, CASCADED, CHECK, OPTION]];
+    if forms.iter().any(|form| parser.parse_keywords(form)) {
+        view.options = ast::CreateTableOptions::With(Vec::new());
+    }
+    tree
 }
 
 fn syntax_error(lines: &Lines, error: ParserError, token: &Token, next: Location) -> Error {

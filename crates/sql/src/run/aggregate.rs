@@ -4,9 +4,9 @@
 use super::budget::bytes_of;
 use super::context::Context;
 use super::evaluate::Evaluator;
-use super::json;
 use super::order::compare;
 use super::scan::Each;
+use super::{json, json_text};
 use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type, row};
@@ -191,8 +191,12 @@ pub(super) fn accumulate(
 
 /// Whether an aggregate counts a row with these arguments.
 fn matters(kind: &AggregateKind, arguments: &[Datum]) -> Result<bool> {
-    use AggregateKind::{ArrayAggregate, CountRows, First, JsonAggregate, JsonObjectAggregate};
-    let takes_nulls = matches!(kind, ArrayAggregate | First | JsonAggregate | JsonObjectAggregate);
+    use AggregateKind::{
+        ArrayAggregate, CountRows, First, JsonAggregate, JsonObjectAggregate, JsonObjectText,
+        JsonText,
+    };
+    let is_json = matches!(kind, JsonAggregate | JsonObjectAggregate | JsonText | JsonObjectText);
+    let takes_nulls = is_json || matches!(kind, ArrayAggregate | First);
     match (kind, arguments.first()) {
         (CountRows, _) => Ok(true),
         (_, Some(value)) => Ok(takes_nulls || !value.is_null()),
@@ -258,6 +262,16 @@ fn take(
             state.bytes += json.memory_bytes();
             state.items.push(json);
         }
+        AggregateKind::JsonText => {
+            let json = json_text::item(value, state.items.is_empty(), &context.zone)?;
+            state.bytes += json.memory_bytes();
+            state.items.push(json);
+        }
+        AggregateKind::JsonObjectText => {
+            let json = json_text::member(&arguments, &context.zone)?;
+            state.bytes += json.memory_bytes();
+            state.items.push(json);
+        }
         AggregateKind::JsonObjectAggregate => {
             let [Datum::Text(_), value] = &arguments[..] else {
                 let message = "field name must not be null";
@@ -319,6 +333,8 @@ pub(super) fn result(kind: &AggregateKind, state: &State) -> Result<Datum> {
         | AggregateKind::ArrayAggregate
         | AggregateKind::JsonAggregate
         | AggregateKind::JsonObjectAggregate
+        | AggregateKind::JsonText
+        | AggregateKind::JsonObjectText
             if items.is_empty() =>
         {
             Datum::Null
@@ -336,6 +352,8 @@ pub(super) fn result(kind: &AggregateKind, state: &State) -> Result<Datum> {
         }
         AggregateKind::JsonAggregate => json::array(items)?,
         AggregateKind::JsonObjectAggregate => json::object(items)?,
+        AggregateKind::JsonText => json_text::joined(items, "[", "]")?,
+        AggregateKind::JsonObjectText => json_text::joined(items, "{ ", " }")?,
         _ => state.value.clone(),
     })
 }

@@ -33,6 +33,8 @@ fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
         (Datum::Timestamptz(at), Type::Date) => at.to_local(zone)?.date().map(Datum::Date),
         (Datum::Timestamp(at), Type::Timestamptz) => at.to_utc(zone).map(Datum::Timestamptz),
         (Datum::Timestamptz(at), Type::Timestamp) => at.to_local(zone).map(Datum::Timestamp),
+        (Datum::Json(text), Type::Jsonb) => text::parse(ty, text, zone),
+        (Datum::Jsonb(json), Type::Json) => Ok(Datum::Json(json.to_string().into())),
         (Datum::Jsonb(json), _) if ty.is_number() || ty == Type::Bool => from_json(json, ty),
         (Datum::Array(array), Type::Array(_)) => {
             let element = ty.element().ok_or_else(|| impossible(&datum, ty))?;

@@ -3,11 +3,11 @@
 
 use super::arithmetic;
 use super::context::Context;
-use super::{json, sequence, strings};
+use super::{json, json_parts, json_text, sequence, strings};
 use crate::ir::Function;
 use std::cmp::Ordering;
 use values::time::{Field, truncate};
-use values::{Array, Datum, Error, Json, Result, SqlState, Zone};
+use values::{Array, Datum, Error, Result, SqlState, Zone};
 
 /// The result of a function.
 pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -> Result<Datum> {
@@ -34,9 +34,13 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
         (Function::Extract, _) => extract(arguments),
         (Function::DateTrunc, _) => date_trunc(arguments, context),
         (Function::AtTimeZone, _) => at_time_zone(arguments),
-        (Function::JsonField | Function::JsonFieldText, [Datum::Jsonb(json), key]) => {
-            Ok(json_field(json, key, function == Function::JsonFieldText))
-        }
+        (
+            Function::JsonField
+            | Function::JsonFieldText
+            | Function::JsonPath
+            | Function::JsonPathText,
+            [json @ (Datum::Jsonb(_) | Datum::Json(_)), keys],
+        ) => json_parts::part(function, json, keys).unwrap_or_else(|| Err(mismatch(function))),
         (Function::Subscript, [Datum::Array(array), Datum::Int4(at)]) => Ok(array.at(*at)),
         (Function::SequenceNumber | Function::SequenceNumberAfter, _) => {
             let is_called = function == Function::SequenceNumberAfter;
@@ -114,6 +118,10 @@ fn to_json(function: Function, arguments: &[Datum], zone: &Zone) -> Option<Resul
         }
         (Function::JsonBuildObject, _) => json::build_object(arguments, zone),
         (Function::JsonBuildArray, _) => json::build_array(arguments, zone),
+        (Function::ToJsonText, [Datum::Null]) => Ok(Datum::Null),
+        (Function::ToJsonText, [value]) => json_text::of(value, zone).map(json_text::datum),
+        (Function::JsonTextBuildObject, _) => json_text::build_object(arguments, zone),
+        (Function::JsonTextBuildArray, _) => json_text::build_array(arguments, zone),
         _ => return None,
     })
 }
@@ -177,20 +185,5 @@ fn at_time_zone(arguments: &[Datum]) -> Result<Datum> {
             at.to_local(&Zone::named(name)?).map(Datum::Timestamp)
         }
         _ => Err(mismatch(Function::AtTimeZone)),
-    }
-}
-
-/// `->` and `->>`.
-fn json_field(json: &Json, key: &Datum, text: bool) -> Datum {
-    let found = match key {
-        Datum::Text(key) => json.get(key),
-        Datum::Int4(at) => json.item(i64::from(*at)),
-        _ => None,
-    };
-    match (found, text) {
-        (None, _) | (Some(Json::Null), true) => Datum::Null,
-        (Some(Json::String(text)), true) => Datum::Text(text.clone()),
-        (Some(value), true) => Datum::text(value.to_string()),
-        (Some(value), false) => Datum::Jsonb(Box::new(value.clone())),
     }
 }

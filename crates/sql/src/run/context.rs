@@ -24,11 +24,13 @@ pub struct Context {
 pub struct Limits {
     /// Bytes of rows that it collects to sort, group, change or answer.
     pub memory_bytes_max: usize,
+    /// Rows that a definition writes, or makes entries of.
+    pub filled_rows_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { memory_bytes_max: 64 << 20 }
+        Limits { memory_bytes_max: 64 << 20, filled_rows_max: 100_000 }
     }
 }
 

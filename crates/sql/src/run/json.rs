@@ -11,6 +11,7 @@ pub(super) fn of(value: &Datum, zone: &Zone) -> Result<Json> {
         Datum::Null => Json::Null,
         Datum::Bool(value) => Json::Bool(*value),
         Datum::Jsonb(json) => (**json).clone(),
+        Datum::Json(text) => Json::parse(text)?,
         Datum::Array(array) => of_array(array, zone)?,
         Datum::Int2(_)
         | Datum::Int4(_)
@@ -108,7 +109,7 @@ fn number(text: &str) -> Json {
 }
 
 /// A date and time as JSON has it: `T` between both, and the minutes of a zone.
-fn with_t(text: &str) -> String {
+pub(super) fn with_t(text: &str) -> String {
     let (text, era) = match text.strip_suffix(" BC") {
         Some(text) => (text, " BC"),
         None => (text, ""),

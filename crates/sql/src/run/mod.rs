@@ -19,6 +19,8 @@ mod foreign;
 mod join;
 mod joined_change;
 mod json;
+mod json_parts;
+mod json_text;
 mod order;
 mod overlay;
 mod pages;

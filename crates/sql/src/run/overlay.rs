@@ -49,6 +49,19 @@ impl Buffer {
         self.bytes
     }
 
+    /// Takes these writes out, for good; savepoints of before are none any more.
+    pub fn take_writes(&mut self, is_taken: impl Fn(Space, &[u8]) -> bool) -> Writes {
+        let all = std::mem::take(self).writes;
+        let (taken, left) = all.into_iter().partition(|((space, key), _)| is_taken(*space, key));
+        let left: Writes = left;
+        let bytes = |((_, key), row): (&Place, &Option<Vec<u8>>)| {
+            key.len() + row.as_ref().map_or(0, Vec::len)
+        };
+        self.bytes = left.iter().map(bytes).sum();
+        self.writes = left;
+        taken
+    }
+
     fn write(&mut self, space: Space, key: &[u8], row: Option<Vec<u8>>) {
         self.bytes += key.len() + row.as_ref().map_or(0, Vec::len);
         let place = (space, key.to_vec());

@@ -3,7 +3,7 @@
 use super::evaluate::{Evaluator, malformed};
 use super::scan::Each;
 use crate::ir::{RowsCall, RowsFunction};
-use values::{Array, Datum, Error, Result, SqlState};
+use values::{Array, Datum, Error, Result, SqlState, Type};
 
 /// The rows of a relation of the system catalog.
 pub(super) fn system_rows(name: &str, evaluator: &mut Evaluator<'_>) -> Result<Vec<Vec<Datum>>> {
@@ -50,6 +50,7 @@ pub(super) fn function_rows(
 enum Results {
     Nothing,
     Items(Box<Array>, usize),
+    Pairs(Box<Array>, usize),
     Numbers { next: Option<i64>, last: i64, step: i64, is_long: bool },
 }
 
@@ -68,6 +69,7 @@ impl Results {
         match (function, &arguments[..]) {
             (RowsFunction::Nothing, _) => Ok(Results::Nothing),
             (RowsFunction::Unnest, [Datum::Array(array)]) => Ok(Results::Items(array.clone(), 0)),
+            (RowsFunction::Expanded, [Datum::Array(array)]) => Ok(Results::Pairs(array.clone(), 0)),
             (RowsFunction::Subscripts, [Datum::Array(array), Datum::Int4(at)]) => {
                 let dimension = usize::try_from(*at).ok().and_then(|at| at.checked_sub(1));
                 let found = dimension.and_then(|at| array.dimensions().get(at));
@@ -102,6 +104,15 @@ impl Iterator for Results {
                 let item = array.items().get(*at).cloned();
                 *at += 1;
                 item
+            }
+            Results::Pairs(array, at) => {
+                let item = match array.items().get(*at)? {
+                    Datum::Int2(item) => Datum::Int4(i32::from(*item)),
+                    item => item.clone(),
+                };
+                *at += 1;
+                let pair = vec![item, Datum::Int4(i32::try_from(*at).unwrap_or(i32::MAX))];
+                Array::new(Type::Int4, pair).ok().map(|pair| Datum::Array(Box::new(pair)))
             }
             Results::Numbers { next, last, step, is_long } => {
                 let number = (*next)?;

@@ -22,6 +22,7 @@ mod standard;
 mod type_names;
 mod types;
 
+pub(crate) use names::name_parts;
 pub use names::quoted;
 pub(crate) use patterns::Patterns;
 pub(crate) use relations::{Known, TABLE_ID, known};

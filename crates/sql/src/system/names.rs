@@ -61,7 +61,7 @@ pub(super) fn literal(text: &str) -> String {
 }
 
 /// The parts of a name with dots, as statements write it.
-fn parts(text: &str) -> Result<Vec<String>> {
+pub(crate) fn name_parts(text: &str) -> Result<Vec<String>> {
     let invalid = || {
         let message = format!("invalid name syntax: \"{text}\"");
         Error::new(SqlState::INVALID_NAME, message)
@@ -107,19 +107,19 @@ pub(super) fn find(catalog: &Catalog, ty: Type, text: &str) -> Result<i32> {
             .map(|ty| ty.oid().number() as i32)
             .ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "type")),
         Type::Regnamespace => {
-            let own = parts(text)?.pop().unwrap_or_default();
+            let own = name_parts(text)?.pop().unwrap_or_default();
             let found = SCHEMAS.iter().find(|schema| schema.1 == own);
             found
                 .map(|schema| schema.0)
                 .ok_or_else(|| missing(SqlState::UNDEFINED_SCHEMA, "schema"))
         }
         Type::Regrole => {
-            let own = parts(text)?.pop().unwrap_or_default();
+            let own = name_parts(text)?.pop().unwrap_or_default();
             let found = ROLES.iter().find(|role| role.1 == own);
             found.map(|role| role.0).ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "role"))
         }
         Type::Regclass => {
-            let found = match &parts(text)?[..] {
+            let found = match &name_parts(text)?[..] {
                 [own] => class(catalog, own),
                 [schema, own] if schema == "public" => own_class(catalog, own),
                 [schema, own] => system_class(&format!("{schema}.{own}")),

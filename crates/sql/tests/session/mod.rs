@@ -62,8 +62,13 @@ impl Session {
                 self.memory.restart(*sequence);
             }
             self.catalog = self.catalog.with(&definition.delta)?;
-            let (columns, types, rows) = Default::default();
-            return Ok(Answer { tag: definition.tag.to_owned(), columns, types, rows });
+            let shown = |value: &Datum| match value {
+                Datum::Null => "NULL".to_owned(),
+                value => text::print(value, &Zone::utc()),
+            };
+            let rows = definition.rows.iter().map(|row| row.iter().map(shown).collect()).collect();
+            let (tag, columns, types) = (definition.shown_tag(), Vec::new(), Vec::new());
+            return Ok(Answer { tag, columns, types, rows });
         }
         let options = Options { choice: self.choice, ..Options::default() };
         let prepared = prepare(&self.catalog, statement, &options)?;

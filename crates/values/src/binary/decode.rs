@@ -35,7 +35,7 @@ pub fn decode(ty: Type, bytes: &[u8]) -> Result<Datum> {
         Type::Float4 => Datum::Float4(f32::from_bits(u32::from_be_bytes(fixed(ty, bytes)?))),
         Type::Float8 => Datum::Float8(f64::from_bits(u64::from_be_bytes(fixed(ty, bytes)?))),
         Type::Numeric => Datum::Numeric(decode_numeric(bytes)?),
-        Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter => {
+        Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter | Type::Json => {
             text::parse(ty, utf8(bytes)?, &crate::Zone::utc())?
         }
         Type::Bytea => Datum::Bytea(bytes.into()),

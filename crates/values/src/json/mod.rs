@@ -2,6 +2,7 @@
 //! last of equal ones stays; numbers are [`Numeric`](crate::Numeric). So equal values have equal
 //! text but for the scale of numbers.
 
+pub mod given;
 mod parse;
 mod value;
 

@@ -20,6 +20,9 @@ impl Modifier {
     /// which are written as numbers with blanks between.
     pub const VECTOR: Modifier = Modifier(0);
 
+    /// Of an array of two numbers that stands for a record `(x, n)`.
+    pub const PAIR: Modifier = Modifier(1);
+
     /// The modifier with this number in PostgreSQL's catalog.
     pub fn from_number(number: i32) -> Modifier {
         Modifier(if number < 0 { -1 } else { number })

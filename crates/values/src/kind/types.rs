@@ -54,6 +54,8 @@ pub enum Type {
     Regnamespace,
     /// `regrole`
     Regrole,
+    /// `json`: text as it was given.
+    Json,
     /// An array of one of the others.
     Array(Element),
 }
@@ -98,7 +100,7 @@ const fn known(
     Known { ty, name, oid: Oid(oid), array_oid: Oid(array_oid), fixed_bytes }
 }
 
-const KNOWN: [Known; 25] = [
+const KNOWN: [Known; 26] = [
     known(Type::Bool, "boolean", 16, 1000, Some(1)),
     known(Type::Int2, "smallint", 21, 1005, Some(2)),
     known(Type::Int4, "integer", 23, 1007, Some(4)),
@@ -124,6 +126,7 @@ const KNOWN: [Known; 25] = [
     known(Type::Regproc, "regproc", 24, 1008, Some(4)),
     known(Type::Regnamespace, "regnamespace", 4089, 4090, Some(4)),
     known(Type::Regrole, "regrole", 4096, 4097, Some(4)),
+    known(Type::Json, "json", 114, 199, None),
 ];
 
 /// Set in the stored code of an array.
@@ -163,6 +166,7 @@ impl Type {
             Type::Regproc => 22,
             Type::Regnamespace => 23,
             Type::Regrole => 24,
+            Type::Json => 25,
             Type::Array(Element(place)) => place,
         }
     }
@@ -235,7 +239,7 @@ impl Type {
 
     /// Whether values may be in keys of tables and indexes.
     pub fn may_be_key(self) -> bool {
-        !matches!(self, Type::Array(_) | Type::Jsonb)
+        !matches!(self, Type::Array(_) | Type::Jsonb | Type::Json)
     }
 
     /// Whether it is one of the types of text.
@@ -289,7 +293,7 @@ mod tests {
             assert_eq!(array.element(), Some(ty));
             assert_eq!(array.array(), None);
         }
-        assert_eq!(Type::from_code(25), None);
+        assert_eq!(Type::from_code(26), None);
         assert_eq!(Type::from_oid(Oid::new(2)), None);
     }
 }

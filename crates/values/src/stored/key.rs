@@ -68,7 +68,7 @@ fn push_value(bytes: &mut Vec<u8>, datum: &Datum) {
         Datum::Interval(interval) => {
             bytes.extend_from_slice(&(interval.length() as u128 ^ 1 << 127).to_be_bytes());
         }
-        Datum::Null | Datum::Jsonb(_) | Datum::Array(_) => {
+        Datum::Null | Datum::Jsonb(_) | Datum::Json(_) | Datum::Array(_) => {
             panic!("{datum:?} in a key: DDL refuses its type")
         }
     }
@@ -149,7 +149,7 @@ pub fn skip(bytes: &[u8], ty: Type, order: Order) -> Result<&[u8]> {
             escaped_bytes(bytes, mask).ok_or_else(corrupted)?
         }
         Type::Numeric => numeric_bytes(bytes, mask).ok_or_else(corrupted)?,
-        Type::Jsonb | Type::Array(_) => return Err(corrupted()),
+        Type::Jsonb | Type::Json | Type::Array(_) => return Err(corrupted()),
         _ => ty.fixed_bytes().ok_or_else(corrupted)?,
     };
     bytes.get(width..).ok_or_else(corrupted)

@@ -140,7 +140,7 @@ pub fn push_value(datum: &Datum, bytes: &mut Vec<u8>) {
         Datum::Float4(value) => bytes.extend_from_slice(&value.to_bits().to_le_bytes()),
         Datum::Float8(value) => bytes.extend_from_slice(&value.to_bits().to_le_bytes()),
         Datum::Numeric(value) => push_numeric(value, bytes),
-        Datum::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+        Datum::Text(text) | Datum::Json(text) => bytes.extend_from_slice(text.as_bytes()),
         Datum::Bytea(value) => bytes.extend_from_slice(value),
         Datum::Uuid(value) => bytes.extend_from_slice(value),
         Datum::Date(date) => bytes.extend_from_slice(&date.bits().to_le_bytes()),
@@ -209,6 +209,11 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
         Type::Jsonb => {
             let json = Json::parse(text()?).map_err(|_| corrupted("jsonb is no JSON"))?;
             Datum::Jsonb(Box::new(json))
+        }
+        Type::Json => {
+            let text = text()?;
+            Json::parse(text).map_err(|_| corrupted("json is no JSON"))?;
+            Datum::Json(text.into())
         }
         Type::Array(_) => Datum::Array(Box::new(read_array(ty, bytes)?)),
     })

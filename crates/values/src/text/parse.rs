@@ -49,6 +49,7 @@ pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
         Type::Timestamptz => Datum::Timestamptz(Timestamp::parse_zoned(text, zone)?),
         Type::Interval => Datum::Interval(Interval::parse(text)?),
         Type::Jsonb => Datum::Jsonb(Box::new(Json::parse(text)?)),
+        Type::Json => Json::parse(text).map(|_| Datum::Json(text.into()))?,
         Type::Array(_) => Datum::Array(Box::new(parse_array(ty, text, zone)?)),
     })
 }

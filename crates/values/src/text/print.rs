@@ -22,6 +22,7 @@ pub fn print(datum: &Datum, zone: &Zone) -> String {
         Datum::Timestamptz(at) => at.print_zoned(zone),
         Datum::Interval(interval) => interval.to_string(),
         Datum::Jsonb(json) => json.to_string(),
+        Datum::Json(text) => text.to_string(),
         Datum::Array(array) => print_array(array, zone),
     }
 }

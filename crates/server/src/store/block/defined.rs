@@ -9,6 +9,7 @@ use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
 use super::super::statement::Statement;
 use super::form::{Digest, RunStep, Step, digest, digest_of_definition};
+use super::loaded::Loaded;
 use super::operation::Run;
 use super::run::BlockRows;
 use super::state::{BlockState, conflict, count_given, moved};
@@ -17,7 +18,7 @@ use sql::catalog::Catalog;
 use sql::ir::Space;
 use sql::run::{Buffer, Context, Overlay, Rows};
 use std::sync::Arc;
-use values::{Error, Result, SqlState, Zone};
+use values::{Datum, Error, Result, SqlState, Zone};
 
 /// What the definitions of a block have come to.
 #[derive(Clone)]
@@ -33,6 +34,7 @@ pub(super) struct DefineStep {
     /// How many other steps are before it.
     at: usize,
     statement: Arc<Statement>,
+    parameters: Vec<Datum>,
     zone: Zone,
     digest: Digest,
 }
@@ -77,7 +79,8 @@ impl Defined {
             self.catalog = Arc::new(next.at_version(shared.private_version()));
             self.cleared.extend_from_slice(made.delta.cleared());
         }
-        (Ok(Answer { tag: made.tag.to_owned(), rows: Vec::new(), notice: made.notice }), digest)
+        let tag = made.shown_tag();
+        (Ok(Answer { tag, rows: made.rows, notice: made.notice }), digest)
     }
 }
 
@@ -94,20 +97,42 @@ impl BlockState {
     /// Refuses a definition in a block that cannot have it, before it runs on this catalog.
     pub(super) fn check_definition(&mut self, catalog: &Arc<Catalog>, run: &Run) -> Result<()> {
         let is_old = match &self.base {
-            Some(base) => base.version() != catalog.version(),
+            Some(_) => self.has_lost_base(catalog.version()),
             None => self.has_moved(catalog.version()),
         };
         if is_old {
             return Err(moved());
         }
         self.check_room(run)?;
-        self.base.get_or_insert_with(|| Arc::clone(catalog));
+        if self.base.is_none() {
+            self.base = Some(Arc::clone(catalog));
+            self.base_version = catalog.version();
+        }
         Ok(())
     }
 
     /// Whether others have defined something since the block's first definition.
     pub(super) fn has_lost_base(&self, version: u64) -> bool {
-        self.base.as_ref().is_some_and(|base| base.version() != version)
+        self.base.is_some() && self.base_version != version
+    }
+
+    /// Goes on beside a catalog in which others can define nothing of the block's.
+    pub(super) fn go_on_at(&mut self, version: u64) {
+        self.base_version = version;
+        if let Some(seen) = &mut self.catalog_seen {
+            *seen = version;
+        }
+    }
+
+    /// How many statements have run.
+    pub(super) fn position(&self) -> usize {
+        self.steps.len() + self.defines.len()
+    }
+
+    /// The rows of its COPYs are those of tables now. If the call that says so fails, the store
+    /// has ended, and the next open clears them.
+    pub(super) fn keep_loaded(&mut self) {
+        self.loads.iter_mut().for_each(Loaded::keep);
     }
 
     /// Runs a definition that was checked.
@@ -133,7 +158,8 @@ impl BlockState {
         let result = match result {
             Ok(answer) if self.modes.is_read_only => {
                 self.buffer.roll_back(mark);
-                let message = format!("cannot execute {} in a read-only transaction", answer.tag);
+                let what = if answer.rows.is_empty() { &answer.tag } else { "setval()" };
+                let message = format!("cannot execute {what} in a read-only transaction");
                 Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message))
             }
             result => result,
@@ -154,7 +180,8 @@ impl BlockState {
         if self.says_something(&result) {
             self.count_bytes(run);
             let (statement, zone) = (Arc::clone(&run.statement), run.zone.clone());
-            self.defines.push(DefineStep { at: self.steps.len(), statement, zone, digest });
+            let (at, parameters) = (self.steps.len(), run.parameters.clone());
+            self.defines.push(DefineStep { at, statement, parameters, zone, digest });
         }
         result
     }
@@ -172,24 +199,29 @@ impl BlockState {
         // Each statement was bounded when it ran before.
         let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
         let read = ReadRows::new(&shared.spaces, reads, steps);
-        let (defined, buffer) = (Defined::new(catalog), Buffer::default());
+        // That of now has no other objects.
+        let base = self.base.as_ref().expect("a definition has run");
+        let (defined, buffer) = (Defined::new(base), Buffer::default());
         let mut again = Again { shared, read, defined, buffer, savepoints: Vec::new() };
         let mut defines = self.defines.iter().enumerate().peekable();
         for at in 0..=self.steps.len() {
             while let Some((number, step)) = defines.next_if(|(_, step)| step.at == at) {
-                let context = self.context_of(Vec::new(), &step.zone, &shared.options);
+                Loaded::hide(&self.loads, at + number, &mut again.read);
+                let context = self.context_of(step.parameters.clone(), &step.zone, &shared.options);
                 if again.define(&step.statement, &context) != step.digest {
                     let number = number + self.runs_before(at) + 1;
                     return Err(conflict(number, &step.statement.shown()));
                 }
             }
             let Some(step) = self.steps.get(at) else { break };
+            let before = self.defines.iter().filter(|define| define.at <= at).count();
+            Loaded::hide(&self.loads, at + before, &mut again.read);
             if !self.step_again(step, &mut again)? {
-                let before = self.defines.iter().filter(|define| define.at <= at).count();
                 return Err(conflict(before + self.runs_before(at) + 1, &self.shown(at)));
             }
         }
         let Again { defined: Defined { catalog: last, cleared }, buffer, .. } = again;
+        assert!(last.next_id() >= catalog.next_id(), "ids that are kept are never given again");
         let rows = rows_of(buffer.writes());
         let next = || Arc::new(Catalog::clone(&last).at_version(catalog.version() + 1));
         Ok(Made { rows, catalog: is_private(last.version()).then(next), cleared })

@@ -92,7 +92,9 @@ pub(in super::super) fn digest(result: Result<sql::run::Answer>) -> Digest {
 /// That of a definition, with what it makes of the catalog.
 pub(super) fn digest_of_definition(definition: &sql::Definition) -> Digest {
     let (tag, notice) = (definition.tag, &definition.notice);
-    let made = postcard::to_allocvec(&(tag, notice, definition.delta.rows()));
+    let values = definition.rows.iter().flatten().cloned().map(Value);
+    let rows: Vec<Value> = values.collect();
+    let made = postcard::to_allocvec(&(tag, notice, definition.delta.rows(), rows));
     let mut hash = Sha256::new();
     hash.update(b"definition");
     hash.update(made.expect("a vector takes all"));
@@ -116,6 +118,7 @@ impl Block<'_> {
             zone: zone.zone()?,
             limits: sql::run::Limits {
                 memory_bytes_max: usize::try_from(self.memory_bytes_max).unwrap_or(usize::MAX),
+                ..Default::default()
             },
             system: None,
         })

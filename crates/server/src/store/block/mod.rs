@@ -12,12 +12,17 @@
 //! Definitions change a catalog of the block's own (`defined`). COMMIT of such a block runs it
 //! again on the server, as nothing else runs then, and is a call of what that wrote.
 //!
+//! A COPY of more rows than a block may hold writes them at once, under ids that the block's own
+//! catalog has and no other (`load`).
+//!
 //! So what a client saw is what it would have seen alone at that place. A block that writes nothing
 //! is no call.
 
 mod answers;
 mod defined;
 pub(super) mod form;
+mod load;
+mod loaded;
 mod numbers;
 mod operate;
 mod operation;

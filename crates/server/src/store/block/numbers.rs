@@ -30,6 +30,8 @@ pub(in super::super) struct Stock {
     of: BTreeMap<ObjectId, OfSequence>,
     /// How many were given of sequences that the block has made itself.
     made: BTreeMap<ObjectId, u32>,
+    /// How many of these the store has counted.
+    counted: BTreeMap<ObjectId, u32>,
 }
 
 impl Stock {
@@ -56,13 +58,21 @@ impl Stock {
     /// What later blocks get: the rest are holes.
     pub(in super::super) fn end_of_block(mut self) -> Stock {
         self.made.clear();
+        self.counted.clear();
         self.of.retain(|_, own| own.is_hidden && !own.left.is_empty());
         self
     }
 
-    /// How many numbers the block took of sequences that it has made.
+    /// How many numbers the block took of sequences that it has made, and the store has to count.
     pub(super) fn made(&self) -> BTreeMap<ObjectId, u32> {
-        self.made.clone()
+        let counted = |id| self.counted.get(id).copied().unwrap_or_default();
+        self.made.iter().map(|(id, made)| (*id, made - counted(id))).collect()
+    }
+
+    /// Rows of a COPY got the first numbers of a sequence that the block has made.
+    pub(super) fn count(&mut self, id: ObjectId, count: u32) {
+        self.made.insert(id, count);
+        self.counted.insert(id, count);
     }
 
     /// Takes what a statement needs of each sequence, all in all. Nothing counts yet for sequences

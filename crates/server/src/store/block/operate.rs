@@ -8,6 +8,7 @@ use super::super::pool::lock;
 use super::super::rows::Reads;
 use super::super::spaces::sequence;
 use super::super::statement::{Statement, Way};
+use super::loaded::half_loaded;
 use super::operation::{BlockOperation, Operation, Run};
 use super::state::{Below, BlockState, Tried, moved, said};
 use nvcaracal::Snapshot;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Timestamp};
 
-fn no_block() -> Error {
+pub(super) fn no_block() -> Error {
     let message = "there is no transaction in progress";
     Error::new(SqlState::NO_ACTIVE_TRANSACTION, message)
 }
@@ -230,6 +231,9 @@ impl Pipeline {
     }
 
     async fn run_in(&self, block: &mut BlockState, run: &Run) -> Result<Answer> {
+        if block.is_loading {
+            return Err(half_loaded());
+        }
         if run.statement.planned.is_none() {
             return self.define_in(block, run).await;
         }
@@ -338,6 +342,9 @@ impl Pipeline {
         mut block: BlockState,
         numbers: BTreeMap<ObjectId, u32>,
     ) -> Result<()> {
+        if block.is_loading {
+            return Err(half_loaded());
+        }
         let shared = &self.shared;
         let alone = shared.gate.write().await;
         let (catalog, snapshot) = shared.settled().await?;
@@ -346,6 +353,7 @@ impl Pipeline {
         }
         self.renew_plans(&mut block, &catalog)?;
         let made = block.again(shared, &catalog, &snapshot)?;
+        block.keep_loaded();
         shared.call(&Call::DefineBlock(made.rows, numbers).encode()).await?;
         if let Some(next) = made.catalog {
             shared.set_catalog(next);

@@ -8,6 +8,7 @@ use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
 use super::defined::{DefineStep, Defined};
 use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
+use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
 use nvcaracal::Snapshot;
@@ -39,7 +40,7 @@ struct Savepoint {
 /// A block.
 pub(in super::super) struct BlockState {
     pub(super) modes: Modes,
-    now: Timestamp,
+    pub(super) now: Timestamp,
     /// That of the first statement, if all read the same.
     pub(super) snapshot: Option<Snapshot>,
     /// The version of the catalog that its last statement was planned with.
@@ -62,11 +63,16 @@ pub(in super::super) struct BlockState {
     /// Why it cannot write any more: it has read too much.
     full: Option<Error>,
     /// The version of the catalog that queries of the system catalog were answered from.
-    catalog_seen: Option<u64>,
+    pub(super) catalog_seen: Option<u64>,
     /// The catalog below its first definition; it commits on no other.
     pub(super) base: Option<Arc<Catalog>>,
+    /// The version of the catalog of all that has nothing else than the base.
+    pub(super) base_version: u64,
     pub(super) defined: Option<Defined>,
     pub(super) defines: Vec<DefineStep>,
+    pub(super) loads: Vec<Loaded>,
+    /// Whether a COPY has begun to write rows and has not ended.
+    pub(super) is_loading: bool,
     /// How many numbers clients were told of sequences that the block has made itself.
     pub(super) given: BTreeMap<ObjectId, u64>,
     /// How many numbers sequences had given when its definitions asked.
@@ -167,8 +173,11 @@ impl BlockState {
             full: None,
             catalog_seen: None,
             base: None,
+            base_version: 0,
             defined: None,
             defines: Vec::new(),
+            loads: Vec::new(),
+            is_loading: false,
             given: BTreeMap::new(),
             asked: BTreeMap::new(),
         }
@@ -298,7 +307,8 @@ impl BlockState {
         zone: &Zone,
         options: &StoreOptions,
     ) -> Context {
-        let limits = Limits { memory_bytes_max: options.memory_bytes_max };
+        let memory_bytes_max = options.memory_bytes_max;
+        let limits = Limits { memory_bytes_max, ..Limits::default() };
         Context { parameters, now: self.now, zone: zone.clone(), limits, system: None }
     }
 
@@ -409,6 +419,11 @@ impl BlockState {
         let at = self.find(name)?;
         self.savepoints.truncate(at);
         Ok(())
+    }
+
+    /// Whether it may go back.
+    pub(super) fn has_savepoint(&self) -> bool {
+        !self.savepoints.is_empty()
     }
 
     fn find(&self, name: &str) -> Result<usize> {
