@@ -105,8 +105,7 @@ fn run_calls<D: Device, E: Engine<D> + Send + 'static>(
         let done = procedures.run(&mut session, procedure, args, &mut output)?;
         serials.push(done.serial);
         if settings.verify {
-            let (serial, outcome) = (done.serial, done.outcome);
-            history.push(Answered { call, serial, outcome, output: output.clone() });
+            history.push(Answered::new(call, &done, &output));
         }
     }
     if !settings.recover {

@@ -140,7 +140,8 @@ pub struct Answered {
 
 impl Answered {
     /// A call with what became of it.
-    pub(crate) fn new(call: usize, done: &Done, output: &[u8]) -> Self {
+    #[must_use]
+    pub fn new(call: usize, done: &Done, output: &[u8]) -> Self {
         let Done { outcome, serial, snapshot, .. } = *done;
         Self { call, serial, snapshot, outcome, output: output.to_vec() }
     }

@@ -171,6 +171,10 @@ impl Session for Replay {
         for (number, (past, written)) in self.tables.iter_mut().zip(&mut self.written).enumerate() {
             for (key, value) in std::mem::take(written) {
                 let versions = past.entry(key).or_default();
+                if value.is_none() && at(versions, snapshot).is_none() {
+                    // A row that it has inserted and deleted: it has written nothing.
+                    continue;
+                }
                 if versions.last().is_some_and(|last| last.place > snapshot) {
                     let what = format!("a row of table {number} was overwritten that is newer");
                     self.lost = Some(what);
