@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 const DEVICE_OF_BLOCKS: &str = "emulated:optane";
 const BLOCK_BYTES: f64 = 256.0;
 /// What the cost of a run is called in its JSON.
-const NAME: &str = "by_cost";
+const NAME: &str = "priced";
 
 /// What a block costs in all runs on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
