@@ -40,10 +40,10 @@ fn open(path: &std::path::Path) -> Database {
     options.checkpoint_every(3).open(path).unwrap()
 }
 
-/// S6, S22, O-13: copies of a database that four threads write to, with a checkpoint every three
+/// O-59, S6, S22, O-13: copies of a database that four threads write to, with a checkpoint every three
 /// epochs, have each call that was answered before, and of the others whole ones.
 #[test]
-fn s_6_a_backup_has_every_answered_call() {
+fn o_59_a_backup_has_every_answered_call() {
     let dir = directory();
     let (store, copy) = (dir.path().join("store"), dir.path().join("copy"));
     let db = open(&store);
