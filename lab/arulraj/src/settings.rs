@@ -8,17 +8,17 @@ use crate::ycsb::{Mix, Skew};
 /// The engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineName {
-    /// [`Inp`]
+    /// [`crate::Inp`]
     Inp,
-    /// [`Cow`]
+    /// [`crate::Cow`]
     Cow,
-    /// [`Log`]
+    /// [`crate::Log`]
     Log,
-    /// [`NvmInp`]
+    /// [`crate::NvmInp`]
     NvmInp,
-    /// [`NvmCow`]
+    /// [`crate::NvmCow`]
     NvmCow,
-    /// [`NvmLog`]
+    /// [`crate::NvmLog`]
     NvmLog,
 }
 

@@ -15,8 +15,8 @@ fn recovered(of: &str, store: &str, epoch: u64) -> String {
     found["state_digest"].as_str().expect("a digest").to_string()
 }
 
-/// O-59, S6, O-13: copies of a store that a process goes on with have every acknowledged epoch, and come
-/// to the states that were acknowledged; so do stores that are restored to an earlier epoch.
+/// O-59, S6, O-13: copies of a store that a process goes on with have every acknowledged epoch, and
+/// come to the states that were acknowledged; so do stores that are restored to an earlier epoch.
 #[test]
 fn o_59_copies_of_a_running_store_have_what_was_acknowledged() {
     let room = Room::new();

@@ -40,8 +40,8 @@ fn open(path: &std::path::Path) -> Database {
     options.checkpoint_every(3).open(path).unwrap()
 }
 
-/// O-59, S6, S22, O-13: copies of a database that four threads write to, with a checkpoint every three
-/// epochs, have each call that was answered before, and of the others whole ones.
+/// O-59, S6, S22, O-13: copies of a database that four threads write to, with a checkpoint every
+/// three epochs, have each call that was answered before, and of the others whole ones.
 #[test]
 fn o_59_a_backup_has_every_answered_call() {
     let dir = directory();
