@@ -3,8 +3,8 @@
 //!
 //! 1. The newest snapshot of the image is pinned ([`pmem::PinnedSnapshot`]), and the newest epoch
 //!    is noted that the log has begun.
-//! 2. The log is copied. If the snapshot is still the newest then, nothing that is needed was
-//!    written over meanwhile; else all of it begins anew.
+//! 2. What the log has behind it is copied. If the snapshot is still the newest then, nothing that
+//!    is needed was written over meanwhile; else the newest one is pinned, and the log copied anew.
 //! 3. The copied log ends with the last epoch up to which all are whole. That is at least the one
 //!    before the noted one, because the log of an epoch begins when the one before is durable.
 //! 4. The pages of the snapshot are copied, each checked, and the copy gets its name.
@@ -22,13 +22,13 @@ use crate::error::{Result, StorageError};
 use crate::format::{SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, Superblock};
 use crate::ids::EpochNumber;
 use crate::input_log::format::HEADER_BYTES;
-use crate::input_log::{CopiedEnd, LogError, end_of_copy, newest_begun};
+use crate::input_log::{CopiedEnd, LogError, copy_segments, end_of_copy, newest_begun};
 use crate::store::{EndMark, good_copy};
 
 /// So often a copy is begun anew because the store went on faster.
 const TRIES: u32 = 10;
-/// The log is copied in pieces of this size.
-const PIECE_BYTES: usize = 1 << 20;
+/// So often the log is copied because a snapshot was committed meanwhile.
+const LOG_TRIES: u32 = 1000;
 
 /// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,26 +90,20 @@ fn try_copy(
     kind: CopyKind,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<Copied>> {
-    let pinned = PinnedSnapshot::open(source, None)?;
-    let checkpoint = EpochNumber(pinned.epoch().map_or(0, |epoch| epoch.0));
-    let last = match kind {
-        CopyKind::Backup => None,
-        CopyKind::Restored(last) => last,
+    let mut pinned = PinnedSnapshot::open(source, None)?;
+    let Superblock { instance, log_segment_bytes, .. } = superblock(&pinned, source)?;
+    let (copy, last) = match kind {
+        CopyKind::Backup => (UnfinishedCopy::update(target, &pinned, None)?, None),
+        CopyKind::Restored(last) => (UnfinishedCopy::create(target, &pinned, None)?, last),
+    };
+    let geometry = (instance, log_segment_bytes);
+    let Some(CopiedLog { checkpoint, mark, begun }) = copy_log(&mut pinned, &copy, geometry)?
+    else {
+        return Ok(None);
     };
     if let Some(asked) = last.filter(|asked| *asked < checkpoint) {
         let what = format!("epoch {asked} is before {checkpoint}, that of its checkpoint");
         return Err(StorageError::Limit(what));
-    }
-    let Superblock { instance, log_segment_bytes, .. } = superblock(&pinned, source)?;
-    let mark = pinned.mark()?;
-    let begun = newest_begun(&pinned, instance, log_segment_bytes)?;
-    let copy = match kind {
-        CopyKind::Backup => UnfinishedCopy::update(target, &pinned, None)?,
-        CopyKind::Restored(_) => UnfinishedCopy::create(target, &pinned, None)?,
-    };
-    copy_log(&pinned, &copy)?;
-    if !pinned.is_newest()? {
-        return Ok(None);
     }
     let end = end_of_copy(&copy, instance, log_segment_bytes, checkpoint, last)?;
     if last.is_none() && end.last < begun.previous() {
@@ -146,17 +140,37 @@ fn superblock(pinned: &PinnedSnapshot, source: &Path) -> Result<Superblock> {
     })
 }
 
-fn copy_log(from: &PinnedSnapshot, to: &UnfinishedCopy) -> Result<()> {
-    let mut buffer = vec![0; PIECE_BYTES];
-    let bytes = from.log_bytes();
-    let mut at = 0;
-    while at < bytes {
-        let piece = &mut buffer[..PIECE_BYTES.min((bytes - at) as usize)];
-        from.log_read(at, piece)?;
-        to.log_write(at, piece)?;
-        at += piece.len() as u64;
+/// The log as it was copied.
+struct CopiedLog {
+    /// Epoch of the snapshot that it goes on from.
+    checkpoint: EpochNumber,
+    /// What was there before it was copied: the newest mark, and the newest epoch that was begun.
+    mark: Option<[u8; MARK_BYTES]>,
+    begun: EpochNumber,
+}
+
+/// Copies what the log has behind the newest snapshot, so often until that still is the newest when
+/// it is done. `None`: there always was a newer one.
+fn copy_log(
+    from: &mut PinnedSnapshot,
+    to: &UnfinishedCopy,
+    (instance, segment_bytes): (u64, u64),
+) -> Result<Option<CopiedLog>> {
+    for _ in 0..LOG_TRIES {
+        from.renew()?;
+        let checkpoint = EpochNumber(from.epoch().map_or(0, |epoch| epoch.0));
+        let mark = from.mark()?;
+        let begun = newest_begun(from, instance, segment_bytes)?;
+        to.log_end(0)?;
+        copy_segments(from, instance, segment_bytes, checkpoint, |offset, bytes| {
+            to.log_write(offset, bytes)
+        })?;
+        to.log_end(to.log_bytes().next_multiple_of(segment_bytes))?;
+        if from.is_newest()? {
+            return Ok(Some(CopiedLog { checkpoint, mark, begun }));
+        }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Erases what is not kept.

@@ -40,6 +40,15 @@ fn open(path: &std::path::Path) -> Database {
     options.checkpoint_every(3).open(path).unwrap()
 }
 
+/// Ends the writers, also where an assertion fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// O-59, S6, S22, O-13: copies of a database that four threads write to, with a checkpoint every
 /// three epochs, have each call that was answered before, and of the others whole ones.
 #[test]
@@ -61,6 +70,7 @@ fn o_59_a_backup_has_every_answered_call() {
                 }
             });
         }
+        let _ends = Ends(&is_over);
         for _ in 0..12 {
             let all = || answered.each_ref().map(|count| count.load(Ordering::SeqCst));
             let start = all().map(|count| count + 3);
@@ -88,7 +98,6 @@ fn o_59_a_backup_has_every_answered_call() {
             copied.close().unwrap();
             fs::remove_dir_all(&copy).unwrap();
         }
-        is_over.store(true, Ordering::SeqCst);
     });
     db.close().unwrap();
 }

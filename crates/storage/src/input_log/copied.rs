@@ -4,7 +4,7 @@
 //! be there. So the copy ends with the last epoch up to which all are whole, and the rest is
 //! erased.
 
-use pmem::LogSpace;
+use pmem::{DeviceError, LogSpace};
 
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, SegmentHeader};
@@ -49,6 +49,41 @@ pub fn newest_begun<L: LogSpace>(
         }
     }
     Ok(newest)
+}
+
+/// Gives out the segments of a store that matter behind a checkpoint, each with its place: those of
+/// later epochs, and the program. They may be written just now.
+///
+/// # Errors
+/// The log's, and those of `each`.
+pub fn copy_segments<L: LogSpace>(
+    log: &L,
+    instance: u64,
+    segment_bytes: u64,
+    checkpoint: EpochNumber,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
+) -> Result<(), LogError> {
+    let geometry = Geometry { instance, segment_bytes };
+    let mut buffer = vec![0; segment_bytes as usize];
+    let segments = u32::try_from(log.log_bytes() / segment_bytes).unwrap_or(u32::MAX);
+    let needed = |bytes: &[u8]| {
+        let header = SegmentHeader::parse(bytes)?;
+        let is_needed = header.instance.get() == instance && header.epoch.get() > checkpoint.0;
+        is_needed.then_some(HEADER_BYTES + header.payload_bytes.get() as usize)
+    };
+    for segment in 0..segments {
+        let offset = geometry.offset(segment);
+        log.log_read(offset, &mut buffer[..HEADER_BYTES])?;
+        if needed(&buffer[..HEADER_BYTES]).is_none() {
+            continue;
+        }
+        // Header and payload of one moment, as far as reads are.
+        log.log_read(offset, &mut buffer)?;
+        if let Some(bytes) = needed(&buffer).and_then(|end| buffer.get(..end)) {
+            each(offset, bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Finds the end of a copied log, or ends it with an epoch that is asked for.

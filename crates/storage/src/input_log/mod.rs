@@ -57,7 +57,7 @@ mod scan;
 mod copied;
 mod give_up;
 
-pub use copied::{CopiedEnd, end_of_copy, newest_begun};
+pub use copied::{CopiedEnd, copy_segments, end_of_copy, newest_begun};
 pub use error::LogError;
 pub use geometry::Demand;
 pub use give_up::GivenUp;

@@ -61,15 +61,31 @@ impl PinnedSnapshot {
             place: fs::canonicalize(dir).map_err(|e| DeviceError::io("look for", dir, e))?,
             _locks: vec![pin],
         };
+        let (dir, root, table) = (dir.to_path_buf(), Root::default(), PageTable::default());
+        let mut pinned = Self { dir, files, root, table };
+        pinned.renew()?;
+        Ok(pinned)
+    }
+
+    /// Pins the snapshot that is the newest now instead.
+    ///
+    /// # Errors
+    /// As [`PinnedSnapshot::open`].
+    pub fn renew(&mut self) -> Result<(), DeviceError> {
         for _ in 0..OPEN_TRIES {
             // Only what was read after the lock counts.
-            let root = newest(&files.meta)?;
-            let table = check_heads(&files, &root).and_then(|_| PageTable::read(&files, &root));
-            if newest(&files.meta)? == root {
-                return Ok(Self { dir: dir.to_path_buf(), files, root, table: table? });
+            let root = newest(&self.files.meta)?;
+            if root == self.root && self.table.used() > 0 {
+                return Ok(());
+            }
+            let heads = check_heads(&self.files, &root);
+            let table = heads.and_then(|_| PageTable::read(&self.files, &root));
+            if newest(&self.files.meta)? == root {
+                (self.root, self.table) = (root, table?);
+                return Ok(());
             }
         }
-        Err(DeviceError::Outrun { path: dir.to_path_buf() })
+        Err(DeviceError::Outrun { path: self.dir.clone() })
     }
 
     /// The epoch of the snapshot; `None` if there never was one.
