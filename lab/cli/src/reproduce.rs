@@ -224,8 +224,11 @@ mod tests {
             Command::Bench(BenchCommand::Smallbank(options)) => check_options(&options, run),
             Command::Bench(BenchCommand::Tpcc(options)) => check_options(&options, run),
             Command::Bench(BenchCommand::Arulraj(options)) => {
-                assert!(options.cost && !options.verify, "{}", run.command());
+                let is_measured = options.cost || options.shares;
+                assert!(is_measured && !options.verify, "{}", run.command());
             }
+            // Their options fit together, whichever they are.
+            Command::Bench(BenchCommand::Interfaces(_)) => {}
             _ => panic!("not a workload: {}", run.command()),
         }
     }
