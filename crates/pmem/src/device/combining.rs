@@ -55,7 +55,8 @@ impl Buffered {
             return entered;
         }
         for block in offset / BLOCK_BYTES..=(offset + len - 1) / BLOCK_BYTES {
-            let follows = block == self.blocks[self.newest].wrapping_add(1);
+            // Of a port that has written nothing there is none that it could follow.
+            let follows = block.checked_sub(1) == Some(self.blocks[self.newest]);
             if self.enters(block) {
                 entered.blocks += 1;
                 entered.apart += u64::from(!follows);

@@ -119,6 +119,8 @@ fn price(works: impl Iterator<Item = Work>) -> Option<Price> {
     }
     let read_ns = (read * writes - written * both) / determinant;
     let written_ns = (reads * written - both * read) / determinant;
+    // The last digits depend on the order of the runs.
+    let [read_ns, written_ns] = [read_ns, written_ns].map(|ns| (ns * 1e3).round() / 1e3);
     (read_ns >= 0.0 && written_ns >= 0.0).then_some(Price { read_ns, written_ns })
 }
 
