@@ -103,7 +103,8 @@ impl Emulated {
         let shared_ns = units * reads.shared_ns;
         port.owed.reading_ns += shared_ns;
         port.owed.latency_ns += match self.costs.lines {
-            Some(_) if offset == port.read_to => units * reads.next_ns,
+            // Nothing is before the first byte.
+            Some(_) if offset > 0 && offset == port.read_to => units * reads.next_ns,
             _ => reads.waits_ns(units),
         };
         if self.costs.lines.is_some() {
