@@ -22,7 +22,7 @@ use crate::error::{Result, StorageError};
 use crate::format::{SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, Superblock};
 use crate::ids::EpochNumber;
 use crate::input_log::format::HEADER_BYTES;
-use crate::input_log::{CopiedEnd, LogError, copy_segments, end_of_copy, newest_begun};
+use crate::input_log::{CopiedEnd, Geometry, LogError, copy_segments, end_of_copy, newest_begun};
 use crate::store::{EndMark, good_copy};
 
 /// So often a copy is begun anew because the store went on faster.
@@ -93,10 +93,10 @@ fn try_copy(
     let mut pinned = PinnedSnapshot::open(source, None)?;
     let Superblock { instance, log_segment_bytes, .. } = superblock(&pinned, source)?;
     let (copy, last) = match kind {
-        CopyKind::Backup => (UnfinishedCopy::update(target, &pinned, None)?, None),
+        CopyKind::Backup => (UnfinishedCopy::update(target, &mut pinned, None)?, None),
         CopyKind::Restored(last) => (UnfinishedCopy::create(target, &pinned, None)?, last),
     };
-    let geometry = (instance, log_segment_bytes);
+    let geometry = Geometry { instance, segment_bytes: log_segment_bytes };
     let Some(CopiedLog { checkpoint, mark, begun }) = copy_log(&mut pinned, &copy, geometry)?
     else {
         return Ok(None);
@@ -105,7 +105,7 @@ fn try_copy(
         let what = format!("epoch {asked} is before {checkpoint}, that of its checkpoint");
         return Err(StorageError::Limit(what));
     }
-    let end = end_of_copy(&copy, instance, log_segment_bytes, checkpoint, last)?;
+    let end = end_of_copy(&copy, geometry, checkpoint, last)?;
     if last.is_none() && end.last < begun.previous() {
         let what = format!("it has begun epoch {begun}, and of epoch {} a part", end.last.next());
         return Err(LogError::Lost { last: end.last, what }.into());
@@ -154,18 +154,16 @@ struct CopiedLog {
 fn copy_log(
     from: &mut PinnedSnapshot,
     to: &UnfinishedCopy,
-    (instance, segment_bytes): (u64, u64),
+    geometry: Geometry,
 ) -> Result<Option<CopiedLog>> {
     for _ in 0..LOG_TRIES {
         from.renew()?;
         let checkpoint = EpochNumber(from.epoch().map_or(0, |epoch| epoch.0));
         let mark = from.mark()?;
-        let begun = newest_begun(from, instance, segment_bytes)?;
+        let begun = newest_begun(from, geometry)?;
         to.log_end(0)?;
-        copy_segments(from, instance, segment_bytes, checkpoint, |offset, bytes| {
-            to.log_write(offset, bytes)
-        })?;
-        to.log_end(to.log_bytes().next_multiple_of(segment_bytes))?;
+        copy_segments(from, geometry, checkpoint, |offset, bytes| to.log_write(offset, bytes))?;
+        to.log_end(to.log_bytes().next_multiple_of(geometry.segment_bytes))?;
         if from.is_newest()? {
             return Ok(Some(CopiedLog { checkpoint, mark, begun }));
         }

@@ -34,6 +34,8 @@ pub(super) struct SnapshotWriter {
     free: FreeSlots,
     /// Slots that it does not need either, and a copy may.
     kept: Vec<u64>,
+    /// This process has written none yet, and knows of no slots that a copy may need.
+    is_first: bool,
     room: Arc<Room>,
 }
 
@@ -45,7 +47,7 @@ impl SnapshotWriter {
         free: FreeSlots,
         room: Arc<Room>,
     ) -> Self {
-        Self { files, newest, table, free, kept: Vec::new(), room }
+        Self { files, newest, table, free, kept: Vec::new(), is_first: true, room }
     }
 
     /// Makes a snapshot durable. Calls `committed` as soon as it would survive a power cut.
@@ -59,6 +61,9 @@ impl SnapshotWriter {
         let (before, now) = (self.newest.log_bytes, snapshot.log_bytes);
         assert!(before <= now, "a log of {before} bytes shrinks to {now}");
         snapshot.parts.sort_by_key(|part| part.pages.first().copied());
+        if std::mem::take(&mut self.is_first) && self.files.table.is_locked()? {
+            self.give_up_copies()?;
+        }
         let new = self.write_pages(snapshot)?;
         let replaced: Vec<u64> = new.iter().filter_map(|entry| self.table.set(*entry)).collect();
         let root = Root {
@@ -77,18 +82,24 @@ impl SnapshotWriter {
         committed();
         // Step 5: no root that can still be the newest needs them (S6).
         self.kept.extend(replaced);
-        if !self.keeps_for_copy()? {
+        if !self.files.table.is_locked()? {
             self.release_kept();
+        } else if self.kept.len() as u64 > self.newest.image_bytes / PAGE_BYTES {
+            // A copy that has stopped must not fill the disk.
+            self.give_up_copies()?;
         }
         Ok(())
     }
 
-    /// Whether slots that were replaced stay as they are: a copy of an older snapshot reads them.
-    /// Not for ever: where as many as there are pages are kept, the copy has to begin anew, and
-    /// knows it by the checksums of its pages.
-    fn keeps_for_copy(&self) -> Result<bool, DeviceError> {
-        let most = self.newest.image_bytes / PAGE_BYTES;
-        Ok(self.kept.len() as u64 <= most && self.files.table.is_locked()?)
+    /// Slots that copies may be reading will be written over: a root says so first, and who copies
+    /// looks at that in the end.
+    fn give_up_copies(&mut self) -> Result<(), DeviceError> {
+        let Root { sequence, given_up, .. } = self.newest;
+        let root = Root { sequence: sequence + 1, given_up: given_up + 1, ..self.newest };
+        write_root(&self.files, &root)?;
+        self.newest = root;
+        self.release_kept();
+        Ok(())
     }
 
     fn release_kept(&mut self) {
@@ -133,7 +144,7 @@ impl SnapshotWriter {
         let slots = self.free.end() + missing;
         match self.files.data.allocate(slots * PAGE_BYTES) {
             Err(error) if error.is_limit() && self.kept.len() as u64 >= missing => {
-                self.release_kept();
+                self.give_up_copies()?;
             }
             other => {
                 other?;

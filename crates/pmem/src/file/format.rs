@@ -18,7 +18,8 @@
 //! | 64 | 8 | where in `table` the entries begin |
 //! | 72 | 8 | how many entries there are |
 //! | 80 | 4 | CRC-32 of the entries |
-//! | 84 | 40 | zero |
+//! | 84 | 8 | how often slots were given up that copies may have been reading |
+//! | 92 | 32 | zero |
 //! | 124 | 4 | CRC-32 of the 124 bytes before |
 //!
 //! `data` and `table` begin with a page of their own, the *head*: magic, format version and
@@ -63,6 +64,8 @@ pub(super) struct Root {
     pub(super) log_bytes: u64,
     pub(super) data_bytes: u64,
     pub(super) entries: Entries,
+    /// How often slots were given up that copies may have been reading.
+    pub(super) given_up: u64,
 }
 
 /// Which entries of `table` count.
@@ -119,6 +122,7 @@ impl Root {
         put(64, &self.entries.start.to_le_bytes());
         put(72, &self.entries.count.to_le_bytes());
         put(80, &self.entries.crc.to_le_bytes());
+        put(84, &self.given_up.to_le_bytes());
         let crc = crc32fast::hash(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -160,6 +164,7 @@ impl Root {
                 count: u64_at(bytes, 72),
                 crc: u32_at(bytes, 80),
             },
+            given_up: u64_at(bytes, 84),
         })
     }
 }
@@ -225,6 +230,7 @@ mod tests {
             log_bytes: 4096,
             data_bytes: 3 * 4096,
             entries: Entries { start: 4096, count: 2, crc: u32::MAX - 3 },
+            given_up: 3,
         }
     }
 

@@ -20,6 +20,23 @@ pub(super) struct PageTable {
     used: u64,
 }
 
+/// A table that was read.
+#[derive(Debug, Default)]
+pub(super) struct TableRead {
+    pub(super) table: PageTable,
+    /// Pages that got entries since those that were asked for were all.
+    pub(super) changed: Option<BTreeSet<u64>>,
+}
+
+impl TableRead {
+    fn add(&mut self, entry: Entry) {
+        self.table.set(entry);
+        if let Some(changed) = &mut self.changed {
+            changed.insert(entry.page);
+        }
+    }
+}
+
 impl PageTable {
     /// Replaces the entry of a page; returns the slot that it had.
     pub(super) fn set(&mut self, entry: Entry) -> Option<u64> {
@@ -60,6 +77,16 @@ impl PageTable {
     /// # Errors
     /// `Corrupt` if the entries are not those of the root.
     pub(super) fn read(files: &Files, root: &Root) -> Result<Self, DeviceError> {
+        Ok(Self::read_since(files, root, None)?.table)
+    }
+
+    /// The same, with the pages that got entries since others were all, if those still are the first
+    /// ones: the table was not written anew.
+    pub(super) fn read_since(
+        files: &Files,
+        root: &Root,
+        before: Option<&Entries>,
+    ) -> Result<TableRead, DeviceError> {
         let (table, entries) = (&files.table, root.entries);
         let corrupt = |what| Err(DeviceError::corrupt(table.path(), what));
         let len = table.len()?;
@@ -67,14 +94,22 @@ impl PageTable {
             let what = format!("{len} bytes, but {} were saved: truncated?", entries.end());
             return corrupt(what);
         }
+        let before = before.filter(|old| old.start == entries.start && old.count <= entries.count);
         let (image_pages, slots) = (root.image_bytes / PAGE_BYTES, root.data_bytes / PAGE_BYTES);
-        let mut read = Self::default();
+        let mut read = TableRead::default();
         let mut crc = crc32fast::Hasher::new();
         let mut at = entries.start;
         let mut buffer = vec![0; PIECE_BYTES.min((entries.end() - at) as usize)];
         let mut outside = None;
-        while at < entries.end() {
-            let piece = &mut buffer[..PIECE_BYTES.min((entries.end() - at) as usize)];
+        loop {
+            if before.is_some_and(|old| old.end() == at && old.crc == crc.clone().finalize()) {
+                read.changed = Some(BTreeSet::new());
+            }
+            let end = before.map(Entries::end).filter(|end| at < *end).unwrap_or(entries.end());
+            if at == end {
+                break;
+            }
+            let piece = &mut buffer[..PIECE_BYTES.min((end - at) as usize)];
             table.read_exact_at(at, piece)?;
             at += piece.len() as u64;
             crc.update(piece);
@@ -82,7 +117,7 @@ impl PageTable {
                 if entry.page >= image_pages || entry.slot == 0 || entry.slot >= slots {
                     outside = outside.or(Some(entry));
                 } else {
-                    read.set(entry);
+                    read.add(entry);
                 }
             }
         }
@@ -116,26 +151,6 @@ impl PageTable {
                 Err(DeviceError::corrupt(files.table.path(), what))
             }
         }
-    }
-
-    /// The pages that got entries since others were all; `None` if those are not the first ones of
-    /// a snapshot, because the table was written anew.
-    pub(super) fn changed_since(
-        files: &Files,
-        root: &Root,
-        before: &Entries,
-    ) -> Result<Option<BTreeSet<u64>>, DeviceError> {
-        let now = root.entries;
-        if before.start != now.start || before.count > now.count {
-            return Ok(None);
-        }
-        let mut bytes = vec![0; (now.end() - now.start) as usize];
-        files.table.read_exact_at(now.start, &mut bytes)?;
-        let (old, new) = bytes.split_at((before.end() - before.start) as usize);
-        if crc32fast::hash(old) != before.crc || crc32fast::hash(&bytes) != now.crc {
-            return Ok(None);
-        }
-        Ok(Some(new.as_chunks().0.iter().map(|entry| Entry::decode(entry).page).collect()))
     }
 
     /// Where the entries of the next snapshot go, and which they are: those that are new, behind

@@ -114,6 +114,28 @@ fn s_6_a_copy_that_is_outrun_says_so_and_leaves_nothing() {
     assert!(kept <= 4 * PAGES, "{kept} slots for {PAGES} pages, copied or not");
 }
 
+/// S6: a process that opens the database anew does not know what is being copied. Its first snapshot
+/// ends the copy, whether or not it writes over a page of it.
+#[test]
+fn s_6_another_process_ends_a_copy() {
+    for pages in [0, 3] {
+        let room = fast_dir();
+        let (dir, target) = (room.path().join("store"), room.path().join("copy"));
+        let device = first_snapshot(&dir, None);
+        let pinned = PinnedSnapshot::open(&dir, None).unwrap();
+        snapshot(&device, 2, changed(2));
+        drop(device);
+        let again = open(&dir).unwrap();
+        again.accept().unwrap();
+        snapshot(&again, 3, changed(3).take(pages));
+        let error = copy(&pinned, &target).unwrap_err();
+        assert!(matches!(error, DeviceError::Outrun { .. }), "{pages}: {error}");
+        drop(pinned);
+        copy(&PinnedSnapshot::open(&dir, None).unwrap(), &target).unwrap();
+        assert_eq!(open(&target).unwrap().snapshot_epoch(), Some(EpochNumber(3)));
+    }
+}
+
 /// From some moment on there is no room for more slots.
 #[derive(Debug, Default)]
 struct FullDisk(AtomicBool);
@@ -237,8 +259,8 @@ fn update(
     log: u8,
     hook: Option<Arc<dyn DiskHook>>,
 ) -> Result<u64, DeviceError> {
-    let pinned = PinnedSnapshot::open(source, None)?;
-    let unfinished = UnfinishedCopy::update(target, &pinned, hook)?;
+    let mut pinned = PinnedSnapshot::open(source, None)?;
+    let unfinished = UnfinishedCopy::update(target, &mut pinned, hook)?;
     unfinished.log_write(0, &[log; 4096])?;
     unfinished.finish(&pinned, Some(&[log; pmem::MARK_BYTES]), |_, _| {})
 }

@@ -17,34 +17,32 @@ use crate::ids::EpochNumber;
 
 /// The end of a copied log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CopiedEnd {
+pub(crate) struct CopiedEnd {
     /// The last epoch that it has, or the checkpoint.
-    pub last: EpochNumber,
+    pub(crate) last: EpochNumber,
     /// Where the segments begin that are to be erased: [`HEADER_BYTES`] of zeros make one free.
-    pub erased: Vec<u64>,
+    pub(crate) erased: Vec<u64>,
     /// Bytes of log space before which all that is needed is.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// The newest epoch of which a log has inputs: all before it are durable.
 ///
 /// # Errors
 /// The log's.
-pub fn newest_begun<L: LogSpace>(
+pub(crate) fn newest_begun<L: LogSpace>(
     log: &L,
-    instance: u64,
-    segment_bytes: u64,
+    geometry: Geometry,
 ) -> Result<EpochNumber, LogError> {
-    let geometry = Geometry { instance, segment_bytes };
     let mut newest = EpochNumber(0);
     let mut header = [0; HEADER_BYTES];
-    let segments = u32::try_from(log.log_bytes() / segment_bytes).unwrap_or(u32::MAX);
+    let segments = u32::try_from(log.log_bytes() / geometry.segment_bytes).unwrap_or(u32::MAX);
     for segment in 0..segments {
         log.log_read(geometry.offset(segment), &mut header)?;
         let Some(header) = SegmentHeader::parse(&header) else { continue };
         let kind = Kind::from_number(header.kind.get());
         let has_inputs = matches!(kind, Some(Kind::Stream | Kind::Commit | Kind::Epoch));
-        if has_inputs && header.instance.get() == instance {
+        if has_inputs && header.instance.get() == geometry.instance {
             newest = newest.max(EpochNumber(header.epoch.get()));
         }
     }
@@ -56,19 +54,18 @@ pub fn newest_begun<L: LogSpace>(
 ///
 /// # Errors
 /// The log's, and those of `each`.
-pub fn copy_segments<L: LogSpace>(
+pub(crate) fn copy_segments<L: LogSpace>(
     log: &L,
-    instance: u64,
-    segment_bytes: u64,
+    geometry: Geometry,
     checkpoint: EpochNumber,
     mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
 ) -> Result<(), LogError> {
-    let geometry = Geometry { instance, segment_bytes };
-    let mut buffer = vec![0; segment_bytes as usize];
-    let segments = u32::try_from(log.log_bytes() / segment_bytes).unwrap_or(u32::MAX);
+    let mut buffer = vec![0; geometry.segment_bytes as usize];
+    let segments = u32::try_from(log.log_bytes() / geometry.segment_bytes).unwrap_or(u32::MAX);
     let needed = |bytes: &[u8]| {
         let header = SegmentHeader::parse(bytes)?;
-        let is_needed = header.instance.get() == instance && header.epoch.get() > checkpoint.0;
+        let is_needed =
+            header.instance.get() == geometry.instance && header.epoch.get() > checkpoint.0;
         is_needed.then_some(HEADER_BYTES + header.payload_bytes.get() as usize)
     };
     for segment in 0..segments {
@@ -91,14 +88,12 @@ pub fn copy_segments<L: LogSpace>(
 /// # Errors
 /// [`LogError::NotLogged`] if the epoch that is asked for is not there; as
 /// [`super::InputLog::open`] if what is kept cannot be read back.
-pub fn end_of_copy<L: LogSpace>(
+pub(crate) fn end_of_copy<L: LogSpace>(
     log: &L,
-    instance: u64,
-    segment_bytes: u64,
+    geometry: Geometry,
     checkpoint: EpochNumber,
     asked: Option<EpochNumber>,
 ) -> Result<CopiedEnd, LogError> {
-    let geometry = Geometry { instance, segment_bytes };
     let mut scan = Scan::read(log, geometry, checkpoint)?;
     let (epochs, _) = find_committed(log, geometry, &scan)?;
     let mut last = checkpoint;
@@ -112,6 +107,7 @@ pub fn end_of_copy<L: LogSpace>(
     let erased = dropped.map(|(_, found)| geometry.offset(found.segment)).collect();
     scan.found.retain(|key, _| is_kept(key, last));
     check_up_to(log, geometry, CommittedRange { checkpoint, last }, &scan)?;
-    let end = scan.found.values().map(|found| geometry.offset(found.segment) + segment_bytes);
+    let end =
+        scan.found.values().map(|found| geometry.offset(found.segment) + geometry.segment_bytes);
     Ok(CopiedEnd { last, erased, bytes: end.max().unwrap_or(0) })
 }

@@ -16,9 +16,9 @@ pub struct Demand {
 
 /// How segments lie and whose they are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Geometry {
-    pub(super) instance: u64,
-    pub(super) segment_bytes: u64,
+pub(crate) struct Geometry {
+    pub(crate) instance: u64,
+    pub(crate) segment_bytes: u64,
 }
 
 impl Geometry {

@@ -57,7 +57,6 @@ mod scan;
 mod copied;
 mod give_up;
 
-pub use copied::{CopiedEnd, copy_segments, end_of_copy, newest_begun};
 pub use error::LogError;
 pub use geometry::Demand;
 pub use give_up::GivenUp;
@@ -67,6 +66,9 @@ pub use space::RESERVE_SEGMENTS;
 pub use summary::{CommitInfo, CommittedRange, EpochSummary, StreamSummary};
 pub use verdict::Verdict;
 pub use writer::StreamWriter;
+
+pub(crate) use copied::{CopiedEnd, copy_segments, end_of_copy, newest_begun};
+pub(crate) use geometry::Geometry;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::directory::load_mark;
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files};
-use super::super::format::{Entry, HEAD_BYTES, Root};
+use super::super::format::{Entries, HEAD_BYTES, Root};
 use super::super::meta::{check_heads, find_newest};
 use super::super::slots::{FIRST_SLOT, FreeSlots};
 use super::super::table::PageTable;
@@ -25,9 +25,9 @@ pub(super) struct Base {
     pub(super) table: PageTable,
     /// The slots that it does not need.
     pub(super) free: FreeSlots,
-    /// What it is a copy of; `None` if it is not known, because bringing it up to date was cut
-    /// short.
-    origin: Option<Origin>,
+    /// The entries of the source that it is a copy of; `None` if that is not known, because
+    /// bringing it up to date was cut short.
+    pub(super) of: Option<Entries>,
 }
 
 /// Opens the files of a copy, and its next log in the directory `dir`, whose lock is kept.
@@ -69,7 +69,7 @@ impl Base {
     pub(super) fn nothing(instance: u64) -> Self {
         let root = Root { instance, data_bytes: HEAD_BYTES, ..Root::default() };
         let (table, free) = (PageTable::default(), FreeSlots::all(FIRST_SLOT));
-        Self { root, table, free, origin: None }
+        Self { root, table, free, of: None }
     }
 
     /// Reads the state of a copy, which must be one of the same database, and as it was made.
@@ -95,15 +95,6 @@ impl Base {
         check_heads(files, &root)?;
         let table = PageTable::read(files, &root)?;
         let free = table.free_slots(files, files.data.len()? / PAGE_BYTES)?;
-        Ok(Self { root, table, free, origin: is_as_made.then_some(origin) })
-    }
-
-    /// The entries in the source of the pages that may differ.
-    pub(super) fn changed(&self, source: &PinnedSnapshot) -> Result<Vec<Entry>, DeviceError> {
-        let all = source.table.entries();
-        let Some(origin) = &self.origin else { return Ok(all.collect()) };
-        let changed = PageTable::changed_since(&source.files, &source.root, &origin.entries)?;
-        let Some(changed) = changed else { return Ok(all.collect()) };
-        Ok(all.filter(|entry| changed.contains(&entry.page)).collect())
+        Ok(Self { root, table, free, of: is_as_made.then_some(origin.entries) })
     }
 }

@@ -1,5 +1,6 @@
 //! The source of a copy: a snapshot that stays readable.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,11 +8,11 @@ use std::time::Duration;
 
 use super::super::directory::load_mark;
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files};
-use super::super::format::{Entry, Root};
+use super::super::format::{Entries, Entry, Root};
 use super::super::mark::Marks;
 use super::super::meta::{check_heads, find_newest};
 use super::super::open::{check_page, read_pages};
-use super::super::table::PageTable;
+use super::super::table::{PageTable, TableRead};
 use crate::device::{LogSpace, MARK_BYTES};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
@@ -33,6 +34,9 @@ pub struct PinnedSnapshot {
     pub(super) files: Files,
     pub(super) root: Root,
     pub(super) table: PageTable,
+    /// Entries that a copy has, and the pages that have changed since, if that can be told.
+    since: Option<Entries>,
+    pub(super) changed: Option<BTreeSet<u64>>,
 }
 
 impl PinnedSnapshot {
@@ -62,8 +66,8 @@ impl PinnedSnapshot {
             _locks: vec![pin],
         };
         let (dir, root, table) = (dir.to_path_buf(), Root::default(), PageTable::default());
-        let mut pinned = Self { dir, files, root, table };
-        pinned.renew()?;
+        let mut pinned = Self { dir, files, root, table, since: None, changed: None };
+        pinned.read_newest()?;
         Ok(pinned)
     }
 
@@ -72,20 +76,33 @@ impl PinnedSnapshot {
     /// # Errors
     /// As [`PinnedSnapshot::open`].
     pub fn renew(&mut self) -> Result<(), DeviceError> {
+        if self.is_newest()? { Ok(()) } else { self.read_newest() }
+    }
+
+    /// From now on says which pages have changed since these entries were all.
+    pub(super) fn compare_with(&mut self, entries: Option<Entries>) -> Result<(), DeviceError> {
+        self.since = entries;
+        self.read_newest()
+    }
+
+    fn read_newest(&mut self) -> Result<(), DeviceError> {
         for _ in 0..OPEN_TRIES {
             // Only what was read after the lock counts.
             let root = newest(&self.files.meta)?;
-            if root == self.root && self.table.used() > 0 {
-                return Ok(());
-            }
             let heads = check_heads(&self.files, &root);
-            let table = heads.and_then(|_| PageTable::read(&self.files, &root));
+            let since = self.since.as_ref();
+            let read = heads.and_then(|_| PageTable::read_since(&self.files, &root, since));
             if newest(&self.files.meta)? == root {
-                (self.root, self.table) = (root, table?);
+                let TableRead { table, changed } = read?;
+                (self.root, self.table, self.changed) = (root, table, changed);
                 return Ok(());
             }
         }
-        Err(DeviceError::Outrun { path: self.dir.clone() })
+        Err(self.outrun())
+    }
+
+    fn outrun(&self) -> DeviceError {
+        DeviceError::Outrun { path: self.dir.clone() }
     }
 
     /// The epoch of the snapshot; `None` if there never was one.
@@ -146,7 +163,8 @@ impl PinnedSnapshot {
         Ok(())
     }
 
-    /// Reads pages, in the order of the file.
+    /// Reads pages, in the order of the file. They count only if [`Self::check_kept`] succeeds
+    /// afterwards.
     pub(super) fn read_pages(
         &self,
         entries: Vec<Entry>,
@@ -155,13 +173,21 @@ impl PinnedSnapshot {
         self.explain(read_pages(&self.files.data, entries, each))
     }
 
-    /// A page that has not its checksum is damaged, or was written over although it is pinned:
-    /// where too much changes pins are not kept.
+    /// Whether all pages that were read until now have been kept for it.
+    ///
+    /// # Errors
+    /// `Outrun` if not.
+    pub(super) fn check_kept(&self) -> Result<(), DeviceError> {
+        match newest(&self.files.meta)?.given_up == self.root.given_up {
+            true => Ok(()),
+            false => Err(self.outrun()),
+        }
+    }
+
+    /// A page that has not its checksum is damaged, unless it was not kept.
     fn explain(&self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
         match result {
-            Err(error) if error.is_corrupt() && !self.is_newest()? => {
-                Err(DeviceError::Outrun { path: self.dir.clone() })
-            }
+            Err(error) if error.is_corrupt() => self.check_kept().and(Err(error)),
             result => result,
         }
     }

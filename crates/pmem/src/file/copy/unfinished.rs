@@ -75,7 +75,7 @@ impl UnfinishedCopy {
     /// has been opened and changed since; as [`crate::File::open`] if it is damaged.
     pub fn update(
         target: &Path,
-        source: &PinnedSnapshot,
+        source: &mut PinnedSnapshot,
         hook: Option<Arc<dyn DiskHook>>,
     ) -> Result<Self, DeviceError> {
         if !target.join(DiskFile::Meta.name()).is_file() {
@@ -89,6 +89,7 @@ impl UnfinishedCopy {
         let (dir, lock) = create_incomplete(target)?;
         let files = open_files(target, &dir, lock, hook.as_ref())?;
         let base = Base::read(target, &files, source)?;
+        source.compare_with(base.of)?;
         Ok(Self { target: target.to_path_buf(), dir, files, base, is_new: false, is_whole: false })
     }
 
@@ -144,8 +145,9 @@ impl UnfinishedCopy {
         }
         let data_bytes = data.len()?;
         let epoch = source.epoch();
-        let root =
-            Root { instance, sequence, epoch, image_bytes, log_bytes: 0, data_bytes, entries };
+        // The log of before is there until the new one has its name, and may be shorter.
+        let log_bytes = 0;
+        let root = Root { sequence, epoch, image_bytes, log_bytes, data_bytes, entries, ..*before };
         let log_crc = log_crc(&self.dir)?.expect("the log was written");
         let origin = Origin { sequence, entries: source.root.entries, log_crc };
         origin.write(&self.dir)?;
@@ -168,7 +170,10 @@ impl UnfinishedCopy {
         source: &PinnedSnapshot,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Vec<Entry>, DeviceError> {
-        let changed = self.base.changed(source)?;
+        let has_changed =
+            |page: &u64| source.changed.as_ref().is_none_or(|changed| changed.contains(page));
+        let all = source.table.entries();
+        let changed: Vec<Entry> = all.filter(|entry| has_changed(&entry.page)).collect();
         let (data, free) = (&self.files.data, &mut self.base.free);
         let all = changed.len() as u64;
         let end = free.end() + all.saturating_sub(free.count());
@@ -189,6 +194,7 @@ impl UnfinishedCopy {
             Ok(())
         })?;
         write_run(data, &new, &mut buffer)?;
+        source.check_kept()?;
         progress(all, all);
         Ok(new)
     }
