@@ -298,6 +298,38 @@ fn a_copy_is_brought_up_to_date_with_what_changed() {
     assert_eq!(checked(&target, "the copy"), 2999);
 }
 
+/// Where in `table` the entries of the newest root begin.
+fn entries_start(dir: &Path) -> u64 {
+    let meta = std::fs::read(dir.join("meta")).unwrap();
+    let word = |at: usize| u64::from_le_bytes(*meta[at..].first_chunk().unwrap());
+    let newest = [0, 4096].into_iter().max_by_key(|root| word(root + 24)).unwrap();
+    word(newest + 64)
+}
+
+/// A table that was written anew may begin where the one before the last did, with other entries.
+#[test]
+fn a_table_that_was_written_anew_is_not_taken_for_the_one_before() {
+    let room = fast_dir();
+    let (dir, target) = (room.path().join("store"), room.path().join("copy"));
+    let device = first_snapshot(&dir, None);
+    update(&dir, &target, 1, None).unwrap();
+    let start = entries_start(&dir);
+    let mut epochs = 2..;
+    for is_there in [true, false] {
+        while (entries_start(&dir) == start) == is_there {
+            snapshot(&device, epochs.next().unwrap(), 0..PAGES);
+        }
+    }
+    for epoch in epochs.take(20) {
+        snapshot(&device, epoch, 0..1);
+    }
+    assert_eq!(update(&dir, &target, 2, None).unwrap(), PAGES);
+    let copied = open(&target).unwrap();
+    // SAFETY: no thread stores.
+    let [ours, theirs] = [&device, &copied].map(|of| unsafe { of.image().slice(0, PAGES * 4096) });
+    assert!(ours == theirs, "the copy is what it is a copy of");
+}
+
 /// What is no copy of the database, or is one no more, is refused and stays as it is.
 #[test]
 fn only_a_copy_as_it_was_made_is_brought_up_to_date() {
