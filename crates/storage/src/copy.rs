@@ -74,7 +74,8 @@ pub fn copy_store(
         match try_copy(source, target, kind, progress) {
             Ok(Some(copied)) => return Ok(copied),
             // A log that was written to meanwhile may lack what is needed, until it is copied anew.
-            Ok(None) | Err(StorageError::Log(_)) => {}
+            Err(StorageError::Log(error)) if !matches!(error, LogError::NotLogged { .. }) => {}
+            Ok(None) => {}
             Err(StorageError::Device(DeviceError::Outrun { .. })) => {}
             Err(error) => return Err(error),
         }

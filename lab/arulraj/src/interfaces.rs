@@ -7,9 +7,9 @@ use pmem::{Device, Dram, Emulated, Profile};
 use serde::Serialize;
 
 use crate::Result;
-use crate::clock::thread_cpu_ns;
 use crate::ground::{Area, FileId, Modelled, Nvm, Traffic};
-use crate::report::STORE_NS;
+use crate::run::clock::thread_cpu_ns;
+use crate::run::report::STORE_NS;
 
 /// How chunks are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

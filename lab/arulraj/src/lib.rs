@@ -15,24 +15,19 @@
 
 #![deny(unsafe_code)]
 
-mod clock;
 mod engines;
 mod error;
 mod ground;
 mod interfaces;
 mod options;
 mod partition;
-mod report;
 mod rival;
 mod run;
 mod schema;
-mod settings;
 mod structures;
 #[cfg(test)]
 mod tests;
-mod tpcc;
 mod ycsb;
-mod ycsb_calls;
 
 pub use engines::{Cow, Engine, Inp, Log, NvmCow, NvmInp, NvmLog, Recovery, Visit};
 pub use error::{Error, Result};
@@ -43,11 +38,9 @@ pub use ground::{
 pub use interfaces::{Chunks, ChunksReport, Interface, Order, SLOT_BYTES, run_chunks};
 pub use options::Options;
 pub use partition::Partition;
-pub use report::{Counts, RecoveryCounts, Report, render};
 pub use rival::{AsRival, OneSession};
-pub use run::run;
+pub use run::{
+    Counts, EngineName, RecoveryCounts, Report, Settings, TpccSize, render, run, share, warehouse,
+};
 pub use schema::{Changes, Key, Row, Schema, Table};
-pub use settings::{EngineName, Settings, TpccSize, share};
-pub use tpcc::warehouse;
-pub use ycsb::{Mix, Skew, Ycsb};
-pub use ycsb_calls::YcsbCalls;
+pub use ycsb::{Mix, Skew, Ycsb, YcsbCalls};

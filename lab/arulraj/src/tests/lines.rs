@@ -2,7 +2,7 @@
 
 use pmem::{DeviceSpec, Profile};
 
-use crate::report::PartLines;
+use crate::run::report::PartLines;
 use crate::{CacheShape, EngineName, Mix, Modelled, Options, Report, Settings, Skew, TpccSize};
 
 fn run(engine: EngineName, tpcc: Option<TpccSize>, recover: bool) -> Report {

@@ -85,8 +85,9 @@ const USED_PART_MIN: usize = 64;
 fn clear_map(map: &mut BySequence<u32>) {
     if map.capacity() / USED_PART_MIN > map.len() + USED_PART_MIN {
         *map = BySequence::default();
+    } else {
+        map.clear();
     }
-    map.clear();
 }
 
 /// Where the value of a row is.

@@ -6,7 +6,7 @@ use workloads::{
     TableId, TableSpec, Tx, View, Workload, code,
 };
 
-use crate::ycsb::{COLUMN_BYTES, COLUMNS, Work, Ycsb};
+use super::{COLUMN_BYTES, COLUMNS, Work, Ycsb};
 
 const USERTABLE: TableId = TableId(0);
 const COLUMN: usize = COLUMN_BYTES as usize;

@@ -4,8 +4,12 @@
 //! All numbers follow from the seed, the partition and the position, so that every engine gets the
 //! same work. Values are lowercase letters.
 
+mod calls;
+
 use crate::schema::{Key, Row, Schema, Table};
 use crate::{Error, Result};
+
+pub use calls::YcsbCalls;
 
 pub(crate) const COLUMNS: usize = 10;
 pub(crate) const COLUMN_BYTES: u32 = 100;

@@ -1,18 +1,27 @@
-//! Runs an engine on YCSB or TPC-C, a thread for each partition.
+//! Runs an engine on YCSB or TPC-C, a thread for each partition, and reports.
+
+pub(crate) mod clock;
+pub(crate) mod report;
+mod settings;
+mod tpcc;
 
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use pmem::{Device, DeviceSpec, Dram, Emulated};
 
-use crate::clock::thread_cpu_ns;
 use crate::engines::{Cow, Engine, Inp, Log, NvmCow, NvmInp, NvmLog};
 use crate::partition::Partition;
-use crate::report::{Done, RecoveryCounts, Report, cost, report, shares};
-use crate::settings::{EngineName, Settings, share};
-use crate::tpcc::run_tpcc;
 use crate::ycsb::{COLUMNS, Work, Ycsb};
 use crate::{Error, Result};
+
+use clock::thread_cpu_ns;
+use report::{Done, cost, report, shares};
+use tpcc::run_tpcc;
+
+pub use report::{Counts, RecoveryCounts, Report, render};
+pub use settings::{EngineName, Settings, TpccSize, share};
+pub use tpcc::warehouse;
 
 /// Runs an engine.
 ///

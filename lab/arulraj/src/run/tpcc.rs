@@ -10,11 +10,11 @@ use testbed::{Answered, Calls, Procedures, RivalView, Session, load};
 use workloads::Workload;
 use workloads::tpcc::{Mix, Tpcc, TpccSettings};
 
-use crate::clock::thread_cpu_ns;
+use super::clock::thread_cpu_ns;
+use super::report::{Done, RecoveryCounts};
+use super::settings::{Settings, TpccSize, share};
 use crate::engines::Engine;
-use crate::report::{Done, RecoveryCounts};
 use crate::rival::AsRival;
-use crate::settings::{Settings, TpccSize, share};
 use crate::{Error, Result};
 
 /// The workload of a partition: its warehouse.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::settings::Settings;
 use crate::engines::Recovery;
 use crate::ground::{Area, Footprint, Part, Task, Traffic};
-use crate::settings::Settings;
 
 /// What went to and from the device, of a transaction.
 #[derive(Debug, Default, Clone, Serialize)]
