@@ -80,8 +80,8 @@ impl PageTable {
         Ok(Self::read_since(files, root, None)?.table)
     }
 
-    /// The same, with the pages that got entries since others were all, if those still are the first
-    /// ones: the table was not written anew.
+    /// The same, with the pages that got entries since others were all, if those still are the
+    /// first ones: the table was not written anew.
     pub(super) fn read_since(
         files: &Files,
         root: &Root,

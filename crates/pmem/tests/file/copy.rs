@@ -114,8 +114,8 @@ fn s_6_a_copy_that_is_outrun_says_so_and_leaves_nothing() {
     assert!(kept <= 4 * PAGES, "{kept} slots for {PAGES} pages, copied or not");
 }
 
-/// S6: a process that opens the database anew does not know what is being copied. Its first snapshot
-/// ends the copy, whether or not it writes over a page of it.
+/// S6: a process that opens the database anew does not know what is being copied. Its first
+/// snapshot ends the copy, whether or not it writes over a page of it.
 #[test]
 fn s_6_another_process_ends_a_copy() {
     for pages in [0, 3] {
