@@ -121,7 +121,7 @@ counts! {
         cache_misses,
         /// Cached versions evicted.
         cache_evictions,
-        /// Reads that had to wait for a pending version.
+        /// Reads that had to wait for a pending version, or for a call that may change an index.
         waits,
         /// Workers that took the rest of an epoch's calls, because waiting for versions of others
         /// had cost all of them more than their work together was worth.

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p nvcaracal --example inserts -- [ROWS [THREADS]]
 //!
-//! Each of the threads submits its calls one after the other and waits for the last. A change of an
-//! index runs in the serial part of its epoch, whether it was predicted or not.
+//! Each of the threads submits its calls one after the other and waits for the last. Calls that
+//! predict run on all workers, the others in the serial parts of epochs.
 
 use std::error::Error;
 use std::thread;

@@ -4,6 +4,8 @@
 //! writer of the running one yet. Each is kept and checked again at execution (CA 3.7, O-10): the
 //! row remembers what it was before the epoch; of what a scan saw a fingerprint is kept.
 
+use std::ops::ControlFlow;
+
 use storage::{EpochNumber, IndexKind, Position, SerialId, TableId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -74,6 +76,31 @@ impl Core {
             }
         }
         Ok(ALL)
+    }
+}
+
+/// What a scan of a secondary index sees, in short.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IndexScan {
+    /// Entries visited before the visitor had enough; [`ALL`]: all.
+    pub(crate) visited: u64,
+    pub(crate) fingerprint: u64,
+    has_enough: bool,
+}
+
+impl IndexScan {
+    /// An entry is visited, after which the visitor goes on or has enough.
+    pub(crate) fn visit(&mut self, key: &[u8], flow: ControlFlow<()>) -> ControlFlow<()> {
+        self.fingerprint = fold(self.fingerprint, key, &[]);
+        self.visited += 1;
+        self.has_enough |= flow.is_break();
+        flow
+    }
+
+    /// The scan has come to its end.
+    pub(crate) fn finish(self) -> Self {
+        let visited = if self.has_enough { self.visited } else { ALL };
+        Self { visited, ..self }
     }
 }
 
@@ -522,9 +549,9 @@ impl WriteSet<'_> {
         self.declaration.lookup(table, key)
     }
 
-    /// Visits the rows that a secondary index has with `low <= key < high` where this epoch runs
-    /// calls in parallel, as [`crate::Transaction::scan_index`] does. It stays that for all of
-    /// them, so nothing is checked again.
+    /// Visits the rows that a secondary index has with `low <= key < high` behind the serial part
+    /// of this epoch. Checked again when the call runs, if calls before it may have changed an
+    /// index: then it is deferred if it would see other rows.
     pub fn scan_index(
         &mut self,
         index: u16,
@@ -535,8 +562,22 @@ impl WriteSet<'_> {
     ) {
         let declaration = &mut self.declaration;
         let keys = KeyRange { low, high, is_descending: descending };
-        let scanned = declaration.core.secondary.scan(index, keys, each);
-        scanned.unwrap_or_else(|what| declaration.note(what));
+        let secondary = &declaration.core.secondary;
+        if declaration.overlay.is_some() || secondary.are_for_the_serial_part {
+            let scanned = secondary.scan(index, keys, each);
+            return scanned.unwrap_or_else(|what| declaration.note(what));
+        }
+        let mut scan = IndexScan::default();
+        let scanned = secondary.scan(index, keys, &mut |key, own| scan.visit(key, each(key, own)));
+        if let Err(what) = scanned {
+            return declaration.note(what);
+        }
+        let lists = &mut *declaration.lists;
+        let (low, high) = (lists.keep_key(low), lists.keep_key(high));
+        let IndexScan { visited, fingerprint, .. } = scan.finish();
+        let is_descending = descending;
+        let lookup = Lookup::Index { index, low, high, is_descending, visited, fingerprint };
+        lists.lookups.push(lookup);
     }
 
     /// The table of a secondary index; notes the mistake if there is none.

@@ -81,4 +81,15 @@ pub(crate) enum Lookup {
         /// Hash of everything that was seen.
         fingerprint: u64,
     },
+    /// The entries of a secondary index from `low` up to, and without, `high`.
+    Index {
+        index: u16,
+        low: Span,
+        high: Span,
+        is_descending: bool,
+        /// As of a scan.
+        visited: u64,
+        /// As of a scan.
+        fingerprint: u64,
+    },
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use storage::Position;
 
-use super::{Allocation, Declared, DeclaredRange, Lookup, Member, PieceState, Span};
+use super::{Allocation, Declared, DeclaredRange, IndexWriters, Lookup, Member, PieceState, Span};
 use crate::call::answers::Failure;
 use crate::declaration::demand::Decided;
 
@@ -22,6 +22,8 @@ pub(crate) struct Declarations {
     pub(crate) members: Vec<Member>,
     pub(crate) lookups: Vec<Lookup>,
     pub(crate) pieces: Vec<PieceState>,
+    /// Calls that may change a secondary index.
+    pub(crate) index_writers: IndexWriters,
     /// Key bytes of tables whose keys are not words, and range bounds.
     pub(crate) keys: Vec<u8>,
     /// What calls of the serial part wrote to tables whose values may not be inline.
@@ -61,6 +63,7 @@ impl Declarations {
         self.members.clear();
         self.lookups.clear();
         self.pieces.clear();
+        self.index_writers.clear();
         self.keys.clear();
         self.early.clear();
         self.decided.clear();

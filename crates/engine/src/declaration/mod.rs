@@ -7,6 +7,7 @@
 mod call;
 pub(crate) mod declare;
 pub(crate) mod demand;
+mod index_writers;
 mod keys;
 mod lists;
 mod numbers;
@@ -15,6 +16,7 @@ mod piece;
 mod span;
 
 pub(crate) use call::CallView;
+pub(crate) use index_writers::{IndexWriters, may_change};
 pub(crate) use keys::{Declared, DeclaredKind, DeclaredRange, Lookup, Member, NO_ENTRY};
 pub(crate) use lists::{Declarations, Extra, Txn};
 pub(crate) use numbers::{AllocatingCall, Allocation, AllocationKind, ChangedSequence};

@@ -38,6 +38,7 @@ use crate::memory::Local;
 use crate::program::procedure::ProcedureTable;
 use crate::program::schema::Agreed;
 use crate::reads::{KeyRange, Reading, Reads, Visit};
+use crate::secondary::CallIndexChanges;
 use crate::state::config::{EngineConfig, SNAPSHOT_AMPLIFICATION};
 use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps, MemoryUse};
@@ -725,6 +726,7 @@ pub(crate) fn new_worker<D: Device>(
         writes: Vec::new(),
         scratch: Vec::new(),
         parts: Vec::new(),
+        index_changes: CallIndexChanges::default(),
         pieces: crate::memory::PieceQueue::default(),
         piece_value: Vec::new(),
         piece_results: Vec::new(),

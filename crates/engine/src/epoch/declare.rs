@@ -13,11 +13,12 @@ use crate::declaration::declare::{Declaration, WriteSet};
 use crate::declaration::demand::{Change, Decided, Written};
 use crate::declaration::overlay::{Overlay, OverlayRow};
 use crate::declaration::{
-    AllocatingCall, Declarations, Declared, DeclaredKind, Extra, NO_ENTRY, Span, Txn,
+    AllocatingCall, Declarations, Declared, DeclaredKind, Extra, NO_ENTRY, Span, Txn, may_change,
 };
 use crate::epoch::{handover, log_inputs, reserve, sequences};
 use crate::error::Words;
 use crate::memory::Local;
+use crate::secondary::SecondaryIndexes;
 use crate::state::core::Core;
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -203,6 +204,7 @@ fn declare_one<D: Device>(
     }
     let (position, declared) =
         (Position::from_index(position), Span::up_to(declared_from, lists.declared.len()));
+    note_index_writer(&epoch.core.secondary, lists, position, declared, ranges_from);
     let nothing_else = allocations.is_empty()
         && lookups.is_empty()
         && early.is_none()
@@ -233,6 +235,23 @@ fn declare_one<D: Device>(
     lists.txns.push(Txn { position, declared, extra: lists.extras.len() as u32 });
     lists.extras.push(extra);
     lists.early.extend(early.map(|answer| (position, answer)));
+}
+
+/// Notes a call that may change a secondary index.
+fn note_index_writer(
+    indexes: &SecondaryIndexes,
+    lists: &mut Declarations,
+    position: Position,
+    declared: Span,
+    ranges_from: usize,
+) {
+    if indexes.is_empty() {
+        return;
+    }
+    let Declarations { declared: all, ranges, index_writers, .. } = lists;
+    if may_change(indexes, &all[declared.range()], &ranges[ranges_from..]) {
+        index_writers.push(position);
+    }
 }
 
 pub(super) const LEFT_OUT: &str = "a verdict in the log says that it must not run";

@@ -70,6 +70,13 @@ impl<'a> Dispatch<'a> {
         Self { claimed, progress, worker, calls, by_owner, run, late, look_in, takes_rest }
     }
 
+    /// A worker that is free takes the next call, however small calls are. All workers do so in an
+    /// epoch, or none does.
+    pub(super) fn hand_out_one_by_one(&mut self) {
+        assert!(self.run == 0, "no call was handed out");
+        self.by_owner = false;
+    }
+
     /// Whether this worker has claimed the rest of the epoch.
     pub(super) fn takes_rest(&self) -> bool {
         self.takes_rest

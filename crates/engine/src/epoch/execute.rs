@@ -7,6 +7,8 @@
 //! all of them (O-03, `publish.rs`). Calls of the serial part have run before (`serial.rs`): theirs
 //! are published only. Pieces of contended rows run apart from their calls (CA 3.4, `piece.rs`).
 
+use std::ops::ControlFlow;
+
 use pmem::Device;
 use pmem::sync::atomic::Ordering;
 use storage::Position;
@@ -14,7 +16,7 @@ use storage::Position;
 use crate::call::answers::{Abort, Failure};
 use crate::call::panics::{PanicText, caught};
 use crate::contention::lost;
-use crate::declaration::declare::{ALL, LookupError, Reader, fold};
+use crate::declaration::declare::{ALL, IndexScan, LookupError, Reader, fold};
 use crate::declaration::{CallView, Lookup, NO_ENTRY};
 use crate::epoch::declare::panic_text;
 use crate::epoch::piece;
@@ -24,6 +26,7 @@ use crate::epoch::reuse;
 use crate::error::EngineError;
 use crate::memory::{Local, PrivateWrite};
 use crate::reads::KeyRange;
+use crate::secondary::CallIndexChanges;
 use crate::state::core::Core;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::{ReadPhase, Waiter};
@@ -104,6 +107,9 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             }
             let Some(call) = queue.next() else { break };
             run_call(epoch, local, runner, &call)?;
+            if !call.lists.index_writers.is_empty() {
+                call.lists.index_writers.end(call.position);
+            }
             local.reads.account_charged(&mut runner.row_store.port, epoch.core.image_base);
         }
     }
@@ -207,7 +213,7 @@ fn look_again<D: Device>(
         let reader = Reader { phase, sid, waiter: &mut waiter, reads };
         let holds = lookups_hold(epoch.core, call, reader)?;
         local.work.waits += waiter.waits;
-        if !holds {
+        if !holds || !index_lookups_hold(epoch.core, local, runner, call)? {
             runner.publish(local, call, Mode::Abort)?;
             return Ok(Some(defer(local, call.position)));
         }
@@ -256,11 +262,15 @@ fn run_body<D: Device>(
     let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
     let first_error = FirstError::default();
     let worker = local.worker;
+    local.index_changes.begin();
     let mut tx = begin(epoch, local, runner, call, &first_error);
     let body = || caught(|| procedure.run(arguments, &mut tx));
-    let result = epoch.noting(worker, call.position, number, body);
+    let mut result = epoch.noting(worker, call.position, number, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
+    if local.index_changes.are_some() && matches!(result, Ok(Ok(()))) && first_error.is_clean() {
+        result = Ok(change_indexes(epoch.core, local, runner, call.position)?);
+    }
     match result {
         Ok(Ok(())) if first_error.is_clean() => {
             runner.publish(local, call, Mode::Commit)?;
@@ -272,6 +282,26 @@ fn run_body<D: Device>(
             take_back(epoch, local, runner, call, ended, committed)
         }
     }
+}
+
+/// The body of a call has ended: what it changed in secondary indexes is there for those behind it,
+/// unless it has left two rows under one key of a unique one (O-98).
+#[inline(never)]
+fn change_indexes<D: Device>(
+    core: &Core,
+    local: &mut Local,
+    runner: &mut Runner<'_, '_, D>,
+    position: Position,
+) -> Result<Result<(), Stop>, Leave> {
+    let secondary = &core.secondary;
+    if secondary.adds_to_unique(&local.index_changes) {
+        runner.wait_for_index_writers(local, position)?;
+        if let Err(abort) = secondary.check_unique_at(position, &local.index_changes) {
+            return Ok(Err(abort.into()));
+        }
+    }
+    secondary.publish(local.worker, position, &mut local.index_changes);
+    Ok(Ok(()))
 }
 
 /// The body of a call did not commit.
@@ -328,6 +358,8 @@ fn lookups_hold(core: &Core, call: &CallView<'_>, reader: Reader<'_, '_>) -> Res
                 let value = core.look_up_in(phase, t, call.key(*key), sid, waiter, reads);
                 value.map(|value| value.is_none())
             }
+            // See `index_lookups_hold`.
+            Lookup::Index { .. } => Ok(true),
             Lookup::Scan { .. } => {
                 let waiter = &mut *waiter;
                 scan_again(core, call, lookup, Reader { phase, sid, waiter, reads })
@@ -342,6 +374,43 @@ fn lookups_hold(core: &Core, call: &CallView<'_>, reader: Reader<'_, '_>) -> Res
                     "a lookup that worked at declaration fails at execution: {what}"
                 ))));
             }
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the declaration would see the same entries of secondary indexes at the call's serial
+/// position. Where no call of the epoch may change an index there is nothing to check.
+fn index_lookups_hold<D: Device>(
+    core: &Core,
+    local: &mut Local,
+    runner: &mut Runner<'_, '_, D>,
+    call: &CallView<'_>,
+) -> Result<bool, Leave> {
+    if runner.lists.iter().all(|lists| lists.index_writers.is_empty()) {
+        return Ok(true);
+    }
+    let own = CallIndexChanges::default();
+    for lookup in &call.lists.lookups[call.extra.lookups.range()] {
+        let Lookup::Index { index, low, high, is_descending, visited, fingerprint } = *lookup
+        else {
+            continue;
+        };
+        runner.wait_for_index_writers(local, call.position)?;
+        let keys = KeyRange { low: call.key(low), high: call.key(high), is_descending };
+        let mut scan = IndexScan::default();
+        let mut each = |key: &[u8], _: &[u8]| {
+            let is_enough = scan.visited + 1 == visited;
+            scan.visit(
+                key,
+                if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) },
+            )
+        };
+        let scanned = core.secondary.scan_at(index, keys, call.position, &own, &mut each);
+        scanned.expect("the index was there at declaration");
+        let now = scan.finish();
+        if (now.visited, now.fingerprint) != (visited, fingerprint) {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -363,11 +432,7 @@ fn scan_again(
     let visited = core.look_through(table, keys, reader, &mut |key, value| {
         fingerprint = fold(fingerprint, key, value);
         seen += 1;
-        if seen == visited_before {
-            std::ops::ControlFlow::Break(())
-        } else {
-            std::ops::ControlFlow::Continue(())
-        }
+        if seen == visited_before { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     // A visitor that had enough after n rows has enough again; one that never had saw the end.
     let same_length = if visited_before == ALL { visited == ALL } else { seen == visited_before };

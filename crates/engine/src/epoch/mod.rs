@@ -56,6 +56,7 @@ fn assert_begins<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
         epoch.still_deferred.is_empty() || epoch.calls.deferred() == epoch.calls.len(),
         "where deferred calls are left, no other call runs"
     );
+    debug_assert!(epoch.core.secondary.is_nothing_pending(), "the indexes are what the rows are");
     let is_first = epoch.checkpoint_epoch.next() == epoch.number;
     assert!(
         row_store.stale.is_empty() || !is_first,

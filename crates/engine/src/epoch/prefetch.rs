@@ -39,6 +39,9 @@ pub(super) struct PrefetchQueue<'a, 'e, D: Device> {
     epoch: &'a Epoch<'e, D>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
     has_cache: bool,
+    /// Calls wait for those before them, as those that change or read secondary indexes may:
+    /// nothing is claimed behind a call, because it would wait there.
+    one_by_one: bool,
     dispatch: Dispatch<'a>,
     /// How many positions are handed out at once.
     run_calls: usize,
@@ -160,11 +163,16 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
         let declared = lists.iter().map(|lists| lists.declared.len()).sum();
         let (claimed, progress) = (&epoch.shared.claimed, &*epoch.shared.progress);
         let calls = epoch.calls.len();
-        let dispatch = Dispatch::new(claimed, progress, local.worker, calls, declared);
+        let one_by_one = lists.iter().any(|lists| !lists.index_writers.is_empty());
+        let mut dispatch = Dispatch::new(claimed, progress, local.worker, calls, declared);
+        if one_by_one {
+            dispatch.hand_out_one_by_one();
+        }
         Self {
             epoch,
             lists,
             has_cache: local.cache.is_on(),
+            one_by_one,
             run_calls: dispatch.run_calls(),
             dispatch,
             current: 0..0,
@@ -239,6 +247,7 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
             "a call is found by its place in its owner's list"
         );
         run.refill(&self.lists[worker.index()], index..index + count, serial);
+        run.is_long |= self.one_by_one;
         let entries = &self.epoch.core.entries;
         run.declared().iter().for_each(|declared| entries.prefetch(declared.id));
         run.members().for_each(|(_, member)| entries.prefetch(member.id));

@@ -66,6 +66,23 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
         self.run_ready_pieces(local, position)
     }
 
+    fn wait_for_index_writers(
+        &mut self,
+        local: &mut Local,
+        position: Position,
+    ) -> Result<(), Stopped> {
+        let lists = self.lists;
+        for writers in lists.iter().map(|lists| &lists.index_writers) {
+            while let Some(writer) = writers.unended_before(position) {
+                let mut waiter = Waiter::new(self.epoch.core.stopped());
+                let has_ended = || writer.has_ended().then_some(());
+                waiter.until(has_ended, || self.run_ready_pieces(local, position))?;
+                local.work.waits += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn piece_result(
         &mut self,
         local: &mut Local,

@@ -1,5 +1,6 @@
 //! After execution: row that ended as a tombstone, and rows whose inserters all aborted, leave the
-//! indexes (O-18). Their slots go to the free list, which counts from the next checkpoint on.
+//! indexes (O-18), and secondary indexes become what the epoch has made of them. Slots of rows go
+//! to the free list, which counts from the next checkpoint on.
 
 use pmem::Device;
 
@@ -14,6 +15,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         epoch.shared.removed[worker.local.worker.index()].write().expect("no panic while locked");
     assert!(changes.iter().all(Vec::is_empty), "keys of the epoch before left the indexes");
     assert!(epoch.core.gate.is_closed(), "no reader is inside while rows leave (O-106)");
+    apply_to_secondary(epoch, worker);
     for row in &dead_rows {
         remove_one(epoch, worker, &mut changes, row)?;
     }
@@ -27,6 +29,18 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
         epoch.core.entries.give_back(&mut worker.local.supply, row.id);
     }
     Ok(())
+}
+
+/// What calls of the parallel part changed in secondary indexes takes place: each worker changes
+/// some of the indexes.
+fn apply_to_secondary<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+    let secondary = &epoch.core.secondary;
+    if secondary.is_empty() {
+        return;
+    }
+    let overlay = epoch.shared.overlay.read().expect("no panic while locked");
+    let newest_snapshot = overlay.index_undo.newest_snapshot();
+    secondary.apply_pending(worker.local.worker, epoch.workers, epoch.number, newest_snapshot);
 }
 
 /// This worker's share of the rows of each table that were deleted, whichever worker ran

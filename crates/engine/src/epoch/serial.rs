@@ -292,6 +292,10 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
         unreachable!("no read waits in the serial part")
     }
 
+    fn wait_for_index_writers(&mut self, _: &mut Local, _: Position) -> Result<(), Stopped> {
+        unreachable!("an index is read at once in the serial part")
+    }
+
     fn piece_result(
         &mut self,
         local: &mut Local,

@@ -8,6 +8,7 @@ use crate::contention::rows::Contention;
 use crate::declaration::{AllocatingCall, ChangedSequence, Declarations};
 use crate::index::{EntryId, SortRoom};
 use crate::reads::Reads;
+use crate::secondary::CallIndexChanges;
 use crate::stats::WorkCounts;
 use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{Access, CachePool, Chains, EntrySupply, Seen, TransientPool};
@@ -25,6 +26,8 @@ pub(crate) struct Local {
     pub(crate) scratch: Vec<u8>,
     /// What the parts belong to.
     pub(crate) parts: Vec<PrivatePart>,
+    /// What the running call has changed in secondary indexes.
+    pub(crate) index_changes: CallIndexChanges,
     /// Contended pieces of anybody's calls that this worker runs.
     pub(crate) pieces: PieceQueue,
     /// The value that the running piece writes: a call may be half done meanwhile.

@@ -13,7 +13,10 @@ use crate::program::procedure::{FIRST_VERSION, ProcedureTable};
 
 /// Raised with every change after which the engine might come to another state or answer for the
 /// same log, limits that procedures can run into included.
-const SEMANTICS_VERSION: u32 = 3;
+const SEMANTICS_VERSION: u32 = 4;
+/// The last version by which a call of the parallel part was deferred that would change a secondary
+/// index. Logs of it are replayed so.
+const SEMANTICS_DEFERRING_INDEXES: u32 = 3;
 
 /// Between versions of the type of a table's values.
 const VERSIONS: &str = "; then ";
@@ -134,7 +137,9 @@ impl Program {
     /// `OtherProgram` with the first difference.
     pub(crate) fn check(&self, current: &Self) -> Result<()> {
         let other = |what: String| Err(EngineError::OtherProgram(what));
-        self.check_rules()?;
+        if self.semantics != current.semantics {
+            return other(self.of_other_rules());
+        }
         for (number, logged) in self.procedures.iter().enumerate() {
             match current.procedures.get(number) {
                 Some(now) if now.name == logged.name && now.version != logged.version => {
@@ -158,18 +163,30 @@ impl Program {
 }
 
 impl Program {
-    /// Whether its calls come to the same under the rules of this engine.
+    /// Whether this engine can replay its calls by the rules under which they ran.
+    ///
+    /// # Errors
+    /// `OtherProgram` if it cannot.
     pub(crate) fn check_rules(&self) -> Result<()> {
-        if self.semantics == SEMANTICS_VERSION {
-            return Ok(());
+        match is_known(self.semantics) {
+            true => Ok(()),
+            false => Err(EngineError::OtherProgram(self.of_other_rules())),
         }
-        Err(EngineError::OtherProgram(format!(
+    }
+
+    /// Whether calls of the parallel part that would change a secondary index are deferred.
+    pub(crate) fn defers_changes_of_indexes(&self) -> bool {
+        self.semantics <= SEMANTICS_DEFERRING_INDEXES
+    }
+
+    fn of_other_rules(&self) -> String {
+        format!(
             "it was version {} of the rules by which the engine executes, this is version \
              {SEMANTICS_VERSION}, of release {}: open and close it with the release that wrote the \
              log",
             self.semantics,
             env!("CARGO_PKG_VERSION"),
-        )))
+        )
     }
 
     /// The indexes, each with the name of its table.
@@ -280,6 +297,11 @@ pub struct IndexInWords {
     pub types: String,
 }
 
+/// Whether a log of a version of the rules can be read and replayed.
+fn is_known(semantics: u32) -> bool {
+    (SEMANTICS_DEFERRING_INDEXES..=SEMANTICS_VERSION).contains(&semantics)
+}
+
 struct Reader<'b> {
     rest: &'b [u8],
 }
@@ -287,7 +309,7 @@ struct Reader<'b> {
 impl Reader<'_> {
     fn program(&mut self) -> Option<Program> {
         let semantics = self.number()?;
-        if semantics != SEMANTICS_VERSION {
+        if !is_known(semantics) {
             // Whatever else it says, it says it in another way.
             self.rest = &[];
             let nothing = Vec::new;

@@ -186,8 +186,10 @@ fn open_once<D: Device>(
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new()?;
     let mut core = Core::new(config, in_memory, entries, image_base);
-    let secondary = SecondaryIndexes::new(&agreed.indexes, &agreed.table_ids, core.tables.len());
+    let (tables, parties) = (core.tables.len(), workers.len());
+    let secondary = SecondaryIndexes::new(&agreed.indexes, &agreed.table_ids, tables, parties);
     core.secondary = secondary.map_err(EngineError::Limit)?;
+    core.secondary.are_for_the_serial_part = agreed.program.defers_changes_of_indexes();
     core.missing.clone_from(&agreed.missing);
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);

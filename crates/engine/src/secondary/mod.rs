@@ -1,15 +1,22 @@
 //! Secondary indexes: rows of a table by what a function makes of them, in order, in DRAM.
 //!
-//! An index changes in the serial part of an epoch only, at once, with every write, and is set back
-//! if the call fails or the epoch is refused. A call of the parallel part that would change one is
-//! deferred (O-97). So while calls run in parallel each index is what the rows are behind the
-//! serial part, and it is read without waiting (O-96). It is on no device: an open builds
-//! it from the rows (O-100).
+//! In the serial part of an epoch an index changes at once, with every write, and is set back if
+//! the call fails or the epoch is refused. While calls run in parallel no index changes: what they
+//! change is kept apart, with their positions, until all have ended ([`parallel`], O-97), and a
+//! call sees the changes of those before it (O-96). It is on no device: an open builds it from the
+//! rows (O-100).
 
+mod at_position;
+mod entry;
+mod of_call;
+mod parallel;
+mod pending;
 mod snapshots;
 
+use std::collections::btree_map::Range;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -19,6 +26,10 @@ use storage::{EpochNumber, TableId};
 use crate::call::answers::Abort;
 use crate::call::panics::caught;
 use crate::reads::{KeyRange, Visit};
+
+pub(crate) use entry::{EntryKey, IndexEntry, Removed};
+pub(crate) use of_call::CallIndexChanges;
+use pending::PendingChanges;
 
 /// Adds the keys that a row, of a key and a value, has in an index. Must be pure.
 pub type IndexKeyFn = Arc<dyn Fn(&[u8], &[u8], &mut IndexKeys) -> Result<(), String> + Send + Sync>;
@@ -67,23 +78,6 @@ impl fmt::Debug for IndexDefinition {
     }
 }
 
-/// A row in an index. Its key there is followed by the row's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct IndexEntry {
-    /// Bytes of the key in the index.
-    pub(crate) prefix: u16,
-    /// The epoch since which it is there.
-    pub(crate) since: EpochNumber,
-}
-
-/// An entry that was removed, for snapshots.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Removed {
-    pub(crate) entry: IndexEntry,
-    /// The epoch that took it out.
-    until: EpochNumber,
-}
-
 /// A secondary index.
 pub(crate) struct SecondaryIndex {
     pub(crate) definition: IndexDefinition,
@@ -112,6 +106,17 @@ pub(crate) struct SecondaryIndexes {
     pub(crate) indexes: Vec<RwLock<SecondaryIndex>>,
     /// The indexes of each table.
     of_table: Vec<Vec<u16>>,
+    /// What calls of the parallel part have changed.
+    pending: PendingChanges,
+    /// Whether a call of the parallel part that would change an index is deferred instead: so it
+    /// was under earlier versions of the rules, by which a log may have to be replayed.
+    pub(crate) are_for_the_serial_part: bool,
+}
+
+/// What a write of a row changes in an index.
+struct EntryDifference {
+    removed: Vec<EntryKey>,
+    added: Vec<EntryKey>,
 }
 
 /// What the running epoch has changed, and from where on the running call did.
@@ -131,19 +136,12 @@ pub(crate) struct RowWrite<'r> {
     pub(crate) after: Option<&'r [u8]>,
 }
 
-/// The key of an entry.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EntryKey {
-    pub(crate) bytes: Box<[u8]>,
-    /// How much of it is that of the index.
-    pub(crate) prefix: u16,
-}
-
 impl SecondaryIndexes {
     pub(crate) fn new(
         definitions: &[IndexDefinition],
         table_ids: &[TableId],
         tables: usize,
+        workers: usize,
     ) -> Result<Self, String> {
         let mut of_table = vec![Vec::new(); tables];
         let mut indexes = Vec::new();
@@ -161,7 +159,8 @@ impl SecondaryIndexes {
                 removed_bytes: 0,
             }));
         }
-        Ok(Self { indexes, of_table })
+        let pending = PendingChanges::new(workers, indexes.len());
+        Ok(Self { indexes, of_table, pending, are_for_the_serial_part: false })
     }
 
     /// Whether there is any.
@@ -185,16 +184,36 @@ impl SecondaryIndexes {
         key: &[u8],
         write: RowWrite<'_>,
     ) -> Result<bool, String> {
-        for &number in &self.of_table[table.index()] {
-            let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
-            if index.entry_keys(key, write.before)? != index.entry_keys(key, write.after)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(!self.changes_of(table, key, write)?.is_empty())
     }
 
-    /// Changes the indexes of a table as a write of a row has it, in an epoch.
+    /// What a write of a row changes, by index; nothing of those that it does not change.
+    ///
+    /// # Errors
+    /// Why a key could not be made.
+    fn changes_of(
+        &self,
+        table: TableId,
+        key: &[u8],
+        write: RowWrite<'_>,
+    ) -> Result<Vec<(u16, EntryDifference)>, String> {
+        let mut changes = Vec::new();
+        for &number in &self.of_table[table.index()] {
+            let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
+            let old = index.entry_keys(key, write.before)?;
+            let mut added = index.entry_keys(key, write.after)?;
+            if old == added {
+                continue;
+            }
+            let (kept, removed): (Vec<_>, Vec<_>) =
+                old.into_iter().partition(|key| added.contains(key));
+            added.retain(|key| !kept.contains(key));
+            changes.push((number, EntryDifference { removed, added }));
+        }
+        Ok(changes)
+    }
+
+    /// Changes the indexes of a table as a write of a row has it, in the serial part of an epoch.
     ///
     /// # Errors
     /// Why a key could not be made; nothing has changed then.
@@ -206,28 +225,17 @@ impl SecondaryIndexes {
         epoch: EpochNumber,
         undo: &mut IndexUndo,
     ) -> Result<(), String> {
-        let mut changes = Vec::new();
-        for &number in &self.of_table[table.index()] {
-            let index = self.indexes[usize::from(number)].read().expect("no panic while locked");
-            let old = index.entry_keys(key, write.before)?;
-            let new = index.entry_keys(key, write.after)?;
-            if old != new {
-                changes.push((number, old, new));
-            }
-        }
-        for (number, old, new) in changes {
+        for (number, EntryDifference { removed, added }) in self.changes_of(table, key, write)? {
             let mut index =
                 self.indexes[usize::from(number)].write().expect("no panic while locked");
-            let (kept, removed): (Vec<_>, Vec<_>) =
-                old.into_iter().partition(|key| new.contains(key));
             for EntryKey { bytes: key, .. } in removed {
                 let entry = index.entries.remove(&key).expect("a row is in its indexes");
-                if undo.keeps(entry) {
+                if keeps(entry, undo.newest_snapshot) {
                     index.keep(key.clone(), Removed { entry, until: epoch });
                 }
                 undo.changes.push(IndexChange { index: number, key, entry, is_added: false });
             }
-            for EntryKey { bytes, prefix } in new.into_iter().filter(|key| !kept.contains(key)) {
+            for EntryKey { bytes, prefix } in added {
                 let entry = IndexEntry { prefix, since: epoch };
                 let before = index.entries.insert(bytes.clone(), entry);
                 assert!(before.is_none(), "a row is in an index once under each key");
@@ -250,7 +258,7 @@ impl SecondaryIndexes {
                 && index.entries.contains_key(&change.key)
                 && index.rows_like(&change.key, change.entry) > 1
             {
-                return Err(index.not_unique(&change.key, change.entry));
+                return Err(index.not_unique(&change.key[..usize::from(change.entry.prefix)]));
             }
         }
         Ok(())
@@ -269,7 +277,7 @@ impl SecondaryIndexes {
                 let removed = index.entries.remove(&key);
                 assert!(removed == Some(entry), "what the call added is there until it is undone");
             } else {
-                if undo.keeps(entry) {
+                if keeps(entry, undo.newest_snapshot) {
                     index.forget_last(&key);
                 }
                 let before = index.entries.insert(key, entry);
@@ -279,7 +287,8 @@ impl SecondaryIndexes {
         undo.of_call = undo.of_call.min(from);
     }
 
-    /// Visits the rows that an index has with `low <= key < high`: the key there, and the row's.
+    /// Visits the rows that an index has behind the serial part, as far as that has run, with
+    /// `low <= key < high`: the key there, and the row's.
     ///
     /// # Errors
     /// If there is no such index.
@@ -328,15 +337,31 @@ impl IndexUndo {
         (self.of_call, self.newest_snapshot) = (0, newest_snapshot);
     }
 
-    /// Whether an entry that is removed is kept. Entries of an open are there since epoch 0.
-    fn keeps(&self, entry: IndexEntry) -> bool {
-        self.newest_snapshot != EpochNumber(0) && entry.since <= self.newest_snapshot
+    /// The newest snapshot; 0 if there is none.
+    pub(crate) fn newest_snapshot(&self) -> EpochNumber {
+        self.newest_snapshot
     }
 
     /// The running call has committed.
     pub(crate) fn commit(&mut self) {
         self.of_call = self.changes.len();
     }
+}
+
+/// Whether an entry that is removed is kept for the newest snapshot, of an epoch that is 0 if there
+/// is none. Entries of an open are there since epoch 0.
+fn keeps(entry: IndexEntry, newest_snapshot: EpochNumber) -> bool {
+    newest_snapshot != EpochNumber(0) && entry.since <= newest_snapshot
+}
+
+/// Entries of an index in one direction.
+pub(crate) type InOrder<'i, T> = Peekable<Box<dyn Iterator<Item = (&'i Box<[u8]>, &'i T)> + 'i>>;
+
+/// A range in one of its directions.
+pub(crate) fn in_order<T>(range: Range<'_, Box<[u8]>, T>, is_descending: bool) -> InOrder<'_, T> {
+    let range: Box<dyn Iterator<Item = _>> =
+        if is_descending { Box::new(range.rev()) } else { Box::new(range) };
+    range.peekable()
 }
 
 impl SecondaryIndex {
@@ -378,9 +403,8 @@ impl SecondaryIndex {
     }
 
     #[cold]
-    fn not_unique(&self, key: &[u8], entry: IndexEntry) -> Abort {
+    fn not_unique(&self, key: &[u8]) -> Abort {
         let name = &self.definition.name;
-        let key = &key[..usize::from(entry.prefix)];
         let message = format!("unique index {name:?} has another row with this key: {key:02x?}");
         Abort { message: message.into(), ..Abort::code(Abort::NOT_UNIQUE) }
     }

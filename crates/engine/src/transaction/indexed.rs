@@ -3,7 +3,7 @@
 use storage::TableId;
 
 use super::{Stop, Transaction, changes_index};
-use crate::declaration::DeclaredKind;
+use crate::declaration::may_change;
 use crate::reads::{KeyRange, Visit};
 use crate::secondary::RowWrite;
 
@@ -23,7 +23,16 @@ impl Transaction<'_> {
         each: Visit<'_>,
     ) -> Result<(), Stop> {
         let keys = KeyRange { low, high, is_descending: descending };
-        let scanned = self.core.secondary.scan(index, keys, each);
+        let core = self.core;
+        if self.is_serial() || core.secondary.are_for_the_serial_part {
+            let scanned = core.secondary.scan(index, keys, each);
+            return scanned.map_err(|what| self.mistake(what));
+        }
+        let position = self.sid.position();
+        let waited = self.publisher.wait_for_index_writers(self.local, position);
+        waited.map_err(|stopped| self.first_error.note(stopped.into()))?;
+        let own = &self.local.index_changes;
+        let scanned = core.secondary.scan_at(index, keys, position, own, each);
         scanned.map_err(|what| self.mistake(what))
     }
 
@@ -41,10 +50,10 @@ impl Transaction<'_> {
         !self.core.secondary.is_empty() && self.core.secondary.are_of(table)
     }
 
-    /// Writes a row of a table with indexes in the parallel part, where no index changes: a write
-    /// that would change one was not predicted (O-97).
+    /// Writes a row of a table with indexes in the parallel part, and notes what that changes in
+    /// them, which others see when the call has committed (O-97).
     #[inline(never)]
-    pub(super) fn keeping_indexes<R>(
+    pub(super) fn with_indexes<R>(
         &mut self,
         table: TableId,
         key: &[u8],
@@ -53,15 +62,21 @@ impl Transaction<'_> {
         assert!(!self.is_serial(), "indexes follow the writes of the serial part (O-97)");
         let before = self.try_get(table, key)?.map(<[u8]>::to_vec);
         let result = write(self)?;
-        let core = self.core;
+        let (core, keeps_to_its_set) = (self.core, self.keeps_to_its_set());
+        let is_noted = !keeps_to_its_set && !core.secondary.are_for_the_serial_part;
+        let mut changes = std::mem::take(&mut self.local.index_changes);
         let after = self.try_get(table, key)?;
-        if !core.secondary.differ(table, key, RowWrite { before: before.as_deref(), after })? {
-            return Ok(result);
+        let write = RowWrite { before: before.as_deref(), after };
+        let differs = match is_noted {
+            true => core.secondary.note(table, key, write, &mut changes).map(|()| false),
+            false => core.secondary.differ(table, key, write),
+        };
+        self.local.index_changes = changes;
+        match differs? {
+            false => Ok(result),
+            true if keeps_to_its_set => Err(changes_index(&core.tables[table.index()], key)),
+            true => Err(Stop::Deferred),
         }
-        Err(match self.keeps_to_its_set() {
-            true => changes_index(&core.tables[table.index()], key),
-            false => Stop::Deferred,
-        })
     }
 
     /// Whether it declared to write rows of a table with indexes, and can be deferred.
@@ -70,8 +85,6 @@ impl Transaction<'_> {
             return false;
         }
         let ranges = &self.call.lists.ranges[self.call.extra.ranges.range()];
-        let declared = self.call.declared.iter().filter(|d| d.kind != DeclaredKind::Read);
-        let mut tables = declared.map(|d| d.table).chain(ranges.iter().map(|range| range.table));
-        tables.any(|table| self.core.secondary.are_of(table))
+        may_change(&self.core.secondary, self.call.declared, ranges)
     }
 }

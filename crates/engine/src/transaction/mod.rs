@@ -107,6 +107,12 @@ pub(crate) trait PublishNow {
     /// run.
     fn run_pieces_before(&mut self, local: &mut Local, position: Position)
     -> Result<bool, Stopped>;
+    /// Waits until all calls before a position have ended that may change a secondary index.
+    fn wait_for_index_writers(
+        &mut self,
+        local: &mut Local,
+        position: Position,
+    ) -> Result<(), Stopped>;
     /// The result of a piece of the running call, which commits; with what the serial part has
     /// written, if the call is of it.
     fn piece_result(
@@ -406,7 +412,7 @@ impl<'a> Transaction<'a> {
         let result = match self.is_serial() {
             true => self.serial_insert(table, key, value),
             false if self.is_indexed(table) => {
-                self.keeping_indexes(table, key, |tx| tx.try_insert(table, key, value))
+                self.with_indexes(table, key, |tx| tx.try_insert(table, key, value))
             }
             false => self.try_insert(table, key, value),
         };
@@ -431,7 +437,7 @@ impl<'a> Transaction<'a> {
         let result = match self.is_serial() {
             true => self.serial_update(table, key, value),
             false if self.is_indexed(table) => {
-                self.keeping_indexes(table, key, |tx| tx.try_update(table, key, value))
+                self.with_indexes(table, key, |tx| tx.try_update(table, key, value))
             }
             false => self.try_update(table, key, value),
         };
@@ -457,7 +463,7 @@ impl<'a> Transaction<'a> {
         let result = match self.is_serial() {
             true => self.serial_delete(table, key),
             false if self.is_indexed(table) => {
-                self.keeping_indexes(table, key, |tx| tx.try_delete(table, key))
+                self.with_indexes(table, key, |tx| tx.try_delete(table, key))
             }
             false => self.try_delete(table, key),
         };
@@ -486,7 +492,7 @@ impl<'a> Transaction<'a> {
         self.first_error.check()?;
         if self.is_serial() || self.may_change_indexes() {
             // In the serial part no other call runs, so that nothing is gained, and the call may
-            // still fail; one that may change an index may still be deferred.
+            // still fail; one that may change an index may still leave a key that is not unique.
             return Ok(());
         }
         self.committed = true;

@@ -24,7 +24,7 @@ impl Transaction<'_> {
         let result = match self.is_serial() {
             true => self.serial_modify(table, key, change),
             false if self.is_indexed(table) => {
-                self.keeping_indexes(table, key, |tx| tx.try_modify(table, key, change))
+                self.with_indexes(table, key, |tx| tx.try_modify(table, key, change))
             }
             false => self.try_modify(table, key, change),
         };
@@ -66,7 +66,7 @@ impl Transaction<'_> {
         let result = match self.is_serial() {
             true => self.serial_modify_part(table, key, part, change),
             false if self.is_indexed(table) => {
-                self.keeping_indexes(table, key, |tx| tx.try_modify_part(table, key, part, change))
+                self.with_indexes(table, key, |tx| tx.try_modify_part(table, key, part, change))
             }
             false => self.try_modify_part(table, key, part, change),
         };

@@ -19,6 +19,7 @@ mod log_records;
 mod lost_time;
 mod many;
 mod one_write;
+mod parallel_indexes;
 mod parts;
 mod past;
 mod pieces;

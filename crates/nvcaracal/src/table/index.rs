@@ -48,8 +48,9 @@ use crate::table::rows::row;
 /// * A row is not in the index where the function returns `None`, or no keys.
 /// * The function must be pure, and should be quick: it runs with every write of the table. A panic
 ///   of it fails the call.
-/// * A write that changes an index runs in the serial part of its epoch ([`Procedure::write_set`]
-///   says what that is); updates that leave the keys as they are run on all cores.
+/// * Calls that predict what they write run on all cores, whether they change an index or not
+///   ([`Procedure::write_set`]). Where an epoch has some that may change one, a call that reads an
+///   index, or adds to a unique one, waits until those before it have ended.
 /// * A call that would give two rows one key of a unique index is aborted when it ends, with code
 ///   [`Abort::NOT_UNIQUE`](crate::Abort::NOT_UNIQUE) and a message that names index and key. Within
 ///   a call keys may be swapped.

@@ -125,7 +125,7 @@ fn o_98_all_small_calls_in_all_orders() {
         let epoch: Vec<Vec<u8>> = (0..3).map(part).collect();
         run(&mut pair, &epoch, &mut seen).unwrap_or_else(|what| panic!("epoch {number}: {what}"));
     }
-    assert!(seen.not_unique > 500 && seen.deferred > 500, "{seen:?}");
+    assert!(seen.not_unique > 500 && seen.deferred == 0, "{seen:?}");
 }
 
 /// O-96: calls for the serial part come to the same rows, indexes and answers however they are

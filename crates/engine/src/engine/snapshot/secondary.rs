@@ -1,7 +1,5 @@
 //! Secondary indexes as snapshots see them.
 
-use std::collections::btree_map::Range;
-use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
 use storage::EpochNumber;
@@ -11,7 +9,7 @@ use super::view::View;
 use crate::engine::reader::Reader;
 use crate::error::{EngineError, Result};
 use crate::reads::Visit;
-use crate::secondary::SecondaryIndex;
+use crate::secondary::{SecondaryIndex, in_order};
 
 impl Reader {
     /// Visits rows in the order of a secondary index, `part.table`, as a snapshot sees them: their
@@ -69,13 +67,4 @@ impl View<'_> {
         }
         Ok(None)
     }
-}
-
-type InOrder<'i, T> = Peekable<Box<dyn Iterator<Item = (&'i Box<[u8]>, &'i T)> + 'i>>;
-
-/// A range in one of its directions.
-fn in_order<T>(range: Range<'_, Box<[u8]>, T>, is_descending: bool) -> InOrder<'_, T> {
-    let range: Box<dyn Iterator<Item = _>> =
-        if is_descending { Box::new(range.rev()) } else { Box::new(range) };
-    range.peekable()
 }
