@@ -63,12 +63,23 @@ impl SecondaryIndex {
         own: Option<&BTreeMap<Box<[u8]>, OwnChange>>,
     ) -> usize {
         let bounds = (Bound::Included(prefix), Bound::Unbounded);
+        let is_like = |key: &[u8]| key.starts_with(prefix);
+        let mut entries = self.entries.range::<[u8], _>(bounds);
+        let is_in_index = entries.next().is_some_and(|(key, _)| is_like(key));
+        let mut pending_like = pending.iter().filter(|changes| {
+            changes.range::<[u8], _>(bounds).next().is_some_and(|(key, _)| is_like(key))
+        });
+        if !is_in_index && pending_like.next().is_none() {
+            // As it mostly is: no other call has, or had, a row with this key.
+            let own = own.iter().flat_map(|own| own.range::<[u8], _>(bounds));
+            let own = own.take_while(|(key, _)| is_like(key));
+            return own.filter(|(_, change)| change.is_there).take(2).count();
+        }
         let walk = Walk { bounds, is_descending: false, position, own };
         let mut rows = 0;
         self.walk(&walk, pending, |key, _| {
-            let is_like = key.starts_with(prefix);
-            rows += usize::from(is_like);
-            is_like && rows < 2
+            rows += usize::from(is_like(key));
+            is_like(key) && rows < 2
         });
         rows
     }

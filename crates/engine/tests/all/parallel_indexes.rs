@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::{
-    Abort, Calls, Definitions, Engine, EngineConfig, EpochInfo, IndexDefinition,
-    ProcedureDefinition, ProcedureTable, ScanPart, Stop, TableSchema,
+    Abort, Answer, Calls, Definitions, Engine, EngineConfig, EpochInfo, IndexDefinition,
+    PieceFunctions, ProcedureDefinition, ProcedureTable, ScanPart, Stop, TableSchema,
 };
 use pmem::Dram;
 use sim::history::Random;
@@ -15,6 +15,8 @@ use storage::{EpochNumber, IndexKind, StateHash, StoreOptions, TableDefinition, 
 use crate::support::rows;
 
 const ROWS: TableId = TableId(0);
+/// How often each row was the first one of the index of bytes, counted by pieces.
+const COUNTS: TableId = TableId(1);
 /// An index of which each byte of a value is a key, and one of first bytes.
 const BYTES: u16 = 0;
 const FIRST: u16 = 1;
@@ -35,6 +37,8 @@ const LISTED_WRITE: u8 = 6;
 /// Deletes the first row of an index, which the declaration looks for.
 const TAKE: u8 = 7;
 const OPS: u64 = 8;
+/// Makes the rows of counts.
+const FILL: u8 = 8;
 
 fn key(of: u8) -> [u8; 8] {
     u64::from(of).to_be_bytes()
@@ -81,7 +85,40 @@ fn procedures() -> ProcedureTable {
         body: run,
         pieces: None,
     });
+    table.add(ProcedureDefinition {
+        name: "count the first",
+        sequences: None,
+        write_set: |_, set| {
+            let mut first = None;
+            set.scan_index(BYTES, &[0], &[255], false, &mut |_, row| {
+                first = Some(row.to_vec());
+                ControlFlow::Break(())
+            });
+            first.iter().for_each(|row| set.update_piece(COUNTS, row, 1));
+            Ok(())
+        },
+        body: |_, tx| put_out_first(tx, false).map(drop),
+        pieces: Some(PieceFunctions {
+            piece: |_, piece| {
+                let count = piece.value()?.expect("it was made")[0];
+                Ok(u64::from(piece.update(&[count + 1])?))
+            },
+            finish: None,
+        }),
+    });
     table
+}
+
+/// Puts out the first row of the index of bytes.
+fn put_out_first(tx: &mut engine::Transaction<'_>, is_descending: bool) -> Result<Vec<u8>, Stop> {
+    let mut first = None;
+    tx.scan_index(BYTES, &[0], &[255], is_descending, &mut |_, row| {
+        first = Some(row.to_vec());
+        ControlFlow::Break(())
+    })?;
+    let first = first.ok_or_else(|| Stop::from(Abort::new("none")))?;
+    tx.output().push(first[7]);
+    Ok(first)
 }
 
 fn run(args: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), Stop> {
@@ -120,15 +157,10 @@ fn run(args: &[u8], tx: &mut engine::Transaction<'_>) -> Result<(), Stop> {
             tx.delete(ROWS, &other)?;
             list(tx, args)
         }
+        FILL => (0..10).try_for_each(|row| tx.insert(COUNTS, &key(row), &[0])),
         _ => {
-            let mut first = None;
-            tx.scan_index(BYTES, &[0], &[255], is_descending, &mut |_, row| {
-                first = Some(row.to_vec());
-                ControlFlow::Break(())
-            })?;
-            let Some(first) = first else { return Err(Abort::new("none").into()) };
+            let first = put_out_first(tx, is_descending)?;
             assert!(tx.delete(ROWS, &first)?, "an entry has its row");
-            tx.output().push(first[7]);
             Ok(())
         }
     }
@@ -151,7 +183,8 @@ fn list(tx: &mut engine::Transaction<'_>, args: &[u8]) -> Result<(), Stop> {
 fn open(workers: usize) -> Engine<Dram> {
     let device = Arc::new(Dram::new(4 << 20, 16 << 20).unwrap());
     let definition = TableDefinition { name: "rows".into(), index: IndexKind::Ordered, ..rows(64) };
-    let tables: [TableSchema; 1] = [definition.into()];
+    let counts = TableDefinition { name: "counts".into(), ..rows(1) };
+    let tables: [TableSchema; 2] = [definition.into(), counts.into()];
     let store = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
     let config = EngineConfig { workers, store, ..EngineConfig::default() };
     let mut make = |_: &[TableId]| Ok(procedures());
@@ -232,6 +265,49 @@ fn o_10_a_declaration_that_saw_another_index_is_made_anew() {
             }
         }
         assert!(deferred > 0 && kept > 0, "{deferred} were deferred, {kept} were not");
+    }
+}
+
+/// O-10, O-96: pieces are those of what a declaration saw of an index, so that is right, or the call
+/// is deferred.
+#[test]
+fn o_10_pieces_are_of_rows_that_an_index_has_at_their_position() {
+    for workers in [1, 2, 4] {
+        let mut random = Random::new(20 + workers as u64);
+        let mut engine = open(workers);
+        answers(&mut engine, &[vec![FILL, 0, 0, 0]], true);
+        let (mut counts, mut deferred) = ([0_u8; 10], 0);
+        for _ in 0..20 {
+            let mut batch = Calls::new();
+            let before = engine.deferred();
+            let is_count: Vec<bool> = (0..20).map(|_| random.below(2) == 0).collect();
+            for &is_count in &is_count {
+                match is_count {
+                    true => batch.push(1, &[]).unwrap(),
+                    false => batch.push(0, &random_call(&mut random, 2)).unwrap(),
+                }
+            }
+            let outcome = engine.run_epoch(&batch, EpochInfo::default()).unwrap();
+            let all = std::iter::repeat_n(true, before).chain(is_count);
+            for (call, _) in all.enumerate().filter(|(_, is_count)| *is_count) {
+                match outcome.answer(call) {
+                    Answer::Committed(&[first]) => counts[usize::from(first)] += 1,
+                    Answer::Deferred => deferred += 1,
+                    answer => assert!(matches!(answer, Answer::Aborted(_)), "{answer:?}"),
+                }
+            }
+        }
+        let outcome = engine.run_epoch(&Calls::new(), EpochInfo::default()).unwrap();
+        for call in 0..outcome.len() {
+            if let Answer::Committed(&[first]) = outcome.answer(call) {
+                counts[usize::from(first)] += 1;
+            }
+        }
+        assert!(deferred > 0, "some calls saw another index");
+        for row in 0..10 {
+            let found = engine.get(COUNTS, &key(row)).unwrap().expect("it was made")[0];
+            assert_eq!(found, counts[usize::from(row)], "{workers} workers, row {row}");
+        }
     }
 }
 
