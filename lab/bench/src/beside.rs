@@ -120,6 +120,7 @@ fn engine_settings(spec: &DeviceSpec, epochs: u64, verify: bool) -> Settings {
         verify,
         check: false,
         recover: false,
+        count_written: false,
         limits: Measuring::Never,
         progress: Progress::Hidden,
         stop: Stop::never(),

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cost;
 mod setup;
 
 mod beside;
@@ -37,10 +38,11 @@ pub mod model;
 pub mod reproduce;
 
 pub use beside::{BESIDE, run_beside};
+pub use cost::{Answer, Answered, Cost, DeviceParts};
 pub use engine::{AppendMethod, CachePolicy, EngineConfig, Lab, Packing};
 pub use engine_run::{adapter, recover, run};
 pub use library_run::run_clients;
-pub use report::{ByCost, Head, Report, render, render_details};
+pub use report::{Head, Report, render, render_details};
 pub use rival_run::{
     BatchRivalReport, Dbx, Deterministic, RIVAL_CACHE_BYTES, Rival, RivalReport, run_deterministic,
     run_rival,

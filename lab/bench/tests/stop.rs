@@ -28,6 +28,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         verify: true,
         check: true,
         recover: false,
+        count_written: false,
         limits: Measuring::Never,
         progress: Progress::Hidden,
         stop,

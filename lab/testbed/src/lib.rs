@@ -18,23 +18,20 @@
 #![deny(unsafe_code)]
 
 mod batch;
-mod calls;
 pub mod check;
 mod dbx;
 mod error;
 mod grace;
-mod heap;
+mod image;
 mod index;
-mod layout;
 mod memory;
 mod occ;
-mod procedure;
-mod records;
 mod rival;
 mod rtm;
 mod run;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod wbl;
 mod zen;
 
@@ -42,14 +39,14 @@ pub use batch::{
     Aria, BatchCounts, BatchEngine, BatchReport, Bcdb, Bohm, Calvin, Caracal, EachAnswer, Granola,
     Order, Orthrus, Pwv, Serial, Waits, run_batches,
 };
-pub use calls::{Answered, Calls, RivalView, load};
 pub use dbx::{
     Dbx, DbxDesign, DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm,
     DbxnParity, DbxnPastCache, Pisces,
 };
 pub use error::{Error, Result};
-pub use procedure::{Done, Outcome, Procedures};
 pub use rival::{Accesses, Counts, Options, RecoveryReport, RegionCounts, Rival, Session, Stop};
+pub use run::calls::{Answered, Calls, RivalView, load};
+pub use run::procedure::{Done, Outcome, Procedures};
 pub use run::{Report, Settings, run};
 pub use wbl::Wbl;
 pub use zen::{Zen, ZenEngine, ZenMvcc};
@@ -65,4 +62,14 @@ pub fn has_hardware_regions() -> bool {
 /// Locks what is whole whenever it is not locked, whichever thread panicked meanwhile.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a thread that will be done soon, unless it is not running.
+pub(crate) fn pause(turns: &mut u32) {
+    *turns += 1;
+    if turns.is_multiple_of(256) {
+        std::thread::yield_now();
+    } else {
+        std::hint::spin_loop();
+    }
 }

@@ -526,23 +526,30 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Counts the rows of a table whose newest value lies in the row itself, as of the end of the
-    /// last epoch.
+    /// Visits the newest version of each row of a table, if it was written in an epoch or after it,
+    /// as of the end of the last epoch: bytes of its value, and whether that is in the row itself.
     ///
     /// # Errors
     /// `Limit` for an unknown table.
-    pub fn inline_values(&self, table: TableId) -> Result<u64> {
+    pub fn for_each_version(
+        &self,
+        table: TableId,
+        since: EpochNumber,
+        each: &mut dyn FnMut(usize, bool),
+    ) -> Result<()> {
         let t = self.core.table(table).map_err(EngineError::Limit)?;
-        let mut inline = 0;
         self.for_each_entry(t, &mut |_, id| {
             let entry = self.core.entries.get(id);
             let newest = entry.persistent_version();
             if newest.is_value() {
-                let words = row::versions(self.store.device().as_ref(), entry.row());
-                inline += u64::from(ValuePointer(words[newest.slot()].pointer).is_inline());
+                let versions = row::versions(self.store.device().as_ref(), entry.row());
+                let version = versions[newest.slot()];
+                if SerialId(version.serial_id).epoch() >= since {
+                    each(newest.len(), ValuePointer(version.pointer).is_inline());
+                }
             }
         });
-        Ok(inline)
+        Ok(())
     }
 
     /// Visits the entries of a table, in key order if it is ordered.

@@ -80,11 +80,11 @@ fn o_32_a_value_is_inline_if_it_fits_beside_the_one_before() {
             calls.push(0, &value).unwrap();
             engine.run_epoch(&calls, EpochInfo::default()).unwrap();
             let what = format!("{len} of {first} {second} {third}");
-            assert_eq!(
-                engine.inline_values(TableId(0)).unwrap(),
-                u64::from(heap.takes(len)),
-                "{what}"
-            );
+            let (mut seen, epoch) = (Vec::new(), engine.epoch());
+            let mut note = |len: usize, is_inline: bool| seen.push((len, is_inline));
+            engine.for_each_version(TableId(0), epoch, &mut note).unwrap();
+            assert_eq!(seen, [(len, heap.takes(len))], "{what}");
+            engine.for_each_version(TableId(0), epoch.next(), &mut |_, _| panic!("newer")).unwrap();
             assert_eq!(engine.get(TableId(0), &KEY).unwrap(), Some(value), "{what}");
         }
         if first == second {

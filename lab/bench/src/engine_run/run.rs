@@ -17,14 +17,14 @@ use bench::{
 };
 use engine::{Answer, Calls, Engine, EpochOutcome, RecoveryReport};
 use pmem::Device;
-use storage::TableId;
+use storage::{EpochNumber, TableId};
 use workloads::{Observer, ProcedureId};
 
 use super::adapter::{EngineView, answer};
 use super::counts::{RunCounts, Took};
 use super::recover::{self, Recover};
 use super::verify::Verifier;
-use crate::report::{self, Report};
+use crate::report::{Report, Versions};
 use crate::{Job, Settings, share};
 
 /// Runs a job at a place. If it is asked to stop, the report is about what ran until then.
@@ -149,6 +149,8 @@ struct Run<'a, D: Device> {
     deferred: Vec<(ProcedureId, Vec<u8>)>,
     calls: Calls,
     counts: RunCounts,
+    /// What epochs of the stream wrote, if it is counted.
+    written: Option<Versions>,
     generate_ns: u64,
     /// Whether epochs were left out because a stop was asked for.
     interrupted: bool,
@@ -191,6 +193,7 @@ impl<'a, D: Device> Run<'a, D> {
             deferred,
             calls: Calls::new(),
             counts: RunCounts::new()?,
+            written: settings.count_written.then(Versions::default),
             generate_ns: 0,
             interrupted: false,
         })
@@ -256,6 +259,9 @@ impl<'a, D: Device> Run<'a, D> {
             }
             let (outcome, took) = self.epoch(epoch)?;
             self.counts.add(&outcome, took);
+            if let Some(written) = &mut self.written {
+                written.add_since(&self.engine, outcome.epoch);
+            }
             self.counts.chain_calls += self.verifier.as_ref().map_or(0, Verifier::longest_chain);
             self.tell_observer(&outcome);
             let rate = outcome.stats.work.committed as f64 * 1e6 / took.ns.max(1) as f64;
@@ -334,7 +340,10 @@ impl<'a, D: Device> Run<'a, D> {
         let mut report = Report::new(self.job, self.settings, &self.counts);
         report.head.describe_device(&self.device.description());
         report.describe_state(&self.engine, &self.recovery);
-        report.values = report::values(&self.engine);
+        let mut at_end = Versions::default();
+        at_end.add_since(&self.engine, EpochNumber::ZERO);
+        report.values = at_end.named();
+        report.written = self.written.as_ref().map(Versions::named);
         report.generate_seconds = seconds(self.generate_ns);
         report.interrupted = self.interrupted;
         report.verified = self.has_news() && self.verifier.is_some();

@@ -7,10 +7,9 @@ use bench::{BenchError, Job, RecoverSummary};
 use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
 use pmem::Device;
 use serde::Serialize;
-use storage::TableId;
 
-use super::cost::ByCost;
 use super::head::{Head, Ran};
+use crate::cost::{Answered, Cost, Took};
 use crate::engine_run::RunCounts;
 use crate::setup::Settings;
 use crate::share::Share;
@@ -58,8 +57,8 @@ pub struct Report {
     /// Nanoseconds that all threads ran in epochs, of a transaction. Time that an emulated device
     /// takes is in it.
     pub cpu_ns_per_txn: f64,
-    /// The same as throughput, and latency by cost.
-    pub by_cost: ByCost,
+    /// What a transaction costs: that, with the device's part, as throughput and latency.
+    pub cost: Cost,
     /// Latency of answered transactions.
     pub latency_ns: Latency,
     /// Time of each phase over all epochs, in nanoseconds.
@@ -74,6 +73,10 @@ pub struct Report {
     /// Lengths of the values at the end, but for sequences: how many are inline in their rows, and
     /// how many have at most so many bytes.
     pub values: Named,
+    /// The same of the versions that epochs of the stream wrote to the device, a row as often as it
+    /// was written; absent if they were not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<Named>,
     /// Live rows at the end.
     pub rows: u64,
     /// The store's epoch at the end; loading epochs count.
@@ -208,7 +211,7 @@ impl Report {
                 counts.cpu_ns as f64,
                 (work.committed + work.aborted + work.failed) as f64,
             ),
-            by_cost: by_cost(job, settings, counts),
+            cost: cost(job, settings, counts),
             latency_ns: Latency {
                 p50: counts.latency_ns(50.0),
                 p99: counts.latency_ns(99.0),
@@ -219,6 +222,7 @@ impl Report {
             counters: counters(&counts.stats),
             memory_bytes: Named::default(),
             values: Named::default(),
+            written: None,
             rows: 0,
             epoch: 0,
             loading_epochs: job.loading_epochs(),
@@ -279,45 +283,15 @@ impl Report {
     }
 }
 
-fn by_cost(job: &Job, settings: &Settings, counts: &RunCounts) -> ByCost {
+fn cost(job: &Job, settings: &Settings, counts: &RunCounts) -> Cost {
     let epoch_size = job.parameters().epoch_size;
     // One thread runs a serial epoch.
     let is_serial = epoch_size <= settings.serial_calls_max as u64;
     let workers = if is_serial { 1 } else { settings.engine.workers };
     let work = &counts.stats.work;
     let of_one = |ns: u64| ratio(ns as f64, (work.committed + work.aborted + work.failed) as f64);
-    let device_ns = of_one(counts.stats.device.added_ns);
-    ByCost::one_by_one(of_one(counts.cpu_ns), device_ns, workers).in_epochs(epoch_size)
-}
-
-/// Classes of lengths of values, as the last one each has.
-const LENGTHS: [usize; 7] = [8, 16, 30, 64, 128, 256, 1024];
-
-/// Counts values by place and length.
-pub(crate) fn values<D: Device>(engine: &Engine<D>) -> Named {
-    let (mut all, mut inline) = (0, 0);
-    let mut up_to = [0; LENGTHS.len()];
-    let tables = engine.store().tables().iter().enumerate();
-    let rows = tables.filter(|(_, table)| {
-        table.is_used() && table.definition.index != storage::IndexKind::Sequence
-    });
-    for (number, _) in rows {
-        inline += engine.inline_values(TableId(number as u16)).expect("the table exists");
-        let counted = engine.for_each(TableId(number as u16), &mut |_, value| {
-            all += 1;
-            for (count, length) in up_to.iter_mut().zip(LENGTHS) {
-                *count += u64::from(value.len() <= length);
-            }
-        });
-        counted.expect("the table exists");
-    }
-    let mut named = Named::default();
-    named.count("all", all);
-    named.count("inline", inline);
-    for (count, length) in up_to.into_iter().zip(LENGTHS) {
-        named.count(&format!("up_to_{length}_bytes"), count);
-    }
-    named
+    let (cpu_ns, added_ns) = (of_one(counts.cpu_ns), of_one(counts.stats.device.added_ns));
+    Cost::of(Took { workers, cpu_ns, added_ns }, Answered::InEpochsOf(epoch_size))
 }
 
 fn phases(stats: &EpochStats) -> Named {

@@ -6,11 +6,11 @@ use bench::{BenchError, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::cost::{self, Price};
 use super::machine::Machine;
 use super::plan::{Run, Source, Use};
 use super::scale::Scale;
 use super::scenario::{Best, Metric};
+use crate::cost::{Price, price_all};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -179,11 +179,11 @@ impl Found {
         outcomes.filter(|outcome| matches!(outcome, Outcome::Report(_))).count()
     }
 
-    /// The same runs with their costs in them, and the prices of devices.
+    /// The same runs with their costs at the same prices, and these.
     pub(super) fn with_costs(&self) -> (Self, BTreeMap<String, Price>) {
         let mut found = self.clone();
         let outcomes = found.by_command.values_mut().flat_map(BTreeMap::values_mut);
-        let prices = cost::add_to(outcomes.filter_map(|outcome| match outcome {
+        let prices = price_all(outcomes.filter_map(|outcome| match outcome {
             Outcome::Report(report) => Some(report),
             Outcome::Unsupported(_) | Outcome::Failed(_) => None,
         }));

@@ -3,11 +3,12 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::data::Spread;
+use super::numbers::Ours;
 use super::papers::{Paper, papers_of};
 use super::report::{FigureReport, Group, Panel, Point, Quantity, ReproduceReport};
 use super::scale::Scale;
 use super::svg;
-use super::verdict::{Judged, Ours, Verdict};
+use super::verdict::{Judged, Verdict};
 
 const STYLE: &str = include_str!("report.css");
 

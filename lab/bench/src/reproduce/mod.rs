@@ -3,16 +3,17 @@
 //!
 //! A figure is a scenario file (`lab/bench/scenarios`): workloads, series, statements and rules
 //! that judge them. `scenario` reads them, `plan` names the runs, `data` keeps what runs came to,
-//! `verdict` judges statements, `report` puts all of it together, `svg` and `html` show it.
+//! `numbers` has ours of each statement, `verdict` judges it, `report` puts all of it together,
+//! `svg` and `html` show it.
 //!
 //! Every run is a `bench` command in a process of its own. Nothing here starts a process or reads a
 //! clock: the caller that does makes the runs in the order of [`Plan::runs`] and keeps their
 //! results as [`Recorded`] lines.
 
-mod cost;
 mod data;
 mod html;
 mod machine;
+mod numbers;
 mod papers;
 mod plan;
 mod report;
@@ -25,7 +26,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-pub use cost::Price;
+pub use crate::cost::Price;
 pub use data::{Found, Outcome, Recorded, Session};
 pub use html::render as render_html;
 pub use machine::Machine;

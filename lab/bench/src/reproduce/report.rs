@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::cost::Price;
 use super::data::{Found, Session, Spread};
 use super::plan::{Cell, Plan};
 use super::scale::Scale;
 use super::scenario::{Metric, Part, Plot, Scenario, Series, Workload};
 use super::verdict::{Judged, Verdict, judge};
+use crate::cost::Price;
 
 /// The whole result. Names are a promise to scripts.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -37,6 +37,17 @@ pub(super) enum Take {
     Most,
     /// The least must be.
     Least,
+    /// How many of them are below what they are compared with must be, whichever round counts.
+    CountBelow,
+    /// The same of those above it.
+    CountAbove,
+}
+
+impl Take {
+    /// Whether numbers are counted.
+    pub(super) fn counts(self) -> bool {
+        matches!(self, Self::CountBelow | Self::CountAbove)
+    }
 }
 
 /// Something that the paper says, and how it is judged.

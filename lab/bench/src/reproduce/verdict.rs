@@ -1,15 +1,14 @@
 //! Whether a statement of the paper holds here: the rule of its scenario, applied to what the runs
-//! came to. Numbers of two runs are compared within a round only.
-
-use std::collections::BTreeMap;
+//! came to (`numbers`).
 
 use serde::Serialize;
 
 use super::data::{Found, Spread};
-use super::plan::{Cell, Plan};
+use super::numbers::{Numbers, Ours};
+use super::plan::Plan;
 use super::scale::Scale;
-use super::scenario::{Metric, Scenario};
-use super::statement::{As, Rule, Statement, Take};
+use super::scenario::Scenario;
+use super::statement::{As, Rule, Statement};
 
 /// What is to be said of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -54,20 +53,6 @@ impl Verdict {
     }
 }
 
-/// One number of ours beside a statement.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ours {
-    /// The workload, or what became of several.
-    pub of: String,
-    /// The series that it is compared with, where there are several.
-    pub over: Option<String>,
-    /// Over all rounds.
-    #[serde(flatten)]
-    pub spread: Spread,
-    /// With its unit, for people.
-    pub text: String,
-}
-
 /// A statement and what is to be said of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
@@ -99,13 +84,13 @@ pub(super) fn judge(
     let (ours, verdict, reason) = match &statement.rule {
         None => (Vec::new(), Verdict::CannotBeShown, Some(statement.reason.clone())),
         Some(rule) => {
-            let (ours, missing) = Judge { plan, found, scenario, rule }.numbers();
+            let (ours, missing) = Numbers { plan, found, scenario, rule }.all();
             let (verdict, why) = verdict(plan, statement, rule, &ours, missing);
             (ours, verdict, why)
         }
     };
     let clock = statement.rule.as_ref().and_then(|rule| by_clock(plan, rule));
-    let by_clock = clock.map(|rule| Judge { plan, found, scenario, rule: &rule }.numbers().0);
+    let by_clock = clock.map(|rule| Numbers { plan, found, scenario, rule: &rule }.all().0);
     Judged {
         figure: scenario.figure.clone(),
         section: statement.section.clone(),
@@ -244,178 +229,4 @@ fn mostly(ours: &[Ours], range: [f64; 2]) -> bool {
 
 fn is_in(number: f64, range: [f64; 2]) -> bool {
     (range[0]..=range[1]).contains(&number)
-}
-
-struct Judge<'a> {
-    plan: &'a Plan,
-    found: &'a Found,
-    scenario: &'a Scenario,
-    rule: &'a Rule,
-}
-
-impl Judge<'_> {
-    /// Our numbers, and why one is missing, if one is.
-    fn numbers(&self) -> (Vec<Ours>, Option<String>) {
-        let mut missing = None;
-        let mut each = Vec::new();
-        let nothing = [self.rule.of.clone()];
-        let over = if self.rule.over.is_empty() { &nothing[..] } else { &self.rule.over[..] };
-        for (index, workload) in self.rule.workloads.iter().enumerate() {
-            let other = self.rule.over_workloads.get(index).unwrap_or(workload);
-            for over in over {
-                match self.rounds(workload, over, other) {
-                    Ok(rounds) => each.push((workload.as_str(), over.as_str(), rounds)),
-                    Err(why) => missing = missing.or(Some(why)),
-                }
-            }
-        }
-        let ours = match self.rule.take {
-            Take::Each => {
-                each.iter().filter_map(|(of, over, rounds)| self.one(of, over, rounds)).collect()
-            }
-            // The mean of what is there is none of all.
-            _ if missing.is_some() => Vec::new(),
-            take => {
-                let each: Vec<_> = each.into_iter().map(|(.., rounds)| rounds).collect();
-                self.together(take, &each).into_iter().collect()
-            }
-        };
-        let nothing = || "no round has all of the runs".to_string();
-        let missing = missing.or_else(|| ours.is_empty().then(nothing));
-        (ours, missing)
-    }
-
-    /// The statement's number in each round; or why there is none.
-    fn rounds(
-        &self,
-        workload: &str,
-        over: &str,
-        over_workload: &str,
-    ) -> Result<BTreeMap<u64, f64>, String> {
-        let Rule { metric, of, over_metric, form, .. } = self.rule;
-        let own = self.of_series(workload, of, metric)?;
-        if *form == As::Value {
-            return Ok(own);
-        }
-        let other_metric = over_metric.as_ref().unwrap_or(metric);
-        if *form == As::TimesTheRatio {
-            let ratio = |workload| {
-                let own = self.of_series(workload, of, metric)?;
-                Ok::<_, String>(ratios(&own, &self.of_series(workload, over, other_metric)?))
-            };
-            return something(ratios(&ratio(workload)?, &ratio(over_workload)?), over, workload);
-        }
-        let other = self.of_series(over_workload, over, other_metric)?;
-        let compared = own.into_iter().filter_map(|(round, number)| {
-            let other = *other.get(&round)?;
-            let by = (other != 0.0).then(|| number / other);
-            let number = match form {
-                As::PercentMore => 100.0 * (by? - 1.0),
-                As::PointsMore => number - other,
-                As::Value | As::Times | As::TimesTheRatio => by?,
-            };
-            Some((round, number))
-        });
-        something(compared.collect(), over, over_workload)
-    }
-
-    fn of_series(
-        &self,
-        workload: &str,
-        series: &str,
-        metric: &str,
-    ) -> Result<BTreeMap<u64, f64>, String> {
-        let suite = &self.plan.suite;
-        let (workload, metric) = (suite.workload(workload), suite.metric(metric));
-        let found = self.scenario.series.iter().find(|known| known.name == series);
-        let series = found.unwrap_or_else(|| panic!("no series {series}"));
-        let cell = Cell { workload, device: &self.scenario.devices[0], series };
-        let source = self.plan.source(self.scenario, &cell);
-        let numbers = self.found.numbers(&source, metric);
-        let of = || format!("{}, {}", series.name, workload.title);
-        match (numbers.is_empty(), self.found.why_none(&source.command)) {
-            (false, _) => Ok(numbers),
-            (true, Some(why)) => Err(format!("{}: {why}", of())),
-            (true, None) => Err(format!("{}: its report has no {}", of(), metric.title)),
-        }
-    }
-
-    fn one(&self, workload: &str, over: &str, rounds: &BTreeMap<u64, f64>) -> Option<Ours> {
-        let over = (self.rule.over.len() > 1).then(|| over.to_string());
-        self.ours(self.plan.suite.workload(workload).title.clone(), over, rounds)
-    }
-
-    /// One number of all workloads in each round in which all have one.
-    fn together(&self, take: Take, each: &[BTreeMap<u64, f64>]) -> Option<Ours> {
-        let rounds = each.first().into_iter().flat_map(BTreeMap::keys).filter_map(|round| {
-            let numbers: Option<Vec<f64>> =
-                each.iter().map(|rounds| rounds.get(round).copied()).collect();
-            let numbers = numbers?;
-            let number = match take {
-                Take::Each | Take::Mean => numbers.iter().sum::<f64>() / numbers.len() as f64,
-                Take::Median => Spread::of(numbers)?.median,
-                Take::Most => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
-                Take::Least => numbers.into_iter().fold(f64::INFINITY, f64::min),
-            };
-            Some((*round, number))
-        });
-        let rounds: BTreeMap<u64, f64> = rounds.collect();
-        let words = match take {
-            Take::Each | Take::Mean => "mean",
-            Take::Median => "median",
-            Take::Most => "most",
-            Take::Least => "least",
-        };
-        self.ours(format!("{words} of {} workloads", each.len()), None, &rounds)
-    }
-
-    fn ours(&self, of: String, over: Option<String>, rounds: &BTreeMap<u64, f64>) -> Option<Ours> {
-        let spread = Spread::of(rounds.values().copied())?;
-        let text = show(spread, self.rule.form, self.plan.suite.metric(&self.rule.metric));
-        Some(Ours { of, over, spread, text })
-    }
-}
-
-/// Numbers by others of the same round.
-fn ratios(own: &BTreeMap<u64, f64>, others: &BTreeMap<u64, f64>) -> BTreeMap<u64, f64> {
-    let ratio = |(round, number): (&u64, &f64)| {
-        let other = others.get(round).filter(|other| **other != 0.0)?;
-        Some((*round, number / other))
-    };
-    own.iter().filter_map(ratio).collect()
-}
-
-/// What was compared, if it was anything.
-fn something(
-    compared: BTreeMap<u64, f64>,
-    over: &str,
-    workload: &str,
-) -> Result<BTreeMap<u64, f64>, String> {
-    match compared.is_empty() {
-        true => Err(format!("{over}, {workload}: there is nothing to compare with")),
-        false => Ok(compared),
-    }
-}
-
-/// A number with its unit, and its range where rounds differ.
-fn show(spread: Spread, form: As, metric: &Metric) -> String {
-    let digits = metric.digits;
-    let one = |number: f64| match form {
-        As::Value => format!("{number:.digits$}"),
-        As::PercentMore => format!("{number:+.1}"),
-        As::PointsMore => format!("{number:+.digits$}"),
-        As::Times | As::TimesTheRatio => format!("{number:.2}"),
-    };
-    let unit = match form {
-        As::Value if metric.unit.starts_with('%') => "%",
-        As::PointsMore if metric.unit.starts_with('%') => "percentage points",
-        As::Value | As::PointsMore => metric.unit.as_str(),
-        As::PercentMore => "%",
-        As::Times | As::TimesTheRatio => "times",
-    };
-    let (median, least, most) = (one(spread.median), one(spread.least), one(spread.most));
-    if least == most {
-        return format!("{median} {unit}");
-    }
-    format!("{median} {unit} ({least} to {most})")
 }

@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use super::medium::Medium;
 use super::rivals::Rival;
-use crate::report::{ByCost, Head, Ran};
+use crate::cost::{Answered, Cost, Took};
+use crate::report::{Head, Ran};
 use crate::{Job, Settings};
 
 /// Cache of an engine that has one, unless it is given.
@@ -45,8 +46,8 @@ pub struct RivalReport {
     pub throughput_txn_per_s: f64,
     /// Nanoseconds that all threads ran, of a transaction. Time that the device takes is in it.
     pub cpu_ns_per_txn: f64,
-    /// The same as throughput, and latency by cost.
-    pub by_cost: ByCost,
+    /// What a transaction costs: that, with the device's part, as throughput and latency.
+    pub cost: Cost,
     /// From the beginning of a transaction until it may be answered.
     pub latency_ns: Latency,
     /// What was counted in rounds: totals, then `..._per_txn` (of committed and aborted ones).
@@ -138,7 +139,7 @@ impl RivalReport {
             seconds,
             throughput_txn_per_s: ratio(report.committed as f64, seconds),
             cpu_ns_per_txn: ratio(report.cpu_ns as f64, (report.committed + report.aborted) as f64),
-            by_cost: by_cost(rival, report, settings.options.group_us),
+            cost: cost(rival, report, settings.options.group_us),
             latency_ns: Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999) },
             counters: counters(report),
             state_digest: format!("{:032x}", report.digest),
@@ -217,11 +218,14 @@ impl RivalReport {
     }
 }
 
-fn by_cost(rival: Rival, report: &testbed::Report, group_us: u64) -> ByCost {
-    let of_one = |ns: u64| report.per_call(ns);
-    let device_ns = of_one(report.counters.added_ns);
-    let cost = ByCost::one_by_one(of_one(report.cpu_ns), device_ns, report.workers);
-    if rival.has_timed_groups() { cost.in_groups(group_us as f64 * 1e3) } else { cost }
+fn cost(rival: Rival, report: &testbed::Report, group_us: u64) -> Cost {
+    let (cpu_ns, added_ns) =
+        (report.per_call(report.cpu_ns), report.per_call(report.counters.added_ns));
+    let answered = match rival.has_timed_groups() {
+        true => Answered::InGroupsOfNs(group_us as f64 * 1e3),
+        false => Answered::OneByOne,
+    };
+    Cost::of(Took { workers: report.workers, cpu_ns, added_ns }, answered)
 }
 
 fn counters(report: &testbed::Report) -> Named {

@@ -36,6 +36,9 @@ pub struct Settings {
     pub check: bool,
     /// Whether to forget all but the device at the end, and to recover from that.
     pub recover: bool,
+    /// Whether to count the versions that epochs write, by place and length: every row is looked at
+    /// between two epochs.
+    pub count_written: bool,
     /// When to measure the machine and hold the run against it.
     pub limits: Measuring,
     /// What to show on standard error.

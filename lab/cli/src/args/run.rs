@@ -69,6 +69,10 @@ pub(crate) struct LabRunArguments {
     /// Run epochs of at most so many calls serially, on one thread and without declarations
     #[arg(long, value_name = "CALLS", default_value_t = 0, conflicts_with = "clients")]
     pub(crate) serial_calls_max: usize,
+    /// Count the versions that epochs write to the device by place and length, for which every row
+    /// is looked at between two epochs
+    #[arg(long, conflicts_with = "clients")]
+    pub(crate) count_written: bool,
     /// When to measure, after a run, what this machine's memory can do, and to show which share of
     /// that each phase reached; takes a second or two [default: long, that is after 5 s or
     /// more; without a value: always]

@@ -121,6 +121,7 @@ fn check_rival(of_lab: &LabRunArguments) -> Done {
         ("--no-minor-gc", of_lab.no_minor_gc),
         ("--no-state-hash", of_lab.no_state_hash),
         ("--serial-calls-max", of_lab.serial_calls_max > 0),
+        ("--count-written", of_lab.count_written),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
@@ -168,6 +169,7 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
         verify: arguments.verify,
         check: !arguments.no_check,
         recover: of_lab.recover,
+        count_written: of_lab.count_written,
         limits: match of_lab.limits {
             Limits::Long => Measuring::AfterLongRuns,
             Limits::Always => Measuring::Always,

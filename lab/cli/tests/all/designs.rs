@@ -67,6 +67,28 @@ fn stale_versions_go_to_the_major_collector_where_asked() {
     assert!(of(&without, "lines_written") > of(&usual, "lines_written"));
 }
 
+/// A row counts as often as an epoch wrote it, and not once at the end.
+#[test]
+fn versions_written_are_counted_where_asked() {
+    let line = format!("bench {HOT} --value-bytes 64 --row-bytes 256 --no-check --json -");
+    assert!(run(&line).succeeded().json().get("written").is_none());
+    let report = run(&format!("{line} --count-written")).succeeded().json();
+    let (values, written) = (&report["values"], &report["written"]);
+    assert_eq!(of(values, "all"), 1000);
+    assert_eq!(of(written, "all"), of(&report["counters"], "persistent_versions"));
+    assert!(of(written, "all") != of(values, "all"));
+    assert_eq!((of(written, "up_to_30_bytes"), of(written, "inline")), (0, of(written, "all")));
+    assert_eq!(of(written, "up_to_64_bytes"), of(written, "all"));
+    // One version in a heap for both is all that fits.
+    let heap = format!("{line} --count-written --shared-heap-bytes 64");
+    let report = run(&heap).succeeded().json();
+    let (written, all) = (&report["written"], of(written, "all"));
+    assert_eq!(of(written, "all"), all);
+    assert!((1..all).contains(&of(written, "inline")), "{written}");
+    let rival = "bench smallbank --design dbxn --device emulated:none --count-written";
+    run(rival).failed(2, &["--count-written is for the engine"]);
+}
+
 #[test]
 fn what_a_design_cannot_do_is_told() {
     let line = "bench smallbank --customers 540 --epochs 1 --epoch-size 50";

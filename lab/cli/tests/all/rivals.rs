@@ -71,7 +71,7 @@ fn the_dbx_family_agrees_with_the_oracle_and_recovers() {
             assert_eq!(of("regions_ended") > 0, design != "pisces", "{line}");
             let isolation = if design == "pisces" { "snapshots" } else { "serializable" };
             assert_eq!(report["isolation"], isolation, "{line}");
-            let cost = &report["by_cost"];
+            let cost = &report["cost"];
             assert!(cost["latency_ns"].as_f64() > Some(0.0), "{line}");
             let is_grouped = ["dbx-nvm", "dbx-disk"].contains(&design);
             let waiting_ns = if is_grouped { 250_000.0 } else { 0.0 };

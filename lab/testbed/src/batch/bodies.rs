@@ -6,8 +6,8 @@ use workloads::{Procedure, ProcedureId, Register, TableId, Tx, Visit};
 
 use super::declare::{Asked, Declared, Item, Kind};
 use super::sequences::Sequences;
-use crate::procedure::Part;
 use crate::rival::{Accesses, Stop};
+use crate::run::procedure::Part;
 
 /// What comes of a body or a piece.
 type Ended<T = ()> = Result<T, Stop>;

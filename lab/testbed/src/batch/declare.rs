@@ -20,10 +20,10 @@ use zerocopy::IntoBytes;
 
 use super::sequences::{Name, Numbers, key_of};
 use super::tables::{KeyRange, Tables};
-use crate::calls::Calls;
 use crate::error::Error;
 use crate::index::Found;
 use crate::rival::Stop;
+use crate::run::calls::Calls;
 
 /// What a call declares of a key or a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use super::inplace::Scratch;
 use super::phases::{Halt, Threads, Waits, phase};
 use super::rows::Pool;
 use super::tables::Tables;
-use crate::calls::Calls;
 use crate::error::Result;
-use crate::procedure::Outcome;
 use crate::rival::Options;
+use crate::run::calls::Calls;
+use crate::run::procedure::Outcome;
 
 /// In which order the calls of a batch seem to have run. Numbers of sequences are allocated in the
 /// order in which they were given, in any case.

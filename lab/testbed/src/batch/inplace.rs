@@ -16,8 +16,8 @@ use super::rows::{Pool, RowId};
 use super::tables::{KeyRange, Tables};
 use crate::error::{Error, Result};
 use crate::index::Found;
-use crate::procedure::Outcome;
 use crate::rival::{Accesses, Stop};
+use crate::run::procedure::Outcome;
 
 /// What a call may access.
 #[derive(Clone, Copy)]

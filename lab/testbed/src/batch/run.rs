@@ -9,11 +9,11 @@ use workloads::oracle::{Oracle, OracleAnswer};
 use workloads::{StreamEpoch, Workload};
 
 use super::engine::{BatchCounts, BatchEngine, Order};
-use crate::calls::{Answered, Calls};
 use crate::check::{compare_states, is_same};
 use crate::error::{Error, Result};
-use crate::procedure::Outcome;
 use crate::run::Settings;
+use crate::run::calls::{Answered, Calls};
+use crate::run::procedure::Outcome;
 
 /// Calls that load data in one batch.
 const LOADS: u64 = 1 << 10;

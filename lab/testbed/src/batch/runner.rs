@@ -7,8 +7,8 @@ use super::bodies::Bodies;
 use super::engine::{Answers, Batch, BatchCounts, Worker};
 use super::inplace::{Cover, InPlace};
 use crate::error::{Error, Result};
-use crate::procedure::{Outcome, Part};
 use crate::rival::Stop;
+use crate::run::procedure::{Outcome, Part};
 
 /// See the module's documentation.
 pub(super) struct Runner<'a> {

@@ -11,10 +11,10 @@ use super::declare::{Asked, Call, Declarations, Declared};
 use super::engine::{BatchCounts, BatchEngine, EachAnswer, Order, Worker};
 use super::inplace::{Cover, InPlace};
 use super::tables::Tables;
-use crate::calls::Calls;
 use crate::error::Result;
-use crate::procedure::Outcome;
 use crate::rival::{Fault, Options, Stop};
+use crate::run::calls::Calls;
+use crate::run::procedure::Outcome;
 
 /// See the module's documentation.
 pub struct Serial {

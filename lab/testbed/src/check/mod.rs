@@ -10,8 +10,8 @@ use workloads::digest::state_digest;
 use workloads::oracle::{Oracle, OracleAnswer};
 use workloads::{TableId, View, Workload};
 
-use crate::calls::{Answered, Calls};
-use crate::procedure::Outcome;
+use crate::run::calls::{Answered, Calls};
+use crate::run::procedure::Outcome;
 
 pub use snapshots::check_snapshots;
 

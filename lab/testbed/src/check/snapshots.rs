@@ -14,10 +14,10 @@ use workloads::oracle::Oracle;
 use workloads::{TableId, View, Visit, Workload};
 
 use super::compare_states;
-use crate::calls::{Answered, Calls};
 use crate::error::Result;
-use crate::procedure::Procedures;
 use crate::rival::{Accesses, Counts, Session, Stop};
+use crate::run::calls::{Answered, Calls};
+use crate::run::procedure::Procedures;
 
 /// A value, and from which place on it is there.
 struct Version {

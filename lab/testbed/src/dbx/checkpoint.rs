@@ -22,7 +22,7 @@ use super::shared::Shared;
 use super::snapshots::Which;
 use super::tables::{GONE, ReadRecord, Table};
 use crate::error::Result;
-use crate::occ::pause;
+use crate::pause;
 use crate::rival::{Counts, Phase};
 
 /// Words of entries that are written at a time.

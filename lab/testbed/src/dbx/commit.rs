@@ -16,16 +16,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pmem::Device;
 use workloads::TableId;
 
-use super::buffers::{Buffers, Kind, Read, Write};
 use super::design::{Design, Durable};
 use super::log::{Entry, push_entry};
 use super::region::{Access, Body, Cause};
 use super::session::DbxSession;
 use super::shared::Shared;
 use super::tables::{Remove, Table};
+use super::write::Write;
 use crate::error::Result;
 use crate::index::Seen as SeenNode;
 use crate::rival::{Fault, Options, Phase, Stop};
+use crate::transaction::{Buffers, Kind, Read, place_at, place_behind};
 
 /// Transactions between two looks at what can be reused.
 const CALLS_BETWEEN_LOOKS: u64 = 16;
@@ -33,7 +34,7 @@ const CALLS_BETWEEN_LOOKS: u64 = 16;
 /// Step 1.
 struct Validate<'t, 'x> {
     tables: &'t [Table],
-    reads: &'x [Read],
+    reads: &'x [Read<u64>],
     nodes: &'x [(TableId, SeenNode)],
     writes: &'x [Write],
     logs_inside: bool,
@@ -46,9 +47,9 @@ impl<'t> Validate<'t, '_> {
     }
 
     /// A fault: an odd version passes, if the row is written.
-    fn passes_odd(&self, read: &Read, now: u64) -> bool {
+    fn passes_odd(&self, read: &Read<u64>, now: u64) -> bool {
         self.options.has(Fault::RaisesOdd)
-            && now + 1 == read.noted
+            && now + 1 == read.version
             && self.writes.iter().any(|w| (w.table, w.record) == (read.table, read.record))
     }
 }
@@ -62,7 +63,7 @@ impl<'t> Body<'t> for Validate<'t, '_> {
         }
         for read in self.reads {
             let now = access.load(self.version(read.table, read.record))?;
-            let is_same = now == read.noted || self.passes_odd(read, now);
+            let is_same = now == read.version || self.passes_odd(read, now);
             if !is_same && !self.options.has(Fault::NoReadValidation) {
                 return Err(access.give_up());
             }
@@ -78,10 +79,10 @@ impl<'t> Body<'t> for Validate<'t, '_> {
             let record = self.tables[usize::from(write.table.0)].record(write.record);
             let now = match self.options.has(Fault::RaisesOdd) {
                 true => access.load(record.version)?,
-                false => write.noted,
+                false => write.versions.noted,
             };
             access.store(record.version, now + 1)?;
-            access.store(record.content, write.new)?;
+            access.store(record.content, write.versions.new)?;
         }
         Ok(())
     }
@@ -89,12 +90,7 @@ impl<'t> Body<'t> for Validate<'t, '_> {
 
 /// The version of a row when its transaction is through.
 fn last_version<N: Design>(write: &Write) -> u64 {
-    write.noted + if N::DURABLE == Durable::ByParity { 2 } else { 1 }
-}
-
-/// The place of a transaction, from that of its region.
-fn place_of(place: u64, writes: bool) -> u64 {
-    place * 2 + u64::from(!writes)
+    write.versions.noted + if N::DURABLE == Durable::ByParity { 2 } else { 1 }
 }
 
 impl<D: Device, N: Design> DbxSession<D, N> {
@@ -102,7 +98,7 @@ impl<D: Device, N: Design> DbxSession<D, N> {
     pub(super) fn commit_now(&mut self) -> Result<u64, Stop> {
         self.shared.check()?;
         // A row that came and went leaves what was there: nothing.
-        self.tx.writes.retain(|write| write.kind == Kind::Put || write.old != 0);
+        self.tx.writes.retain(|write| write.kind == Kind::Put || write.versions.old != 0);
         let epoch = self.shared.group.as_ref().map(|group| group.announce(self.worker));
         let ended = self.prepare().map_err(Stop::from).and_then(|longest| {
             let place = self.go_through()?;
@@ -134,8 +130,8 @@ impl<D: Device, N: Design> DbxSession<D, N> {
     /// No other thread got to know the new contents.
     pub(super) fn give_back_contents(&mut self) {
         for write in &mut self.tx.writes {
-            self.pools[usize::from(write.table.0)].give_back_content(write.new);
-            write.new = 0;
+            self.pools[usize::from(write.table.0)].give_back_content(write.versions.new);
+            write.versions.new = 0;
         }
     }
 
@@ -152,7 +148,7 @@ impl<D: Device, N: Design> DbxSession<D, N> {
             let is_deleted = write.kind == Kind::Delete;
             if !is_deleted {
                 let of = &shared.tables[table];
-                write.new = pools[table].take_content(of, &shared.grace, payload)?;
+                write.versions.new = pools[table].take_content(of, &shared.grace, payload)?;
             }
             if shared.log.is_some() {
                 let start = entries.len();
@@ -193,7 +189,10 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         if N::DURABLE == Durable::ByParity && !writes.is_empty() {
             self.log_and_publish().map_err(|error| self.shared.fail(error))?;
         }
-        Ok(place_of(ended.place, !self.tx.writes.is_empty()))
+        Ok(match self.tx.writes.is_empty() {
+            true => place_behind(ended.place),
+            false => place_at(ended.place),
+        })
     }
 
     /// Steps 2 and 3 of a design with parity versions.
@@ -229,9 +228,9 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         for write in &tx.writes {
             let number = usize::from(write.table.0);
             let (layout, pool) = (&shared.tables[number].layout, &mut pools[number]);
-            pool.retire_content(&shared.grace, write.old);
+            pool.retire_content(&shared.grace, write.versions.old);
             if write.kind == Kind::Delete {
-                let payload = &tx.payloads[write.payload_at as usize..][..layout.payload_words];
+                let payload = tx.payload(write, layout);
                 let version = last_version::<N>(write);
                 pool.note_absent(&shared.grace, write.record, version, layout.key(payload));
             }

@@ -23,7 +23,7 @@ use pmem::{Counters, Device, Port};
 use super::log::{Log, Writer};
 use crate::error::{Error, Result};
 use crate::grace::Padded;
-use crate::occ::pause;
+use crate::pause;
 
 /// The writer of groups.
 pub(super) const WRITER: u64 = u64::MAX - 1;

@@ -6,7 +6,7 @@
 //! * A record in DRAM is a version and where the row's content is; an update puts another content
 //!   in its place (`tables`).
 //! * A read takes version and content in one region. The commit checks all versions that were read,
-//!   and puts all new contents into their places, in one region (`session`, `commit`).
+//!   and puts all new contents into their places, in one region (`access`, `commit`).
 //! * A region cannot write to a device. So DBX logs in groups, by a thread of its own (`group`),
 //!   and DBXN behind the region: until its log record is durable, what a transaction wrote has an
 //!   *odd* version, and one that read it cannot commit.
@@ -18,7 +18,7 @@
 //! All designs are options of this one engine (`design`). What is atomic, and that the software
 //! which stands in for the hardware says nothing of its speed, is in `region`.
 
-mod buffers;
+mod access;
 mod checkpoint;
 mod commit;
 mod design;
@@ -31,6 +31,7 @@ mod session;
 mod shared;
 mod snapshots;
 mod tables;
+mod write;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -21,16 +21,15 @@ use std::sync::atomic::{Ordering, fence};
 use pmem::Device;
 use workloads::TableId;
 
-use super::buffers::{Kind, Write};
 use super::design::Design;
 use super::session::DbxSession;
-use super::snapshots::{
-    Row, Which, committed, committed_at, is_same, moving, place_at, place_behind,
-};
+use super::snapshots::{Row, Which, committed, committed_at, is_same, moving};
 use super::tables::{GONE, Seen};
+use super::write::Write;
 use crate::error::Result;
-use crate::occ::pause;
+use crate::pause;
 use crate::rival::{Fault, Phase, Stop};
+use crate::transaction::{Kind, place_at, place_behind};
 
 impl<D: Device, N: Design> DbxSession<D, N> {
     pub(super) fn begin_snapshot(&mut self) {
@@ -145,13 +144,13 @@ impl<D: Device, N: Design> DbxSession<D, N> {
     /// commits.
     pub(super) fn commit_snapshot(&mut self) -> Result<u64, Stop> {
         self.shared.check()?;
-        self.tx.writes.retain(|write| write.kind == Kind::Put || write.old != 0);
+        self.tx.writes.retain(|write| write.kind == Kind::Put || write.versions.old != 0);
         if self.tx.writes.is_empty() {
             return Ok(place_behind(self.own.snapshot));
         }
         // The version in the log: above all times of the row so far, below all that follow.
         let version = self.shared.snapshots.tick();
-        self.tx.writes.iter_mut().for_each(|write| write.noted = version - 1);
+        self.tx.writes.iter_mut().for_each(|write| write.versions.noted = version - 1);
         if let Err(error) = self.prepare() {
             self.give_back_contents();
             return Err(error.into());
@@ -189,7 +188,7 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         let Self { shared, tx, own, worker, .. } = self;
         let record = |write: &Write| shared.tables[usize::from(write.table.0)].record(write.record);
         for write in &tx.writes {
-            record(write).second_content.store(write.new, Ordering::Release);
+            record(write).second_content.store(write.versions.new, Ordering::Release);
         }
         let time = shared.snapshots.commit(*worker);
         for write in &tx.writes {

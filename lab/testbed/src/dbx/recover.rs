@@ -15,9 +15,9 @@ use super::design::{Design, Durable};
 use super::log::{Entry, Opened, entries};
 use super::shared::{Left, Shared, fingerprint};
 use super::tables::{Pool, Redo};
-use crate::calls::on_workers;
 use crate::error::{Error, Result};
 use crate::rival::{Fault, Options, RecoveryReport, RegionCounts};
+use crate::run::calls::on_workers;
 
 /// What one worker read.
 #[derive(Default)]

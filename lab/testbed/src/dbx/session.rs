@@ -1,31 +1,19 @@
-//! One worker's transactions: their execution (section 3.1.3 of the paper, phase 1).
-//!
-//! Reads note the version of the record, writes stay in the session. Every row that is written was
-//! read before, also where the procedure did not ask for it, so that the version of what is
-//! written is always checked. A key that is not there gets a record of a row that does not exist
-//! (*get-with-insert*), whose version stands for its absence.
+//! One worker's transactions: how they begin and end.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 use pmem::{Counters, Device, Port};
-use workloads::{TableId, Visit};
 
-use super::buffers::{Buffers, Kind, Read, Write};
-use super::design::{Design, Durable};
+use super::design::Design;
 use super::log::Writer;
 use super::shared::{Left, Shared};
 use super::snapshots::Own;
-use super::snapshots::place_behind;
-use super::tables::{GONE, Pool, ReadRecord, Seen};
-use crate::error::{Error, Result};
-use crate::index::{Found, KeyBytes, Range as KeyRange};
-use crate::layout::Layout;
-use crate::rival::{Accesses, Counts, Session, Stop};
-
-/// Rows that a scan takes from an index at first; twice as many each time.
-const SCAN_ROWS: usize = 16;
+use super::tables::Pool;
+use super::write::Versions;
+use crate::error::Result;
+use crate::rival::{Counts, Session, Stop};
+use crate::transaction::{Buffers, place_behind};
 
 /// One worker's transactions. See [`super`].
 pub struct DbxSession<D: Device, N: Design> {
@@ -36,17 +24,13 @@ pub struct DbxSession<D: Device, N: Design> {
     pub(super) writer: Writer,
     /// Of use where transactions read snapshots.
     pub(super) own: Own,
-    pub(super) tx: Buffers,
+    pub(super) tx: Buffers<u64, Versions>,
     /// What the transaction logs.
     pub(super) entries: Vec<u64>,
     pub(super) counts: Counts,
     /// Places of transactions whose epoch, where there are groups, was not durable.
     pub(super) waiting: VecDeque<(u64, u64)>,
     pub(super) calls: u64,
-    /// The row that was read last.
-    row: Vec<u64>,
-    found: Found,
-    part: Vec<u8>,
 }
 
 impl<D: Device, N: Design> DbxSession<D, N> {
@@ -63,270 +47,8 @@ impl<D: Device, N: Design> DbxSession<D, N> {
             counts: Counts::default(),
             waiting: VecDeque::new(),
             calls: 0,
-            row: Vec::new(),
-            found: Found::default(),
-            part: Vec::new(),
             shared,
         }
-    }
-
-    fn layout(&self, table: TableId) -> Layout {
-        self.shared.tables[usize::from(table.0)].layout
-    }
-
-    /// The record of a key: the one that there is, or one of a row that does not exist.
-    fn find(&mut self, table: TableId, key: &[u8]) -> Result<u32, Stop> {
-        let Self { shared, worker, pools, tx, port, .. } = self;
-        let number = usize::from(table.0);
-        let (of_table, pool) = (&shared.tables[number], &mut pools[number]);
-        if N::DATA_ON_DEVICE {
-            shared.charge_index(port, number, key);
-        }
-        loop {
-            if let Ok(place) = of_table.index.get(*worker, key) {
-                return Ok(place as u32);
-            }
-            let (record, version) = pool.take_record(of_table, &shared.grace)?;
-            match of_table.index.insert(*worker, key, u64::from(record)) {
-                Ok(inserted) => {
-                    tx.changed_node(table, inserted);
-                    pool.note_absent(&shared.grace, record, version, key);
-                    return Ok(record);
-                }
-                Err(_) => pool.give_back_record(record),
-            }
-        }
-    }
-
-    /// Reads a record in a region, and notes that (Figure 7).
-    fn see(
-        &mut self,
-        table: TableId,
-        record: u32,
-        mut into: Option<&mut Vec<u64>>,
-    ) -> Result<Seen, Stop> {
-        if N::SNAPSHOTS {
-            return self.see_snapshot(table, record, into);
-        }
-        let Self { shared, tx, counts, port, .. } = self;
-        let number = usize::from(table.0);
-        let reads_content = into.is_some();
-        if let Some(into) = &mut into {
-            // Not in the region: memory of the system is no part of it.
-            into.reserve(shared.tables[number].layout.payload_words);
-        }
-        let mut body = ReadRecord { table: &shared.tables[number], record, into };
-        let ended = shared.regions.run(&mut counts.regions, &mut body);
-        let seen = ended.expect("a region that reads does not give up").output;
-        if seen.version == GONE {
-            return Err(Stop::Conflict);
-        }
-        if N::DATA_ON_DEVICE {
-            shared.charge_record(port, number, record, reads_content.then_some(seen.content));
-        }
-        // By the time it is validated, what is not durable yet will most likely be.
-        let is_odd = N::DURABLE == Durable::ByParity && seen.version % 2 == 1;
-        let noted = seen.version + u64::from(is_odd);
-        tx.reads.push(Read { table, record, noted });
-        Ok(Seen { version: noted, ..seen })
-    }
-
-    /// The place of the payload of a row that will be changed; `None` if there is no such row.
-    fn read_to_write(&mut self, table: TableId, key: &[u8]) -> Result<Option<usize>, Stop> {
-        let record = self.find(table, key)?;
-        if let Some(own) = self.tx.own(table, record) {
-            return Ok((own.kind == Kind::Put).then_some(own.payload_at as usize));
-        }
-        if N::SNAPSHOTS {
-            self.take_second(table, record)?;
-        }
-        let at = self.tx.payloads.len();
-        let mut payloads = std::mem::take(&mut self.tx.payloads);
-        let seen = self.see(table, record, Some(&mut payloads));
-        self.tx.payloads = payloads;
-        let seen = seen?;
-        if seen.content == 0 {
-            return Ok(None);
-        }
-        self.tx.writes.push(Write::new(table, record, seen, Kind::Put, at as u32));
-        Ok(Some(at))
-    }
-
-    /// Notes a write of a row that need not be read; false if it must exist and does not.
-    fn write(
-        &mut self,
-        table: TableId,
-        key: &[u8],
-        value: Option<&[u8]>,
-        must_exist: bool,
-    ) -> Result<bool, Stop> {
-        let layout = self.layout(table);
-        let bytes = value.map_or(0, <[u8]>::len);
-        if bytes > layout.value_bytes_max || key.len() > layout.key_bytes_max {
-            let what = format!("a row of {bytes} bytes is too long for table {}", table.0);
-            return Err(Error::Limit(what).into());
-        }
-        let record = self.find(table, key)?;
-        let own = self.tx.own(table, record).map(|own| own.kind);
-        if must_exist && own == Some(Kind::Delete) {
-            return Ok(false);
-        }
-        if N::SNAPSHOTS {
-            self.take_second(table, record)?;
-        }
-        let seen = match own {
-            Some(_) => None,
-            None => Some(self.see(table, record, None)?),
-        };
-        if must_exist && seen.is_some_and(|seen| seen.content == 0) {
-            return Ok(false);
-        }
-        let at = self.tx.payloads.len();
-        layout.begin_payload(key, bytes, &mut self.tx.payloads);
-        if let Some(value) = value {
-            layout.value_mut(&mut self.tx.payloads[at..]).copy_from_slice(value);
-        }
-        let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
-        match (seen, self.tx.own(table, record)) {
-            (Some(seen), _) => {
-                self.tx.writes.push(Write::new(table, record, seen, kind, at as u32));
-            }
-            (None, Some(own)) => (own.kind, own.payload_at) = (kind, at as u32),
-            (None, None) => unreachable!("it was there"),
-        }
-        Ok(true)
-    }
-
-    /// Visits the rows that an index gave; true if the visitor has had enough.
-    fn visit(&mut self, table: TableId, found: &Found, each: Visit<'_>) -> Result<bool, Stop> {
-        let layout = self.layout(table);
-        for i in 0..found.len() {
-            let (key, place) = found.get(i);
-            let record = place as u32;
-            let flow = if let Some(own) = self.tx.own(table, record) {
-                if own.kind == Kind::Delete {
-                    continue;
-                }
-                let at = own.payload_at as usize;
-                each(key, layout.value(&self.tx.payloads[at..][..layout.payload_words]))
-            } else {
-                let mut row = std::mem::take(&mut self.row);
-                row.clear();
-                let seen = self.see(table, record, Some(&mut row));
-                self.row = row;
-                if seen?.content == 0 {
-                    continue;
-                }
-                each(key, layout.value(&self.row))
-            };
-            if flow.is_break() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl<D: Device, N: Design> Accesses for DbxSession<D, N> {
-    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        let layout = self.layout(table);
-        let record = self.find(table, key)?;
-        if let Some(own) = self.tx.own(table, record) {
-            let (kind, at) = (own.kind, own.payload_at as usize);
-            let payload = &self.tx.payloads[at..][..layout.payload_words];
-            return Ok((kind == Kind::Put).then(|| layout.value(payload)));
-        }
-        let mut row = std::mem::take(&mut self.row);
-        row.clear();
-        let seen = self.see(table, record, Some(&mut row));
-        self.row = row;
-        Ok(if seen?.content == 0 { None } else { Some(layout.value(&self.row)) })
-    }
-
-    fn scan(
-        &mut self,
-        table: TableId,
-        low: &[u8],
-        high: &[u8],
-        descending: bool,
-        each: Visit<'_>,
-    ) -> Result<(), Stop> {
-        if low >= high {
-            return Ok(());
-        }
-        let [mut low, mut high] = [low, high].map(KeyBytes::from_slice);
-        let mut limit = SCAN_ROWS;
-        let mut found = std::mem::take(&mut self.found);
-        let ended = loop {
-            let range = KeyRange { low: &low, high: &high, descending, limit };
-            let number = usize::from(table.0);
-            if N::DATA_ON_DEVICE {
-                self.shared.charge_index(&mut self.port, number, &low);
-            }
-            if !self.shared.tables[number].index.scan(self.worker, range, &mut found) {
-                let what = format!("table {} is not ordered and cannot be scanned", table.0);
-                break Err(Error::Broken(what).into());
-            }
-            self.tx.nodes.extend(found.seen.map(|seen| (table, seen)));
-            match self.visit(table, &found, each) {
-                Ok(false) => {}
-                ended => break ended,
-            }
-            match found.rest.take() {
-                Some(rest) if descending => high = rest,
-                Some(rest) => low = rest,
-                None => break Ok(true),
-            }
-            limit *= 2;
-        };
-        self.found = found;
-        ended.map(|_| ())
-    }
-
-    fn insert(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop> {
-        self.write(table, key, Some(value), false)?;
-        Ok(())
-    }
-
-    fn update(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
-        self.write(table, key, Some(value), true)
-    }
-
-    fn modify(
-        &mut self,
-        table: TableId,
-        key: &[u8],
-        change: impl FnOnce(&mut [u8]),
-    ) -> Result<bool, Stop> {
-        let layout = self.layout(table);
-        let Some(at) = self.read_to_write(table, key)? else { return Ok(false) };
-        change(layout.value_mut(&mut self.tx.payloads[at..][..layout.payload_words]));
-        Ok(true)
-    }
-
-    fn modify_part(
-        &mut self,
-        table: TableId,
-        key: &[u8],
-        part: Range<usize>,
-        change: impl FnOnce(&[u8], &mut [u8]),
-    ) -> Result<bool, Stop> {
-        let layout = self.layout(table);
-        let Some(at) = self.read_to_write(table, key)? else { return Ok(false) };
-        let row = layout.value_mut(&mut self.tx.payloads[at..][..layout.payload_words]);
-        let Some(old) = row.get(part.clone()) else {
-            let what = format!("bytes {part:?} are not in a row of {} bytes", row.len());
-            return Err(Error::Broken(what).into());
-        };
-        self.part.clear();
-        self.part.extend_from_slice(old);
-        change(row, &mut self.part);
-        row[part].copy_from_slice(&self.part);
-        Ok(true)
-    }
-
-    fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop> {
-        self.write(table, key, None, true)
     }
 }
 

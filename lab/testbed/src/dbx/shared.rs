@@ -16,7 +16,7 @@ use super::snapshots::{Own, Snapshots};
 use super::tables::{Pool, Table};
 use crate::error::{Error, Result};
 use crate::grace::Grace;
-use crate::layout::{WORKERS_MAX, layouts, superblock};
+use crate::image::layout::{layouts, superblock};
 use crate::rival::{Options, Stop};
 
 /// Bytes of a table, for what counts as memory of the device.
@@ -69,11 +69,7 @@ impl<D: Device, N: Design> Shared<D, N> {
         log: Option<Log<D>>,
         options: &Options,
     ) -> Result<Self> {
-        let workers = options.workers;
-        if !(1..=WORKERS_MAX).contains(&workers) {
-            let what = format!("workers is {workers}, allowed are 1 to {WORKERS_MAX}");
-            return Err(Error::Limit(what));
-        }
+        let workers = options.check_workers()?;
         let layouts = layouts(specs, options.page_bytes)?;
         let tables = specs.iter().zip(layouts);
         let tables = tables.map(|(spec, layout)| Table::new(spec, layout, workers));

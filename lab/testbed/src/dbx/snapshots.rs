@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use workloads::TableId;
 
 use crate::grace::Padded;
-use crate::layout::WORKERS_MAX;
+use crate::image::layout::WORKERS_MAX;
 
 /// In `second`: what is above these bits is a time.
 const COMMITTED: u64 = 1;
@@ -133,16 +133,6 @@ pub(super) fn moving(second: u64) -> u64 {
 /// Whether `second` stands for the same version in both cases.
 pub(super) fn is_same(second: u64, other: u64) -> bool {
     second | MOVING == other | MOVING && (second != 0) == (other != 0)
-}
-
-/// The place in the order of commits of a transaction with a time.
-pub(super) fn place_at(time: u64) -> u64 {
-    time * 2
-}
-
-/// The place of those that read what was there at a time.
-pub(super) fn place_behind(time: u64) -> u64 {
-    time * 2 + 1
 }
 
 fn worker_of(number: u64) -> usize {

@@ -16,8 +16,8 @@ use workloads::TableSpec;
 use super::region::{Access, Body, Cause};
 use crate::error::{Error, Result};
 use crate::grace::{Grace, Limbo, Padded};
+use crate::image::layout::Layout;
 use crate::index::{Index, KeyBytes};
-use crate::layout::Layout;
 use crate::memory::Words;
 
 /// Units that a worker gets at a time.

@@ -3,14 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use pmem::Device;
+use workloads::TableId;
 
-use super::buffers::Kind;
-use super::session::OccSession;
-use super::shared::{Between, Old, Putting, Shared, Steps, pause, place_of};
+use super::records::Version;
+use super::session::{Created, OccSession};
+use super::shared::{Between, Old, Putting, Shared, Steps, place_of};
 use super::versions::Link;
 use crate::error::{Error, Result};
-use crate::records::Version;
+use crate::pause;
 use crate::rival::{Fault, Stop};
+use crate::transaction::{Kind, Read};
 
 impl<D: Device, P: Steps<D>> OccSession<D, P> {
     /// Commits the running transaction; its place in the serial order.
@@ -36,13 +38,13 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             let mut turns = 0;
             loop {
                 let version = record.version();
-                if version.is_dead() || write.must_exist && version.is_absent() {
+                if version.is_dead() || write.versions.must_exist && version.is_absent() {
                     self.unlock(i);
                     return Err(Stop::Conflict);
                 }
                 if !version.is_locked() && record.try_lock(version) {
-                    write.was = version;
-                    write.old = record.slot();
+                    write.versions.was = version;
+                    write.versions.old = record.slot();
                     break;
                 }
                 pause(&mut turns);
@@ -54,18 +56,23 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
     fn unlock(&self, count: usize) {
         for write in &self.tx.writes[..count] {
             let table = &self.shared.tables[usize::from(write.table.0)];
-            table.records.get(write.record).set_version(write.was);
+            table.records.get(write.record).set_version(write.versions.was);
         }
+    }
+
+    /// Whether the transaction writes a row, once its writes are sorted.
+    fn writes_sorted(&self, table: TableId, record: u32) -> bool {
+        let key = (table, record);
+        self.tx.writes.binary_search_by_key(&key, |own| (own.table, own.record)).is_ok()
     }
 
     /// Step 3: whether everything that was read is still as it was.
     pub(super) fn is_valid(&self) -> bool {
         let Shared { tables, options, .. } = &*self.shared;
-        let is_same = |read: &super::buffers::Read| {
+        let is_same = |read: &Read<Version>| {
             let version = tables[usize::from(read.table.0)].records.get(read.record).version();
             version == read.version
-                || version.unlocked() == read.version
-                    && self.tx.writes_sorted(read.table, read.record)
+                || version.unlocked() == read.version && self.writes_sorted(read.table, read.record)
         };
         let rows = self.tx.reads.iter().all(is_same) || options.has(Fault::NoReadValidation);
         let nodes = self.tx.nodes.iter().all(|(table, seen)| {
@@ -107,8 +114,8 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
         for write in &mut tx.writes {
             let table = usize::from(write.table.0);
             let Some(links) = &shared.tables[table].links else { return Ok(()) };
-            if write.old.0 != 0 && write.needs_version() {
-                write.link = Some(pool.take_link(shared, table, links)?);
+            if write.versions.old.0 != 0 && write.needs_version() {
+                write.versions.link = Some(pool.take_link(shared, table, links)?);
             }
         }
         Ok(())
@@ -122,16 +129,17 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             let table = &shared.tables[number];
             let layout = &shared.heap.layouts[number];
             let record = table.records.get(write.record);
-            let payload = &tx.payloads[write.payload_at as usize..][..layout.payload_words];
+            let payload = tx.payload(write, layout);
             // Where there are snapshots, one may be of the row as it was, or as it was not.
-            let keeps = write.link.is_some() || write.kind == Kind::Delete && write.old.0 != 0;
-            if let (Some(links), Some(link)) = (&table.links, write.link) {
-                let (slot, header) = write.old;
+            let keeps = write.versions.link.is_some()
+                || write.kind == Kind::Delete && write.versions.old.0 != 0;
+            if let (Some(links), Some(link)) = (&table.links, write.versions.link) {
+                let (slot, header) = write.versions.old;
                 record.set_older(links.set(link, Link { header, slot, older: record.older() }));
                 pool.retire_link(shared, number, link);
             }
             if write.kind == Kind::Put {
-                record.set_slot(write.new.0, write.new.1);
+                record.set_slot(write.versions.new.0, write.versions.new.1);
                 if P::CACHES {
                     record.set_payload(payload);
                 }
@@ -139,10 +147,10 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
             } else if P::SNAPSHOTS && keeps {
                 let version = match write.needs_version() {
                     true => Version::deleted(serial),
-                    false => write.was,
+                    false => write.versions.was,
                 };
                 if write.needs_version() {
-                    record.set_slot(write.new.0, write.new.1);
+                    record.set_slot(write.versions.new.0, write.versions.new.1);
                     pool.retire_deleted(shared, number, write.record, version);
                 }
                 record.set_version(version);
@@ -151,8 +159,8 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
                 record.set_version(Version::GONE);
                 pool.retire(shared, number, write.record);
             }
-            if write.old.0 != 0 && write.needs_version() {
-                let (slot, header) = write.old;
+            if write.versions.old.0 != 0 && write.needs_version() {
+                let (slot, header) = write.versions.old;
                 let old = Old { table: write.table, slot, header, serial };
                 shared.persist.retire(&shared.grace, own, old);
             }
@@ -161,9 +169,9 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
 
     /// Takes back what the transaction put into indexes for rows that it did not insert after all.
     pub(super) fn take_back(&mut self) {
-        let Self { shared, worker, tx, pool, .. } = self;
-        for &(number, record, payload_at) in &tx.created {
-            let number = usize::from(number);
+        let Self { shared, worker, tx, created, pool, .. } = self;
+        for &Created { table, record, payload_at } in &*created {
+            let number = usize::from(table.0);
             let table = &shared.tables[number];
             let of_record = table.records.get(record);
             // If it is not as it was made, another transaction is inserting the row.
@@ -179,8 +187,10 @@ impl<D: Device, P: Steps<D>> OccSession<D, P> {
 
     /// The transaction is over, however it ended.
     pub(super) fn end(&mut self) -> Result<()> {
-        let Self { shared, worker, port, slots, own, tx, pool, .. } = self;
+        let Self { shared, worker, port, slots, own, tx, created, snapshot, pool, .. } = self;
         tx.clear();
+        created.clear();
+        *snapshot = None;
         port.end_step();
         shared.grace.leave(*worker);
         pool.refill(shared, *worker);

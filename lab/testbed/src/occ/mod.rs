@@ -22,19 +22,21 @@
 //! be the newest. A row's old versions stay as long as a transaction may read them ([`versions`]),
 //! and so does the record of a row that was deleted, and its key in the index.
 //!
-//! What engines differ in is in [`Steps`] (`shared.rs`). Nothing here knows when a version is
-//! durable.
+//! Private writes, scans and changes of rows are those of all transactions (`transaction`);
+//! `access` says how rows are found and read here. What engines differ in is in [`Steps`]
+//! (`shared.rs`). Nothing here knows when a version is durable.
 
 mod access;
-mod buffers;
 mod commit;
 mod pool;
+mod records;
 mod scan;
 mod session;
 mod shared;
 mod versions;
+mod write;
 
-pub(crate) use buffers::{Kind, Write};
 pub(crate) use scan::{newest, recover_rows};
 pub(crate) use session::OccSession;
-pub(crate) use shared::{Between, Old, Putting, Shared, Steps, pause};
+pub(crate) use shared::{Between, Old, Putting, Shared, Steps};
+pub(crate) use write::Write;

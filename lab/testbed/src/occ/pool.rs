@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering;
 
 use pmem::Device;
 
+use super::records::{BLOCK_RECORDS, Version};
 use super::shared::{Shared, Steps, place_of};
 use super::versions::Links;
 use crate::error::{Error, Result};
 use crate::grace::Limbo;
-use crate::records::{BLOCK_RECORDS, Version};
 
 /// Records that a worker wants to have at hand when a transaction begins.
 const RESERVE: usize = 256;

@@ -14,8 +14,8 @@ use pmem::{Counters, Device, Port};
 
 use super::shared::{Shared, Steps};
 use crate::error::{Error, Result};
-use crate::heap::{Page, Slots};
-use crate::layout::{Header, WORKERS_MAX};
+use crate::image::heap::{Page, Slots};
+use crate::image::layout::{Header, WORKERS_MAX};
 use crate::memory::{WORD_BYTES, load_counted_words, load_words, store_words};
 use crate::rival::RecoveryReport;
 

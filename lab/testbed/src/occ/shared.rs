@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex};
 use pmem::{Device, Port};
 use workloads::{TableId, TableSpec};
 
-use super::buffers::Write;
 use super::pool::Pool;
+use super::records::{Record, Records, Version};
 use super::versions::Links;
-use crate::error::{Error, Result};
+use super::write::Write;
+use crate::error::Result;
 use crate::grace::{Grace, Padded};
-use crate::heap::{Heap, Slots};
+use crate::image::heap::{Heap, Slots};
+use crate::image::layout::Header;
 use crate::index::Index;
-use crate::layout::{Header, WORKERS_MAX};
 use crate::memory::load_words;
-use crate::records::{Record, Records, Version};
+use crate::pause;
 use crate::rival::Options;
 
 /// What an engine does with the versions that transactions write.
@@ -151,11 +152,7 @@ impl<D: Device, P: Steps<D>> Shared<D, P> {
         clock: u64,
         options: &Options,
     ) -> Result<Self> {
-        let workers = options.workers;
-        if !(1..=WORKERS_MAX).contains(&workers) {
-            let what = format!("workers is {workers}, allowed are 1 to {WORKERS_MAX}");
-            return Err(Error::Limit(what));
-        }
+        let workers = options.check_workers()?;
         let tables = specs.iter().zip(&heap.layouts).map(|(spec, layout)| {
             let index = Index::new(spec, workers);
             let records = Records::new(if P::CACHES { layout.payload_words } else { 0 })?;
@@ -248,15 +245,5 @@ pub(crate) fn settled(record: Record<'_>) -> Version {
             return version;
         }
         pause(&mut turns);
-    }
-}
-
-/// Waits for a thread that will be done soon, unless it is not running.
-pub(crate) fn pause(turns: &mut u32) {
-    *turns += 1;
-    if turns.is_multiple_of(256) {
-        std::thread::yield_now();
-    } else {
-        std::hint::spin_loop();
     }
 }

@@ -9,10 +9,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::records::Older;
 use crate::error::{Error, Result};
-use crate::layout::Header;
+use crate::image::layout::Header;
 use crate::memory::Words;
-use crate::records::Older;
 
 const LINK_WORDS: usize = 4;
 /// Links that a worker gets at a time.

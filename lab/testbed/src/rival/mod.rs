@@ -9,7 +9,7 @@ use pmem::{Counters, Device};
 use workloads::{Abort, TableId, TableSpec, Visit};
 
 use crate::error::{Error, Result};
-use crate::layout::PAGE_BYTES;
+use crate::image::layout::{PAGE_BYTES, WORKERS_MAX};
 
 pub use counts::{Counts, RecoveryReport, RegionCounts};
 
@@ -137,6 +137,17 @@ impl Options {
             fault: None,
             #[cfg(test)]
             at_phase: None,
+        }
+    }
+
+    /// How many workers there are, if there may be so many.
+    pub(crate) fn check_workers(&self) -> Result<usize> {
+        match self.workers {
+            workers @ 1..=WORKERS_MAX => Ok(workers),
+            workers => {
+                let what = format!("workers is {workers}, allowed are 1 to {WORKERS_MAX}");
+                Err(Error::Limit(what))
+            }
         }
     }
 
@@ -271,6 +282,24 @@ pub trait Accesses {
     /// # Errors
     /// A conflict, or the engine's failure.
     fn delete(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop>;
+}
+
+/// Changes a part of a value: `change` gets the value as it was, and a copy of the part.
+pub(crate) fn change_part(
+    value: &mut [u8],
+    part: Range<usize>,
+    copy: &mut Vec<u8>,
+    change: impl FnOnce(&[u8], &mut [u8]),
+) -> Result<(), Stop> {
+    let Some(old) = value.get(part.clone()) else {
+        let what = format!("bytes {part:?} are not in a row of {} bytes", value.len());
+        return Err(Error::Broken(what).into());
+    };
+    copy.clear();
+    copy.extend_from_slice(old);
+    change(value, copy);
+    value[part].copy_from_slice(copy);
+    Ok(())
 }
 
 /// The transactions of one worker, one after the other. Between `begin` and one of `commit`,

@@ -19,9 +19,9 @@ use workloads::smallbank::{SmallBank, SmallBankSettings};
 
 use super::scramble::Scramble;
 use super::support::{smallbank, tpcc, updates, ycsb};
-use crate::calls::on_workers;
 use crate::check::{compare_states, replay};
 use crate::rival::Fault;
+use crate::run::calls::on_workers;
 use crate::{
     Answered, Calls, Dbx, DbxDisk, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm,
     DbxnParity, DbxnPastCache, Options, Pisces, Procedures, Rival, RivalView, Session, Wbl, Zen,

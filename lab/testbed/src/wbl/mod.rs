@@ -20,8 +20,8 @@ use pmem::{Device, Port};
 use workloads::{TableId, TableSpec};
 
 use crate::error::Result;
-use crate::heap::Heap;
-use crate::layout::Header;
+use crate::image::heap::Heap;
+use crate::image::layout::Header;
 use crate::occ::{OccSession, Shared, recover_rows};
 use crate::rival::{Options, RecoveryReport, Rival};
 use log::{Gap, Log};

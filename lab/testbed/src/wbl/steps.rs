@@ -24,10 +24,12 @@ use pmem::{Device, Port};
 use super::log::{Gap, Log};
 use crate::error::{Error, Result};
 use crate::grace::{Grace, Padded};
-use crate::layout::Header;
+use crate::image::layout::Header;
 use crate::memory::{prefetch_slot, store_words};
-use crate::occ::{Between, Kind, Old, Putting, Steps, Write, pause};
+use crate::occ::{Between, Old, Putting, Steps, Write};
+use crate::pause;
 use crate::rival::Fault;
+use crate::transaction::Kind;
 
 /// Timestamps that may be given out before the next group record.
 const PROMISED: u64 = 1 << 32;
@@ -182,7 +184,7 @@ impl<D: Device> Steps<D> for WblSteps {
             let slot = at.slots.take(at.heap, at.port, table)?;
             prefetch_slot(at.port, slot, layout.used_bytes());
             let header = Header::new(at.serial, at.worker, write.kind == Kind::Delete);
-            write.new = (slot, header);
+            write.versions.new = (slot, header);
             let payload = &at.payloads[write.payload_at as usize..][..layout.payload_words];
             // The header first, so that no key is ever found under that of another version.
             store_words(at.port, slot, &[header.0]);

@@ -26,8 +26,8 @@ use pmem::{Device, Port};
 use workloads::{TableId, TableSpec};
 
 use crate::error::Result;
-use crate::heap::Heap;
-use crate::layout::BASE_AT;
+use crate::image::heap::Heap;
+use crate::image::layout::BASE_AT;
 use crate::memory::{WORD_BYTES, store_words};
 use crate::occ::{OccSession, Shared, newest, recover_rows};
 use crate::rival::{Options, RecoveryReport, Rival};
@@ -75,7 +75,7 @@ impl<D: Device, const SNAPSHOTS: bool> Rival for ZenEngine<D, SNAPSHOTS> {
         let shared = Shared::new(device, heap, tables, ZenSteps::new(base), base, options)?;
         let newest = newest(&shared, &pages)?;
         let found = Instant::now();
-        let committed = |header: crate::layout::Header| {
+        let committed = |header: crate::image::layout::Header| {
             let timestamp = header.timestamp();
             timestamp <= base || timestamp <= newest.last[header.worker()]
         };

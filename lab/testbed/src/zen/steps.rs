@@ -6,10 +6,11 @@ use pmem::Device;
 
 use crate::error::Result;
 use crate::grace::{Grace, Limbo, Padded};
-use crate::layout::{Header, Layout, WORKERS_MAX};
+use crate::image::layout::{Header, Layout, WORKERS_MAX};
 use crate::memory::{prefetch_slot, store_words};
-use crate::occ::{Between, Kind, Old, Putting, Steps, Write};
+use crate::occ::{Between, Old, Putting, Steps, Write};
 use crate::rival::Fault;
+use crate::transaction::Kind;
 
 /// Transactions of a worker between two looks at what it may reuse.
 const CALLS_BETWEEN_LOOKS: u64 = 16;
@@ -47,8 +48,8 @@ impl<const SNAPSHOTS: bool> ZenSteps<SNAPSHOTS> {
 
 /// Stores a version into a slot. The header comes first, so that no key is ever found under the
 /// header of another version; it says nothing about a commit.
-fn store<D: Device>(at: &mut Putting<'_, D>, write: &Write, layout: &Layout) {
-    let (slot, header) = write.new;
+fn store<D: Device>(at: &mut Putting<'_, D>, write: &Write, header: Header, layout: &Layout) {
+    let slot = write.versions.new.0;
     let payload = &at.payloads[write.payload_at as usize..][..layout.payload_words];
     store_words(at.port, slot, &[header.0]);
     store_words(at.port, slot + 8, payload);
@@ -71,7 +72,8 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
             let table = usize::from(write.table.0);
             let slot = at.slots.take(heap, at.port, table)?;
             prefetch_slot(at.port, slot, heap.layouts[table].used_bytes());
-            write.new = (slot, Header::new(at.serial, at.worker, write.kind == Kind::Delete));
+            write.versions.new =
+                (slot, Header::new(at.serial, at.worker, write.kind == Kind::Delete));
             count += 1;
             // A version within one line is stored with its mark: prefer it.
             if last.is_none() || heap.layouts[table].is_one_line() {
@@ -82,18 +84,18 @@ impl<D: Device, const SNAPSHOTS: bool> Steps<D> for ZenSteps<SNAPSHOTS> {
         for (i, write) in writes.iter().enumerate().filter(|(_, write)| write.needs_version()) {
             let layout = &heap.layouts[usize::from(write.table.0)];
             if i != last || !layout.is_one_line() {
-                store(at, write, layout);
-                at.port.flush(write.new.0, layout.used_bytes());
+                store(at, write, write.versions.new.1, layout);
+                at.port.flush(write.versions.new.0, layout.used_bytes());
             }
         }
-        let (slot, header) = writes[last].new;
-        writes[last].new.1 = header.with_last();
+        let (slot, header) = writes[last].versions.new;
+        writes[last].versions.new.1 = header.with_last();
         let layout = &heap.layouts[usize::from(writes[last].table.0)];
         if layout.is_one_line() {
             if count > 1 && !at.options.has(Fault::NoFenceBeforeMark) {
                 at.port.fence();
             }
-            store(at, &Write { new: (slot, header), ..writes[last] }, layout);
+            store(at, &writes[last], header, layout);
         } else if !at.options.has(Fault::NoFenceBeforeMark) {
             at.port.fence();
         }

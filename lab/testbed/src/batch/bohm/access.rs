@@ -15,7 +15,7 @@ use super::store::{Array, Batched, Ending, Store};
 use super::versions::{Content, Version};
 use crate::error::{Error, Result};
 use crate::index::Found;
-use crate::rival::{Accesses, Fault, Stop};
+use crate::rival::{Accesses, Fault, Stop, change_part};
 
 /// See the module's documentation.
 pub(super) struct MultiVersion<'a, S> {
@@ -284,14 +284,7 @@ impl<S: Store> Accesses for MultiVersion<'_, S> {
         self.check_declared(row, table, key)?;
         let place = self.place(row)?;
         let old = &mut self.value.as_mut_bytes()[..bytes];
-        let Some(old_part) = old.get(part.clone()) else {
-            let what = format!("bytes {part:?} are not in a row of {bytes} bytes");
-            return Err(Error::Broken(what).into());
-        };
-        self.part.clear();
-        self.part.extend_from_slice(old_part);
-        change(old, &mut self.part);
-        old[part].copy_from_slice(&self.part);
+        change_part(old, part, &mut self.part, change)?;
         self.run.batch.tables.row(place).set_whole(&self.value, bytes);
         Ok(true)
     }

@@ -33,10 +33,10 @@ use super::bodies::Bodies;
 use super::engine::{Base, Batch, BatchCounts, BatchEngine, EachAnswer, Order, Worker};
 use super::phases::{Dealer, phase};
 use super::rows::Pool;
-use crate::calls::Calls;
 use crate::error::{Error, Result};
-use crate::procedure::Outcome;
 use crate::rival::{Options, Stop};
+use crate::run::calls::Calls;
+use crate::run::procedure::Outcome;
 
 /// Calls that a worker takes at a time.
 const TAKEN: u64 = 4;

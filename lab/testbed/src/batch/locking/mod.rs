@@ -27,9 +27,9 @@ use super::engine::{Base, Batch, BatchCounts, BatchEngine, EachAnswer, Order};
 use super::footprint::Access;
 use super::phases::{Halt, pause, phase};
 use super::runner::Runner;
-use crate::calls::Calls;
 use crate::error::Result;
 use crate::rival::Options;
+use crate::run::calls::Calls;
 
 /// One lock manager for all locks.
 pub type Calvin = Locking<false>;

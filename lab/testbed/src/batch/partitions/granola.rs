@@ -16,9 +16,9 @@ use super::super::engine::{Base, BatchCounts, BatchEngine, EachAnswer, Order, Wo
 use super::super::phases::phase;
 use super::super::runner::Runner;
 use super::cut::{Cut, Cuts, Of};
-use crate::calls::Calls;
 use crate::error::Result;
 use crate::rival::{Fault, Options};
+use crate::run::calls::Calls;
 
 /// How many pieces ahead of the running one rows are asked for.
 const AHEAD: usize = 2;

@@ -20,10 +20,10 @@ use super::super::phases::{pause, phase};
 use super::super::runner::Runner;
 use super::cut::{Cut, Cuts, Of, Piece};
 use super::graph::Graph;
-use crate::calls::Calls;
 use crate::error::Result;
 use crate::index::Found;
 use crate::rival::{Fault, Options};
+use crate::run::calls::Calls;
 
 /// See the module's documentation.
 pub struct Pwv {

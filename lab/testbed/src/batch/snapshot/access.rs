@@ -11,10 +11,10 @@ use super::super::footprint::{Mode, Target};
 use super::super::rows::{Pool, RowId};
 use super::super::tables::{KeyRange, Tables};
 use super::log::{Log, Start, Write};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::index::Found;
-use crate::procedure::Outcome;
-use crate::rival::{Accesses, Stop};
+use crate::rival::{Accesses, Stop, change_part};
+use crate::run::procedure::Outcome;
 
 /// See the module's documentation. A conflict means that an index is full: it must grow, and the
 /// call run again.
@@ -202,14 +202,7 @@ impl Accesses for Snapshot<'_> {
     ) -> Result<bool, Stop> {
         let (row, Some(bytes)) = self.read(table, key)? else { return Ok(false) };
         let old = &mut self.value.as_mut_bytes()[..bytes];
-        let Some(old_part) = old.get(part.clone()) else {
-            let what = format!("bytes {part:?} are not in a row of {bytes} bytes");
-            return Err(Error::Broken(what).into());
-        };
-        self.part.clear();
-        self.part.extend_from_slice(old_part);
-        change(old, &mut self.part);
-        old[part].copy_from_slice(&self.part);
+        change_part(old, part, &mut self.part, change)?;
         self.write(row, key, Some(bytes))?;
         Ok(true)
     }

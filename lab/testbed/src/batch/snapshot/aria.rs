@@ -24,9 +24,9 @@ use super::super::runner::Runner;
 use super::super::tables::Tables;
 use super::log::{Log, Noted, Ran};
 use super::round::Rounds;
-use crate::calls::Calls;
 use crate::error::Result;
 use crate::rival::{Fault, Options};
+use crate::run::calls::Calls;
 
 /// The share of a round's calls from which on the fall-back runs those that must not commit.
 const FALLBACK_SHARE: usize = 8;

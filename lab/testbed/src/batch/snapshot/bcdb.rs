@@ -21,9 +21,9 @@ use super::super::tables::Tables;
 use super::aria::answer;
 use super::log::{Log, Noted, Ran};
 use super::round::Rounds;
-use crate::calls::Calls;
 use crate::error::Result;
 use crate::rival::{Fault, Options};
+use crate::run::calls::Calls;
 
 /// No link.
 const NONE: u32 = u32::MAX;

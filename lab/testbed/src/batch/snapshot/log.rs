@@ -3,7 +3,7 @@
 use super::super::footprint::{Access, Mode, Target};
 use super::super::rows::RowId;
 use super::super::tables::Tables;
-use crate::procedure::Outcome;
+use crate::run::procedure::Outcome;
 
 /// Accesses that are compared with a new one.
 const FEW: usize = 4;

@@ -8,10 +8,10 @@ use super::super::engine::{Base, Batch, Worker};
 use super::super::phases::phase;
 use super::access::Snapshot;
 use super::log::{Log, Ran};
-use crate::calls::Calls;
 use crate::error::{Error, Result};
-use crate::procedure::Outcome;
 use crate::rival::{Options, Stop};
+use crate::run::calls::Calls;
+use crate::run::procedure::Outcome;
 
 /// What an engine that runs rounds is made of.
 pub(super) struct Rounds {

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::layout::Layout;
+use crate::image::layout::Layout;
 
 /// Words before the entries of a part.
 pub(super) const HEAD_WORDS: usize = 2;

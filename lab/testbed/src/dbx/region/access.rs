@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use crate::occ::pause;
+use crate::pause;
 use crate::rival::RegionCounts;
 
 /// Tries of a region that others were in the way of, before it takes the fall-back lock.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::{Access, Body, Cause, Ended, RETRIES, back_off, count};
 use crate::grace::Padded;
-use crate::occ::pause;
+use crate::pause;
 use crate::rival::RegionCounts;
 use crate::rtm;
 

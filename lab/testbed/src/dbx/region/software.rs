@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use super::access::{Access, Body, Cause, Ended, Limits, RETRIES, back_off, count};
 use crate::grace::Padded;
-use crate::occ::pause;
+use crate::pause;
 use crate::rival::RegionCounts;
 
 /// Number of marks, a power of two.

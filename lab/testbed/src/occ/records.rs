@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::error::Result;
-use crate::layout::Header;
+use crate::image::layout::Header;
 use crate::memory::{Words, prefetch_words};
 
 /// Records of a block, which one worker gets at a time.

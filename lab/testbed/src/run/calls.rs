@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use workloads::{ProcedureId, StreamEpoch, TableId, View, Workload};
 
 use crate::error::Result;
-use crate::procedure::{Done, Outcome, Procedures};
 use crate::rival::{Rival, Session};
+use crate::run::procedure::{Done, Outcome, Procedures};
 
 /// Calls of one epoch of a workload's stream.
 const CALLS_PER_EPOCH: u64 = 1 << 20;

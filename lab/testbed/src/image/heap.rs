@@ -11,7 +11,7 @@ use pmem::{Device, Port};
 use workloads::TableSpec;
 
 use crate::grace::Padded;
-use crate::layout::{
+use crate::image::layout::{
     Layout, PAGE_HEADER_WORDS, SLOTS_AT, SUPERBLOCK_WORDS, layouts, page_header, superblock,
     table_of_page,
 };

@@ -14,11 +14,11 @@ use pmem::{Counters, Device};
 use workloads::Workload;
 use workloads::digest::state_digest;
 
-use crate::calls::{Answered, Calls, Dealer, RivalView, load, on_workers};
 use crate::check::{check, check_snapshots};
 use crate::error::{Error, Result};
-use crate::procedure::{Outcome, Procedures};
 use crate::rival::{Counts, Options, RecoveryReport, Rival, Session};
+use crate::run::calls::{Answered, Calls, Dealer, RivalView, load, on_workers};
+use crate::run::procedure::{Outcome, Procedures};
 
 /// Longer latencies count as this one.
 const LATENCY_MAX_NS: u64 = 100_000_000_000;
