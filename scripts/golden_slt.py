@@ -29,7 +29,7 @@ def record(statement: str, answer: list[str]) -> str:
     """A statement with what came of it."""
     errors = [line for line in answer if line.startswith("ERROR:")]
     if errors:
-        return f"statement error {errors[0].split()[-1]}\n{statement}\n"
+        return f"statement error ({errors[0].split()[-1]})\n{statement}\n"
     first = statement.split()[0].strip("(").upper()
     if first in ("SELECT", "VALUES", "WITH") or "RETURNING" in statement:
         if answer and answer[-1].split()[0] in ("INSERT", "UPDATE", "DELETE"):

@@ -60,7 +60,10 @@ part 'schedules: library' env NVCARACAL_EXPLORED=5000 \
 part 'thread sanitizer' scripts/races.sh
 part 'rivals: power cuts' env NVCARACAL_RIVAL_CUTS=every cargo test --locked -p nvcaracal-testbed
 part 'server: kills' env NVCARACAL_SERVER_KILLS=200 \
-    cargo test --locked -p nvcaracal-cli --test all serve_kills -- --nocapture
+    cargo test --locked -p nvcaracal-cli --test all serve_kills:: -- --nocapture
+part 'server: kills of definitions' env NVCARACAL_DEFINITION_KILLS=16 \
+    NVCARACAL_DEFINITION_ROWS=200000 \
+    cargo test --locked -p nvcaracal-cli --test all serve_kills_definitions -- --nocapture
 part 'server: strict serializability' env NVCARACAL_SERVER_HISTORIES=100 \
     cargo test --locked -p nvcaracal-cli --test all serve_history -- --nocapture
 part 'server: program' cargo build --release --locked -p nvcaracal-cli

@@ -23,6 +23,9 @@
 #   Lab:     the test of the library's lab (crates/nvcaracal/tests/lab) that is to find it
 #   Shuttle: explored schedules of the library (tests/shuttle) are to find it, in so many seeds
 #   Soak:    the soak of the library (tests/soak.rs) is to find it, in so many seconds
+#   Sql:     the test of crate sql's own (`nvcaracal-sql --lib`) that is to find it
+#   Server:  the test of the server over the wire (`nvcaracal-server --test wire`)
+#   Kills:   the test of the program (`nvcaracal-cli --test all`) that kills the server
 #   Shows:   a text that the report of the violation must have, if any
 #   Images:  how many images of a case the crash lab has to look at, if 500 do not do
 #   Seeds:   after how many seeds of the crash lab it was found, from the first one on; a sample has
@@ -131,6 +134,9 @@ copy() {
         | xargs -d '\n' cp --parents -t "$fresh"
     cp "$patches/plant.rs" "$fresh/crates/pmem/src/plant.rs"
     echo 'pub mod plant;' >>"$fresh/crates/pmem/src/lib.rs"
+    # What has the SQL knows nothing of devices.
+    cp "$patches/plant.rs" "$fresh/crates/values/src/plant.rs"
+    echo 'pub mod plant;' >>"$fresh/crates/values/src/lib.rs"
     echo 'pub use pmem::plant;' >>"$fresh/crates/storage/src/lib.rs"
     cat "$patches"/*.patch >"$room/all.patch"
     # As if there was no repository around it, whose directories the patch would not touch.
@@ -158,7 +164,7 @@ copy() {
 # What is to find a bug: a line KEY VALUE for each of its heads, or the crash lab.
 searches_of() {
     local key found=''
-    for key in Test Engine Lab Shuttle Soak; do
+    for key in Test Engine Lab Shuttle Soak Sql Server Kills; do
         if [ -n "$(header "$1" "$key")" ]; then
             found=yes
             echo "$key $(header "$1" "$key")"
@@ -175,6 +181,9 @@ target_of() {
         Lab) echo -p nvcaracal --test lab ;;
         Shuttle) echo -p nvcaracal --features shuttle --test shuttle ;;
         Soak) echo -p nvcaracal --test soak ;;
+        Sql) echo -p nvcaracal-sql --lib ;;
+        Server) echo -p nvcaracal-server --test wire ;;
+        Kills) echo -p nvcaracal-cli --test all ;;
     esac
 }
 
@@ -196,6 +205,7 @@ explore() {
     esac
     env "${settings[@]}" NVCARACAL_PLANT="$3" NVCARACAL_CASES="$4" NVCARACAL_JOBS="$jobs" \
         NVCARACAL_DISKS="$4" NVCARACAL_LAB="$4" NVCARACAL_PATIENCE="$patience" \
+        NVCARACAL_DEFINITION_KILLS="$4" \
         NVCARACAL_PRODUCTS=$((($4 + rows_of_products - 1) / rows_of_products)) RUST_BACKTRACE=0 \
         "${binaries[$1]}" --nocapture "${tests[@]}" >"$room/said" 2>&1 || return "$?"
     if grep -q '^running 0 tests' "$room/said"; then
@@ -216,6 +226,10 @@ try() {
             Shuttle | Soak)
                 noticed="${key,}: $(sed -nE '/ panicked at /{n;s/:.*//p}' "$room/said" | sed 1q)"
                 seeds=$(grep -c '^seed ' "$room/said" || true)
+                ;;
+            Sql | Server | Kills)
+                noticed="${key,}: $(sed -nE '/ panicked at /{n;s/^(.{60}).*/\1.../;p}' "$room/said" | sed 1q)"
+                seeds=$(($(grep -c '^kill ' "$room/said" || true) + 1))
                 ;;
             *)
                 read -r found what < <(failures) || true

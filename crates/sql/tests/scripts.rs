@@ -4,7 +4,7 @@
 mod script;
 mod session;
 
-use script::{Target, check, scripts};
+use script::{Target, run_script, scripts};
 use session::Session;
 use sql::bind::Choice;
 use sql::ir::Space;
@@ -21,7 +21,7 @@ impl Target for Session {
 
 #[test]
 fn scripts_have_their_answers_by_every_access_path() {
-    for (name, records) in scripts() {
+    for (name, script) in scripts() {
         let mut states = Vec::new();
         for choice in [
             Choice::Best,
@@ -34,9 +34,7 @@ fn scripts_have_their_answers_by_every_access_path() {
         ] {
             let mut session = Session::new();
             session.choice = choice;
-            for record in &records {
-                check(&format!("{name} ({choice:?})"), record, &mut session);
-            }
+            session = run_script(&format!("{name} ({choice:?})"), &script, session);
             let reopened = session.reopened();
             let tables = |catalog: &sql::catalog::Catalog| -> Vec<_> {
                 catalog.tables().map(|table| (**table).clone()).collect()

@@ -18,6 +18,7 @@ mod salvage;
 mod serve;
 mod serve_history;
 mod serve_kills;
+mod serve_kills_definitions;
 mod served;
 mod store;
 mod stream;

@@ -68,15 +68,19 @@ impl Conversation {
                 self.roll_back(*chain).await?
             }
             Control::Savepoint(name) => {
-                self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?
+                self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?;
+                self.block.savepoints.push(name.clone());
+                "SAVEPOINT"
             }
             Control::Release(name) => {
                 self.within("RELEASE SAVEPOINT", BlockOperation::Release(name.clone())).await?;
+                self.keep_cursors_since(name);
                 "RELEASE"
             }
             Control::RollbackTo(name) => {
                 let back = BlockOperation::RollBackTo(name.clone());
                 self.within("ROLLBACK TO SAVEPOINT", back).await?;
+                self.close_cursors_since(name);
                 self.block.standing = Standing::Open;
                 "ROLLBACK"
             }
@@ -122,8 +126,7 @@ impl Conversation {
         assert!(!self.is_in_block(), "a session has one block at a time");
         self.connection.block(BlockOperation::Begin(modes)).await?;
         let before = Some(Box::new(self.settings.clone()));
-        let standing = Standing::Open;
-        self.block = Block { standing, is_implicit: false, modes, before, local: Vec::new() };
+        self.block = Block { standing: Standing::Open, modes, before, ..Block::default() };
         self.settings.set_modes(&level, modes.is_read_only);
         Ok(())
     }

@@ -43,7 +43,16 @@ impl Conversation {
         self.cursors.check(name, bytes)?;
         let columns = statement.columns.clone().into();
         let (is_held, is_forward) = (*is_held, *is_forward);
-        let cursor = Cursor { columns, rows, at: 0, bytes, is_forward, is_held, is_in_block };
+        let cursor = Cursor {
+            columns,
+            rows,
+            at: 0,
+            bytes,
+            is_forward,
+            is_held,
+            is_in_block,
+            savepoints: self.block.savepoints.len(),
+        };
         self.cursors.insert(name.clone(), cursor);
         self.out.command_complete(&"DECLARE CURSOR");
         Ok(())
@@ -79,11 +88,28 @@ impl Conversation {
         Ok("CLOSE CURSOR")
     }
 
+    /// Goes back to a savepoint: what was declared since never was.
+    pub(super) fn close_cursors_since(&mut self, savepoint: &str) {
+        let Some(at) = self.block.savepoint(savepoint) else { return };
+        self.block.savepoints.truncate(at + 1);
+        self.cursors.retain(|cursor| !cursor.is_in_block || cursor.savepoints <= at);
+    }
+
+    /// Forgets a savepoint: what was declared since belongs to what is around it.
+    pub(super) fn keep_cursors_since(&mut self, savepoint: &str) {
+        let Some(at) = self.block.savepoint(savepoint) else { return };
+        self.block.savepoints.truncate(at);
+        self.cursors.retain(|cursor| {
+            cursor.savepoints = cursor.savepoints.min(at);
+            true
+        });
+    }
+
     /// At the end of a block its cursors are closed, but for those that it commits WITH HOLD.
     pub(super) fn end_cursors(&mut self, has_committed: bool) {
         self.cursors.retain(|cursor| {
             let stays = !cursor.is_in_block || has_committed && cursor.is_held;
-            cursor.is_in_block = false;
+            (cursor.is_in_block, cursor.savepoints) = (false, 0);
             stays
         });
     }

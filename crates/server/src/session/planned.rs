@@ -92,6 +92,8 @@ pub(super) struct Cursor {
     pub(super) is_held: bool,
     /// Whether the block that declared it goes on.
     pub(super) is_in_block: bool,
+    /// How many savepoints the block had.
+    pub(super) savepoints: usize,
 }
 
 /// Things by their names, of which there may be so many.

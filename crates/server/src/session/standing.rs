@@ -25,4 +25,13 @@ pub(super) struct Block {
     pub(super) before: Option<Box<Settings>>,
     /// What SET LOCAL has changed, with the values that come back.
     pub(super) local: Vec<(String, String)>,
+    /// The names of its savepoints, which cursors that were declared since go with.
+    pub(super) savepoints: Vec<String>,
+}
+
+impl Block {
+    /// The place of the last savepoint of a name.
+    pub(super) fn savepoint(&self, name: &str) -> Option<usize> {
+        self.savepoints.iter().rposition(|own| own == name)
+    }
 }

@@ -66,6 +66,11 @@ SELECT k.place, a.attname FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conke
     WHERE c.conname = 'plain_pkey' ORDER BY 1;
 SELECT typname, typlen, typcategory, typelem::regtype, typarray::regtype FROM pg_type
     WHERE typname IN ('int4', '_int4', 'numeric', 'text', 'jsonb', 'bpchar', 'timestamptz') ORDER BY 1;
+SELECT typname, typinput, typoutput, typreceive, typsend, typmodin, typmodout, typsubscript, typanalyze, typinput::oid
+    FROM pg_type WHERE typname IN ('bool', 'int4', 'json', 'jsonb', 'interval', 'bpchar', 'numeric', '_int4', '_varchar', 'name')
+    ORDER BY 1;
+SELECT typname FROM pg_type WHERE typinput = 'pg_catalog.array_in'::regproc AND typname IN ('_text', 'text');
+SELECT 'uuid_send'::regproc, to_regproc('nothing') IS NULL AS missing;
 SELECT pg_get_serial_sequence('account', 'id'), pg_encoding_to_char(6), quote_ident('Odd "name"'), current_schemas(true);
 SELECT n, n * 2 AS twice FROM generate_series(1, 9, 4) AS n;
 SELECT * FROM generate_series(3, 1, -1) WITH ORDINALITY AS s(value, place);

@@ -10,8 +10,21 @@ CREATE VIEW names (called, number) AS SELECT name, id FROM cheap;
 SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1;
 SELECT table_name, column_name, data_type, ordinal_position FROM information_schema.columns
     WHERE table_schema = 'public' ORDER BY 1, 4;
-SELECT table_name, is_updatable = 'NO' OR true AS known FROM information_schema.views
-    WHERE table_schema = 'public' ORDER BY 1;
+CREATE VIEW computed AS SELECT id + 1 AS more FROM item;
+CREATE VIEW partly AS SELECT number, upper(called) AS loud FROM names ORDER BY number;
+CREATE VIEW over_computed AS SELECT more FROM computed;
+CREATE VIEW over_partly AS SELECT loud, number FROM names, LATERAL (SELECT 1 AS loud) l;
+CREATE VIEW counted AS SELECT count(*) FROM item;
+CREATE VIEW several AS SELECT DISTINCT name FROM item;
+CREATE VIEW first AS SELECT id FROM item LIMIT 1;
+CREATE VIEW none AS SELECT 1 AS one;
+SELECT table_name, is_updatable, is_insertable_into, is_trigger_updatable, check_option
+    FROM information_schema.views WHERE table_schema = 'public' ORDER BY 1;
+SELECT table_name, is_insertable_into FROM information_schema.tables WHERE table_schema = 'public'
+    ORDER BY 1;
+SELECT table_name, column_name, is_updatable FROM information_schema.columns
+    WHERE table_schema = 'public' ORDER BY 1, 2;
+DROP VIEW computed, partly, over_computed, over_partly, counted, several, first, none;
 SELECT viewname, viewowner FROM pg_views WHERE schemaname = 'public' ORDER BY 1;
 SELECT 'cheap'::regclass, 'names'::regclass::text, pg_get_viewdef('cheap'::regclass) IS NOT NULL AS known;
 SELECT relname, relkind, relnatts FROM pg_class WHERE relname IN ('cheap', 'names', 'item') ORDER BY 1;

@@ -16,6 +16,7 @@ mod determinism;
 mod foreign_keys;
 mod large_definitions;
 mod limits;
+mod memory;
 mod order;
 mod scripts;
 mod system;

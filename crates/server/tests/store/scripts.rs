@@ -1,28 +1,22 @@
 //! The scripts of crate `sql` on a store.
 
 use crate::client::{Client, copy, memory, on_disk};
-use crate::script::{Target, check, scripts};
+use crate::script::{Target, run_script, scripts};
 
 #[test]
 fn scripts_have_their_answers_on_a_store_in_memory() {
-    for (name, records) in scripts() {
-        let mut client = Client::new(&memory());
-        for record in &records {
-            check(&name, record, &mut client);
-        }
+    for (name, script) in scripts() {
+        run_script(&name, &script, Client::new(&memory()));
     }
 }
 
 #[test]
 fn o_25_what_scripts_did_is_there_after_a_crash_and_after_a_close() {
-    for (name, records) in scripts() {
+    for (name, script) in scripts() {
         let dir = tempfile::tempdir().unwrap();
         let (path, killed) = (dir.path().join("store"), dir.path().join("killed"));
         let store = on_disk(&path);
-        let mut client = Client::new(&store);
-        for record in &records {
-            check(&name, record, &mut client);
-        }
+        let client = run_script(&name, &script, Client::new(&store));
         let state = client.state();
         copy(&store, &path, &killed);
         drop(client);

@@ -3,6 +3,7 @@
 mod blocks;
 mod cancel;
 mod copy;
+mod cursors;
 mod driver;
 mod hostile;
 mod passwords;

@@ -292,7 +292,7 @@ impl Binder<'_> {
     /// The table that stands for a query of FROM which only filters its rows and computes columns
     /// of each: then conditions of the statement find rows by its keys.
     fn pulled_up(&self, derived: &Derived) -> Option<Filtered> {
-        let table = derived.bound.table.as_ref()?;
+        let table = derived.bound.table.as_ref().filter(|table| !table.is_sorted)?;
         let output = &derived.bound.plan.select.output;
         let is_column = |each: &Expression| matches!(each.code[..], [Op::Column(_)]);
         // Where rows without partners come in, computed columns would not be NULL in them. Columns

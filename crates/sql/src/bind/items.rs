@@ -23,6 +23,8 @@ pub(super) struct Bounded {
 pub(super) struct Filtered {
     pub(super) relation: Box<Relation>,
     pub(super) conditions: Vec<Conjunct>,
+    /// Whether it puts them in order, too, which says nothing where they are written.
+    pub(super) is_sorted: bool,
 }
 
 /// What becomes of literals and parameters without a type among the columns of an answer.

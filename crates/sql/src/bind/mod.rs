@@ -44,4 +44,5 @@ pub(crate) use {
     guard::{keys_of, leading_index, unique_index},
     kinds::kind_of,
     views::NewView,
+    written::writable_columns,
 };

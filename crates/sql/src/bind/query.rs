@@ -121,7 +121,9 @@ impl Binder<'_> {
             parts = self.over_distinct(parts, on, &grouping.windows)?;
         }
         (parts.select.limit, parts.select.offset) = self.limits(query)?;
-        parts.table = parts.table.filter(|_| parts.select.is_plain());
+        let is_sorted = !parts.select.sort.is_empty();
+        let table = parts.table.filter(|_| parts.select.is_plain());
+        parts.table = table.map(|table| Filtered { is_sorted, ..table });
         Ok(parts)
     }
 
@@ -194,7 +196,8 @@ impl Binder<'_> {
             let (filter, predicates) = filter_of(conditions.clone());
             let access = super::access::choose(&relation, &predicates, self.choice);
             let source = Source { relation: Some((*relation).clone()), access, filter };
-            return Ok((Input::Source, source, Some(Filtered { relation, conditions })));
+            let table = Filtered { relation, conditions, is_sorted: false };
+            return Ok((Input::Source, source, Some(table)));
         }
         Ok((Input::Joins(self.joins(from, conditions)), Source::default(), None))
     }
@@ -280,7 +283,7 @@ impl Binder<'_> {
 impl Select {
     /// Whether it only filters rows and computes columns.
     fn is_plain(&self) -> bool {
-        let is_whole = self.limit.is_none() && self.offset.is_none() && self.sort.is_empty();
+        let is_whole = self.limit.is_none() && self.offset.is_none();
         is_whole && self.group.is_none() && self.having.is_none() && !self.distinct
     }
 }

@@ -6,11 +6,12 @@ use super::binder::{Binder, name_of, table_name, unsupported};
 use super::conditions::{Conjunct, filter_of};
 use super::items::{Filtered, Item};
 use super::scope::Resolved;
-use crate::catalog::{Table, View};
+use crate::catalog::{Catalog, Table, View};
 use crate::ir::{ColumnNumber, Expression, Kind};
+use crate::parse::Lines;
 use sqlparser::ast::{ObjectName, TableAlias, TableFactor, TableWithJoins};
 use std::sync::Arc;
-use values::{Error, Result, SqlState, Type};
+use values::{Error, Result, SqlState, Type, Zone};
 
 /// What a statement does with rows.
 #[derive(Clone, Copy)]
@@ -52,16 +53,21 @@ impl Binder<'_> {
         writing: Writing,
     ) -> Result<WrittenTable> {
         let own = table_name(name)?;
-        let Some(view) = self.catalog.view(&own).cloned() else {
-            return Ok(WrittenTable { own, ..WrittenTable::plain(self.table(name)?) });
-        };
-        let bound = self.view(&view)?;
-        let Some(Filtered { relation, conditions }) = bound.table else {
-            return Err(not_updatable(&view, writing));
+        match self.catalog.view(&own).cloned() {
+            Some(view) => self.written_view(&view, writing),
+            None => Ok(WrittenTable { own, ..WrittenTable::plain(self.table(name)?) }),
+        }
+    }
+
+    fn written_view(&mut self, view: &View, writing: Writing) -> Result<WrittenTable> {
+        let bound = self.view(view)?;
+        let Some(Filtered { relation, conditions, .. }) = bound.table else {
+            return Err(not_updatable(view, writing));
         };
         let mut tables = self.catalog.tables();
         let found = tables.find(|table| table.relation.id == relation.id).cloned();
-        let Some(table) = found else { return Err(not_updatable(&view, writing)) };
+        let Some(table) = found else { return Err(not_updatable(view, writing)) };
+        let own = view.name.clone();
         let column = |item: Item| Resolved {
             code: item.bound.code,
             kind: item.bound.kind.unwrap_or(Kind::plain(Type::Text)),
@@ -144,6 +150,16 @@ impl Binder<'_> {
         let column = view.columns.iter().find(|column| column.name == own).ok_or_else(missing)?;
         written.column(column, writing)
     }
+}
+
+/// Which columns of a view statements can write, if they can write its rows.
+pub(crate) fn writable_columns(catalog: &Catalog, view: &View) -> Option<Vec<bool>> {
+    let (lines, zone) = (Lines::of(""), Zone::utc());
+    let mut binder = Binder::new(catalog, &lines, &zone, &[]);
+    binder.no_queries = None;
+    let written = binder.written_view(view, Writing::Update).ok()?;
+    let columns = written.view?.columns;
+    Some(columns.iter().map(|column| column.column().is_some()).collect())
 }
 
 impl WrittenTable {

@@ -7,6 +7,7 @@
 
 mod classes;
 mod constraints;
+mod conversions;
 mod definitions;
 mod fixed;
 mod functions;

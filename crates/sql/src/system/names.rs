@@ -4,7 +4,7 @@ use super::objects::{
     INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, indexes, number, sequence, table, view,
 };
 use super::session::NAME;
-use super::{relations, type_names};
+use super::{conversions, relations, type_names};
 use crate::catalog::Catalog;
 use values::{Error, Oid, Result, SqlState, Type};
 
@@ -127,7 +127,14 @@ pub(super) fn find(catalog: &Catalog, ty: Type, text: &str) -> Result<i32> {
             };
             found.ok_or_else(|| missing(SqlState::UNDEFINED_TABLE, "relation"))
         }
-        _ => Err(missing(SqlState::UNDEFINED_FUNCTION, "function")),
+        _ => {
+            let found = match &name_parts(text)?[..] {
+                [own] => conversions::number(own),
+                [schema, own] if schema == "pg_catalog" => conversions::number(own),
+                _ => None,
+            };
+            found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function"))
+        }
     }
 }
 
@@ -185,6 +192,7 @@ pub(super) fn shown(catalog: &Catalog, ty: Type, id: i32) -> String {
             SCHEMAS.iter().find(|schema| schema.0 == id).map(|schema| schema.1.to_owned())
         }
         Type::Regrole => ROLES.iter().find(|role| role.0 == id).map(|role| role.1.to_owned()),
+        Type::Regproc => conversions::name(id),
         _ => None,
     };
     name.unwrap_or_else(|| id.to_string())

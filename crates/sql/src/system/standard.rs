@@ -8,7 +8,8 @@ use super::relations::{self, Known};
 use super::rows::Row;
 use super::session::{NAME, System};
 use super::type_names::short_name;
-use crate::catalog::{Catalog, Identity, Table};
+use crate::bind::writable_columns;
+use crate::catalog::{Catalog, Identity, Table, View};
 use crate::ir::{ColumnNumber, Kind, Referential};
 use values::Type;
 
@@ -30,19 +31,14 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
         "views" => catalog
             .views()
             .map(|view| {
+                let is_writable = yes(is_writable(catalog, view));
+                let by_triggers =
+                    ["is_trigger_updatable", "is_trigger_deletable", "is_trigger_insertable_into"];
                 of_relation(new(), &view.name)
                     .set("view_definition", definitions::of_view(view))
                     .set("check_option", "NONE")
-                    .all(
-                        &[
-                            "is_updatable",
-                            "is_insertable_into",
-                            "is_trigger_updatable",
-                            "is_trigger_deletable",
-                            "is_trigger_insertable_into",
-                        ],
-                        yes(false),
-                    )
+                    .all(&["is_updatable", "is_insertable_into"], is_writable)
+                    .all(&by_triggers, yes(false))
             })
             .collect(),
         "sequences" => sequences(catalog, &new),
@@ -125,6 +121,11 @@ fn of_relation(row: Row, name: &str) -> Row {
     row.set("table_catalog", NAME).set("table_schema", "public").set("table_name", name)
 }
 
+/// Whether statements can insert and change rows of a view: one of its columns can be written.
+fn is_writable(catalog: &Catalog, view: &View) -> bool {
+    writable_columns(catalog, view).is_some_and(|columns| columns.contains(&true))
+}
+
 fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     let own = catalog.tables().map(|table| {
         of_table(new(), table)
@@ -145,7 +146,7 @@ fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     let views = catalog.views().map(|view| {
         of_relation(new(), &view.name)
             .set("table_type", "VIEW")
-            .set("is_insertable_into", yes(false))
+            .set("is_insertable_into", yes(is_writable(catalog, view)))
             .set("is_typed", yes(false))
     });
     own.chain(views).chain(of_system).collect()
@@ -165,10 +166,12 @@ fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         }
     }
     for view in catalog.views() {
+        let writable = writable_columns(catalog, view).unwrap_or_default();
         for (place, column) in view.columns.iter().enumerate() {
+            let is_writable = writable.get(place).copied().unwrap_or_default();
             let row = of_relation(new(), &view.name).set("column_name", column.name.as_str());
             let row = described(row, place, column.kind).set("is_nullable", yes(true));
-            all.push(row.set("is_identity", yes(false)).set("is_updatable", yes(false)));
+            all.push(row.set("is_identity", yes(false)).set("is_updatable", yes(is_writable)));
         }
     }
     for known in relations::all() {

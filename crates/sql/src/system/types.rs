@@ -1,5 +1,6 @@
 //! Types, as the catalog describes them.
 
+use super::conversions;
 use super::objects::{OWNER, PG_CATALOG};
 use super::relations::Known;
 use super::rows::Row;
@@ -96,6 +97,8 @@ pub(super) fn rows(relation: &'static Known, own: &str) -> Option<Vec<Row>> {
     let id = |ty: Option<Type>| ty.map_or(0, |ty| ty.oid().number() as i32);
     let all = Type::scalars().chain(Type::scalars().filter_map(Type::array));
     let row = |ty: Type| {
+        let known = conversions::of(ty);
+        let [input, output, receive, send] = known.both_ways;
         Row::of(relation)
             .set("oid", id(Some(ty)))
             .set("typname", short_name(ty))
@@ -125,6 +128,14 @@ pub(super) fn rows(relation: &'static Known, own: &str) -> Option<Vec<Row>> {
             .set("typstorage", storage(ty))
             .set("typtypmod", -1)
             .set("typcollation", collation(ty))
+            .set("typinput", input)
+            .set("typoutput", output)
+            .set("typreceive", receive)
+            .set("typsend", send)
+            .set("typmodin", known.modifier[0])
+            .set("typmodout", known.modifier[1])
+            .set("typsubscript", known.subscript)
+            .set("typanalyze", known.analyze)
     };
     Some(all.map(row).collect())
 }
