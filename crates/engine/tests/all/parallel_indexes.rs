@@ -268,8 +268,8 @@ fn o_10_a_declaration_that_saw_another_index_is_made_anew() {
     }
 }
 
-/// O-10, O-96: pieces are those of what a declaration saw of an index, so that is right, or the call
-/// is deferred.
+/// O-10, O-96: pieces are those of what a declaration saw of an index, so that is right, or the
+/// call is deferred.
 #[test]
 fn o_10_pieces_are_of_rows_that_an_index_has_at_their_position() {
     for workers in [1, 2, 4] {

@@ -8,6 +8,13 @@ use crate::memory::{Mapping, PAGE_BYTES, Pages};
 
 /// Copies of at least this many bytes are made on large pages.
 const LARGE_BYTES_MIN: u64 = 2 << 20;
+/// How many times its bytes a large snapshot reserves: memory that is not touched costs nothing,
+/// and the next one may be larger.
+const ROOM: u64 = 4;
+/// Room that was made for so many times as many bytes as a snapshot needs is given back by it, if
+/// it is that large: a burst does not keep its memory.
+const GIVEN_BACK: u64 = 8;
+const GIVEN_BACK_BYTES_MIN: u64 = 32 << 20;
 
 /// One mark for each page of the image, up to its limit.
 #[derive(Debug)]
@@ -96,13 +103,14 @@ impl CopiedPages {
         self.pages.clear();
         self.pages.reserve(count);
         let bytes = count as u64 * PAGE_BYTES;
-        if self.memory.as_ref().map_or(0, Mapping::len) < bytes {
+        let room = self.memory.as_ref().map_or(0, Mapping::len);
+        let was_touched = room / ROOM;
+        if room < bytes || was_touched > GIVEN_BACK_BYTES_MIN.max(bytes * GIVEN_BACK) {
             self.memory = None;
-            // Memory that is not touched costs nothing, and the next snapshot may be larger.
             self.memory = Some(if bytes < LARGE_BYTES_MIN {
                 Mapping::anonymous(bytes, Pages::Small)?
             } else {
-                Mapping::reserve_up_to(bytes * 4, bytes)?
+                Mapping::reserve_up_to(bytes * ROOM, bytes)?
             });
         }
         let room = self.memory.as_ref().map_or(0, Mapping::len);
@@ -137,6 +145,20 @@ impl CopiedPages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_of_a_large_snapshot_is_given_back_by_a_small_one() {
+        let mut copied = CopiedPages::default();
+        let mut room_for = |bytes: u64| {
+            copied.make_room((bytes / PAGE_BYTES) as usize).unwrap();
+            copied.memory.as_ref().map_or(0, Mapping::len)
+        };
+        let large = room_for(64 << 20);
+        assert!(large >= 64 << 20);
+        assert_eq!(room_for(8 << 20), large, "the next one may be as large again");
+        assert!(room_for(4 << 20) < 64 << 20);
+        assert_eq!(room_for(PAGE_BYTES), room_for(4 << 20), "of little nothing is given back");
+    }
 
     #[test]
     fn takes_what_was_marked_once() {
