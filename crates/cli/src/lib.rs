@@ -1,6 +1,6 @@
-//! The binary `nvcaracal`: `nvcaracal serve | bench | check | inspect | dump | load | recover`; and
-//! what the laboratory's binary, `nvcaracal-lab`, has of it: the options of workloads, the commands
-//! about stores, where results go and how a command ends.
+//! The binary `nvcaracal`: `nvcaracal serve | bench | check | inspect | dump | load | backup |
+//! restore | compact | recover`; and what the laboratory's binary, `nvcaracal-lab`, has of it: the
+//! options of workloads, the commands about stores, where results go and how a command ends.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
 //! verification or consistency check); 2 the command line cannot be made as it is; 3 a

@@ -54,15 +54,15 @@ pub use crash::{
 pub use dax::Dax;
 pub use delayed::Delayed;
 pub use device::{
-    Counters, Description, Device, LineCount, Loads, LogSpace, MARK_BYTES, Port, PortState,
+    Counters, Description, Device, FileUse, LineCount, Loads, LogSpace, MARK_BYTES, Port, PortState,
 };
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};
 pub use epoch_number::EpochNumber;
 pub use failure::DeviceError;
 pub use file::{
-    DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, PinnedSnapshot,
-    UnfinishedCopy,
+    Compacted, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+    PinnedSnapshot, UnfinishedCopy, compact,
 };
 pub use measure::{MeasuringArea, memory_speed};
 pub use memory::{Mapping, PAGE_BYTES, small_pages_only};

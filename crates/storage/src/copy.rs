@@ -12,18 +12,24 @@
 //! So a copy has every epoch that was durable when it began. It is a store as any other: opening it
 //! replays its log.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pmem::{DeviceError, LogSpace, MARK_BYTES, PAGE_BYTES, PinnedSnapshot, UnfinishedCopy};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::digest::StateHash;
 use crate::error::{Result, StorageError};
-use crate::format::{SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET, Superblock};
+use crate::format::{
+    CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, CheckpointRecord, SUPERBLOCK_STRIDE, SUPERBLOCKS_OFFSET,
+    Superblock,
+};
 use crate::ids::EpochNumber;
 use crate::input_log::format::HEADER_BYTES;
-use crate::input_log::{CopiedEnd, Geometry, LogError, copy_segments, end_of_copy, newest_begun};
-use crate::store::{EndMark, good_copy};
+use crate::input_log::{
+    Archived, CopiedEnd, Geometry, LogError, Until, append_archived, copy_segments, end_of_copy,
+    last_until, newest_begun,
+};
+use crate::store::{EndMark, checkpoint, good_copy};
 
 /// So often a copy is begun anew because the store went on faster.
 const TRIES: u32 = 10;
@@ -45,16 +51,27 @@ pub struct Copied {
     pub written_bytes: u64,
     /// Bytes of log.
     pub log_bytes: u64,
+    /// The timestamp of the last epoch, in nanoseconds since 1970.
+    pub timestamp_ns: u64,
 }
 
 /// How a copy is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyKind {
     /// With all that there is: to a new directory, or to an earlier copy, of which those pages are
     /// replaced that have changed.
     Backup,
-    /// To a new directory; it ends with this epoch, which the log must have, if one is named.
-    Restored(Option<EpochNumber>),
+    /// To a new directory, as a branch of its own.
+    Restored(Restore),
+}
+
+/// How far a store is restored, and from what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restore {
+    /// How far.
+    pub until: Until,
+    /// Where the epochs are that the copy has not.
+    pub archive: Option<PathBuf>,
 }
 
 /// Copies the store of a directory. `progress` is called with bytes that are done, and all of
@@ -71,47 +88,62 @@ pub fn copy_store(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
     for _ in 1..TRIES {
-        match try_copy(source, target, kind, progress) {
+        match try_copy(source, target, &kind, progress) {
             Ok(Some(copied)) => return Ok(copied),
             // A log that was written to meanwhile may lack what is needed, until it is copied anew.
-            Err(StorageError::Log(error)) if !matches!(error, LogError::NotLogged { .. }) => {}
+            Err(StorageError::Log(error)) if !is_final(&error) => {}
             Ok(None) => {}
             Err(StorageError::Device(DeviceError::Outrun { .. })) => {}
             Err(error) => return Err(error),
         }
     }
     let outrun = DeviceError::Outrun { path: source.to_path_buf() };
-    try_copy(source, target, kind, progress)?.ok_or(StorageError::Device(outrun))
+    try_copy(source, target, &kind, progress)?.ok_or(StorageError::Device(outrun))
+}
+
+/// Whether copying once more would not help.
+fn is_final(error: &LogError) -> bool {
+    matches!(error, LogError::NotLogged { .. } | LogError::Archive { .. })
 }
 
 /// `None`: the store went on, and the copy is to begin anew.
 fn try_copy(
     source: &Path,
     target: &Path,
-    kind: CopyKind,
+    kind: &CopyKind,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<Copied>> {
     let mut pinned = PinnedSnapshot::open(source, None)?;
     let Superblock { instance, log_segment_bytes, .. } = superblock(&pinned, source)?;
-    let (copy, last) = match kind {
+    let (mut copy, restore) = match kind {
         CopyKind::Backup => (UnfinishedCopy::update(target, &mut pinned, None)?, None),
-        CopyKind::Restored(last) => (UnfinishedCopy::create(target, &pinned, None)?, last),
+        CopyKind::Restored(restore) => {
+            (UnfinishedCopy::create(target, &pinned, None)?, Some(restore))
+        }
     };
+    if restore.is_some() {
+        copy.begin_branch();
+    }
     let geometry = Geometry { instance, segment_bytes: log_segment_bytes };
     let Some(CopiedLog { checkpoint, mark, begun }) = copy_log(&mut pinned, &copy, geometry)?
     else {
         return Ok(None);
     };
-    if let Some(asked) = last.filter(|asked| *asked < checkpoint) {
-        let what = format!("epoch {asked} is before {checkpoint}, that of its checkpoint");
-        return Err(StorageError::Limit(what));
-    }
-    let end = end_of_copy(&copy, geometry, checkpoint, last)?;
+    let last = match restore {
+        None => None,
+        Some(restore) => until(&pinned, &copy, geometry, checkpoint, restore)?,
+    };
+    let end = end_of_copy(&copy, geometry, checkpoint, last);
+    let end = end.map_err(|error| of_two_programs(error, restore))?;
     if last.is_none() && end.last < begun.previous() {
         let what = format!("it has begun epoch {begun}, and of epoch {} a part", end.last.next());
         return Err(LogError::Lost { last: end.last, what }.into());
     }
     cut_log(&copy, &end)?;
+    let timestamp_ns = match end.last == checkpoint {
+        true => checkpoint_record(&pinned)?.timestamp_ns,
+        false => end.timestamp_ns,
+    };
     let mark = mark.filter(|mark| EndMark::decode(mark).is_some_and(|m| m.epoch <= end.last));
     let pages = |done: u64, all: u64| progress(done * PAGE_BYTES, all * PAGE_BYTES);
     let written = copy.finish(&pinned, mark.as_ref(), pages)?;
@@ -122,7 +154,75 @@ fn try_copy(
         page_bytes: pinned.pages() * PAGE_BYTES,
         written_bytes: written * PAGE_BYTES,
         log_bytes: end.bytes,
+        timestamp_ns,
     }))
+}
+
+/// Epochs that are archived may be of a later program than those of the copy.
+fn of_two_programs(error: LogError, restore: Option<&Restore>) -> LogError {
+    match error {
+        LogError::ProgramLost { epoch } if restore.is_some_and(|r| r.archive.is_some()) => {
+            let what = format!(
+                "epoch {epoch} was logged by another program than later ones, and they cannot be \
+                 replayed in one go: restore a copy that was made after the program was deployed, \
+                 or to an earlier epoch"
+            );
+            LogError::Archive { what }
+        }
+        error => error,
+    }
+}
+
+/// Puts what the archive has behind the log of the copy; returns the epoch with which it is to
+/// end.
+fn until(
+    pinned: &PinnedSnapshot,
+    copy: &UnfinishedCopy,
+    geometry: Geometry,
+    checkpoint: EpochNumber,
+    restore: &Restore,
+) -> Result<Option<EpochNumber>> {
+    let Restore { until, archive } = restore;
+    let until = *until;
+    if let Until::Epoch(asked) = until
+        && asked < checkpoint
+    {
+        let what = format!("epoch {asked} is before {checkpoint}, that of its checkpoint");
+        return Err(StorageError::Limit(what));
+    }
+    if let Until::Time(time) = until
+        && checkpoint_record(pinned)?.timestamp_ns > time
+    {
+        let what = format!("the checkpoint of epoch {checkpoint} is of a later time");
+        return Err(StorageError::Limit(what));
+    }
+    if let Some(dir) = archive {
+        let end = end_of_copy(copy, geometry, checkpoint, None)?;
+        cut_log(copy, &end)?;
+        let (branch, last) = (pinned.branch(), end.last);
+        let at = end.bytes.next_multiple_of(geometry.segment_bytes);
+        let mut bytes = at;
+        append_archived(Archived { dir, geometry, branch, last, until }, at, |at, segment| {
+            bytes = at + geometry.segment_bytes;
+            copy.log_write(at, segment)
+        })?;
+        copy.log_end(bytes)?;
+    }
+    Ok(match until {
+        Until::Epoch(epoch) => Some(epoch),
+        Until::Time(time) => Some(last_until(copy, geometry, checkpoint, time)?),
+        // What the archive gave has no gap.
+        Until::Newest => None,
+    })
+}
+
+/// The checkpoint of the snapshot.
+fn checkpoint_record(pinned: &PinnedSnapshot) -> Result<CheckpointRecord> {
+    let mut copies = [CheckpointRecord::new_zeroed(); 2];
+    for (copy, number) in copies.iter_mut().zip(0..) {
+        pinned.image_read(CHECKPOINTS_OFFSET + number * CHECKPOINT_STRIDE, copy.as_mut_bytes())?;
+    }
+    checkpoint::newest(copies)
 }
 
 fn known_hash(mark: &[u8; MARK_BYTES]) -> Option<(EpochNumber, StateHash)> {

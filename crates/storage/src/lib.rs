@@ -28,7 +28,7 @@ pub use catalog::{
     CatalogChange, CatalogRequest, IndexKind, TableDefinition, TableRequest, TypesMark,
 };
 pub use check::{repair, salvage};
-pub use copy::{Copied, CopyKind, copy_store};
+pub use copy::{Copied, CopyKind, Restore, copy_store};
 pub use digest::{
     RowChange, StateHash, changed_lines, lines_gain, only_line_gain, only_line_hash, row_change,
     row_hash, word_gain,

@@ -39,6 +39,7 @@ enum Call {
     Torn,
     Sync,
     Grow,
+    Cut,
 }
 
 const FILES: [(&str, Option<DiskFile>); 6] = [
@@ -50,13 +51,14 @@ const FILES: [(&str, Option<DiskFile>); 6] = [
     ("directory", Some(DiskFile::Directory)),
 ];
 
-const CALLS: [(&str, Call); 6] = [
+const CALLS: [(&str, Call); 7] = [
     ("any", Call::Any),
     ("read", Call::Read),
     ("write", Call::Write),
     ("torn", Call::Torn),
     ("sync", Call::Sync),
     ("grow", Call::Grow),
+    ("cut", Call::Cut),
 ];
 
 impl FromStr for FailPoint {
@@ -95,6 +97,7 @@ impl FailPoint {
             DiskOperation::Write { .. } => matches!(self.call, Call::Write | Call::Torn),
             DiskOperation::Sync => self.call == Call::Sync,
             DiskOperation::Allocate { .. } => self.call == Call::Grow,
+            DiskOperation::Truncate { .. } => self.call == Call::Cut,
         };
         let same = same || self.call == Call::Any;
         same && self.file.is_none_or(|file| file == call.file)

@@ -6,6 +6,7 @@ mod rows;
 mod run;
 mod serve;
 mod stores;
+pub mod time;
 mod workloads;
 
 use clap::{Parser, Subcommand};
@@ -110,8 +111,22 @@ pub enum StoreCommand {
     /// copied is kept until the end, so its files may grow by half. While more is written than that
     /// the copy begins anew, and gives up at last.
     Backup(BackupArguments),
-    /// Make a store of a copy, as it was when it was made or at the end of an earlier epoch
+    /// Make a store of a copy, as it was when it was made or at the end of another epoch
+    ///
+    /// With --archive it goes on with the epochs that were archived since the copy was made, up to
+    /// the last one, an epoch or a time. Opening it runs them, and compares the state after each
+    /// with what was logged. If epochs are missing in between, nothing is made, and they are named.
+    /// What is made is a branch of its own: its epochs are archived apart from those of the same
+    /// numbers that it leaves out, and never mixed with them.
     Restore(RestoreArguments),
+    /// Give the space of a store that no program has open back to the file system
+    ///
+    /// Pages move to the front of the file with the pages, and it becomes as short as they are;
+    /// nothing else changes. It may be cut short: what has become shorter stays so. While a
+    /// program has the store open that happens by itself, in small steps, but for the room that
+    /// its next checkpoints need; the log becomes shorter when the store is closed. Exit code 1 if
+    /// a page is damaged: it stays where it is.
+    Compact(StoreArguments),
     /// Recover a store that `bench` made, and show how long each part took; check one of another
     /// program, which only that can recover; or decide what becomes of one that is refused
     ///

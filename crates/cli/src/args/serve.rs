@@ -26,6 +26,10 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = 200,
           value_parser = value_parser!(u64).range(1..=10_000))]
     pub connections: u64,
+    /// Keep the log of all epochs in files of this directory, so that a backup can be restored to
+    /// any later moment. If it cannot be written the log of the store grows
+    #[arg(long, value_name = "DIR")]
+    pub archive: Option<PathBuf>,
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub workers: Option<u64>,

@@ -36,9 +36,18 @@ pub struct RestoreArguments {
     pub copy: StorePath,
     /// The directory of the store, which must not be there
     pub target: PathBuf,
-    /// Leave out what happened after this epoch; from that of the copy's checkpoint to its last
+    /// Go on with what is archived there of the copied store, behind what the copy has itself
+    #[arg(long, value_name = "DIR")]
+    pub archive: Option<PathBuf>,
+    /// Leave out what happened after this epoch; from that of the copy's checkpoint to its last, or
+    /// the last that is archived
     #[arg(long, value_name = "EPOCH")]
     pub to_epoch: Option<u64>,
+    /// Leave out the epochs whose timestamps are after this time, as 2026-11-27T18:30:00Z or
+    /// 2026-11-27T18:30:00.25+01:00
+    #[arg(long, value_name = "RFC3339", conflicts_with = "to_epoch",
+          value_parser = super::time::parse)]
+    pub to_time: Option<u64>,
     /// Write the result as one JSON object to standard output
     #[arg(long)]
     pub json: bool,

@@ -1,5 +1,6 @@
 //! `serve`: a store for PostgreSQL's clients.
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::Path;
 
@@ -38,6 +39,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     let mut of_store = StoreOptions {
         data_bytes_max: arguments.limits.image_limit_bytes,
         log_bytes_max: arguments.limits.log_limit_bytes,
+        archive: arguments.archive.clone(),
         ..StoreOptions::at(device.clone())
     };
     if let Some(workers) = arguments.workers {
@@ -45,6 +47,16 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     }
     let store = Store::open(of_store).map_err(|error| cannot_open(&device, &error))?;
     let stop = signals.stop();
+    let database = arguments.archive.as_ref().map(|_| store.database().clone());
+    let told = RefCell::new(None);
+    let look = || {
+        let Some(database) = &database else { return };
+        let error = database.stats().archive_error;
+        if *told.borrow() != error {
+            eprintln!("{}", of_archive(error.as_deref()));
+            *told.borrow_mut() = error;
+        }
+    };
     let say = |listening: &Listening| {
         let mut text = if arguments.json { json(&device, listening) } else { plain(listening) };
         text.push('\n');
@@ -52,7 +64,19 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         // The server serves, whether or not its words are read.
         let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
     };
-    server::serve(&options, store, say, || stop.asked()).map_err(failure)
+    let asked = || {
+        look();
+        stop.asked()
+    };
+    server::serve(&options, store, say, asked).map_err(failure)
+}
+
+/// What is said when the archive of the log fails, and when it does not any more.
+fn of_archive(error: Option<&str>) -> String {
+    match error {
+        Some(why) => format!("warning: the log is not archived, and grows: {why}"),
+        None => "note: the log is archived again".to_string(),
+    }
 }
 
 /// Where a store is that need not be there yet.

@@ -5,9 +5,10 @@ use std::path::Path;
 use bench::Progress;
 use pmem::DeviceSpec;
 use serde::Serialize;
-use storage::{Copied, CopyKind, EpochNumber, copy_store};
+use storage::input_log::Until;
+use storage::{Copied, CopyKind, EpochNumber, Restore, copy_store};
 
-use crate::args::{BackupArguments, RestoreArguments, StorePath};
+use crate::args::{BackupArguments, RestoreArguments, StorePath, time};
 use crate::output::{Done, Failure, show};
 
 /// A copy that was made.
@@ -22,6 +23,8 @@ struct Copy {
     /// Bytes of data that were written: pages that had changed.
     written_bytes: u64,
     log_bytes: u64,
+    /// Timestamp of the last epoch.
+    time: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,7 +41,12 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Done {
 
 /// Runs a `restore` command.
 pub(crate) fn restore(arguments: &RestoreArguments) -> Done {
-    let kind = CopyKind::Restored(arguments.to_epoch.map(EpochNumber));
+    let until = match (arguments.to_epoch, arguments.to_time) {
+        (Some(epoch), _) => Until::Epoch(EpochNumber(epoch)),
+        (None, Some(time)) => Until::Time(time),
+        (None, None) => Until::Newest,
+    };
+    let kind = CopyKind::Restored(Restore { until, archive: arguments.archive.clone() });
     let copy = copy(&arguments.copy, &arguments.target, kind)?;
     show(&copy, arguments.json, || copy.text())
 }
@@ -53,8 +61,9 @@ fn copy(source: &StorePath, target: &Path, kind: CopyKind) -> Result<Copy, Failu
     let bar = Progress::Shown.bar("copying", 100, "percent of the pages");
     let mut progress = |done: u64, all: u64| bar.set(done * 100 / all.max(1), "");
     let copied = copy_store(&directory, target, kind, &mut progress);
-    let Copied { checkpoint, last, hash, page_bytes, written_bytes, log_bytes } =
-        copied.map_err(|error| Failure::new(error.to_string()))?;
+    let copied = copied.map_err(|error| Failure::new(error.to_string()))?;
+    let Copied { checkpoint, last, hash, page_bytes, written_bytes, log_bytes, timestamp_ns } =
+        copied;
     let hash = hash.map(|(epoch, hash)| Hash { epoch: epoch.0, state_hash: hash.to_string() });
     Ok(Copy {
         copy: target.display().to_string(),
@@ -64,6 +73,7 @@ fn copy(source: &StorePath, target: &Path, kind: CopyKind) -> Result<Copy, Failu
         data_bytes: page_bytes,
         written_bytes,
         log_bytes,
+        time: time::show(timestamp_ns),
     })
 }
 
@@ -73,6 +83,7 @@ impl Copy {
         let mut text = format!("copied to {copy}\n");
         for (name, value) in [
             ("last epoch", epoch.to_string()),
+            ("of", self.time.clone()),
             ("checkpoint", checkpoint_epoch.to_string()),
             ("data", format!("{data_bytes} bytes, {written_bytes} of them written")),
             ("log", format!("{log_bytes} bytes")),

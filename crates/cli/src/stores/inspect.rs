@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bench::{BenchError, DeviceVisitor, Limits};
-use pmem::Device;
+use pmem::{Device, PAGE_BYTES};
 use serde::Serialize;
 use storage::format::{CLASS_BYTES_MIN, StructLayout, TABLES_MAX};
 use storage::{Opened, Store, StoreOptions, SubPool};
@@ -133,6 +133,11 @@ struct SuperblockPage {
     segments_used: u64,
     log_segment_bytes: u64,
     image_bytes: u64,
+    /// On `file`: the length of the file with the pages, and of those that are in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_file_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_used_bytes: Option<u64>,
     checkpoint_sequence: u64,
     checkpoint_epoch: u64,
     state_digest: Option<String>,
@@ -203,6 +208,7 @@ impl DeviceVisitor for Inspect {
 fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
     let store = &opened.store;
     let (superblock, checkpoint) = (store.superblock(), store.checkpoint());
+    let files = store.device().use_of_files();
     SuperblockPage {
         format_version: superblock.version,
         features_required: superblock.features_required,
@@ -213,6 +219,8 @@ fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
         segments_used: store.segments().used(),
         log_segment_bytes: superblock.log_segment_bytes,
         image_bytes: store.device().image_bytes(),
+        data_file_bytes: files.as_ref().map(|files| files.data_bytes),
+        data_used_bytes: files.as_ref().map(|files| files.pages * PAGE_BYTES),
         checkpoint_sequence: checkpoint.sequence,
         checkpoint_epoch: checkpoint.epoch,
         state_digest: checkpoint.state_hash().map(|hash| hash.to_string()),
@@ -353,6 +361,9 @@ fn superblock_text(text: &mut String, page: &SuperblockPage) {
     ];
     for (name, value) in rows {
         let _ = writeln!(text, "{name:<20} {value}");
+    }
+    if let (Some(file), Some(used)) = (page.data_file_bytes, page.data_used_bytes) {
+        let _ = writeln!(text, "{:<20} {file} bytes, {used} in use", "data file");
     }
     text.push('\n');
 }

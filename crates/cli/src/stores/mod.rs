@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod compact;
 mod inspect;
 mod recover;
 mod repair;
@@ -25,6 +26,7 @@ pub fn run(command: &StoreCommand) -> Done {
         StoreCommand::Load(command) => rows::load(command),
         StoreCommand::Backup(command) => backup::backup(command),
         StoreCommand::Restore(command) => backup::restore(command),
+        StoreCommand::Compact(command) => compact::run(command),
         StoreCommand::Recover(command) => recover::run(command),
     }
 }

@@ -7,6 +7,7 @@ mod actors;
 mod backup;
 mod bad_input;
 mod clients;
+mod compact;
 mod contention;
 mod dump;
 mod interrupt;

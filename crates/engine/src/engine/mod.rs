@@ -673,7 +673,7 @@ impl<D: Device> Engine<D> {
         let is_last = self.checkpoint_epoch() == self.epoch;
         assert!(is_last, "recovery starts from the last epoch (O-62)");
         if self.core.config.lab.design.logs() {
-            self.store.log().release(self.checkpoint_epoch());
+            self.store.log().release_archived(self.checkpoint_epoch());
         }
         Ok(())
     }
@@ -717,7 +717,9 @@ impl<D: Device> Engine<D> {
     /// # Errors
     /// As [`Engine::checkpoint`]; what was answered is durable all the same.
     pub fn close(mut self) -> Result<()> {
-        self.checkpoint()
+        self.checkpoint()?;
+        // Whatever the epochs have used, the next ones may need less.
+        Ok(self.store.log().shrink()?)
     }
 }
 

@@ -1,8 +1,11 @@
 //! Backups of a database that runs.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use storage::{Copied, CopyKind, copy_store};
+use pmem::Compacted;
+use storage::input_log::Until;
+use storage::{Copied, CopyKind, EpochNumber, Restore, copy_store};
 
 use super::handle::Database;
 use crate::error::{Error, Result};
@@ -19,6 +22,17 @@ pub struct Backup {
     pub bytes: u64,
     /// Bytes of them that were written.
     pub written_bytes: u64,
+}
+
+/// A moment to which a database is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The last one that is known.
+    Newest,
+    /// The end of an epoch.
+    Epoch(u64),
+    /// The end of the last epoch whose [timestamp](crate::Transaction::timestamp_ns) is not later.
+    Time(SystemTime),
 }
 
 impl From<Copied> for Backup {
@@ -82,6 +96,16 @@ impl Database {
         Ok(copied.into())
     }
 
+    /// Gives the space of a database that is not open back to the file system: its pages move to
+    /// the front of the file `data`, which becomes as short as they are. Nothing else changes. It
+    /// may be cut short: what has become shorter stays so.
+    ///
+    /// # Errors
+    /// [`Error::is_locked`] while it is open or copied; [`Error::is_corrupt`].
+    pub fn compact(directory: impl AsRef<Path>) -> Result<Compacted> {
+        Ok(pmem::compact(directory.as_ref(), None, &mut |_, _| {})?)
+    }
+
     /// Makes a database of a copy, in a new directory: with all that the copy has, or as it was at
     /// the end of an epoch from that of its checkpoint to its last. The copy stays as it is.
     ///
@@ -92,7 +116,35 @@ impl Database {
         target: impl AsRef<Path>,
         epoch: Option<u64>,
     ) -> Result<Backup> {
-        let kind = CopyKind::Restored(epoch.map(storage::EpochNumber));
+        let until = epoch.map_or(Until::Newest, |epoch| Until::Epoch(EpochNumber(epoch)));
+        let kind = CopyKind::Restored(Restore { until, archive: None });
+        Ok(copy_store(copy.as_ref(), target.as_ref(), kind, &mut |_, _| {})?.into())
+    }
+
+    /// The same, with epochs of an [archive](crate::Options::archive) behind those that the copy
+    /// has, as far as is asked for. What is made is a branch of its own: it never gets epochs that
+    /// are archived of the future that it gave up, nor they its own.
+    ///
+    /// # Errors
+    /// As [`Database::restore`]; an error that says which epochs are missing, if the archive has a
+    /// gap or does not reach as far, or which file is damaged; [`Error::is_limit`] if the copy
+    /// itself is of a later moment.
+    pub fn restore_to(
+        copy: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        archive: impl AsRef<Path>,
+        moment: Moment,
+    ) -> Result<Backup> {
+        let until = match moment {
+            Moment::Newest => Until::Newest,
+            Moment::Epoch(epoch) => Until::Epoch(EpochNumber(epoch)),
+            Moment::Time(time) => {
+                let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+                Until::Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+            }
+        };
+        let archive = Some(archive.as_ref().to_path_buf());
+        let kind = CopyKind::Restored(Restore { until, archive });
         Ok(copy_store(copy.as_ref(), target.as_ref(), kind, &mut |_, _| {})?.into())
     }
 }

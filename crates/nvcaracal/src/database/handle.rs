@@ -11,6 +11,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use engine::{EngineError, MemoryUse, ReadOutcome, Reader, RecoveryReport, caught};
+use pmem::FileUse;
 use storage::TableId;
 
 use crate::body;
@@ -101,6 +102,7 @@ use crate::table::schema::Schema;
 /// | `nvcaracal_checkpoint_seconds` | histogram | checkpoints that were asked for |
 /// | `nvcaracal_rows` | gauge | rows of the database whose epoch ended last |
 /// | `nvcaracal_queued_calls` | gauge | calls that wait there |
+/// | `nvcaracal_archive_fails` | gauge | 1 while the archive of the log cannot be written |
 #[derive(Clone)]
 pub struct Database {
     pub(crate) inner: Arc<Inner>,
@@ -451,6 +453,15 @@ impl Database {
     /// [`Error::is_stopped`].
     pub fn memory(&self) -> Result<MemoryUse> {
         self.inner.request(|driver| Ok(driver.memory()))
+    }
+
+    /// What its files take of the disk, and what was given back since it was opened; `None` on a
+    /// device without files of its own. Waits for the epoch that runs now.
+    ///
+    /// # Errors
+    /// [`Error::is_stopped`].
+    pub fn files(&self) -> Result<Option<FileUse>> {
+        self.inner.request(|driver| Ok(driver.files()))
     }
 
     /// Counts since it was opened. Does not wait for anything.

@@ -104,6 +104,7 @@ pub struct Options {
     read_only: bool,
     data_bytes_max: u64,
     log_bytes_max: u64,
+    archive: Option<PathBuf>,
     tuning: Tuning,
     seams: Seams,
 }
@@ -159,6 +160,7 @@ impl Default for Options {
             read_only: false,
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
+            archive: None,
             tuning: Tuning::default(),
             seams: Seams {
                 now_ns: wall_clock_ns,
@@ -410,6 +412,16 @@ impl Options {
     /// ```
     pub fn check_determinism(mut self, check: bool) -> Self {
         self.check_determinism = check;
+        self
+    }
+
+    /// Keeps the log of all epochs in files of this directory, which may be on another disk: with a
+    /// backup from before, [`Database::restore_to`] makes the database as it was at the end of any
+    /// of them. Log space serves again only when the archive has what it held, so if the archive
+    /// cannot be written the log grows; [`Stats::archive_error`](crate::Stats::archive_error) says
+    /// why. On `file` alone.
+    pub fn archive(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.archive = Some(directory.into());
         self
     }
 
@@ -673,6 +685,7 @@ impl Options {
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
             disk: self.seams.disk,
+            archive: self.archive,
             beside: self.seams.beside,
             shapes: self.shapes,
             renamed: self.renamed,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, Reader};
-use pmem::{Device, Dram};
+use pmem::{Device, Dram, FileUse};
 use storage::{EpochNumber, StateHash, TableId};
 
 use crate::table::schema::Schema;
@@ -35,6 +35,9 @@ pub(crate) trait Driver: Send {
     fn copy(&mut self, image_bytes_max: u64, log_bytes_max: u64) -> engine::Result<Dram>;
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
+    fn files(&self) -> Option<FileUse>;
+    /// Why the archive of the log failed, if it did.
+    fn archive_error(&self) -> Option<String>;
     fn status(&self) -> Status;
     fn schema(&self) -> Arc<Schema>;
     fn procedure_ids(&self) -> &[u16];
@@ -132,6 +135,14 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn memory(&self) -> MemoryUse {
         self.engine.memory()
+    }
+
+    fn archive_error(&self) -> Option<String> {
+        self.engine.store().log().archive_status().and_then(|status| status.error)
+    }
+
+    fn files(&self) -> Option<FileUse> {
+        self.engine.store().device().use_of_files()
     }
 
     fn status(&self) -> Status {

@@ -1,6 +1,6 @@
 //! Opens the engine on the device that was chosen.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::{
@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) log_bytes_max: u64,
     /// Sees every call that `file` makes to the file system.
     pub(crate) disk: Option<Arc<dyn DiskHook>>,
+    /// Where log goes that is not needed any more.
+    pub(crate) archive: Option<PathBuf>,
     /// Files that may lie in the directory of a new store.
     pub(crate) beside: &'static [&'static str],
     pub(crate) config: EngineConfig,
@@ -52,6 +54,12 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
             plan.device
         )));
     }
+    if plan.archive.is_some() && !matches!(plan.device, DeviceSpec::File(_)) {
+        return Err(Error::mistake(format!(
+            "the log of {} is not archived, only that of file:DIRECTORY is",
+            plan.device
+        )));
+    }
     match &plan.device {
         DeviceSpec::Dram => host(Dram::new(image, log)?, plan),
         DeviceSpec::Emulated(profile) => host(Emulated::new(*profile, image, log)?, plan),
@@ -66,6 +74,7 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
                 create,
                 read_only,
                 detached: read_only,
+                archive: plan.archive.clone(),
                 hook: plan.disk.clone(),
                 beside: plan.beside,
                 ..FileOptions::new(image, log)

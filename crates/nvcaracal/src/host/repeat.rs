@@ -56,6 +56,7 @@ impl Copies {
         let mut plan = Plan {
             device: DeviceSpec::Dram,
             disk: None,
+            archive: None,
             renamed: Vec::new(),
             dropped: Vec::new(),
             kept: Kept::default(),

@@ -121,6 +121,21 @@ pub(crate) fn epoch(
     });
 }
 
+/// The archive of the log fails, or can be written again.
+pub(crate) fn archive(epoch: EpochNumber, error: Option<&str>) {
+    #[cfg(feature = "tracing")]
+    callback(|| match error {
+        Some(why) => {
+            tracing::warn!(target: "nvcaracal", epoch = epoch.0, why, "the log is not archived");
+        }
+        None => tracing::info!(target: "nvcaracal", epoch = epoch.0, "the log is archived again"),
+    });
+    #[cfg(feature = "metrics")]
+    callback(|| {
+        metrics::gauge!("nvcaracal_archive_fails").set(f64::from(u8::from(error.is_some())));
+    });
+}
+
 /// For which rows the calls of an epoch contended, if that was asked for.
 pub(crate) fn contention(epoch: EpochNumber, rows: &[engine::ContendedRow]) {
     #[cfg(any(feature = "tracing", feature = "metrics"))]

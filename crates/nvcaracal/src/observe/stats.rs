@@ -44,6 +44,9 @@ pub struct Stats {
     /// Deferred calls that come first in the next epoch: also those of before a recovery, whose
     /// callers have ended.
     pub deferred_calls: usize,
+    /// Why the archive of the log could not be written, if it could not when it was tried last
+    /// ([`Options::archive`](crate::Options::archive)): calls go on, and the log grows.
+    pub archive_error: Option<String>,
     /// From the first submission for an epoch to its answers: half of the epochs took at most this,
     /// within an eighth.
     pub latency_p50: Duration,
@@ -99,6 +102,12 @@ impl Recorder {
 
     pub(crate) fn refused(&mut self, calls: usize) {
         self.stats.refused += calls as u64;
+    }
+
+    /// Whether the archive could be written; whether that has changed.
+    pub(crate) fn archive(&mut self, error: Option<String>) -> bool {
+        let before = std::mem::replace(&mut self.stats.archive_error, error);
+        before != self.stats.archive_error
     }
 
     pub(crate) fn place(&mut self, status: Status) {

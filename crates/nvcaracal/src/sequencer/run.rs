@@ -436,10 +436,16 @@ impl Sequencer {
         self.counts.tell();
         events::epoch(&outcome, status.rows, latency, || self.shared.queue.waiting().calls);
         let (counts, stats) = (&mut self.counts, outcome.stats.clone());
+        let archive_error = self.driver.archive_error();
+        let (told, mut has_changed) = (archive_error.clone(), false);
         self.shared.record(|recorder| {
             recorder.epoch(stats, counts, status, latency);
+            has_changed = recorder.archive(archive_error);
             recorder.contention.add(epoch, contention);
         });
+        if has_changed {
+            events::archive(epoch, told.as_deref());
+        }
 
         // Before a call is answered: its caller may look for what it has changed.
         self.shared.feeds.add(epoch, changes);

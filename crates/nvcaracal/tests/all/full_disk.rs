@@ -25,6 +25,10 @@ impl DiskHook for SmallDisk {
         let end = match call.operation {
             DiskOperation::Write { offset, bytes } => offset + bytes.len() as u64,
             DiskOperation::Allocate { len } => len,
+            DiskOperation::Truncate { len } => {
+                self.lengths.lock().unwrap().insert(call.file, len);
+                return Outcome::Proceed;
+            }
             _ => return Outcome::Proceed,
         };
         let mut lengths = self.lengths.lock().unwrap();

@@ -1,6 +1,7 @@
 //! The library as an application uses it.
 
 mod added_field;
+mod archive;
 mod backup;
 mod bytes;
 mod changes;
@@ -36,6 +37,7 @@ mod reentrance;
 mod reopen;
 mod schema;
 mod snapshots;
+mod space;
 mod stack;
 mod submit;
 mod submitters;

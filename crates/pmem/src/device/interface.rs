@@ -1,8 +1,10 @@
 //! What every device does.
 
-use crate::device::Counters;
+use std::path::Path;
+
 use crate::device::combining::Buffered;
 use crate::device::owed_time::OwedTime;
+use crate::device::{Counters, FileUse};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::Mapping;
@@ -199,6 +201,18 @@ pub trait Device: Send + Sync + 'static {
     /// As [`Device::grow_image`].
     fn grow_log(&self, bytes: u64) -> Result<(), DeviceError>;
 
+    /// Gives the log space behind an offset back, of which nothing is needed for any state that a
+    /// crash could leave; its bytes may not be used from then on. If that has to wait for the next
+    /// snapshot, `false`: nothing has changed, and the caller tries again when that is durable.
+    /// Devices that keep what they have say so, too.
+    ///
+    /// # Errors
+    /// The device's, sticky.
+    fn shrink_log(&self, bytes: u64) -> Result<bool, DeviceError> {
+        let _ = bytes;
+        Ok(false)
+    }
+
     /// Writes into the log space. Two ports never write the same range at the same time.
     ///
     /// # Errors
@@ -226,6 +240,18 @@ pub trait Device: Send + Sync + 'static {
     /// there are no such files. A store on the device takes it as its own, so that files of two
     /// stores cannot be mixed.
     fn instance(&self) -> Option<u64> {
+        None
+    }
+
+    /// Tells a store that was restored from the one whose copy it was made of: 0, or a number that
+    /// was made up then.
+    fn branch(&self) -> u64 {
+        0
+    }
+
+    /// The directory in which the user of the log is to keep what it needs no more, if there is
+    /// one.
+    fn archive(&self) -> Option<&Path> {
         None
     }
 
@@ -309,6 +335,20 @@ pub trait Device: Send + Sync + 'static {
     fn snapshot_commit(&self, epoch: EpochNumber) -> Result<(), DeviceError> {
         let _ = epoch;
         Ok(())
+    }
+
+    /// Saves the newest snapshot again, so that space can be given back that it names and nothing
+    /// needs. Waits until that is durable.
+    ///
+    /// # Errors
+    /// The error of the background writer, sticky.
+    fn save_again(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// What the files of the store take of the disk; `None` on devices that have none of their own.
+    fn use_of_files(&self) -> Option<FileUse> {
+        None
     }
 
     /// Number of the newest snapshot that would survive a crash now; `None` if this device does not

@@ -10,6 +10,7 @@
 
 mod combining;
 mod counters;
+mod file_use;
 mod owed_time;
 mod step;
 
@@ -17,6 +18,7 @@ mod interface;
 mod port;
 
 pub use counters::{Counters, LineCount, Loads};
+pub use file_use::FileUse;
 pub use interface::{Description, Device, LogSpace, MARK_BYTES, PortState};
 pub use port::Port;
 

@@ -6,6 +6,7 @@ use super::dirty::CopiedPages;
 use super::disk::Files;
 use super::format::{Entries, Entry, Root, TABLE_MAGIC, page_crc};
 use super::meta::write_root;
+use super::moves::Moves;
 use super::room::Room;
 use super::slots::FreeSlots;
 use super::table::PageTable;
@@ -20,23 +21,26 @@ pub(super) struct ImageSnapshot {
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
     pub(super) parts: Vec<CopiedPages>,
+    pub(super) moves: Moves,
 }
 
 /// Writes snapshots. Used by one thread.
 #[derive(Debug)]
 pub(super) struct SnapshotWriter {
-    files: Arc<Files>,
+    pub(super) files: Arc<Files>,
     /// The newest snapshot.
-    newest: Root,
+    pub(super) newest: Root,
     /// Its page table. Ahead of it after a failure, which is final.
-    table: PageTable,
+    pub(super) table: PageTable,
     /// The slots that it does not need.
-    free: FreeSlots,
+    pub(super) free: FreeSlots,
     /// Slots that it does not need either, and a copy may.
-    kept: Vec<u64>,
+    pub(super) kept: Vec<u64>,
     /// This process has written none yet, and knows of no slots that a copy may need.
     is_first: bool,
-    room: Arc<Room>,
+    /// Whether pages are moved: until one cannot be read.
+    pub(super) moves: bool,
+    pub(super) room: Arc<Room>,
 }
 
 impl SnapshotWriter {
@@ -47,7 +51,7 @@ impl SnapshotWriter {
         free: FreeSlots,
         room: Arc<Room>,
     ) -> Self {
-        Self { files, newest, table, free, kept: Vec::new(), is_first: true, room }
+        Self { files, newest, table, free, kept: Vec::new(), is_first: true, moves: true, room }
     }
 
     /// Makes a snapshot durable. Calls `committed` as soon as it would survive a power cut.
@@ -58,32 +62,38 @@ impl SnapshotWriter {
     ) -> Result<(), DeviceError> {
         let (before, now) = (self.newest.image_bytes, snapshot.image_bytes);
         assert!(before <= now, "an image of {before} bytes shrinks to {now}");
-        let (before, now) = (self.newest.log_bytes, snapshot.log_bytes);
-        assert!(before <= now, "a log of {before} bytes shrinks to {now}");
         snapshot.parts.sort_by_key(|part| part.pages.first().copied());
         if std::mem::take(&mut self.is_first) && self.files.table.is_locked()? {
             self.give_up_copies()?;
         }
-        let new = self.write_pages(snapshot)?;
-        let replaced: Vec<u64> = new.iter().filter_map(|entry| self.table.set(*entry)).collect();
+        let mut new = self.write_pages(snapshot)?;
+        let mut replaced: Vec<u64> = new.iter().filter_map(|at| self.table.set(*at)).collect();
+        let moved = self.move_pages(snapshot.moves)?;
+        replaced.extend(moved.iter().filter_map(|entry| self.table.set(*entry)));
+        new.extend(&moved);
+        if !new.is_empty() {
+            // Step 2.
+            self.files.data.sync()?;
+        }
         let root = Root {
             sequence: self.newest.sequence + 1,
             epoch: Some(snapshot.epoch),
             image_bytes: snapshot.image_bytes,
             log_bytes: snapshot.log_bytes,
-            data_bytes: self.free.end() * PAGE_BYTES,
+            data_bytes: self.slots_named(snapshot.moves) * PAGE_BYTES,
             entries: self.write_entries(&new)?,
             ..self.newest
         };
         // Step 4: the commit point.
         write_root(&self.files, &root)?;
         self.newest = root;
-        self.room.committed(root.entries.end());
+        self.room.committed(&root, self.table.used(), moved.len() as u64);
         committed();
         // Step 5: no root that can still be the newest needs them (S6).
         self.kept.extend(replaced);
         if !self.files.table.is_locked()? {
             self.release_kept();
+            self.shorten(snapshot.moves)?;
         } else if self.kept.len() as u64 > self.newest.image_bytes / PAGE_BYTES {
             // A copy that has stopped must not fill the disk.
             self.give_up_copies()?;
@@ -106,7 +116,7 @@ impl SnapshotWriter {
         self.kept.drain(..).for_each(|slot| self.free.release(slot));
     }
 
-    /// Steps 1 and 2: the pages, in slots that the newest snapshot does not need.
+    /// Step 1, first half: the pages, in slots that the newest snapshot does not need.
     fn write_pages(&mut self, snapshot: &ImageSnapshot) -> Result<Vec<Entry>, DeviceError> {
         let count: u64 = snapshot.parts.iter().map(|part| part.pages.len() as u64).sum();
         let most = snapshot.image_bytes / PAGE_BYTES;
@@ -126,9 +136,6 @@ impl SnapshotWriter {
                     crc: page_crc(page, bytes),
                 }));
             }
-        }
-        if count > 0 {
-            self.files.data.sync()?;
         }
         Ok(new)
     }

@@ -8,11 +8,12 @@ use super::directory::load_mark;
 use super::dirty::{CopiedPages, DirtyPages};
 use super::disk::Files;
 use super::mark::Marks;
+use super::moves::Moves;
 use super::open::{Opened, State, open};
 use super::options::FileOptions;
 use super::room::{Room, kept_pages};
 use super::writer::Background;
-use crate::device::{Description, Device, MARK_BYTES, PortState};
+use crate::device::{Description, Device, FileUse, MARK_BYTES, PortState};
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Limited, Mapping, PAGE_BYTES, Space, page_ceil};
@@ -21,6 +22,9 @@ use crate::side_files::{LoadMark, ReplayMarks};
 /// So many neighbouring pages go to one of those who copy a snapshot aside, the next ones to the
 /// next: what is new lies together at the end, and all should have their share of it.
 const PART_PAGES: u64 = (4 << 20) / PAGE_BYTES;
+
+/// Pages that are moved at most when a database is closed: 16 MiB.
+const CLOSING_MOVES: u64 = 4096;
 
 /// Most bytes of new log space that are written with zeros first. That saves a quarter of the time
 /// of syncs of a few kilobytes; who needs more than this at once has epochs so large that writing
@@ -40,6 +44,8 @@ pub struct File {
     /// The snapshot that was opened; where what is changed stays in memory, the newest there.
     epoch_without_files: Mutex<Option<EpochNumber>>,
     instance: u64,
+    branch: u64,
+    archive: Option<PathBuf>,
     marks: Mutex<Marks>,
     read_only: bool,
     /// What is changed stays in memory.
@@ -73,6 +79,8 @@ impl File {
             copied: Mutex::new(Vec::new()),
             epoch_without_files: Mutex::new(state.newest.epoch),
             instance: state.newest.instance,
+            branch: state.newest.branch,
+            archive: options.archive.clone().filter(|_| !options.read_only),
             opened: Mutex::new(Some(state)),
             marks: Mutex::new(marks),
             read_only: options.read_only,
@@ -111,6 +119,7 @@ impl File {
         self.health.note(log.sync())?;
         self.health.note(self.files.directory.sync())?;
         self.log.set(bytes);
+        self.room.log_changed(0);
         Ok(())
     }
 
@@ -255,6 +264,14 @@ impl Device for File {
         Some(self.instance)
     }
 
+    fn branch(&self) -> u64 {
+        self.branch
+    }
+
+    fn archive(&self) -> Option<&Path> {
+        self.archive.as_deref()
+    }
+
     fn accept(&self) -> Result<(), DeviceError> {
         if self.background.get().is_some() {
             return Ok(());
@@ -347,10 +364,49 @@ impl Device for File {
         let newest = self.snapshot_epoch();
         assert!(newest <= Some(epoch), "snapshot {epoch} is newer than that of {newest:?}");
         let pages = parts.iter().map(|part| part.pages.len() as u64).sum();
-        self.background().submit(ImageSnapshot { epoch, image_bytes, log_bytes, parts }, || {
+        let moves = Moves::beside(pages);
+        let snapshot = ImageSnapshot { epoch, image_bytes, log_bytes, parts, moves };
+        self.background().submit(snapshot, |snapshot| {
             self.dirty.taken();
-            self.room.submitted(pages);
+            snapshot.log_bytes = self.room.submitted(pages, log_bytes);
         })
+    }
+
+    fn shrink_log(&self, bytes: u64) -> Result<bool, DeviceError> {
+        let opened = lock(&self.opened);
+        self.health.check()?;
+        if opened.is_some() || self.detached || bytes >= self.log.bytes() {
+            return Ok(false);
+        }
+        assert!(bytes.is_multiple_of(PAGE_BYTES), "a log of {bytes} bytes has whole pages");
+        if !self.room.may_cut_log(bytes) {
+            return Ok(false);
+        }
+        let given_back = self.log.bytes() - bytes;
+        self.log.shrink(bytes);
+        self.health.note(self.files.log.truncate(bytes))?;
+        self.room.log_changed(given_back);
+        Ok(true)
+    }
+
+    fn save_again(&self) -> Result<(), DeviceError> {
+        self.health.check()?;
+        let Some(background) = self.background.get() else { return Ok(()) };
+        background.settle()?;
+        let Some(epoch) = background.snapshot_epoch().filter(|_| self.room.has_excess()) else {
+            return Ok(());
+        };
+        let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
+        let (parts, moves) = (Vec::new(), Moves { most: CLOSING_MOVES, is_open: true });
+        let snapshot = ImageSnapshot { epoch, image_bytes, log_bytes, parts, moves };
+        background.submit(snapshot, |snapshot| {
+            snapshot.log_bytes = self.room.named_again(log_bytes);
+        })?;
+        background.settle()
+    }
+
+    fn use_of_files(&self) -> Option<FileUse> {
+        Some(self.room.use_of_files(self.log_bytes()))
     }
 
     fn snapshot_epoch(&self) -> Option<EpochNumber> {

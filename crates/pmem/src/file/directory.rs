@@ -105,8 +105,7 @@ pub(super) fn parent_of(dir: &Path) -> &Path {
 /// Lays out an empty database. The root in `meta` comes last: without it, the next open starts
 /// over.
 fn create(files: &Files) -> Result<(), DeviceError> {
-    // Any number that differs from database to database will do; nothing is computed from it.
-    let instance = RandomState::new().build_hasher().finish();
+    let instance = made_up();
     files.meta.allocate(META_BYTES)?;
     // Their heads are written with what they are of.
     files.data.allocate(HEAD_BYTES)?;
@@ -115,6 +114,11 @@ fn create(files: &Files) -> Result<(), DeviceError> {
         file.sync()?;
     }
     write_root(files, &Root { instance, data_bytes: HEAD_BYTES, ..Root::default() })
+}
+
+/// A number that differs from database to database; nothing is computed from it. Not zero.
+pub(super) fn made_up() -> u64 {
+    RandomState::new().build_hasher().finish().max(1)
 }
 
 /// Pages without `meta` are those of a database that lost a file, not a place for a new one.

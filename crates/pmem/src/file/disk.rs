@@ -84,6 +84,11 @@ pub enum DiskOperation<'a> {
         /// The new length.
         len: u64,
     },
+    /// What is behind a length is given back to the file system.
+    Truncate {
+        /// The new length.
+        len: u64,
+    },
 }
 
 /// One call, before it is made.
@@ -334,6 +339,22 @@ impl DiskHandle {
         self.ask(DiskOperation::Allocate { len }).and_then(|_| self.file.set_len(len)).map_err(
             |e| DeviceError::io(format!("set the length to {len} bytes of"), &self.path, e),
         )
+    }
+
+    /// Gives what is behind a length back to the file system. Not durable before a sync: a power
+    /// cut leaves the old length or the new one.
+    pub(super) fn truncate(&self, len: u64) -> Result<(), DeviceError> {
+        let old = self.len()?;
+        assert!(len <= old, "a file of {old} bytes is not cut at {len}");
+        loop {
+            match self.ask(DiskOperation::Truncate { len }).and_then(|_| self.file.set_len(len)) {
+                Ok(()) => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    return Err(DeviceError::io(format!("cut at {len} bytes"), &self.path, e));
+                }
+            }
+        }
     }
 
     /// Writes zeros over a range.

@@ -19,7 +19,8 @@
 //! | 72 | 8 | how many entries there are |
 //! | 80 | 4 | CRC-32 of the entries |
 //! | 84 | 8 | how often slots were given up that copies may have been reading |
-//! | 92 | 32 | zero |
+//! | 92 | 8 | branch: 0, or made up when the database was restored from a copy |
+//! | 100 | 24 | zero |
 //! | 124 | 4 | CRC-32 of the 124 bytes before |
 //!
 //! `data` and `table` begin with a page of their own, the *head*: magic, format version and
@@ -66,6 +67,8 @@ pub(super) struct Root {
     pub(super) entries: Entries,
     /// How often slots were given up that copies may have been reading.
     pub(super) given_up: u64,
+    /// Tells a database that was restored from the one whose copy it was made of (S23).
+    pub(super) branch: u64,
 }
 
 /// Which entries of `table` count.
@@ -123,6 +126,7 @@ impl Root {
         put(72, &self.entries.count.to_le_bytes());
         put(80, &self.entries.crc.to_le_bytes());
         put(84, &self.given_up.to_le_bytes());
+        put(92, &self.branch.to_le_bytes());
         let crc = crc32fast::hash(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -165,6 +169,7 @@ impl Root {
                 crc: u32_at(bytes, 80),
             },
             given_up: u64_at(bytes, 84),
+            branch: u64_at(bytes, 92),
         })
     }
 }
@@ -231,6 +236,7 @@ mod tests {
             data_bytes: 3 * 4096,
             entries: Entries { start: 4096, count: 2, crc: u32::MAX - 3 },
             given_up: 3,
+            branch: u64::MAX - 9,
         }
     }
 

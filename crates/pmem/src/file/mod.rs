@@ -36,21 +36,25 @@ mod format;
 mod dirty;
 mod mark;
 mod meta;
+mod moves;
 mod options;
 mod slots;
 mod table;
 
 mod checkpoint;
+mod give_back;
 mod room;
 
 mod directory;
 mod open;
 mod writer;
 
+mod compact;
 mod copy;
 
 mod device;
 
+pub use compact::{Compacted, compact};
 pub use copy::{PinnedSnapshot, UnfinishedCopy};
 pub use device::File;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};

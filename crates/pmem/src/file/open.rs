@@ -42,7 +42,19 @@ pub(super) struct State {
     pub(super) free: FreeSlots,
 }
 
-pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceError> {
+/// The state, before its pages are read.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) files: Arc<Files>,
+    /// That of `data`.
+    pub(super) head: Root,
+    pub(super) state: State,
+    /// Of the log.
+    pub(super) log_bytes: u64,
+}
+
+/// Finds the state of a database, in files that have all of it.
+pub(super) fn open_state(dir: &Path, options: &FileOptions) -> Result<Found, DeviceError> {
     let files = open_files(dir, options)?;
     if !options.read_only {
         // Opening, step 1: what can be read is on the device.
@@ -52,20 +64,25 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     }
     let newest = find_newest(&files.meta)?;
     let head = check_heads(&files, &newest)?;
-    let image_bytes = newest.image_bytes.max(head.image_bytes);
-    check_limit("image (the existing one)", image_bytes, options.image_limit_bytes)?;
     let log_bytes = files.log.len()? / PAGE_BYTES * PAGE_BYTES;
-    check_limit("log (the existing file)", log_bytes, options.log_limit_bytes)?;
     check_lengths(&files, &newest, log_bytes, options.lost_log)?;
     let table = PageTable::read(&files, &newest)?;
     let free = table.free_slots(&files, newest.data_bytes / PAGE_BYTES)?;
+    Ok(Found { files, head, state: State { newest, table, free }, log_bytes })
+}
+
+pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceError> {
+    let Found { files, head, state, log_bytes } = open_state(dir, options)?;
+    let State { newest, table, .. } = &state;
+    let image_bytes = newest.image_bytes.max(head.image_bytes);
+    check_limit("image (the existing one)", image_bytes, options.image_limit_bytes)?;
+    check_limit("log (the existing file)", log_bytes, options.log_limit_bytes)?;
     let image = Mapping::reserve(page_ceil(options.image_limit_bytes))?;
     assert!(image.len() >= image_bytes, "an image within its limit fits its mapping");
     // SAFETY: the mapping is not shared yet.
-    unsafe { load_image(&files.data, &table, &image) }?;
+    unsafe { load_image(&files.data, table, &image) }?;
     let marks = Marks::read(&files.meta, newest.instance)?;
-    let room = Arc::new(Room::of(&files, &head, &newest)?);
-    let state = State { newest, table, free };
+    let room = Arc::new(Room::of(&files, &head, newest, table.used())?);
     Ok(Opened { files, image, image_bytes, log_bytes, state, marks, room })
 }
 
@@ -76,7 +93,7 @@ fn check_limit(what: &'static str, bytes: u64, limit_bytes: u64) -> Result<(), D
     Ok(())
 }
 
-/// Checks that the files have the lengths that they had at the snapshot; they never shrink.
+/// Checks that the files have the lengths that the snapshot needs.
 fn check_lengths(
     files: &Files,
     newest: &Root,

@@ -1,5 +1,6 @@
 //! How a database directory is opened.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::disk::DiskHook;
@@ -29,6 +30,8 @@ pub struct FileOptions {
     /// Names of the caller's own files that may lie in the directory of a new database. Anything
     /// else is in the way of one.
     pub beside: &'static [&'static str],
+    /// Where the user of the log is to keep what it needs no more; `None`: nowhere.
+    pub archive: Option<PathBuf>,
     /// Watches every call to the file system, and may make it fail. For tests and simulations.
     pub hook: Option<Arc<dyn DiskHook>>,
 }
@@ -46,6 +49,7 @@ impl FileOptions {
             lost_log: false,
             loading: false,
             beside: &[],
+            archive: None,
             hook: None,
         }
     }

@@ -53,6 +53,39 @@ impl FreeSlots {
         self.end = end;
     }
 
+    /// The last slots were given back to the file system.
+    ///
+    /// # Panics
+    /// If one of them is not free.
+    pub(super) fn shrink(&mut self, end: u64) {
+        if end >= self.end {
+            return;
+        }
+        assert!(end >= FIRST_SLOT, "the head stays");
+        let given_back = self.end - end;
+        let last_bits = (1 << (end % WORD_BITS)) - 1;
+        let mut found = 0;
+        for word in (end / WORD_BITS) as usize..self.words.len() {
+            let stays = if word == (end / WORD_BITS) as usize { last_bits } else { 0 };
+            found += u64::from((self.words[word] & !stays).count_ones());
+            self.words[word] &= stays;
+        }
+        assert!(found == given_back, "{found} of the last {given_back} slots are free");
+        self.words.truncate(end.div_ceil(WORD_BITS) as usize);
+        self.lowest_word = self.lowest_word.min(self.words.len());
+        self.free -= given_back;
+        self.end = end;
+    }
+
+    /// How many slots before this one are free.
+    pub(super) fn count_before(&self, end: u64) -> u64 {
+        let end = end.min(self.end);
+        let (whole, last) = ((end / WORD_BITS) as usize, end % WORD_BITS);
+        let of_whole: u64 = self.words[..whole].iter().map(|word| count(*word)).sum();
+        let last_word = self.words.get(whole).map_or(0, |word| word & ((1 << last) - 1));
+        of_whole + count(last_word)
+    }
+
     /// Takes a slot that a page has; `false` if it is no slot, or taken.
     pub(super) fn take(&mut self, slot: u64) -> bool {
         let bit = 1 << (slot % WORD_BITS);
@@ -99,6 +132,10 @@ impl FreeSlots {
     }
 }
 
+fn count(word: u64) -> u64 {
+    u64::from(word.count_ones())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +157,34 @@ mod tests {
         assert_eq!((slots.count(), slots.end()), (0, 260));
         slots.release(130);
         assert_eq!(slots.take_first(1).first(), Some(&(130..131)));
+    }
+
+    #[test]
+    fn the_last_slots_are_given_back() {
+        for end in [1, 63, 64, 65, 100, 128, 199, 200, 300] {
+            let mut slots = FreeSlots::all(200);
+            assert_eq!(slots.take_first(1).first(), Some(&(1..2)));
+            let before = slots.count_before(end);
+            assert_eq!(before, end.min(200).saturating_sub(2), "before {end}");
+            if end == 1 {
+                slots.release(1);
+            }
+            slots.shrink(end);
+            let end = end.min(200);
+            assert_eq!((slots.end(), slots.count()), (end, before));
+            slots.grow(260);
+            assert_eq!(slots.count(), before + 260 - end);
+            assert_eq!(slots.take_first(1)[0].start, if end == 1 { 1 } else { 2 });
+        }
+    }
+
+    /// S6: a slot with a page is not cut off.
+    #[test]
+    #[should_panic(expected = "99 of the last 100 slots are free")]
+    fn s_6_no_slot_with_a_page_is_given_back() {
+        let mut slots = FreeSlots::all(200);
+        assert!(slots.take(150));
+        slots.shrink(100);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::disk::{Files, PIECE_BYTES};
 use super::format::{ENTRY_BYTES, Entries, Entry, HEAD_BYTES, Root};
-use super::slots::FreeSlots;
+use super::slots::{FIRST_SLOT, FreeSlots};
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
 
@@ -54,6 +54,20 @@ impl PageTable {
     /// Pages with a slot.
     pub(super) fn used(&self) -> u64 {
         self.used
+    }
+
+    /// The number of slots of the shortest file that has all pages.
+    pub(super) fn slots_end(&self) -> u64 {
+        self.slots.iter().max().map_or(FIRST_SLOT, |last| FIRST_SLOT.max(last + 1))
+    }
+
+    /// The entries of the pages in the last slots, from one on, the last ones first; no more than
+    /// so many.
+    pub(super) fn last_entries(&self, from: u64, most: u64) -> Vec<Entry> {
+        let mut last: Vec<Entry> = self.entries().filter(|entry| entry.slot >= from).collect();
+        last.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.slot));
+        last.truncate(most as usize);
+        last
     }
 
     /// The entry of a page; `None` if it was never stored to.
@@ -114,7 +128,8 @@ impl PageTable {
             at += piece.len() as u64;
             crc.update(piece);
             for entry in piece.as_chunks::<ENTRY_BYTES>().0.iter().map(Entry::decode) {
-                if entry.page >= image_pages || entry.slot == 0 || entry.slot >= slots {
+                // A slot of an entry that was replaced may have been given back since.
+                if entry.page >= image_pages || entry.slot == 0 {
                     outside = outside.or(Some(entry));
                 } else {
                     read.add(entry);
@@ -130,7 +145,9 @@ impl PageTable {
                 root.sequence
             ));
         }
-        if let Some(Entry { page, slot, .. }) = outside {
+        let is_there = |entry: &Entry| entry.slot < slots;
+        let missing = || read.table.entries().find(|entry| !is_there(entry));
+        if let Some(Entry { page, slot, .. }) = outside.or_else(missing) {
             return corrupt(format!(
                 "page {page} of an image of {image_pages} pages, slot {slot} of {slots}"
             ));

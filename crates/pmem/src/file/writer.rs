@@ -53,14 +53,14 @@ impl Background {
     /// Hands a snapshot over, after the one before is written; calls `submitted` in between.
     pub(super) fn submit(
         &self,
-        snapshot: ImageSnapshot,
-        submitted: impl FnOnce(),
+        mut snapshot: ImageSnapshot,
+        submitted: impl FnOnce(&mut ImageSnapshot),
     ) -> Result<(), DeviceError> {
         let mut state = self.idle()?;
         assert!(!state.stop, "no snapshot is submitted when the writer was told to stop");
         let (newest, epoch) = (state.snapshot_epoch, snapshot.epoch);
         assert!(newest <= Some(epoch), "snapshot {epoch} comes after that of {newest:?}");
-        submitted();
+        submitted(&mut snapshot);
         state.waiting = Some(snapshot);
         self.shared.changed.notify_all();
         Ok(())

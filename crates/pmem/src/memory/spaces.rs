@@ -46,6 +46,11 @@ impl Limited {
         self.usable_bytes.fetch_max(bytes, Ordering::AcqRel);
     }
 
+    /// Publishes a smaller usable size, before what backs the rest goes.
+    pub(crate) fn shrink(&self, bytes: u64) {
+        self.usable_bytes.fetch_min(bytes, Ordering::AcqRel);
+    }
+
     /// Publishes another usable size, also a smaller one, when no thread uses the space.
     pub(crate) fn reset(&mut self, bytes: u64) {
         let most = page_ceil(self.limit_bytes);

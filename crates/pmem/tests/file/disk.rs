@@ -15,6 +15,7 @@ const SECTOR_BYTES: usize = 512;
 pub(crate) enum Change {
     Write(u64, Vec<u8>),
     Allocate(u64),
+    Truncate(u64),
     Sync,
 }
 
@@ -29,6 +30,7 @@ impl DiskHook for Recorder {
         let change = match call.operation {
             DiskOperation::Write { offset, bytes } => Change::Write(offset, bytes.to_vec()),
             DiskOperation::Allocate { len } => Change::Allocate(len),
+            DiskOperation::Truncate { len } => Change::Truncate(len),
             DiskOperation::Sync => Change::Sync,
             DiskOperation::Open { .. } | DiskOperation::Read { .. } => {
                 return Outcome::Proceed;
@@ -85,6 +87,18 @@ fn extend(bytes: &mut Vec<u8>, len: u64) {
 }
 
 impl DiskContents {
+    /// What the files of a directory have, all of it durable.
+    pub(crate) fn of(dir: &Path) -> Self {
+        let mut contents = Self::default();
+        for file in [DiskFile::Meta, DiskFile::Data, DiskFile::Table, DiskFile::Log] {
+            let bytes = std::fs::read(dir.join(file.name())).unwrap();
+            contents.change(file, &Change::Write(0, bytes));
+            contents.change(file, &Change::Sync);
+        }
+        contents.change(DiskFile::Directory, &Change::Sync);
+        contents
+    }
+
     pub(crate) fn change(&mut self, file: DiskFile, change: &Change) {
         if file == DiskFile::Directory && matches!(change, Change::Sync) {
             self.named.extend(self.files.keys());
@@ -129,6 +143,11 @@ fn apply(bytes: &mut Vec<u8>, change: &Change, arrived: &mut Arrived) {
         Change::Allocate(len) => {
             if arrived.next() {
                 extend(bytes, *len);
+            }
+        }
+        Change::Truncate(len) => {
+            if arrived.next() {
+                bytes.truncate(*len as usize);
             }
         }
         Change::Write(offset, written) => {

@@ -4,6 +4,7 @@ mod copy;
 mod directory;
 mod disk;
 mod faults;
+mod give_back;
 mod marks;
 mod open;
 mod power_cut;

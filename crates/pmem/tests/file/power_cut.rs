@@ -155,7 +155,7 @@ fn little_log_space_is_written_before_it_is_used() {
         device.grow_log(bytes).unwrap();
         let written = |(_, change)| match change {
             Change::Write(_, bytes) => bytes.len() as u64,
-            Change::Allocate(_) | Change::Sync => 0,
+            Change::Allocate(_) | Change::Truncate(_) | Change::Sync => 0,
         };
         recorder.take().into_iter().map(written).sum::<u64>()
     };

@@ -41,6 +41,9 @@ impl Store {
             .tuning(tuning)
             .data_bytes_max(options.data_bytes_max)
             .log_bytes_max(options.log_bytes_max);
+        if let Some(archive) = &options.archive {
+            database = database.archive(archive);
+        }
         if options.workers > 0 {
             database = database.workers(options.workers);
         }

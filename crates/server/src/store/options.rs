@@ -1,6 +1,7 @@
 //! How a store is opened.
 
 use nvcaracal::{DeviceSpec, Tuning};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use values::Timestamp;
 
@@ -16,6 +17,8 @@ pub struct StoreOptions {
     pub data_bytes_max: u64,
     /// Most bytes of the input log: address space.
     pub log_bytes_max: u64,
+    /// A directory that gets the log of all epochs; `None`: it is not kept.
+    pub archive: Option<PathBuf>,
     /// Threads that run calls; 0 for what the library chooses.
     pub workers: usize,
     /// Threads that parse, plan and read.
@@ -44,6 +47,7 @@ impl StoreOptions {
             device,
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
+            archive: None,
             workers: 0,
             threads: 4,
             steps_max: 1_000_000,

@@ -24,6 +24,8 @@ pub(crate) struct CopiedEnd {
     pub(crate) erased: Vec<u64>,
     /// Bytes of log space before which all that is needed is.
     pub(crate) bytes: u64,
+    /// The timestamp of the last epoch; 0 if that is the checkpoint.
+    pub(crate) timestamp_ns: u64,
 }
 
 /// The newest epoch of which a log has inputs: all before it are durable.
@@ -109,5 +111,6 @@ pub(crate) fn end_of_copy<L: LogSpace>(
     check_up_to(log, geometry, CommittedRange { checkpoint, last }, &scan)?;
     let end =
         scan.found.values().map(|found| geometry.offset(found.segment) + geometry.segment_bytes);
-    Ok(CopiedEnd { last, erased, bytes: end.max().unwrap_or(0) })
+    let timestamp_ns = epochs.get(&last).map_or(0, |epoch| epoch.info.timestamp_ns);
+    Ok(CopiedEnd { last, erased, bytes: end.max().unwrap_or(0), timestamp_ns })
 }

@@ -162,6 +162,12 @@ pub enum LogError {
         /// The other.
         second: u64,
     },
+    /// The archive cannot give what is asked for, or is not that of this store.
+    #[error("archive of the log: {what}")]
+    Archive {
+        /// What is wrong.
+        what: String,
+    },
     /// The epoch was not found committed when the log was opened, or was released since.
     #[error(
         "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be \

@@ -6,9 +6,11 @@ use pmem::sync::{Mutex, MutexGuard};
 
 use pmem::{Device, DeviceError};
 
+use super::archive::{Archive, ArchiveStatus, Job};
 use super::error::LogError;
 use super::format::Kind;
 use super::geometry::{Demand, Geometry};
+use super::holdings::Holding;
 use super::index::Index;
 use super::space::{Run, Space};
 use super::summary::EpochSummary;
@@ -36,6 +38,8 @@ impl Scratch {
 /// The input log of an open store. See the module's documentation.
 pub struct InputLog<D: Device> {
     pub(super) device: Arc<D>,
+    /// Where released epochs go, if they are kept.
+    pub(super) archive: Option<Archive>,
     pub(super) geometry: Geometry,
     pub(super) space: Mutex<Space>,
     pub(super) index: Mutex<Arc<Index>>,
@@ -115,11 +119,93 @@ impl<D: Device> InputLog<D> {
     /// # Panics
     /// If one of the epochs is begun and not committed.
     pub fn release(&self, epoch: EpochNumber) {
-        self.space().release(epoch);
+        let job = |archived| self.archive_job(archived, epoch);
+        let epoch = self.archive.as_ref().map_or(epoch, |archive| archive.keep_up(epoch, job));
+        {
+            let mut space = self.space();
+            let is_newer = epoch > space.released;
+            space.release(epoch);
+            if is_newer {
+                self.shrink_after_burst(&mut space);
+            }
+        }
         let mut index = self.index.lock().expect("no thread panicked with the index locked");
         Arc::make_mut(&mut index).release(epoch);
         let mut verdicts = self.verdicts.lock().expect("no panic while locked");
         verdicts.retain(|held, _| *held > epoch);
+    }
+
+    /// As [`InputLog::release`], and waits until what is to be archived is, or cannot be now.
+    ///
+    /// # Panics
+    /// As [`InputLog::release`].
+    pub fn release_archived(&self, epoch: EpochNumber) {
+        if let Some(archive) = &self.archive {
+            archive.wait();
+            archive.try_again();
+            self.release(epoch);
+            archive.wait();
+        }
+        self.release(epoch);
+    }
+
+    /// How the archive is, if there is one.
+    pub fn archive_status(&self) -> Option<ArchiveStatus> {
+        self.archive.as_ref().map(Archive::status)
+    }
+
+    /// The committed epochs behind those that are archived, up to one.
+    fn archive_job(&self, archived: EpochNumber, last: EpochNumber) -> Option<Job> {
+        let space = self.space();
+        let is_in = |held: &EpochNumber| *held > archived && *held <= last;
+        let first = space.holdings.epochs().map(|held| held.epoch).find(is_in)?;
+        let is_needed = |held: &&Holding| is_in(&held.epoch) || held.kind == Kind::Program;
+        let needed = space.holdings.iter().filter(is_needed);
+        let segments = needed.flat_map(|held| held.segments.iter().copied()).collect();
+        Some(Job { first, last, segments })
+    }
+
+    /// Gives back all log space that is not in use, but what the log grows by at once: the store is
+    /// closed. To be called when all epochs are released.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn shrink(&self) -> Result<(), LogError> {
+        let kept = self.growth_segments();
+        if !self.shrink_to(&mut self.space(), kept)? {
+            self.device.save_again()?;
+            self.shrink_to(&mut self.space(), kept)?;
+        }
+        Ok(())
+    }
+
+    /// Gives back what is more than twice of what was in use since the last release, if that is
+    /// more than a quarter of the log: it grows by as much.
+    fn shrink_after_burst(&self, space: &mut Space) {
+        let kept = space.take_peak().saturating_mul(2).max(self.growth_segments());
+        let total = space.total();
+        if total - space.end_with(kept) > (total / 4).max(self.growth_segments()) {
+            // The device remembers a failure, and refuses everything from then on (O-57).
+            let _ = self.shrink_to(space, kept);
+        }
+    }
+
+    /// Gives back what is behind the segments in use and so many; whether that was done.
+    fn shrink_to(&self, space: &mut Space, kept: u32) -> Result<bool, LogError> {
+        let end = space.end_with(kept);
+        if !self.device.takes_snapshots() || end == space.total() {
+            return Ok(false);
+        }
+        if !space.leftovers.is_empty() || !self.device.shrink_log(self.geometry.offset(end))? {
+            return Ok(false);
+        }
+        space.shrink(end);
+        Ok(true)
+    }
+
+    /// Segments that the log grows by at least.
+    fn growth_segments(&self) -> u32 {
+        u32::try_from(GROW_BYTES_MIN / self.geometry.segment_bytes).unwrap_or(u32::MAX).max(1)
     }
 
     /// Bytes of the segments that are held for epochs and records of deferred calls.
@@ -228,7 +314,7 @@ impl<D: Device> InputLog<D> {
                 wanted_bytes: exact - bytes,
                 free_bytes: self.geometry.offset(space.surplus(kind)),
                 log_bytes: bytes,
-                reason,
+                reason: self.with_archive(reason),
             },
             other => LogError::Device(other),
         })?;
@@ -236,6 +322,18 @@ impl<D: Device> InputLog<D> {
         space.free.grow(u32::try_from(total).unwrap_or(u32::MAX));
         assert!(space.missing(kind, segments) == 0, "the log has grown by what was missing");
         Ok(())
+    }
+
+    /// Why the log is full, if that is because its archive fails.
+    fn with_archive(&self, reason: DeviceError) -> DeviceError {
+        let failed = self.archive_status().and_then(|status| status.error);
+        match (failed, reason) {
+            (Some(why), DeviceError::Full { what, wanted_bytes, limit_bytes }) => {
+                let what = format!("{what}, which is kept because its archive fails ({why}),");
+                DeviceError::Full { what, wanted_bytes, limit_bytes }
+            }
+            (_, reason) => reason,
+        }
     }
 
     pub(super) fn grow(&self, exact: u64, roomy: u64) -> Result<(), DeviceError> {

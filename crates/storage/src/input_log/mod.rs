@@ -54,9 +54,11 @@ mod records;
 mod reader;
 mod scan;
 
+mod archive;
 mod copied;
 mod give_up;
 
+pub use archive::{ArchiveStatus, Until};
 pub use error::LogError;
 pub use geometry::Demand;
 pub use give_up::GivenUp;
@@ -67,6 +69,7 @@ pub use summary::{CommitInfo, CommittedRange, EpochSummary, StreamSummary};
 pub use verdict::Verdict;
 pub use writer::StreamWriter;
 
+pub(crate) use archive::{Archived, append_archived, last_until};
 pub(crate) use copied::{CopiedEnd, copy_segments, end_of_copy, newest_begun};
 pub(crate) use geometry::Geometry;
 

@@ -7,6 +7,7 @@ use pmem::sync::Mutex;
 use pmem::{Device, LogSpace};
 use zerocopy::FromBytes;
 
+use super::archive::start;
 use super::error::LogError;
 use super::format::{
     CommitEntry, CommitHeader, HEADER_BYTES, Kind, PROGRAM_EPOCH, SEGMENT_BYTES_MAX,
@@ -84,8 +85,11 @@ impl<D: Device> InputLog<D> {
         device.log_sync()?;
         let geometry = Geometry { instance, segment_bytes };
         let found = recover(&*device, geometry, checkpoint_epoch)?;
+        let range = CommittedRange { checkpoint: checkpoint_epoch, last: found.space.committed };
+        let archive = start(&device, geometry, range)?;
         let log = Self {
             device,
+            archive,
             geometry,
             space: Mutex::new(found.space),
             index: Mutex::new(Arc::new(found.index)),
@@ -458,6 +462,19 @@ struct Commit {
     /// Bytes and checksum of the epoch's record of deferred calls, if it had one.
     deferred_calls: Option<(u64, u32)>,
     program: u64,
+}
+
+/// The timestamp of an epoch, if this segment has its commit record or the beginning of it.
+pub(super) fn timestamp_of(segment: &[u8]) -> Option<u64> {
+    let header = SegmentHeader::parse(segment)?;
+    let payload = segment.get(HEADER_BYTES..)?;
+    let of_stream = match Kind::from_number(header.kind.get())? {
+        Kind::Commit if header.ordinal.get() == 0 => 0,
+        Kind::Epoch => payload.len().checked_sub(commit_bytes(1))?,
+        _ => return None,
+    };
+    let (commit, _) = CommitHeader::read_from_prefix(&payload[of_stream..]).ok()?;
+    Some(commit.timestamp_ns.get())
 }
 
 /// Reads a commit record; that of a whole epoch stands behind its stream.

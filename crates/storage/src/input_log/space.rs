@@ -44,7 +44,7 @@ pub(super) struct FreeMap {
 impl FreeMap {
     /// Adds free segments at the end.
     pub(super) fn grow(&mut self, total: u32) {
-        assert!(total >= self.total, "the log space never shrinks");
+        assert!(total >= self.total, "a log that grows has no fewer segments");
         self.words.resize(total.div_ceil(64) as usize, 0);
         for segment in self.total..total {
             self.words[segment as usize / 64] |= 1 << (segment % 64);
@@ -53,6 +53,29 @@ impl FreeMap {
         self.free += total - self.total;
         self.total = total;
         assert!(self.free <= self.total, "no more segments are free than there are");
+    }
+
+    /// The last segments were given back, of which all are free.
+    pub(super) fn shrink(&mut self, total: u32) {
+        assert!(total <= self.total, "a log that becomes shorter has {total} segments");
+        for segment in (total..self.total).rev() {
+            self.remove(segment);
+        }
+        self.words.truncate(total.div_ceil(64) as usize);
+        self.lowest_word = self.lowest_word.min(self.words.len());
+        self.total = total;
+    }
+
+    /// The last segment that is not free, and one more; 0 if all are free.
+    pub(super) fn end_of_use(&self) -> u32 {
+        for (at, word) in self.words.iter().enumerate().rev() {
+            let there = (self.total - at as u32 * 64).min(64);
+            let used = !word & (u64::MAX >> (64 - there));
+            if used != 0 {
+                return at as u32 * 64 + 64 - used.leading_zeros();
+            }
+        }
+        0
     }
 
     pub(super) fn contains(&self, segment: u32) -> bool {
@@ -97,6 +120,8 @@ pub(super) struct Space {
     /// Lists of released holdings, kept for the next ones.
     spare: Vec<Vec<u32>>,
     promised: u32,
+    /// Most segments that were in use since epochs were released.
+    peak: u32,
     pub(super) attempt_next: u64,
     /// Newest epoch whose commit record was written; at least `released`.
     pub(super) committed: EpochNumber,
@@ -192,6 +217,7 @@ impl Space {
             self.promised -= 1;
         }
         assert!(self.promised <= self.free.free, "what is promised is free");
+        self.peak = self.peak.max(self.in_use());
         self.holdings.add_segments(attempt, run.first..run.first + run.len);
         Some(run)
     }
@@ -287,6 +313,26 @@ impl Space {
         self.durable = self.durable.max(epoch);
         assert!(self.released <= self.durable, "what is released is durable");
         assert!(self.durable <= self.committed, "what is durable is committed");
+    }
+
+    /// Most segments that were in use since this was asked last.
+    pub(super) fn take_peak(&mut self) -> u32 {
+        let in_use = self.in_use();
+        std::mem::replace(&mut self.peak, in_use).max(in_use)
+    }
+
+    /// The number of segments of the shortest log that has all that are in use or promised, the
+    /// reserve, and at least so many.
+    pub(super) fn end_with(&self, kept: u32) -> u32 {
+        let more = self.promised + RESERVE_SEGMENTS;
+        let end = self.free.end_of_use().max(kept).max(self.in_use() + more);
+        end.min(self.total())
+    }
+
+    /// The last segments were given back.
+    pub(super) fn shrink(&mut self, total: u32) {
+        self.free.shrink(total);
+        assert!(self.promised <= self.free.free, "what is promised stays");
     }
 
     pub(super) fn kind(&self, attempt: u64) -> Kind {

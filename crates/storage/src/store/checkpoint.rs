@@ -89,13 +89,22 @@ pub(crate) fn count_reads<D: Device>(port: &mut Port<D>) {
 /// # Errors
 /// `Corrupt` if neither is valid, or the newest is none that we write.
 pub fn read<D: Device>(device: &D) -> Result<CheckpointRecord> {
-    let mut newest: Option<CheckpointRecord> = None;
-    for copy in 0..2 {
+    newest([0, 1].map(|copy| {
         let mut words = [0u64; 8];
         for (i, word) in words.iter_mut().enumerate() {
             *word = device.image().load_u64(place(copy) + i as u64 * 8);
         }
-        let record: CheckpointRecord = zerocopy::transmute!(words);
+        zerocopy::transmute!(words)
+    }))
+}
+
+/// The newest valid one of the two records.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn newest(records: [CheckpointRecord; 2]) -> Result<CheckpointRecord> {
+    let mut newest: Option<CheckpointRecord> = None;
+    for (copy, record) in (0..).zip(records) {
         // Zeros are none: their checksum is another number.
         let newer = newest.is_none_or(|n| record.sequence > n.sequence);
         if record.crc == crc(&record) && record.sequence % 2 == copy && newer {

@@ -20,6 +20,7 @@ const PAGE_BYTES: usize = pmem::PAGE_BYTES as usize;
 pub(crate) enum Change {
     Write(u64, Arc<[u8]>),
     Allocate(u64),
+    Truncate(u64),
     Sync,
 }
 
@@ -101,6 +102,16 @@ struct Content {
 impl Content {
     fn extend(&mut self, len: u64) {
         self.len = self.len.max(len);
+    }
+
+    fn truncate(&mut self, len: u64) {
+        self.len = self.len.min(len);
+        let (whole, rest) = (len / PAGE_BYTES as u64, len as usize % PAGE_BYTES);
+        let mut last = self.pages.split_off(&whole);
+        if let Some(mut page) = last.remove(&whole).filter(|_| rest > 0) {
+            Arc::make_mut(&mut page)[rest..].fill(0);
+            self.pages.insert(whole, page);
+        }
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) {
@@ -196,6 +207,11 @@ impl DiskContents {
                 Change::Allocate(len) => {
                     if arriving.next(file) {
                         content.extend(len);
+                    }
+                }
+                Change::Truncate(len) => {
+                    if arriving.next(file) {
+                        content.truncate(len);
                     }
                 }
                 Change::Write(offset, bytes) => write_sectors(offset, &bytes, |at, piece| {

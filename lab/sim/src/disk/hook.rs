@@ -238,6 +238,10 @@ impl DiskHook for Lab {
                 ("allocate", Some(Change::Allocate(len)))
             }
             (DiskOperation::Allocate { .. }, _) => ("allocate", None),
+            (DiskOperation::Truncate { len }, Outcome::Proceed) => {
+                ("truncate", Some(Change::Truncate(len)))
+            }
+            (DiskOperation::Truncate { .. }, _) => ("truncate", None),
             (DiskOperation::Sync, Outcome::Proceed) => ("sync", Some(Change::Sync)),
             (DiskOperation::Sync, _) => ("sync", None),
             (DiskOperation::Open { .. }, _) => ("open", None),

@@ -117,6 +117,12 @@ impl PinnedSnapshot {
         self.root.instance
     }
 
+    /// Tells a database that was restored from the one whose copy it was made of.
+    #[must_use]
+    pub fn branch(&self) -> u64 {
+        self.root.branch
+    }
+
     /// Pages that were ever stored to.
     #[must_use]
     pub fn pages(&self) -> u64 {
@@ -157,7 +163,7 @@ impl PinnedSnapshot {
         };
         let Entry { slot, .. } = entry;
         let mut bytes = [0; PAGE_BYTES as usize];
-        self.files.data.read_exact_at(slot * PAGE_BYTES, &mut bytes)?;
+        self.explain(self.files.data.read_exact_at(slot * PAGE_BYTES, &mut bytes))?;
         self.explain(check_page(&self.files.data, &entry, &bytes))?;
         into.copy_from_slice(&bytes[at..][..into.len()]);
         Ok(())
@@ -184,10 +190,10 @@ impl PinnedSnapshot {
         }
     }
 
-    /// A page that has not its checksum is damaged, unless it was not kept.
+    /// A page that cannot be read, or has not its checksum, is damaged, unless it was not kept.
     fn explain(&self, result: Result<(), DeviceError>) -> Result<(), DeviceError> {
         match result {
-            Err(error) if error.is_corrupt() => self.check_kept().and(Err(error)),
+            Err(error) => self.check_kept().and(Err(error)),
             result => result,
         }
     }
@@ -199,8 +205,12 @@ impl LogSpace for PinnedSnapshot {
         self.files.log.len().map_or(0, |len| len / PAGE_BYTES * PAGE_BYTES)
     }
 
+    /// What was cut off meanwhile reads as zeros: nothing was needed of it.
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.files.log.read_exact_at(offset, into)
+        let there = self.files.log.len()?.saturating_sub(offset).min(into.len() as u64);
+        let (head, tail) = into.split_at_mut(there as usize);
+        tail.fill(0);
+        self.files.log.read_exact_at(offset, head)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::directory::{parent_of, sync_directory};
+use super::super::directory::{made_up, parent_of, sync_directory};
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files, PIECE_BYTES};
 use super::super::format::{DATA_MAGIC, Entry, META_BYTES, Root, TABLE_MAGIC, page_crc};
 use super::super::mark::Marks;
@@ -33,6 +33,8 @@ pub struct UnfinishedCopy {
     files: Files,
     /// What there was before.
     base: Base,
+    /// Of its own, if it begins one.
+    branch: Option<u64>,
     is_new: bool,
     is_whole: bool,
 }
@@ -64,7 +66,8 @@ impl UnfinishedCopy {
         let base = Base::nothing(source.instance());
         files.meta.allocate(META_BYTES)?;
         write_root(&files, &base.root)?;
-        Ok(Self { target: target.to_path_buf(), dir, files, base, is_new: true, is_whole: false })
+        let (target, branch) = (target.to_path_buf(), None);
+        Ok(Self { target, dir, files, base, branch, is_new: true, is_whole: false })
     }
 
     /// Opens an earlier copy of the database, to bring it up to date; a new one if there is
@@ -90,7 +93,14 @@ impl UnfinishedCopy {
         let files = open_files(target, &dir, lock, hook.as_ref())?;
         let base = Base::read(target, &files, source)?;
         source.compare_with(base.of)?;
-        Ok(Self { target: target.to_path_buf(), dir, files, base, is_new: false, is_whole: false })
+        let (target, branch) = (target.to_path_buf(), None);
+        Ok(Self { target, dir, files, base, branch, is_new: false, is_whole: false })
+    }
+
+    /// The copy is no copy any more, but a database that goes its own way: its epochs are others
+    /// than those of the same numbers that its source has or had (S23).
+    pub fn begin_branch(&mut self) {
+        self.branch = Some(made_up());
     }
 
     /// Writes a part of the log.
@@ -147,7 +157,9 @@ impl UnfinishedCopy {
         let epoch = source.epoch();
         // The log of before is there until the new one has its name, and may be shorter.
         let log_bytes = 0;
+        let branch = self.branch.unwrap_or(source.root.branch);
         let root = Root { sequence, epoch, image_bytes, log_bytes, data_bytes, entries, ..*before };
+        let root = Root { branch, ..root };
         let log_crc = log_crc(&self.dir)?.expect("the log was written");
         let origin = Origin { sequence, entries: source.root.entries, log_crc };
         origin.write(&self.dir)?;

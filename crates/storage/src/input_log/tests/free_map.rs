@@ -22,3 +22,30 @@ fn a_full_map_that_grows_hands_out_what_it_grew_by() {
         }
     }
 }
+
+/// A log that becomes shorter and grows again has each segment once.
+#[test]
+fn a_map_that_shrinks_hands_out_what_is_left() {
+    for total in [1, 63, 64, 65, 200] {
+        for used in [0, 1, 63, 64, 65, 199] {
+            if used >= total {
+                continue;
+            }
+            let mut map = FreeMap::default();
+            map.grow(total);
+            assert_eq!(map.end_of_use(), 0);
+            for segment in 0..used {
+                map.remove(segment);
+            }
+            assert_eq!(map.end_of_use(), used, "of {total}");
+            for end in [used, (used + total) / 2] {
+                map.shrink(end);
+                map.grow(total);
+                let run = map.take_run(u32::MAX).expect("there are free ones");
+                assert_eq!((run.first, run.len), (used, total - used), "{end} of {total}");
+                assert!(map.take_run(1).is_none());
+                (used..total).for_each(|segment| map.insert(segment));
+            }
+        }
+    }
+}

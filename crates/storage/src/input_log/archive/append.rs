@@ -1,0 +1,172 @@
+//! Epochs of the archive behind those of a copied log.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use pmem::{DeviceError, LogSpace};
+
+use super::super::error::LogError;
+use super::super::format::Kind;
+use super::super::geometry::Geometry;
+use super::super::reader::{find_committed, timestamp_of};
+use super::super::scan::Scan;
+use super::file::{FileHeader, error, segments};
+use super::listing::{all_files, files_of, io_error};
+use crate::ids::EpochNumber;
+
+/// How far a store is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// As far as there are epochs.
+    Newest,
+    /// To the end of an epoch.
+    Epoch(EpochNumber),
+    /// To the last epoch whose timestamp is not after this one, in nanoseconds since 1970.
+    Time(u64),
+}
+
+impl Until {
+    /// Whether an epoch is behind what is asked for, whatever its time is.
+    fn is_before(self, epoch: EpochNumber) -> bool {
+        matches!(self, Self::Epoch(last) if last < epoch)
+    }
+}
+
+/// What is to be put behind the log of a copy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Archived<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) geometry: Geometry,
+    pub(crate) branch: u64,
+    /// The last epoch that the copy has itself.
+    pub(crate) last: EpochNumber,
+    pub(crate) until: Until,
+}
+
+/// Gives out the segments of archived epochs behind the last one that a copy has, until as far as
+/// is asked for, each with its place from `at` on.
+///
+/// # Errors
+/// [`LogError::Archive`] if epochs are missing, with which; if a file is damaged; if it holds
+/// epochs of other stores or branches only. The file system's, and those of `each`.
+pub(crate) fn append_archived(
+    archived: Archived<'_>,
+    mut at: u64,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
+) -> Result<(), LogError> {
+    let Archived { dir, geometry, branch, last, until } = archived;
+    let files = files_of(dir, geometry.instance, branch)?;
+    check_any(dir, geometry, &files)?;
+    let mut next = last.next();
+    let mut programs = BTreeSet::new();
+    for file in files.iter().filter(|file| file.last > last) {
+        if until.is_before(file.first) {
+            break;
+        }
+        if file.last < next {
+            continue;
+        }
+        let path = dir.join(file.name());
+        let bytes = fs::read(&path).map_err(|e| io_error("read", &path, e))?;
+        let Some(found) = segments(&bytes, file) else {
+            let (first, last) = (file.first, file.last);
+            let path = path.display();
+            return Err(error(format!("{path} is damaged, so epochs {first} to {last} are lost")));
+        };
+        let times: Vec<u64> = found.iter().filter_map(|(_, bytes)| timestamp_of(bytes)).collect();
+        let Until::Time(time) = until else {
+            check_gap(dir, next, file.first)?;
+            at = put(&found, file, &mut programs, Range { next, until, geometry, at }, &mut each)?;
+            next = file.last.next();
+            continue;
+        };
+        if times.iter().all(|of_epoch| *of_epoch > time) {
+            break;
+        }
+        check_gap(dir, next, file.first)?;
+        at = put(&found, file, &mut programs, Range { next, until, geometry, at }, &mut each)?;
+        next = file.last.next();
+        if times.iter().any(|of_epoch| *of_epoch > time) {
+            break;
+        }
+    }
+    match until {
+        Until::Epoch(asked) if asked >= next => Err(missing(dir, next, asked)),
+        _ => Ok(()),
+    }
+}
+
+/// Which segments of a file are wanted, and where they go.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    next: EpochNumber,
+    until: Until,
+    geometry: Geometry,
+    at: u64,
+}
+
+/// Gives out the segments of a file that are wanted; returns the place behind them.
+fn put(
+    found: &[(super::super::format::SegmentHeader, &[u8])],
+    file: &FileHeader,
+    programs: &mut BTreeSet<(u64, u32)>,
+    range: Range,
+    each: &mut impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
+) -> Result<u64, LogError> {
+    let Range { next, until, geometry, mut at } = range;
+    for (header, bytes) in found {
+        if u64::from(header.segment_bytes.get()) != geometry.segment_bytes {
+            return Err(error(format!("{} has segments of another size", file.name())));
+        }
+        let epoch = EpochNumber(header.epoch.get());
+        let is_wanted = match Kind::from_number(header.kind.get()) {
+            // Each file has the one that its epochs were logged under.
+            Some(Kind::Program) => programs.insert((header.attempt.get(), header.ordinal.get())),
+            _ => epoch >= next && !until.is_before(epoch),
+        };
+        if is_wanted {
+            each(at, bytes)?;
+            at += geometry.segment_bytes;
+        }
+    }
+    Ok(at)
+}
+
+/// The last epoch of a log, which goes on from a checkpoint, that is not after a time.
+///
+/// # Errors
+/// The log's.
+pub(crate) fn last_until<L: LogSpace>(
+    log: &L,
+    geometry: Geometry,
+    checkpoint: EpochNumber,
+    time: u64,
+) -> Result<EpochNumber, LogError> {
+    let scan = Scan::read(log, geometry, checkpoint)?;
+    let (epochs, _) = find_committed(log, geometry, &scan)?;
+    let mut last = checkpoint;
+    while epochs.get(&last.next()).is_some_and(|epoch| epoch.info.timestamp_ns <= time) {
+        last = last.next();
+    }
+    Ok(last)
+}
+
+fn check_gap(dir: &Path, next: EpochNumber, first: EpochNumber) -> Result<(), LogError> {
+    if first <= next { Ok(()) } else { Err(missing(dir, next, first.previous())) }
+}
+
+fn missing(dir: &Path, first: EpochNumber, last: EpochNumber) -> LogError {
+    error(format!("{} lacks epochs {first} to {last} of this database", dir.display()))
+}
+
+/// Refuses a directory that has epochs, and none of this store and branch.
+fn check_any(dir: &Path, geometry: Geometry, files: &[FileHeader]) -> Result<(), LogError> {
+    let all = if files.is_empty() { all_files(dir)? } else { Vec::new() };
+    if all.is_empty() {
+        return Ok(());
+    }
+    let is_branch = all.iter().any(|file| file.instance == geometry.instance);
+    let what = if is_branch { "another branch of this database" } else { "other databases" };
+    Err(error(format!("{} has epochs of {what} only", dir.display())))
+}

@@ -1,0 +1,153 @@
+//! A file of the archive: a header, then segments of the log, each as long as its payload.
+//!
+//! | offset | bytes | the header |
+//! |---|---|---|
+//! | 0 | 8 | magic |
+//! | 8 | 4 | version |
+//! | 12 | 4 | bytes of a segment of the log |
+//! | 16 | 8 | instance of the store |
+//! | 24 | 8 | branch of the store |
+//! | 32 | 8 | first epoch |
+//! | 40 | 8 | last epoch |
+//! | 48 | 8 | bytes of the segments |
+//! | 56 | 4 | CRC-32 of the segments |
+//! | 60 | 4 | CRC-32 of the 60 bytes before |
+
+use super::super::error::LogError;
+use super::super::format::{HEADER_BYTES, SegmentHeader};
+use crate::ids::EpochNumber;
+
+const MAGIC: [u8; 8] = *b"NVCRARCH";
+const VERSION: u32 = 1;
+pub(super) const FILE_HEADER_BYTES: usize = 64;
+const CRC_AT: usize = FILE_HEADER_BYTES - 4;
+
+/// What a file of the archive has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FileHeader {
+    pub(super) instance: u64,
+    pub(super) branch: u64,
+    pub(super) first: EpochNumber,
+    pub(super) last: EpochNumber,
+    pub(super) segment_bytes: u32,
+    /// Bytes and checksum of the segments.
+    pub(super) bytes: u64,
+    pub(super) crc: u32,
+}
+
+impl FileHeader {
+    pub(super) fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(0, &MAGIC);
+        put(8, &VERSION.to_le_bytes());
+        put(12, &self.segment_bytes.to_le_bytes());
+        put(16, &self.instance.to_le_bytes());
+        put(24, &self.branch.to_le_bytes());
+        put(32, &self.first.0.to_le_bytes());
+        put(40, &self.last.0.to_le_bytes());
+        put(48, &self.bytes.to_le_bytes());
+        put(56, &self.crc.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if it is none, or damaged.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| bytes[at..].first_chunk().map(|word| u64::from_le_bytes(*word));
+        let half = |at: usize| bytes[at..].first_chunk().map(|half| u32::from_le_bytes(*half));
+        let is_ours = bytes.len() >= FILE_HEADER_BYTES && bytes[..8] == MAGIC;
+        if !is_ours || half(8)? != VERSION || half(CRC_AT)? != crc32fast::hash(&bytes[..CRC_AT]) {
+            return None;
+        }
+        Some(Self {
+            segment_bytes: half(12)?,
+            instance: word(16)?,
+            branch: word(24)?,
+            first: EpochNumber(word(32)?),
+            last: EpochNumber(word(40)?),
+            bytes: word(48)?,
+            crc: half(56)?,
+        })
+    }
+
+    /// The name of the file.
+    pub(super) fn name(&self) -> String {
+        let Self { instance, branch, first, last, .. } = self;
+        format!("{instance:016x}-{branch:016x}-{:012}-{:012}.epochs", first.0, last.0)
+    }
+}
+
+/// The store, branch and epochs that a name says; `None` if it is not one of ours.
+pub(super) fn of_name(name: &str) -> Option<FileHeader> {
+    let mut parts = name.strip_suffix(".epochs")?.split('-');
+    let mut hex = || u64::from_str_radix(parts.next()?, 16).ok();
+    let (instance, branch) = (hex()?, hex()?);
+    let mut epoch = || parts.next()?.parse().ok().map(EpochNumber);
+    let (first, last) = (epoch()?, epoch()?);
+    let header = FileHeader { instance, branch, first, last, segment_bytes: 0, bytes: 0, crc: 0 };
+    (first <= last && header.name() == name).then_some(header)
+}
+
+/// The segments of a file, which must be the one that its name says; `None` if it is damaged.
+pub(super) fn segments<'f>(
+    bytes: &'f [u8],
+    named: &FileHeader,
+) -> Option<Vec<(SegmentHeader, &'f [u8])>> {
+    let header = FileHeader::decode(bytes)?;
+    let same = FileHeader { segment_bytes: header.segment_bytes, ..*named };
+    let same = FileHeader { bytes: header.bytes, crc: header.crc, ..same };
+    let mut rest = &bytes[FILE_HEADER_BYTES..];
+    if header != same || rest.len() as u64 != header.bytes || crc32fast::hash(rest) != header.crc {
+        return None;
+    }
+    let mut segments = Vec::new();
+    while !rest.is_empty() {
+        let segment = SegmentHeader::parse(rest)?;
+        let end = HEADER_BYTES + segment.payload_bytes.get() as usize;
+        let whole = rest.get(..end)?;
+        segments.push((segment, whole));
+        rest = &rest[end..];
+    }
+    Some(segments)
+}
+
+/// An error of the archive.
+pub(super) fn error(what: String) -> LogError {
+    LogError::Archive { what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> FileHeader {
+        FileHeader {
+            instance: 7,
+            branch: u64::MAX - 2,
+            first: EpochNumber(5),
+            last: EpochNumber(1_000_000_000_000),
+            segment_bytes: 4096,
+            bytes: 12,
+            crc: 99,
+        }
+    }
+
+    #[test]
+    fn a_header_and_a_name_come_back() {
+        let bytes = header().encode();
+        assert_eq!(FileHeader::decode(&bytes), Some(header()));
+        for bit in 0..FILE_HEADER_BYTES * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(FileHeader::decode(&flipped), None, "bit {bit}");
+        }
+        let named = of_name(&header().name()).expect("a name");
+        assert_eq!(named.name(), header().name());
+        let name = header().name();
+        for other in [&name[1..], &name[..name.len() - 1], "x.epochs", "1-2-3-4.epochs"] {
+            assert_eq!(of_name(other), None, "{other}");
+        }
+    }
+}

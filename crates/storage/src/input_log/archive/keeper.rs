@@ -1,0 +1,233 @@
+//! Writing the archive while epochs go on. The rules are those of the module.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use pmem::{Device, LogSpace, Process};
+
+use super::super::error::LogError;
+use super::super::format::{HEADER_BYTES, SegmentHeader};
+use super::super::geometry::Geometry;
+use super::file::{FILE_HEADER_BYTES, FileHeader, error};
+use super::listing::io_error;
+use crate::ids::EpochNumber;
+
+/// How the archive of a log is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveStatus {
+    /// Where it is.
+    pub directory: PathBuf,
+    /// All epochs up to this one that were to be archived are.
+    pub epoch: EpochNumber,
+    /// Why the last try failed. It is tried again at the next checkpoint; until it succeeds the log
+    /// grows.
+    pub error: Option<String>,
+}
+
+/// Epochs that are to be archived, and the segments that have them.
+#[derive(Debug)]
+pub(in super::super) struct Job {
+    pub(in super::super) first: EpochNumber,
+    pub(in super::super) last: EpochNumber,
+    pub(in super::super) segments: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    job: Option<Job>,
+    is_busy: bool,
+    stop: bool,
+    archived: EpochNumber,
+    /// Why the epochs up to one could not be archived.
+    failed: Option<(EpochNumber, String)>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the files of a store and branch go.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) dir: PathBuf,
+    pub(super) geometry: Geometry,
+    pub(super) branch: u64,
+}
+
+/// The archive of an open log.
+#[derive(Debug)]
+pub(in super::super) struct Archive {
+    dir: PathBuf,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    /// In which the thread is.
+    process: Process,
+}
+
+impl Archive {
+    /// Begins to archive the log of a device: all up to an epoch is.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(super) fn begin<D: Device>(
+        device: &Arc<D>,
+        place: Place,
+        archived: EpochNumber,
+    ) -> Result<Self, LogError> {
+        let shared = Arc::new(Shared::default());
+        shared.state().archived = archived;
+        let (theirs, log, dir) = (Arc::clone(&shared), Arc::clone(device), place.dir.clone());
+        let thread = std::thread::Builder::new()
+            .name("log-archive".to_string())
+            .spawn(move || run(&theirs, log.as_ref(), &place))
+            .map_err(|e| io_error("start the thread of the archive", &dir, e))?;
+        Ok(Self { dir, shared, thread: Some(thread), process: Process::current() })
+    }
+
+    /// Up to which epoch the log may be released, of those up to `durable`. If more is to be
+    /// archived, and nothing else is, asks for the job that does it.
+    pub(in super::super) fn keep_up(
+        &self,
+        durable: EpochNumber,
+        job: impl FnOnce(EpochNumber) -> Option<Job>,
+    ) -> EpochNumber {
+        let (archived, is_needed) = {
+            let state = self.shared.state();
+            let is_waiting = state.is_busy || state.job.is_some();
+            let has_failed = state.failed.as_ref().is_some_and(|(up_to, _)| *up_to >= durable);
+            (state.archived, state.archived < durable && !is_waiting && !has_failed)
+        };
+        // Without a lock of ours: the job is made under those of the log.
+        if let Some(job) = is_needed.then(|| job(archived)).flatten() {
+            self.shared.state().job = Some(job);
+            self.shared.changed.notify_all();
+        }
+        archived.min(durable)
+    }
+
+    /// What failed is tried again with the next release, also if no checkpoint is newer: a log that
+    /// is full has no newer ones.
+    pub(in super::super) fn try_again(&self) {
+        if let Some((up_to, _)) = &mut self.shared.state().failed {
+            *up_to = EpochNumber(0);
+        }
+    }
+
+    /// Waits until nothing is being archived.
+    pub(in super::super) fn wait(&self) {
+        let state = self.shared.state();
+        let busy = |state: &mut State| state.is_busy || state.job.is_some();
+        drop(self.shared.changed.wait_while(state, busy));
+    }
+
+    pub(in super::super) fn status(&self) -> ArchiveStatus {
+        let state = self.shared.state();
+        ArchiveStatus {
+            directory: self.dir.clone(),
+            epoch: state.archived,
+            error: state.failed.as_ref().map(|(_, why)| why.clone()),
+        }
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        if !self.process.is_here() {
+            // A child of `fork` has no such thread.
+            return std::mem::forget(self.thread.take());
+        }
+        self.shared.state().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread is a job that has not ended: nothing was released.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run<D: Device>(shared: &Shared, log: &D, place: &Place) {
+    loop {
+        let state = shared.state();
+        let wait = shared.changed.wait_while(state, |s| s.job.is_none() && !s.stop);
+        let mut state = wait.unwrap_or_else(PoisonError::into_inner);
+        let Some(job) = state.job.take() else { return };
+        state.is_busy = true;
+        drop(state);
+        let write = AssertUnwindSafe(|| write_file(log, place, &job));
+        let written = catch_unwind(write)
+            .unwrap_or_else(|_| Err(error("the thread that writes it panicked".to_string())));
+        let mut state = shared.state();
+        state.is_busy = false;
+        match written {
+            Ok(()) => (state.archived, state.failed) = (job.last, None),
+            Err(error) => state.failed = Some((job.last, error.to_string())),
+        }
+        shared.changed.notify_all();
+    }
+}
+
+/// Writes the file of some epochs, durably, under its name last.
+pub(super) fn write_file<L: LogSpace>(log: &L, place: &Place, job: &Job) -> Result<(), LogError> {
+    let Place { dir, geometry, branch } = place;
+    let mut header = FileHeader {
+        instance: geometry.instance,
+        branch: *branch,
+        first: job.first,
+        last: job.last,
+        segment_bytes: u32::try_from(geometry.segment_bytes).expect("a segment fits 32 bits"),
+        bytes: 0,
+        crc: 0,
+    };
+    let path = dir.join(header.name());
+    let unfinished = path.with_extension("incomplete");
+    let write_error = |e| io_error("write", &unfinished, e);
+    let mut file = File::create(&unfinished).map_err(write_error)?;
+    file.write_all(&[0; FILE_HEADER_BYTES]).map_err(write_error)?;
+    let mut crc = crc32fast::Hasher::new();
+    let mut buffer = vec![0; geometry.segment_bytes as usize];
+    for segment in &job.segments {
+        let offset = geometry.offset(*segment);
+        log.log_read(offset, &mut buffer)?;
+        let Some(whole) = whole_segment(&buffer, *geometry) else {
+            return Err(error(format!(
+                "the log segment at offset {offset}, of epochs {} to {}, is not whole",
+                job.first, job.last
+            )));
+        };
+        crc.update(whole);
+        header.bytes += whole.len() as u64;
+        file.write_all(whole).map_err(write_error)?;
+    }
+    header.crc = crc.finalize();
+    file.seek(SeekFrom::Start(0)).map_err(write_error)?;
+    file.write_all(&header.encode()).map_err(write_error)?;
+    file.sync_all().map_err(write_error)?;
+    fs::rename(&unfinished, &path).map_err(|e| io_error("give its name to", &path, e))?;
+    sync_directory(dir)
+}
+
+fn sync_directory(dir: &Path) -> Result<(), LogError> {
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(|e| io_error("sync directory", dir, e))
+}
+
+/// Header and payload of a segment of the store, if it is whole.
+fn whole_segment(bytes: &[u8], geometry: Geometry) -> Option<&[u8]> {
+    let header = SegmentHeader::parse(bytes)?;
+    let whole = bytes.get(..HEADER_BYTES + header.payload_bytes.get() as usize)?;
+    let is_whole = header.instance.get() == geometry.instance
+        && crc32fast::hash(&whole[HEADER_BYTES..]) == header.payload_crc.get();
+    is_whole.then_some(whole)
+}

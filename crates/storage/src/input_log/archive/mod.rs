@@ -1,0 +1,29 @@
+//! The archive of the log: epochs that a checkpoint has made obsolete, in files of a directory.
+//!
+//! Rules:
+//! 1. Segments of an epoch are not given free before the file of the archive that has them is
+//!    durable under its name. Until then the log grows; a failure is told, and tried again at the
+//!    next checkpoint, and calls go on as long as there is log space.
+//! 2. What a process before has left in the log, and the checkpoint has made obsolete, is archived
+//!    when the log is opened, before anything is written over it.
+//! 3. A file names store, *branch*, and its first and last epoch, and has a checksum. A store that
+//!    was restored is a new branch: what is archived of the future that it gave up never becomes
+//!    part of it, though the numbers of epochs are the same (S23).
+//! 4. A directory that has later epochs of this store and branch than the store itself is refused:
+//!    the store is an earlier copy, and its epochs would be taken for others.
+//!
+//! This must not know what calls mean.
+
+mod file;
+mod listing;
+
+mod append;
+mod keeper;
+mod start;
+
+pub use append::Until;
+pub use keeper::ArchiveStatus;
+
+pub(crate) use append::{Archived, append_archived, last_until};
+pub(super) use keeper::{Archive, Job};
+pub(super) use start::start;
