@@ -80,7 +80,8 @@ impl IndexWriters {
             at += 1;
         }
         if at > from {
-            self.ended.fetch_max(at, Ordering::AcqRel);
+            // Another reader may have come further, and looks at some once more.
+            self.ended.store(at, Ordering::Release);
         }
         self.calls.get(at).filter(|call| call.position < position)
     }

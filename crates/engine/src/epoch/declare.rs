@@ -238,6 +238,7 @@ fn declare_one<D: Device>(
 }
 
 /// Notes a call that may change a secondary index.
+#[inline]
 fn note_index_writer(
     indexes: &SecondaryIndexes,
     lists: &mut Declarations,

@@ -94,6 +94,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
     if epoch.workers > 1 {
         lost::begin(epoch.core.config.clock);
     }
+    let has_index_writers = lists.iter().any(|lists| !lists.index_writers.is_empty());
     let mut queue = PrefetchQueue::new(epoch, lists, local);
     while queue.begin_next(&mut local.fetching) {
         if let Some(first) = queue.next_position() {
@@ -107,7 +108,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             }
             let Some(call) = queue.next() else { break };
             run_call(epoch, local, runner, &call)?;
-            if !call.lists.index_writers.is_empty() {
+            if has_index_writers {
                 call.lists.index_writers.end(call.position);
             }
             local.reads.account_charged(&mut runner.row_store.port, epoch.core.image_base);
@@ -262,14 +263,17 @@ fn run_body<D: Device>(
     let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
     let first_error = FirstError::default();
     let worker = local.worker;
-    local.index_changes.begin();
     let mut tx = begin(epoch, local, runner, call, &first_error);
     let body = || caught(|| procedure.run(arguments, &mut tx));
-    let mut result = epoch.noting(worker, call.position, number, body);
+    let result = epoch.noting(worker, call.position, number, body);
     let (waits, committed) = (tx.waiter.waits, tx.committed);
     local.work.waits += waits;
-    if local.index_changes.are_some() && matches!(result, Ok(Ok(()))) && first_error.is_clean() {
-        result = Ok(change_indexes(epoch.core, local, runner, call.position)?);
+    if local.index_changes.are_some()
+        && let Some(abort) = end_index_changes(epoch.core, local, runner, call.position, || {
+            matches!(result, Ok(Ok(()))) && first_error.is_clean()
+        })?
+    {
+        return take_back(epoch, local, runner, call, Ok(Err(abort.into())), committed);
     }
     match result {
         Ok(Ok(())) if first_error.is_clean() => {
@@ -284,24 +288,31 @@ fn run_body<D: Device>(
     }
 }
 
-/// The body of a call has ended: what it changed in secondary indexes is there for those behind it,
-/// unless it has left two rows under one key of a unique one (O-98).
+/// The body of a call has ended that changed secondary indexes. If it commits, what it changed is
+/// there for those behind it, unless it has left two rows under one key of a unique one (O-98):
+/// then this returns the abort.
+#[cold]
 #[inline(never)]
-fn change_indexes<D: Device>(
+fn end_index_changes<D: Device>(
     core: &Core,
     local: &mut Local,
     runner: &mut Runner<'_, '_, D>,
     position: Position,
-) -> Result<Result<(), Stop>, Leave> {
+    commits: impl FnOnce() -> bool,
+) -> Result<Option<Abort>, Leave> {
     let secondary = &core.secondary;
-    if secondary.adds_to_unique(&local.index_changes) {
-        runner.wait_for_index_writers(local, position)?;
-        if let Err(abort) = secondary.check_unique_at(position, &local.index_changes) {
-            return Ok(Err(abort.into()));
+    let mut abort = None;
+    if commits() {
+        if secondary.adds_to_unique(&local.index_changes) {
+            runner.wait_for_index_writers(local, position)?;
+            abort = secondary.check_unique_at(position, &local.index_changes).err();
+        }
+        if abort.is_none() {
+            secondary.publish(local.worker, position, &mut local.index_changes);
         }
     }
-    secondary.publish(local.worker, position, &mut local.index_changes);
-    Ok(Ok(()))
+    local.index_changes.forget();
+    Ok(abort)
 }
 
 /// The body of a call did not commit.

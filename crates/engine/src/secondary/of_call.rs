@@ -23,13 +23,10 @@ pub(crate) struct CallIndexChanges {
 }
 
 impl CallIndexChanges {
-    /// A call begins.
-    #[inline]
-    pub(crate) fn begin(&mut self) {
-        if self.are_some {
-            self.of_index.iter_mut().for_each(BTreeMap::clear);
-            self.are_some = false;
-        }
+    /// The call has ended.
+    pub(crate) fn forget(&mut self) {
+        self.of_index.iter_mut().for_each(BTreeMap::clear);
+        self.are_some = false;
     }
 
     /// Whether the call has changed any index.
