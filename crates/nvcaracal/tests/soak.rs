@@ -60,7 +60,9 @@ const POOL_BYTES: u64 = 1 << 20;
 /// The log's file grows by so much.
 const LOG_GROWTH_BYTES: u64 = 4 << 20;
 const STACK_BYTES: u64 = 256 << 10;
-const ALLOCATOR_BYTES: u64 = 16 << 20;
+/// What the C library keeps of what was freed: 10 MiB less with thresholds that it does not raise
+/// by itself (`MALLOC_MMAP_THRESHOLD_`), 5 MiB less with one arena for all threads.
+const ALLOCATOR_BYTES: u64 = 24 << 20;
 
 const LINES: Table<u64, u64> = Table::ordered("lines").with_row_bytes(64);
 const HALVES: HashTable<u64, Half> = Table::hash("halves").with_row_bytes(128);

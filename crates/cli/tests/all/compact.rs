@@ -61,9 +61,15 @@ fn what_cannot_be_compacted_is_refused_in_words() {
 async fn s_23_a_served_store_is_restored_to_a_time() {
     let room = Room::new();
     let [store, copy, archive] = ["store", "copy", "archive"].map(|name| room.text(name));
-    let server = Server::start(&format!("{store} --archive {archive}"));
+    let serve = || Server::start(&format!("{store} --archive {archive}"));
+    let server = serve();
     let client = server.connect().await.expect("a server");
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    // The copy has a checkpoint, that of its close.
+    server.signal(Signal::TERM);
+    assert_eq!(tokio::task::block_in_place(|| server.ended()), Some(0));
+    let server = serve();
+    let client = server.connect().await.expect("a server");
     tokio::task::block_in_place(|| run(&format!("backup {store} {copy}")).succeeded());
     client.batch_execute("INSERT INTO t VALUES (1), (2)").await.unwrap();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time");
