@@ -51,6 +51,12 @@ breach 'not ASCII' < <(search -P '[^\x00-\x7F]' <<<"$all" | cut -c1-120)
 breach 'mark of a merge' < <(search -E '^(<<<<<<<|>>>>>>>) ' <<<"$all" | cut -c1-120)
 breach 'trailing space or tab' < <(search -P '[ \t]+$|\t' <<<"$all" | cut -c1-120)
 breach 'more than 100 columns' < <(search -E '^.{101,}' <<<"$sources" | cut -d: -f1,2)
+# Documentation tests compile them.
+breach 'an indented block of a guide, which needs a fence' < <(git ls-files 'docs/guide/*.md' | xargs awk '
+    FNR == 1 { fenced = 0; blank = 1 }
+    /^```/ { fenced = !fenced }
+    !fenced && blank && /^    / { print FILENAME ":" FNR }
+    { blank = /^[ \t]*$/ }')
 
 # Words that mean unfinished work. Clippy sees the macros; this sees comments and other files too.
 breach 'unfinished' < <(except '^scripts/tidy\.sh$' <<<"$all" \
