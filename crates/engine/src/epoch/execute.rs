@@ -398,16 +398,15 @@ fn index_lookups_hold<D: Device>(
     runner: &mut Runner<'_, '_, D>,
     call: &CallView<'_>,
 ) -> Result<bool, Leave> {
-    if runner.lists.iter().all(|lists| lists.index_writers.is_empty()) {
-        return Ok(true);
-    }
     let own = CallIndexChanges::default();
     for lookup in &call.lists.lookups[call.extra.lookups.range()] {
         let Lookup::Index { index, low, high, is_descending, visited, fingerprint } = *lookup
         else {
             continue;
         };
-        runner.wait_for_index_writers(local, call.position)?;
+        if !runner.wait_for_index_writers(local, call.position)? {
+            return Ok(true);
+        }
         let keys = KeyRange { low: call.key(low), high: call.key(high), is_descending };
         let mut scan = IndexScan::default();
         let mut each = |key: &[u8], _: &[u8]| {

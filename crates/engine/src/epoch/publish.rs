@@ -70,9 +70,11 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
         &mut self,
         local: &mut Local,
         position: Position,
-    ) -> Result<(), Stopped> {
+    ) -> Result<bool, Stopped> {
         let lists = self.lists;
+        let mut are_some = false;
         for writers in lists.iter().map(|lists| &lists.index_writers) {
+            are_some |= !writers.is_empty();
             while let Some(writer) = writers.unended_before(position) {
                 let mut waiter = Waiter::new(self.epoch.core.stopped());
                 let has_ended = || writer.has_ended().then_some(());
@@ -80,7 +82,7 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
                 local.work.waits += 1;
             }
         }
-        Ok(())
+        Ok(are_some)
     }
 
     fn piece_result(

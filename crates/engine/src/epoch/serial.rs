@@ -292,7 +292,7 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
         unreachable!("no read waits in the serial part")
     }
 
-    fn wait_for_index_writers(&mut self, _: &mut Local, _: Position) -> Result<(), Stopped> {
+    fn wait_for_index_writers(&mut self, _: &mut Local, _: Position) -> Result<bool, Stopped> {
         unreachable!("an index is read at once in the serial part")
     }
 

@@ -30,9 +30,13 @@ impl Transaction<'_> {
         }
         let position = self.sid.position();
         let waited = self.publisher.wait_for_index_writers(self.local, position);
-        waited.map_err(|stopped| self.first_error.note(stopped.into()))?;
+        let changes = waited.map_err(|stopped| self.first_error.note(stopped.into()))?;
         let own = &self.local.index_changes;
-        let scanned = core.secondary.scan_at(index, keys, position, own, each);
+        let scanned = match changes {
+            true => core.secondary.scan_at(index, keys, position, own, each),
+            // No call of the epoch may change an index, this one included.
+            false => core.secondary.scan(index, keys, each),
+        };
         scanned.map_err(|what| self.mistake(what))
     }
 

@@ -108,11 +108,12 @@ pub(crate) trait PublishNow {
     fn run_pieces_before(&mut self, local: &mut Local, position: Position)
     -> Result<bool, Stopped>;
     /// Waits until all calls before a position have ended that may change a secondary index.
+    /// Whether the epoch has any such calls.
     fn wait_for_index_writers(
         &mut self,
         local: &mut Local,
         position: Position,
-    ) -> Result<(), Stopped>;
+    ) -> Result<bool, Stopped>;
     /// The result of a piece of the running call, which commits; with what the serial part has
     /// written, if the call is of it.
     fn piece_result(
