@@ -338,6 +338,13 @@ impl<D: Device> Epoch<'_, D> {
         }
     }
 
+    /// Whether the log of the epoch is durable, so that it will happen whatever crashes, or none is
+    /// written.
+    pub(crate) fn is_durable(&self) -> bool {
+        let is_logged = self.replay.is_none() && self.core.config.lab.design.logs();
+        !is_logged || self.store.log().is_durable(self.number)
+    }
+
     /// Readers from outside leave, before indexes and row entries change; the next barrier says so
     /// to all workers.
     pub(crate) fn close_gate(&self, worker: &Worker<D>) {

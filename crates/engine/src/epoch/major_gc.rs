@@ -23,11 +23,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if list.is_empty() {
         return Ok(());
     }
-    let is_logged = epoch.replay.is_none() && epoch.core.config.lab.design.logs();
     assert!(
-        !is_logged
-            || epoch.store.device().takes_snapshots()
-            || epoch.store.log().is_durable(epoch.number),
+        epoch.store.device().takes_snapshots() || epoch.is_durable(),
         "on memory the epoch is committed before it collects for good (O-36)"
     );
     debug_assert!(is_each_once(&list), "a row is collected once an epoch");

@@ -1,9 +1,9 @@
 //! One epoch: every worker runs [`run`], which names the phases in order (NV Algorithm 1).
 //!
 //! The papers log first. Here the write sets are declared before, so that an epoch for which there
-//! is no space is refused while nothing is logged yet (O-43); the log still is durable before the
-//! first final write and before any answer (O-13). docs/epoch.md has the steps and what a crash in
-//! each leaves behind.
+//! is no space is refused while nothing is logged yet (O-43); the log still is durable before a
+//! final write reaches the device, and before any answer (O-13). docs/epoch.md has the steps and
+//! what a crash in each leaves behind.
 
 mod append;
 mod batch;
@@ -110,14 +110,14 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     split::run(epoch, worker)?;
     epoch.lap(worker, Phase::Append);
 
-    epoch.begin(worker, Phase::LogInputs);
-    log_inputs::wait_until_durable(epoch, worker)?;
-    epoch.lap(worker, Phase::LogInputs);
-
     epoch.begin(worker, Phase::Execute);
     execute::run(epoch, worker)?;
     contention::find(epoch, worker);
     epoch.lap(worker, Phase::Execute);
+
+    epoch.begin(worker, Phase::LogInputs);
+    log_inputs::wait_until_durable(epoch, worker)?;
+    epoch.lap(worker, Phase::LogInputs);
 
     epoch.begin(worker, Phase::Remove);
     remove::run(epoch, worker)?;

@@ -355,6 +355,15 @@ fn scan_rows<D: Device>(
         ))
         .into());
     }
+    let rows: u64 = found.iter().map(|f| f.rows.len() as u64).sum();
+    let expected = store.checkpoint().rows;
+    if rows != expected {
+        return Err(StorageError::Corrupt(format!(
+            "there are {rows} rows, and {expected} by the checkpoint of epoch {}: it is damaged",
+            store.checkpoint_epoch()
+        ))
+        .into());
+    }
     Ok((found, hash))
 }
 

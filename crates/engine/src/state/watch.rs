@@ -13,8 +13,8 @@ use crate::stats::Phase;
 /// behind, up to the next barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// A phase begins. [`Phase::LogInputs`] comes twice: it begins again where execution waits for
-    /// the log.
+    /// A phase begins. [`Phase::LogInputs`] comes twice: it begins again where the epoch waits
+    /// for its log.
     Begin(Phase),
     /// All workers have fenced what the epoch wrote; its number is written next, if it ends in a
     /// checkpoint.

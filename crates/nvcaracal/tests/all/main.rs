@@ -21,6 +21,7 @@ mod functions;
 mod golden_store;
 mod hot_rows;
 mod indexes;
+mod log_beside_execution;
 mod longer_values;
 mod mistakes;
 mod multi_indexes;

@@ -94,7 +94,7 @@ impl<D: Device> InputLog<D> {
 
     /// Makes everything durable that was finished, committed or deferred so far; each of these
     /// fenced the port that it wrote with (O-22). Only after this may a final write of the
-    /// committed epoch reach the image, or an answer leave (O-13).
+    /// committed epoch reach the device, or an answer leave (O-13).
     ///
     /// # Errors
     /// The device's, sticky (O-57): nothing may be answered any more.

@@ -281,8 +281,8 @@ fn after(before: Point, place: Place, beginning: Beginning) -> Point {
 fn class_of(phase: Phase, before: Class, opening: Class, depth: usize) -> Class {
     match phase {
         Phase::Serial | Phase::Declare if depth > 0 => opening,
-        // Execution waits for the log.
-        Phase::LogInputs if before == Class::EvictAppend => Class::EvictAppend,
+        // The epoch waits for its log.
+        Phase::LogInputs if before == Class::BeforeFinalWrites => Class::FinalWrites,
         Phase::LogInputs if depth > 0 => opening,
         Phase::Serial | Phase::Declare | Phase::LogInputs => Class::Log,
         Phase::Insert => Class::Insert,
