@@ -1,6 +1,6 @@
 //! What an epoch did, counted by each worker and added up at its end.
 
-use pmem::Counters;
+use pmem::{Counters, PageUse};
 use storage::EpochNumber;
 
 /// The phases of an epoch, in order.
@@ -288,6 +288,8 @@ pub struct MemoryUse {
     /// DRAM: values and index entries that were overwritten, kept for snapshots that live, or have
     /// ended and are not freed yet.
     pub snapshots: u64,
+    /// What of the image is in memory, where that may be larger; `None` where all of it is.
+    pub pages: Option<PageUse>,
     /// Device: segments of rows and their free lists.
     pub persistent_rows: u64,
     /// Device: segments of values and their free lists.

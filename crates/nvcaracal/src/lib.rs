@@ -291,7 +291,7 @@ pub use nvcaracal_derive::{Data, Key};
 pub use observe::contention::{ContendedRow, Contention};
 pub use observe::procedures::ProcedureStats;
 pub use observe::stats::Stats;
-pub use pmem::{Compacted, DeviceSpec, FileUse, Profile};
+pub use pmem::{Compacted, DeviceSpec, FileUse, PageUse, Profile};
 pub use stop::Stop;
 pub use table::handle::{HashTable, Hashed, Ordered, Scannable, Sequence, Table};
 pub use table::index::Index;

@@ -114,6 +114,7 @@ fn engine_settings(spec: &DeviceSpec, epochs: u64, verify: bool) -> Settings {
         serial_calls_max: 0,
         group_us: 0,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
+        memory_limit_bytes: None,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,
         ack_log: None,
         resume: false,

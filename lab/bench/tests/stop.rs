@@ -23,6 +23,7 @@ fn settings(ack_log: &Path, resume: bool, stop: Stop) -> Settings {
         group_us: 40_000,
         image_limit_bytes: IMAGE_LIMIT_BYTES_DEFAULT,
         log_limit_bytes: LOG_LIMIT_BYTES_DEFAULT,
+        memory_limit_bytes: None,
         ack_log: Some(ack_log.to_path_buf()),
         resume,
         verify: true,

@@ -19,6 +19,8 @@ pub struct Settings {
     pub engine: EngineConfig,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
+    /// Most bytes of memory, if the store may be larger.
+    pub memory_limit_bytes: Option<u64>,
     /// Most bytes of the input log.
     pub log_limit_bytes: u64,
     /// Whether to run the workload's own consistency check at the end.
@@ -61,6 +63,9 @@ pub(super) fn open(
         .engine(settings.engine_config(job))
         .data_bytes_max(settings.image_limit_bytes)
         .log_bytes_max(settings.log_limit_bytes);
+    if let Some(bytes) = settings.memory_limit_bytes {
+        options = options.memory_limit(bytes);
+    }
     if let Some(point) = settings.die_at.clone() {
         options = options.disk_hook(point.hook(&place.spec)?);
     }

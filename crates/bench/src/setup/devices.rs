@@ -32,6 +32,8 @@ pub struct Limits {
     pub loading: bool,
     /// Where the process ends; only on the `file` device.
     pub die_at: Option<FailPoint>,
+    /// Most bytes of memory, if the store may be larger; only on the `file` device.
+    pub memory_limit_bytes: Option<u64>,
 }
 
 impl Limits {
@@ -46,6 +48,7 @@ impl Limits {
             lost_log: false,
             loading: false,
             die_at: None,
+            memory_limit_bytes: None,
         }
     }
 
@@ -77,6 +80,7 @@ impl Limits {
             lost_log: false,
             loading: false,
             die_at: None,
+            memory_limit_bytes: None,
         }
     }
 }
@@ -101,8 +105,14 @@ pub fn open_device<V: DeviceVisitor>(
     limits: Limits,
     visitor: V,
 ) -> Result<V::Output> {
-    let Limits { image_bytes, log_bytes, create, read_only, lost_log, loading, die_at } = limits;
+    let Limits { image_bytes, log_bytes, create, read_only, lost_log, loading, die_at, .. } =
+        limits;
+    let memory_limit_bytes = limits.memory_limit_bytes;
     let hook = die_at.map(|point| point.hook(spec)).transpose()?;
+    if memory_limit_bytes.is_some() && !matches!(spec, DeviceSpec::File(_)) {
+        let what = format!("{spec} keeps all data in memory: a limit of memory is for file:DIR");
+        return Err(BenchError::Usage(what));
+    }
     match spec {
         DeviceSpec::Dram => visitor.visit(Arc::new(Dram::new(image_bytes, log_bytes)?)),
         DeviceSpec::Emulated(profile) => {
@@ -123,6 +133,7 @@ pub fn open_device<V: DeviceVisitor>(
                 lost_log,
                 loading,
                 beside: BESIDE,
+                memory_limit_bytes,
                 hook,
                 ..limits
             };

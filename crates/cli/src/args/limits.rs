@@ -10,6 +10,10 @@ pub struct LimitArguments {
     #[arg(long, default_value_t = IMAGE_LIMIT_BYTES_DEFAULT,
           value_parser = value_parser!(u64).range(1 << 24..=1 << 46))]
     pub image_limit_bytes: u64,
+    /// Bytes of memory for the store, on file only: what it holds may be more, and is read when it
+    /// is needed [default: all of it is in memory]
+    #[arg(long, value_parser = value_parser!(u64).range(1 << 24..=1 << 42))]
+    pub memory_limit_bytes: Option<u64>,
     /// Bytes that its input log may grow to: address space, not memory or disk
     #[arg(long, default_value_t = LOG_LIMIT_BYTES_DEFAULT,
           value_parser = value_parser!(u64).range(1 << 20..=1 << 46))]

@@ -76,6 +76,7 @@ fn settings(arguments: &RunArguments, spec: &DeviceSpec, stop: Stop) -> Settings
         engine: engine_config(arguments, spec),
         image_limit_bytes: arguments.limits.image_limit_bytes,
         log_limit_bytes: arguments.limits.log_limit_bytes,
+        memory_limit_bytes: arguments.limits.memory_limit_bytes,
         check: !arguments.no_check,
         progress: progress(arguments),
         stop,

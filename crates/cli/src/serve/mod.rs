@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         data_bytes_max: arguments.limits.image_limit_bytes,
         log_bytes_max: arguments.limits.log_limit_bytes,
         archive: arguments.archive.clone(),
+        memory_limit_bytes: arguments.limits.memory_limit_bytes,
         ..StoreOptions::at(device.clone())
     };
     if let Some(workers) = arguments.workers {

@@ -3,6 +3,7 @@
 mod border;
 mod changes;
 mod deferred;
+mod memory_use;
 pub(crate) mod reader;
 pub(crate) mod snapshot;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use pmem::sync::WorkerThreads;
 use pmem::{Device, Port};
 use storage::Position;
-use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX, TABLES_MAX};
+use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX};
 use storage::input_log::Verdict;
 use storage::{
     EndMark, EpochNumber, SerialId, StateHash, Store, SubPool, TableId, ValuePointer, row, row_hash,
@@ -41,7 +42,7 @@ use crate::reads::{KeyRange, Reading, Reads, Visit};
 use crate::secondary::CallIndexChanges;
 use crate::state::config::{EngineConfig, SNAPSHOT_AMPLIFICATION};
 use crate::state::core::{Core, RowKeys};
-use crate::stats::{EpochStats, Laps, MemoryUse};
+use crate::stats::{EpochStats, Laps};
 use crate::table::Table;
 use crate::version::before_images::WorkerBeforeImages;
 use crate::version::changes::{WatchedTables, WorkerChanges};
@@ -265,6 +266,7 @@ impl<D: Device> Engine<D> {
             workers::rotate(&mut self.workers, workers);
         }
         let outcome = self.finish(workers, calls, started)?;
+        self.leave_memory();
         if past.is_none() {
             let mark = EndMark { epoch: number, hash: outcome.state_hash };
             mark.write(self.store.device().as_ref())?;
@@ -318,7 +320,8 @@ impl<D: Device> Engine<D> {
             let logged = self.store.log().bytes_in_use();
             logged >= checkpoint_log_bytes.max(changed / SNAPSHOT_AMPLIFICATION)
         };
-        epochs >= checkpoint_every && (checkpoint_log_bytes == 0 || is_logged())
+        let is_due = epochs >= checkpoint_every && (checkpoint_log_bytes == 0 || is_logged());
+        is_due || self.store.device().needs_snapshot()
     }
 
     /// Before an epoch of so many calls, which so many workers run.
@@ -591,32 +594,6 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Bytes by structure.
-    pub fn memory(&self) -> MemoryUse {
-        let segments = self.store.segments();
-        let index = |t: &crate::table::Table| {
-            t.hash.memory_bytes() + t.ordered.as_ref().map_or(0, |o| o.memory_bytes())
-        };
-        let pools = |rows: bool| {
-            self.workers
-                .iter()
-                .flat_map(|w| w.row_store.sub_pools.iter().flatten())
-                .filter(|l| ((l.pool() as usize) < TABLES_MAX) == rows)
-                .map(|l| l.bytes(segments))
-                .sum()
-        };
-        MemoryUse {
-            index: self.core.tables.iter().map(index).sum::<usize>() as u64,
-            row_entries: self.core.entries.bytes(),
-            transient_pool: self.workers.iter().map(|w| w.local.pool.high_water()).sum(),
-            cache: self.workers.iter().map(|w| w.local.cache.bytes()).sum(),
-            snapshots: self.kept_bytes(EpochNumber(0)),
-            persistent_rows: pools(true),
-            persistent_values: pools(false),
-            input_log: self.store.device().log_bytes(),
-        }
-    }
-
     /// Makes room for rows that are expected in tables, and its pages present, so that no epoch
     /// pays for the growth. Returns the bytes on the device.
     ///
@@ -746,6 +723,7 @@ pub(crate) fn new_worker<D: Device>(
         reads: Reads::new(store.device().charges_loads()),
         answers: WorkerAnswers::default(),
         answer_bytes: 0,
+        missing_pages: Vec::new(),
         pool: TransientPool::new(number)?,
         cache: CachePool::new(
             number,

@@ -18,6 +18,7 @@ mod index_changes;
 mod insert;
 mod log_inputs;
 mod major_gc;
+mod page_in;
 mod piece;
 mod prefetch;
 mod publish;
@@ -105,6 +106,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
     epoch.begin(worker, Phase::Append);
     append::run(epoch, worker)?;
+    page_in::run(epoch, worker);
     epoch.barrier()?;
     epoch.open_gate(worker, epoch.number.previous());
     split::run(epoch, worker)?;
@@ -125,6 +127,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
     epoch.begin(worker, Phase::Checkpoint);
     checkpoint::run(epoch, worker)?;
+    page_in::evict(epoch, worker)?;
     epoch.lap(worker, Phase::Checkpoint);
     Ok(())
 }

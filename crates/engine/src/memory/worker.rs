@@ -20,6 +20,8 @@ pub(crate) struct Local {
     pub(crate) lists: Declarations,
     /// Calls that went through step one of their declarations, in order, until step two.
     pub(crate) allocating_calls: Vec<AllocatingCall>,
+    /// Pages of the image that are to be read, while they are collected.
+    pub(crate) missing_pages: Vec<u64>,
     /// Private writes of the running call, by declared key, then by member.
     pub(crate) writes: Vec<PrivateWrite>,
     /// Private values of the running call, and parts of values.

@@ -105,6 +105,7 @@ pub struct Options {
     data_bytes_max: u64,
     log_bytes_max: u64,
     archive: Option<PathBuf>,
+    memory_limit: Option<u64>,
     tuning: Tuning,
     seams: Seams,
 }
@@ -130,6 +131,8 @@ const CALLS_MAX: usize = storage::format::EPOCH_CALLS_MAX as usize;
 const DATA_BYTES_MIN: u64 = 1 << 20;
 const LOG_BYTES_MIN: u64 = 16 << 10;
 const SPACE_BYTES_MAX: u64 = 1 << 42;
+/// The least that a limit of memory may be.
+const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// So many bytes an epoch may take before it is known how long its values are. If they could need
 /// more, it is run in smaller ones, and a call that could by itself in the serial part.
@@ -161,6 +164,7 @@ impl Default for Options {
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
             archive: None,
+            memory_limit: None,
             tuning: Tuning::default(),
             seams: Seams {
                 now_ns: wall_clock_ns,
@@ -415,6 +419,23 @@ impl Options {
         self
     }
 
+    /// Memory for the database on `file`: data may be larger. Without it all data is in memory.
+    ///
+    /// What counts are pages of 4 KiB with rows and values, the copy of those that a checkpoint
+    /// saves, indexes, row entries, and what an epoch keeps while it runs. Indexes and row entries
+    /// are always in memory, some 100 bytes a row (see [`Database::memory`]): what they leave, at
+    /// least 8 MiB, holds pages. Pages that the calls of an epoch need are read many at
+    /// once, as far as their write sets and declared reads name the rows; other rows are read when
+    /// they are touched, which is slower. One epoch may need more than the limit. Answers do
+    /// not depend on it. Memory of the process besides is not counted. Range: 16 MiB to 4 TiB.
+    ///
+    /// Needs `userfaultfd` (Linux 5.11 or newer; containers may forbid it): where it is missing the
+    /// open is refused. A page that cannot be read when a call needs it ends the process.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
     /// Keeps the log of all epochs in files of this directory, which may be on another disk: with a
     /// backup from before, [`Database::restore_to`] makes the database as it was at the end of any
     /// of them. Log space serves again only when the archive has what it held, so if the archive
@@ -626,6 +647,9 @@ impl Options {
         in_range("queue_bytes_max", tuning.queue_bytes_max, (1 << 20)..=usize::MAX)?;
         let longest = 1..=ARGUMENT_BYTES_MAX.min(tuning.queue_bytes_max);
         in_range("argument_bytes_max", tuning.argument_bytes_max, longest)?;
+        if let Some(bytes) = self.memory_limit {
+            in_range("memory_limit", bytes, MEMORY_BYTES_MIN..=SPACE_BYTES_MAX)?;
+        }
         in_range("data_bytes_max", self.data_bytes_max, DATA_BYTES_MIN..=SPACE_BYTES_MAX)?;
         in_range("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN..=SPACE_BYTES_MAX)?;
         Ok(Limits {
@@ -686,6 +710,7 @@ impl Options {
             log_bytes_max: self.log_bytes_max,
             disk: self.seams.disk,
             archive: self.archive,
+            memory_limit: self.memory_limit,
             beside: self.seams.beside,
             shapes: self.shapes,
             renamed: self.renamed,

@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) log_bytes_max: u64,
     /// Sees every call that `file` makes to the file system.
     pub(crate) disk: Option<Arc<dyn DiskHook>>,
+    /// Most bytes of memory, if the data may be larger.
+    pub(crate) memory_limit: Option<u64>,
     /// Where log goes that is not needed any more.
     pub(crate) archive: Option<PathBuf>,
     /// Files that may lie in the directory of a new store.
@@ -60,6 +62,12 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
             plan.device
         )));
     }
+    if plan.memory_limit.is_some() && !matches!(plan.device, DeviceSpec::File(_)) {
+        return Err(Error::mistake(format!(
+            "{} keeps all data in memory; a limit of memory is for file:DIRECTORY",
+            plan.device
+        )));
+    }
     match &plan.device {
         DeviceSpec::Dram => host(Dram::new(image, log)?, plan),
         DeviceSpec::Emulated(profile) => host(Emulated::new(*profile, image, log)?, plan),
@@ -75,6 +83,7 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
                 read_only,
                 detached: read_only,
                 archive: plan.archive.clone(),
+                memory_limit_bytes: plan.memory_limit,
                 hook: plan.disk.clone(),
                 beside: plan.beside,
                 ..FileOptions::new(image, log)

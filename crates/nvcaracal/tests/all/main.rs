@@ -21,6 +21,7 @@ mod functions;
 mod golden_store;
 mod hot_rows;
 mod indexes;
+mod larger_than_memory;
 mod log_beside_execution;
 mod longer_values;
 mod mistakes;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::device::combining::Buffered;
 use crate::device::owed_time::OwedTime;
-use crate::device::{Counters, FileUse};
+use crate::device::{Counters, FileUse, PageUse};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::Mapping;
@@ -304,6 +304,60 @@ pub trait Device: Send + Sync + 'static {
     #[inline]
     fn may_show_undurable(&self) -> bool {
         false
+    }
+
+    /// What is in memory of an image that may be larger; `None` where all of it is.
+    fn page_use(&self) -> Option<PageUse> {
+        None
+    }
+
+    /// Whether the image may be larger than memory.
+    #[inline]
+    fn has_memory_limit(&self) -> bool {
+        false
+    }
+
+    /// Leaves so many bytes of the limit of memory to other things than the image.
+    fn leave_memory(&self, other_bytes: u64) {
+        let _ = other_bytes;
+    }
+
+    /// A range of the image is needed soon: pages of it that are absent, and that no thread reads
+    /// yet, are added to a list for [`Device::fetch_pages`].
+    #[inline]
+    fn want_pages(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
+        let _ = (offset, len, missing);
+    }
+
+    /// Reads the pages of a list in the background, and empties it.
+    fn fetch_pages(&self, missing: &mut Vec<u64>) {
+        let _ = missing;
+    }
+
+    /// Whether so much was stored to since the last snapshot that one is due, for want of memory.
+    fn needs_snapshot(&self) -> bool {
+        false
+    }
+
+    /// Whether more of the image is in memory than may be.
+    fn is_over_memory_limit(&self) -> bool {
+        false
+    }
+
+    /// Reads what is absent of a range of the image, where it may be larger than memory, before it
+    /// is touched; other pages go for it. No thread stores to the image meanwhile.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if a page is damaged or cannot be read.
+    fn read_ahead(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
+        let _ = (offset, len);
+        Ok(())
+    }
+
+    /// Drops part `part` of `parts` of the pages that are too many in memory, where the image may
+    /// be larger. All workers call it for their part while nothing stores to the image.
+    fn evict_part(&self, part: usize, parts: usize) {
+        let _ = (part, parts);
     }
 
     /// Bytes of the pages that the next snapshot would write, at most; 0 on devices that take none.

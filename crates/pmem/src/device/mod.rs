@@ -12,6 +12,7 @@ mod combining;
 mod counters;
 mod file_use;
 mod owed_time;
+mod page_use;
 mod step;
 
 mod interface;
@@ -20,6 +21,7 @@ mod port;
 pub use counters::{Counters, LineCount, Loads};
 pub use file_use::FileUse;
 pub use interface::{Description, Device, LogSpace, MARK_BYTES, PortState};
+pub use page_use::PageUse;
 pub use port::Port;
 
 pub(crate) use owed_time::{OwedTime, PAY_ABOVE_NS};

@@ -7,6 +7,7 @@ use super::disk::Files;
 use super::format::{Entries, Entry, Root, TABLE_MAGIC, page_crc};
 use super::meta::write_root;
 use super::moves::Moves;
+use super::residency::Saved;
 use super::room::Room;
 use super::slots::FreeSlots;
 use super::table::PageTable;
@@ -41,6 +42,7 @@ pub(super) struct SnapshotWriter {
     /// Whether pages are moved: until one cannot be read.
     pub(super) moves: bool,
     pub(super) room: Arc<Room>,
+    saved: Saved,
 }
 
 impl SnapshotWriter {
@@ -51,7 +53,22 @@ impl SnapshotWriter {
         free: FreeSlots,
         room: Arc<Room>,
     ) -> Self {
-        Self { files, newest, table, free, kept: Vec::new(), is_first: true, moves: true, room }
+        Self {
+            files,
+            newest,
+            table,
+            free,
+            kept: Vec::new(),
+            is_first: true,
+            moves: true,
+            room,
+            saved: Saved::default(),
+        }
+    }
+
+    /// The same, and it tells where pages were saved.
+    pub(super) fn telling(self, saved: Saved) -> Self {
+        Self { saved, ..self }
     }
 
     /// Makes a snapshot durable. Calls `committed` as soon as it would survive a power cut.
@@ -74,6 +91,7 @@ impl SnapshotWriter {
         if !new.is_empty() {
             // Step 2.
             self.files.data.sync()?;
+            self.saved.tell(&new);
         }
         let root = Root {
             sequence: self.newest.sequence + 1,

@@ -11,9 +11,10 @@ use super::mark::Marks;
 use super::moves::Moves;
 use super::open::{Opened, State, open};
 use super::options::FileOptions;
+use super::residency::Residency;
 use super::room::{Room, kept_pages};
 use super::writer::Background;
-use crate::device::{Description, Device, FileUse, MARK_BYTES, PortState};
+use crate::device::{Description, Device, FileUse, MARK_BYTES, PageUse, PortState};
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Limited, Mapping, PAGE_BYTES, Space, page_ceil};
@@ -35,6 +36,8 @@ const ZEROED_GROWTH_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct File {
     dir: PathBuf,
+    /// Where the image may be larger than memory. Dropped before the image is.
+    residency: Option<Residency>,
     image: Space,
     log: Limited,
     dirty: DirtyPages,
@@ -69,10 +72,11 @@ impl File {
     /// [`DeviceError::Full`] if it is larger than the limits, [`DeviceError::Io`] otherwise.
     pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
         let dir = dir.as_ref();
-        let Opened { files, image, image_bytes, log_bytes, state, marks, room } =
+        let Opened { files, image, residency, image_bytes, log_bytes, state, marks, room } =
             open(dir, options)?;
         Ok(Self {
             dir: dir.to_path_buf(),
+            residency,
             image: Space::over("image", options.image_limit_bytes, image, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
             dirty: DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES),
@@ -162,6 +166,9 @@ impl Device for File {
         // Before the state is accepted only memory grows; `accept` makes the files follow.
         if opened.is_none() && !self.detached {
             self.make_room(bytes, kept_pages(bytes))?;
+        }
+        if let Some(residency) = &self.residency {
+            self.health.note(residency.grown(self.image.usable.bytes(), bytes))?;
         }
         self.image.usable.set(bytes);
         Ok(())
@@ -294,7 +301,8 @@ impl Device for File {
         let newest = *newest;
         let (table, free) = (std::mem::take(table), std::mem::take(free));
         let (files, room) = (Arc::clone(&self.files), Arc::clone(&self.room));
-        let writer = SnapshotWriter::new(files, newest, table, free, room);
+        let saved = self.residency.as_ref().map(Residency::saved).unwrap_or_default();
+        let writer = SnapshotWriter::new(files, newest, table, free, room).telling(saved);
         let background = Background::start(writer, newest.epoch, Arc::clone(&self.health))
             .map_err(|e| DeviceError::io("start the snapshot thread for", &self.dir, e));
         let first = self.background.set(self.health.note(background)?);
@@ -345,9 +353,16 @@ impl Device for File {
         let ranges = (part as u64 * PART_PAGES..pages)
             .step_by(parts * PART_PAGES as usize)
             .map(|first| first..pages.min(first + PART_PAGES));
+        if self.residency.is_some() {
+            // What is copied is not clean before its writer says so: one snapshot at a time.
+            self.background().settle()?;
+        }
         let mut copied = self.background().spare();
         // SAFETY: nothing stores to the image while parts are saved (rule of the trait).
         unsafe { self.dirty.take(ranges, self.image(), &mut copied)? };
+        if let Some(residency) = &self.residency {
+            residency.saving(&copied.pages);
+        }
         lock(&self.copied).push(copied);
         Ok(())
     }
@@ -370,6 +385,56 @@ impl Device for File {
             self.dirty.taken();
             snapshot.log_bytes = self.room.submitted(pages, log_bytes);
         })
+    }
+
+    fn page_use(&self) -> Option<PageUse> {
+        self.residency.as_ref().map(Residency::stats)
+    }
+
+    #[inline]
+    fn has_memory_limit(&self) -> bool {
+        self.residency.is_some()
+    }
+
+    fn leave_memory(&self, other_bytes: u64) {
+        if let Some(residency) = &self.residency {
+            residency.leave(other_bytes);
+        }
+    }
+
+    #[inline]
+    fn want_pages(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
+        if let Some(residency) = &self.residency {
+            residency.want(offset, len, missing);
+        }
+    }
+
+    fn fetch_pages(&self, missing: &mut Vec<u64>) {
+        if let Some(residency) = &self.residency {
+            residency.fetch(missing);
+        }
+    }
+
+    fn needs_snapshot(&self) -> bool {
+        let changed_bytes = self.changed_bytes();
+        self.residency.as_ref().is_some_and(|residency| residency.wants_snapshot(changed_bytes))
+    }
+
+    fn is_over_memory_limit(&self) -> bool {
+        self.residency.as_ref().is_some_and(Residency::is_over)
+    }
+
+    fn read_ahead(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
+        let Some(residency) = &self.residency else { return Ok(()) };
+        // SAFETY: nothing stores to the image meanwhile (rule of the trait).
+        unsafe { residency.read_ahead(offset, len, |page| self.dirty.is_clean(page)) }
+    }
+
+    fn evict_part(&self, part: usize, parts: usize) {
+        if let Some(residency) = &self.residency {
+            // SAFETY: nothing stores to the image meanwhile (rule of the trait).
+            unsafe { residency.evict_part(part, parts, |page| self.dirty.is_clean(page)) };
+        }
     }
 
     fn shrink_log(&self, bytes: u64) -> Result<bool, DeviceError> {

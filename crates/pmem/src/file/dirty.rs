@@ -37,6 +37,12 @@ impl DirtyPages {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// Whether a page was not stored to since the last snapshot.
+    #[inline]
+    pub(super) fn is_clean(&self, page: u64) -> bool {
+        self.marks[page as usize].load(Ordering::Relaxed) == 0
+    }
+
     /// All marks were taken.
     pub(super) fn taken(&self) {
         self.count.store(0, Ordering::Relaxed);

@@ -128,6 +128,10 @@ fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
+/// A page, where a disk can read it into.
+#[repr(align(4096))]
+pub(super) struct PageBuffer(pub(super) [u8; PAGE_BYTES as usize]);
+
 /// An open file with its name for errors and its hook.
 #[derive(Debug)]
 pub(super) struct DiskHandle {
@@ -292,6 +296,23 @@ impl DiskHandle {
         Ok(())
     }
 
+    /// The same, of a page, without a copy in the memory of the system where that can be done: it
+    /// would take as much memory again.
+    pub(super) fn read_page_at(
+        &self,
+        offset: u64,
+        into: &mut PageBuffer,
+    ) -> Result<(), DeviceError> {
+        let Some(direct) = self.direct.as_ref().filter(|_| self.hook.is_none()) else {
+            return self.read_exact_at(offset, &mut into.0);
+        };
+        match direct.read_exact_at(&mut into.0, offset) {
+            // Some file systems say only now that they cannot do it; errors are told as usual.
+            Err(_) => self.read_exact_at(offset, &mut into.0),
+            Ok(()) => Ok(()),
+        }
+    }
+
     /// Makes everything written durable, together with the length of the file.
     pub(super) fn sync(&self) -> Result<(), DeviceError> {
         loop {
@@ -408,7 +429,7 @@ fn open_direct(path: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
-    OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()
 }
 
 /// Whether a write may be direct: aligned to pages in the file and in memory, and

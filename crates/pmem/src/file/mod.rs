@@ -45,6 +45,8 @@ mod checkpoint;
 mod give_back;
 mod room;
 
+mod residency;
+
 mod directory;
 mod open;
 mod writer;

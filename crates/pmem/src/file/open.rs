@@ -9,11 +9,12 @@ use super::format::{Entry, Root, page_crc};
 use super::mark::Marks;
 use super::meta::{check_heads, find_newest};
 use super::options::FileOptions;
+use super::residency::Residency;
 use super::room::Room;
 use super::slots::FreeSlots;
 use super::table::PageTable;
 use crate::failure::DeviceError;
-use crate::memory::{Mapping, PAGE_BYTES, page_ceil};
+use crate::memory::{Mapping, PAGE_BYTES, Pages, page_ceil};
 
 /// Slots that no page has are read, too, if a run of them is not longer than this: that takes less
 /// time than another read.
@@ -24,6 +25,8 @@ const SKIPPED_SLOTS_MIN: u64 = 64;
 pub(super) struct Opened {
     pub(super) files: Arc<Files>,
     pub(super) image: Mapping,
+    /// Where the image may be larger than memory.
+    pub(super) residency: Option<Residency>,
     /// Those of the newest snapshot, and what the image grew to since.
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
@@ -77,13 +80,24 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     let image_bytes = newest.image_bytes.max(head.image_bytes);
     check_limit("image (the existing one)", image_bytes, options.image_limit_bytes)?;
     check_limit("log (the existing file)", log_bytes, options.log_limit_bytes)?;
-    let image = Mapping::reserve(page_ceil(options.image_limit_bytes))?;
+    let address_bytes = page_ceil(options.image_limit_bytes);
+    let pages = options.memory_limit_bytes.map_or(Pages::Huge, |_| Pages::Small);
+    let image = Mapping::anonymous(address_bytes, pages)?;
     assert!(image.len() >= image_bytes, "an image within its limit fits its mapping");
-    // SAFETY: the mapping is not shared yet.
-    unsafe { load_image(&files.data, table, &image) }?;
+    let residency = match options.memory_limit_bytes {
+        Some(limit) => {
+            // SAFETY: the device drops it before the mapping, whose pages nothing has touched.
+            Some(unsafe { Residency::over(&image, &files, table, image_bytes, limit) }?)
+        }
+        None => {
+            // SAFETY: the mapping is not shared yet.
+            unsafe { load_image(&files.data, table, &image) }?;
+            None
+        }
+    };
     let marks = Marks::read(&files.meta, newest.instance)?;
     let room = Arc::new(Room::of(&files, &head, newest, table.used())?);
-    Ok(Opened { files, image, image_bytes, log_bytes, state, marks, room })
+    Ok(Opened { files, image, residency, image_bytes, log_bytes, state, marks, room })
 }
 
 fn check_limit(what: &'static str, bytes: u64, limit_bytes: u64) -> Result<(), DeviceError> {

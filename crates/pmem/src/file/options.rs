@@ -32,6 +32,9 @@ pub struct FileOptions {
     pub beside: &'static [&'static str],
     /// Where the user of the log is to keep what it needs no more; `None`: nowhere.
     pub archive: Option<PathBuf>,
+    /// Most bytes of memory for the image, and for what its user says that it needs besides
+    /// ([`super::Residency::leave`]); `None`: all of the image is in memory. Needs `userfaultfd`.
+    pub memory_limit_bytes: Option<u64>,
     /// Watches every call to the file system, and may make it fail. For tests and simulations.
     pub hook: Option<Arc<dyn DiskHook>>,
 }
@@ -50,6 +53,7 @@ impl FileOptions {
             loading: false,
             beside: &[],
             archive: None,
+            memory_limit_bytes: None,
             hook: None,
         }
     }

@@ -42,6 +42,30 @@ pub(crate) unsafe fn huge_pages(base: *mut c_void, len: usize) {
     let _ = (base, len);
 }
 
+/// A range should have ordinary pages.
+///
+/// # Safety
+/// It is mapped.
+pub(crate) unsafe fn small_pages(base: *mut c_void, len: usize) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: mapped (promised); the advice changes no byte.
+    let _ = unsafe { rustix::mm::madvise(base, len, rustix::mm::Advice::LinuxNoHugepage) };
+    #[cfg(not(target_os = "linux"))]
+    let _ = (base, len);
+}
+
+/// The pages of a range go; what is touched next is as if it had never been touched.
+///
+/// # Safety
+/// It is mapped, and no thread needs what it holds.
+pub(crate) unsafe fn drop_pages(base: *mut c_void, len: usize) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: mapped (promised); what it holds is not needed (promised).
+    let _ = unsafe { rustix::mm::madvise(base, len, rustix::mm::Advice::LinuxDontNeed) };
+    #[cfg(not(target_os = "linux"))]
+    let _ = (base, len);
+}
+
 /// The pages of a range should be present.
 ///
 /// # Safety

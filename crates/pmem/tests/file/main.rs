@@ -10,4 +10,5 @@ mod open;
 mod power_cut;
 mod read_only;
 mod refused;
+mod residency;
 mod scenario;

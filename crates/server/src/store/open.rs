@@ -44,6 +44,9 @@ impl Store {
         if let Some(archive) = &options.archive {
             database = database.archive(archive);
         }
+        if let Some(bytes) = options.memory_limit_bytes {
+            database = database.memory_limit(bytes);
+        }
         if options.workers > 0 {
             database = database.workers(options.workers);
         }

@@ -19,6 +19,8 @@ pub struct StoreOptions {
     pub log_bytes_max: u64,
     /// A directory that gets the log of all epochs; `None`: it is not kept.
     pub archive: Option<PathBuf>,
+    /// Most bytes of memory for rows, values and indexes; `None`: all of them are in memory.
+    pub memory_limit_bytes: Option<u64>,
     /// Threads that run calls; 0 for what the library chooses.
     pub workers: usize,
     /// Threads that parse, plan and read.
@@ -48,6 +50,7 @@ impl StoreOptions {
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
             archive: None,
+            memory_limit_bytes: None,
             workers: 0,
             threads: 4,
             steps_max: 1_000_000,

@@ -51,7 +51,10 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
     }
     place.remember(job.parameters(), Maker::Engine)?;
     let die_at = settings.die_at.clone();
-    let existing = Limits::new(settings.image_limit_bytes, settings.log_limit_bytes);
+    let existing = Limits {
+        memory_limit_bytes: settings.memory_limit_bytes,
+        ..Limits::new(settings.image_limit_bytes, settings.log_limit_bytes)
+    };
     let limits = Limits { die_at, ..existing.clone() };
     let opened = Cell::new(false);
     let open = Open { job, settings, place, ack, opened: &opened };

@@ -280,6 +280,13 @@ impl Report {
         ] {
             self.memory_bytes.count(name, bytes);
         }
+        if let Some(pages) = memory.pages {
+            self.memory_bytes.count("pages_resident", pages.resident_bytes);
+            self.memory_bytes.count("pages_limit", pages.pages_bytes);
+            self.counters.count("pages_fetched", pages.fetched);
+            self.counters.count("page_faults", pages.faults);
+            self.counters.count("pages_evicted", pages.evicted);
+        }
     }
 }
 

@@ -95,6 +95,11 @@ pub fn run_rival(
 
 /// Opens the device of a run.
 fn open(rival: Rival, spec: &DeviceSpec, settings: &Settings) -> Result<Medium> {
+    if settings.memory_limit_bytes.is_some() {
+        let what =
+            format!("design {} keeps all rows in memory: no --memory-limit-bytes", rival.name());
+        return Err(BenchError::Usage(what));
+    }
     let (image, log) = (settings.image_limit_bytes, settings.log_limit_bytes);
     match spec {
         DeviceSpec::Emulated(profile) if !rival.logs_to_file() => {

@@ -24,6 +24,8 @@ pub struct Settings {
     pub group_us: u64,
     /// Most bytes of the image.
     pub image_limit_bytes: u64,
+    /// Most bytes of memory, if the store may be larger.
+    pub memory_limit_bytes: Option<u64>,
     /// Most bytes of the input log.
     pub log_limit_bytes: u64,
     /// Where to write one line for each acknowledged epoch.
@@ -58,6 +60,7 @@ impl Settings {
         bench::Settings {
             engine,
             image_limit_bytes: self.image_limit_bytes,
+            memory_limit_bytes: self.memory_limit_bytes,
             log_limit_bytes: self.log_limit_bytes,
             check: self.check,
             progress: self.progress,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::story::{Progress, Story, open_device};
+use super::story::{Progress, Story, any_limit, open_device, open_limited};
 use crate::history::{Mix, Model, Pair, Random, batch, check_clean};
 
 /// How many epochs a recovered store must run.
@@ -16,7 +16,7 @@ pub(crate) fn recover(
     progress: Progress,
     random: &mut Random,
 ) -> Result<u64, String> {
-    let device = open_device(dir, None)?;
+    let device = open_limited(dir, None, any_limit(random))?;
     if progress.opened {
         check_clean(&device, &Model::default())?;
     }

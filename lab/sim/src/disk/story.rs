@@ -14,12 +14,19 @@ use crate::history::{
 
 const IMAGE_LIMIT_BYTES: u64 = 64 << 20;
 const LOG_LIMIT_BYTES: u64 = 8 << 20;
+/// Memory for a few pages.
+const MEMORY_BYTES: u64 = 64 << 10;
 
 /// A directory in memory if the system has one: there are thousands of syncs.
 pub(crate) fn fast_dir() -> Result<TempDir, String> {
     let shm = Path::new("/dev/shm");
     let dir = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() };
     dir.map_err(|error| format!("a temporary directory: {error}"))
+}
+
+/// No limit of memory, or one that is reached.
+pub(crate) fn any_limit(random: &mut Random) -> Option<u64> {
+    random.percent(20).then(|| random.pick(&[MEMORY_BYTES, 2 * MEMORY_BYTES]))
 }
 
 /// Limits that no history reaches.
@@ -29,8 +36,17 @@ pub(crate) fn options() -> FileOptions {
 
 /// Opens the device of a directory.
 pub(crate) fn open_device(dir: &Path, hook: Option<Arc<Lab>>) -> Result<Arc<File>, String> {
+    open_limited(dir, hook, None)
+}
+
+/// The same, with a limit of memory.
+pub(crate) fn open_limited(
+    dir: &Path,
+    hook: Option<Arc<Lab>>,
+    memory_limit_bytes: Option<u64>,
+) -> Result<Arc<File>, String> {
     let hook = hook.map(|hook| hook as Arc<dyn DiskHook>);
-    let options = FileOptions { hook, ..options() };
+    let options = FileOptions { hook, memory_limit_bytes, ..options() };
     let device = File::open(dir, &options).map_err(|error| format!("open device: {error}"))?;
     Ok(Arc::new(device))
 }
@@ -50,6 +66,8 @@ pub(crate) struct Story {
     pub(crate) held: u64,
     /// Whether the store is closed at the end.
     pub(crate) closed: bool,
+    /// Memory for pages and copies, where the image is to be larger.
+    pub(crate) memory_limit_bytes: Option<u64>,
 }
 
 impl Story {
@@ -67,7 +85,8 @@ impl Story {
         let batches = (0..epochs).map(|_| batch(random)).collect();
         let (settled, closed) = (random.percent(50), random.percent(30));
         let held = if settled { 0 } else { random.pick(&[0, 1, 1, 2]) };
-        Self { settled, held, closed, ..Self::of(setup, batches) }
+        let memory_limit_bytes = any_limit(random);
+        Self { settled, held, closed, memory_limit_bytes, ..Self::of(setup, batches) }
     }
 
     /// A history whose snapshots of the image have thousands of pages: more than are read at once,
@@ -91,14 +110,23 @@ impl Story {
             expected.push(model.run(batch, info(epoch).timestamp_ns));
             models.push(model.clone());
         }
-        Self { setup, batches, models, expected, settled: true, held: 0, closed: false }
+        Self {
+            setup,
+            batches,
+            models,
+            expected,
+            settled: true,
+            held: 0,
+            closed: false,
+            memory_limit_bytes: None,
+        }
     }
 
     /// Runs the history on a new directory and returns what happened; nothing may go wrong.
     pub(crate) fn record(&self) -> Result<Recording, String> {
         let dir = fast_dir()?;
         let lab = Lab::holding(self.held);
-        let device = open_device(dir.path(), Some(Arc::clone(&lab)))?;
+        let device = open_limited(dir.path(), Some(Arc::clone(&lab)), self.memory_limit_bytes)?;
         let engine = self.setup.open(&device).map_err(|error| format!("first open: {error}"))?;
         let mut engine = engine;
         lab.mark(Event::Opened);

@@ -1,0 +1,255 @@
+//! An image that is larger than memory: which of its pages are in memory, how the others come, and
+//! how they go.
+//!
+//! The image stays one range of addresses. A page that is not in memory is *absent*: a thread that
+//! touches it sleeps until it was read from its slot and checked. What an epoch declares is read
+//! before it is touched, many pages at once. Between two epochs, when nothing stores to the image,
+//! pages go that are *clean*: their slot holds what they hold. The others stay until a snapshot has
+//! saved them, so a snapshot is due when they are a large part of memory.
+//!
+//! 1. A page is read by one thread; others wait until it is installed (S11).
+//! 2. What is read is checked against the entry of its page, which says its number, too. If the
+//!    page got another entry meanwhile it is read again, because its slot may have another page by
+//!    then (S6, S9, S13).
+//! 3. A page that cannot be read ends the process, with a message: the thread that waits for it
+//!    can have no error, and never gets zeros (S12). The log has what was answered.
+//! 4. Only clean pages go, and only when no thread stores to the image (S8). A reader from outside
+//!    that touches one at this moment reads it again.
+//! 5. A page that was copied aside for a snapshot is clean when its writer has told the new slot
+//!    (S10).
+//!
+//! No answer depends on which pages are in memory (S15).
+
+mod evict;
+mod read;
+mod states;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use super::disk::Files;
+use super::format::Entry;
+use super::table::PageTable;
+use crate::device::PageUse;
+use crate::failure::{DeviceError, lock};
+use crate::memory::{Mapping, PAGE_BYTES};
+use crate::system::page_faults::PageFaults;
+use crate::system::{Process, advice};
+use states::PageStates;
+
+/// Reads that are on their way at once, at most; and pages of the limit for each of them.
+const READERS: u64 = 32;
+const PAGES_A_READER: u64 = 4;
+const READER_STACK_BYTES: usize = 128 << 10;
+
+/// A snapshot is due when this part of memory was stored to since the last one: as much again is
+/// needed for its copy.
+const CHANGED_PART: u64 = 4;
+
+/// So many pages may be in memory, or half of the limit, whatever else needs: with fewer, every
+/// access would read.
+const PAGES_MIN: u64 = (8 << 20) / PAGE_BYTES;
+
+/// What has been done.
+#[derive(Debug, Default)]
+struct Counts {
+    fetched: AtomicU64,
+    faults: AtomicU64,
+    evicted: AtomicU64,
+}
+
+/// What the threads share.
+#[derive(Debug)]
+struct Shared {
+    files: Arc<Files>,
+    /// Address of the image.
+    base: usize,
+    faults: PageFaults,
+    states: PageStates,
+    /// Pages of the image that may be used.
+    image_pages: AtomicU64,
+    /// Pages to be read: those that threads wait for first.
+    queue: Mutex<VecDeque<u64>>,
+    queued: Condvar,
+    is_over: AtomicBool,
+    counts: Counts,
+}
+
+/// The pages of an image that is larger than memory. See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Residency {
+    shared: Arc<Shared>,
+    /// What all memory together may have.
+    limit_bytes: u64,
+    /// Pages of the image that may be in memory.
+    limit_pages: AtomicU64,
+    /// Where each part looks for pages to evict next.
+    hands: Mutex<Vec<u64>>,
+    threads: Vec<JoinHandle<()>>,
+    /// In which the threads are.
+    process: Process,
+}
+
+impl Residency {
+    /// All pages of the image are absent.
+    ///
+    /// # Safety
+    /// The mapping outlives this, has pages of 4 KiB, and none of them was touched.
+    pub(super) unsafe fn over(
+        image: &Mapping,
+        files: &Arc<Files>,
+        table: &PageTable,
+        image_bytes: u64,
+        limit_bytes: u64,
+    ) -> Result<Self, DeviceError> {
+        let refused = |e: std::io::Error| {
+            DeviceError::Refused(format!(
+                "a limit of memory needs `userfaultfd`, which this system does not give to this \
+                 process ({e}): allow it (Linux 5.11 or newer, and the filter of system calls of \
+                 a container), or open the store without a limit"
+            ))
+        };
+        let len = usize::try_from(image.len()).expect("64-bit sizes");
+        // SAFETY: it is mapped.
+        unsafe { advice::small_pages(image.base().cast(), len) };
+        // SAFETY: mapped while this lives (promised); the threads below install what is touched.
+        let faults = unsafe { PageFaults::of(image.base(), image.len()) }.map_err(refused)?;
+        let shared = Arc::new(Shared {
+            files: Arc::clone(files),
+            base: image.base().expose_provenance(),
+            faults,
+            states: PageStates::new(image.len() / PAGE_BYTES),
+            image_pages: AtomicU64::new(image_bytes / PAGE_BYTES),
+            queue: Mutex::default(),
+            queued: Condvar::new(),
+            is_over: AtomicBool::new(false),
+            counts: Counts::default(),
+        });
+        table.entries().for_each(|entry| shared.states.saved(&entry));
+        let mut residency = Self {
+            shared,
+            limit_bytes,
+            limit_pages: AtomicU64::new(0),
+            hands: Mutex::default(),
+            threads: Vec::new(),
+            process: Process::current(),
+        };
+        residency.leave(0);
+        residency.start().map_err(refused)?;
+        Ok(residency)
+    }
+
+    fn start(&mut self) -> std::io::Result<()> {
+        let thread = |name: &str, run: fn(&Shared)| {
+            let shared = Arc::clone(&self.shared);
+            let builder = std::thread::Builder::new().name(name.to_string());
+            builder.stack_size(READER_STACK_BYTES).spawn(move || run(&shared))
+        };
+        self.threads.push(thread("pmem-faults", Shared::serve)?);
+        let pages = self.limit_bytes / PAGE_BYTES;
+        for _ in 0..(pages / PAGES_A_READER).clamp(1, READERS) {
+            self.threads.push(thread("pmem-pages", Shared::read_queued)?);
+        }
+        Ok(())
+    }
+
+    /// Leaves so many bytes of the limit to other things than the image. What is left holds pages,
+    /// and the copy of those that a snapshot saves.
+    pub(super) fn leave(&self, other_bytes: u64) {
+        let left = self.limit_bytes.saturating_sub(other_bytes) / PAGE_BYTES;
+        let pages = left / (CHANGED_PART + 1) * CHANGED_PART;
+        let least = PAGES_MIN.min(self.limit_bytes / 2 / PAGE_BYTES);
+        self.limit_pages.store(pages.max(least), Ordering::Relaxed);
+    }
+
+    /// A range is needed soon: pages of it that are absent, and that no thread reads yet, are added
+    /// to a list for [`Residency::fetch`].
+    #[inline]
+    pub(super) fn want(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
+        for page in offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES) {
+            if self.shared.states.want(page) {
+                missing.push(page);
+            }
+        }
+    }
+
+    /// Reads the pages of a list, in the background. Empties the list.
+    pub(super) fn fetch(&self, missing: &mut Vec<u64>) {
+        if missing.is_empty() {
+            return;
+        }
+        self.shared.counts.fetched.fetch_add(missing.len() as u64, Ordering::Relaxed);
+        lock(&self.shared.queue).extend(missing.drain(..));
+        self.shared.queued.notify_all();
+    }
+
+    /// Whether a snapshot is due when so many bytes of pages were stored to since the last one.
+    pub(super) fn wants_snapshot(&self, changed_bytes: u64) -> bool {
+        changed_bytes / PAGE_BYTES >= self.limit_pages.load(Ordering::Relaxed) / CHANGED_PART
+    }
+
+    /// What is in memory, and what was done.
+    pub(super) fn stats(&self) -> PageUse {
+        let counts = &self.shared.counts;
+        PageUse {
+            limit_bytes: self.limit_bytes,
+            pages_bytes: self.limit_pages.load(Ordering::Relaxed) * PAGE_BYTES,
+            resident_bytes: self.shared.states.present() * PAGE_BYTES,
+            fetched: counts.fetched.load(Ordering::Relaxed),
+            faults: counts.faults.load(Ordering::Relaxed),
+            evicted: counts.evicted.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The image has grown: what is new is zeros.
+    pub(super) fn grown(&self, from: u64, to: u64) -> Result<(), DeviceError> {
+        self.shared.install_zeros(from / PAGE_BYTES..to / PAGE_BYTES)?;
+        self.shared.image_pages.fetch_max(to / PAGE_BYTES, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Pages were copied aside.
+    pub(super) fn saving(&self, pages: &[u64]) {
+        pages.iter().for_each(|&page| self.shared.states.saving(page));
+    }
+
+    /// What the writer of snapshots tells.
+    pub(super) fn saved(&self) -> Saved {
+        Saved(Some(Arc::clone(&self.shared)))
+    }
+}
+
+impl Drop for Residency {
+    fn drop(&mut self) {
+        if !self.process.is_here() {
+            // A child of `fork` has no such threads.
+            return self.threads.drain(..).for_each(std::mem::forget);
+        }
+        self.shared.is_over.store(true, Ordering::Release);
+        // A thread that looks for work has the lock, and looks at that first.
+        drop(lock(&self.shared.queue));
+        self.shared.queued.notify_all();
+        self.shared.faults.end();
+        for thread in self.threads.drain(..) {
+            // None of them panics: what cannot be read ends the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Hears where pages were saved; nothing does where all of the image is in memory.
+#[derive(Debug, Default)]
+pub(super) struct Saved(Option<Arc<Shared>>);
+
+impl Saved {
+    /// Pages have these entries from now on.
+    pub(super) fn tell(&self, entries: &[Entry]) {
+        if let Some(shared) = &self.0 {
+            entries.iter().for_each(|entry| shared.states.saved(entry));
+        }
+    }
+}

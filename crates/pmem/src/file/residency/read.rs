@@ -1,0 +1,134 @@
+//! Pages come: the thread that hears of touches, and those that read.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use super::{Residency, Shared};
+use crate::failure::{DeviceError, lock};
+use crate::file::disk::PageBuffer;
+use crate::file::format::page_crc;
+use crate::file::open::{check_page, read_pages};
+use crate::memory::PAGE_BYTES;
+
+impl Shared {
+    /// Hears of touches of absent pages until it is over.
+    pub(super) fn serve(&self) {
+        let served = self.faults.serve(|address| {
+            let page = (address - self.base) as u64 / PAGE_BYTES;
+            self.counts.faults.fetch_add(1, Ordering::Relaxed);
+            // A page that is being read wakes all who wait for it.
+            if self.states.begin(page) {
+                lock(&self.queue).push_front(page);
+                self.queued.notify_one();
+            }
+        });
+        if let Err(error) = served {
+            end_process(&format!("absent pages of memory cannot be served: {error}"));
+        }
+    }
+
+    /// Reads pages of the queue until it is over.
+    pub(super) fn read_queued(&self) {
+        while let Some(page) = self.next() {
+            if let Err(error) = self.bring(page) {
+                end_process(&format!("a page of the store cannot be read: {error}"));
+            }
+        }
+    }
+
+    fn next(&self) -> Option<u64> {
+        let queue = lock(&self.queue);
+        let is_idle = |queue: &mut std::collections::VecDeque<u64>| {
+            queue.is_empty() && !self.is_over.load(Ordering::Acquire)
+        };
+        let queue = self.queued.wait_while(queue, is_idle);
+        queue.unwrap_or_else(std::sync::PoisonError::into_inner).pop_front()
+    }
+
+    /// Reads a page, and installs it.
+    fn bring(&self, page: u64) -> Result<(), DeviceError> {
+        let mut bytes = PageBuffer([0; PAGE_BYTES as usize]);
+        loop {
+            let Some(entry) = self.states.place(page) else {
+                return self.install_zeros(page..page + 1);
+            };
+            let data = &self.files.data;
+            let read = data.read_page_at(entry.slot * PAGE_BYTES, &mut bytes);
+            if self.states.place(page) != Some(entry) {
+                // The slot may have another page by now, or not be there any more.
+                continue;
+            }
+            read?;
+            check_page(data, &entry, &bytes.0)?;
+            return self.install(page, &bytes.0);
+        }
+    }
+
+    fn install(&self, page: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        debug_assert!(
+            self.states.place(page).is_some_and(|at| at.crc == page_crc(page, bytes)),
+            "what is installed is what was saved last (S9)"
+        );
+        // SAFETY: a page of the image; it is absent, so what was saved last is what it is to hold:
+        // it was clean when it went, and no thread has stored to it since.
+        unsafe { self.faults.install(self.address(page), bytes) }
+            .map_err(|e| DeviceError::io("install a page of", self.files.data.path(), e))?;
+        self.states.installed(page);
+        Ok(())
+    }
+
+    /// Pages that were never saved are zeros.
+    pub(super) fn install_zeros(&self, pages: Range<u64>) -> Result<(), DeviceError> {
+        let len = (pages.end - pages.start) * PAGE_BYTES;
+        // SAFETY: pages of the image that are absent and were never saved.
+        unsafe { self.faults.install_zeros(self.address(pages.start), len) }
+            .map_err(|e| DeviceError::io("install pages of", self.files.data.path(), e))?;
+        self.states.installed_zeros(pages);
+        Ok(())
+    }
+
+    pub(super) fn address(&self, page: u64) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.base + (page * PAGE_BYTES) as usize)
+    }
+}
+
+impl Residency {
+    /// Reads the pages of a range that are absent, and waits for them. Where memory is full, clean
+    /// pages go.
+    ///
+    /// # Safety
+    /// No thread stores to the image meanwhile.
+    ///
+    /// # Errors
+    /// [`DeviceError::Corrupt`] if a page is damaged, [`DeviceError::Io`] if it cannot be read.
+    // SAFETY: the contract is above.
+    pub(in crate::file) unsafe fn read_ahead(
+        &self,
+        offset: u64,
+        len: u64,
+        is_clean: impl Fn(u64) -> bool,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: promised.
+        unsafe { self.evict_part(0, 1, is_clean) };
+        let states = &self.shared.states;
+        let pages = offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES);
+        let wanted: Vec<u64> = pages.filter(|page| states.want(*page)).collect();
+        let entries = wanted.iter().filter_map(|page| states.place(*page)).collect();
+        read_pages(&self.shared.files.data, entries, |page, bytes| {
+            self.shared.install(page, bytes)
+        })?;
+        for page in wanted.into_iter().filter(|page| states.place(*page).is_none()) {
+            self.shared.install_zeros(page..page + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// A thread waits for a page that will never be there, and can have no error.
+fn end_process(what: &str) -> ! {
+    eprintln!(
+        "nvcaracal: {what}; this process ends, because a call waits for it. What was answered is \
+         in the log; open the store again when the disk can be read, or restore a copy"
+    );
+    std::process::abort()
+}

@@ -1,0 +1,141 @@
+//! What is known of each page of an image that is larger than memory.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use crate::file::format::Entry;
+
+/// In memory.
+const PRESENT: u8 = 1;
+/// Being read.
+const LOADING: u8 = 2;
+/// Touched since the last look for pages to evict.
+const USED: u8 = 4;
+/// Copied aside for a snapshot, whose writer has not told its slot yet.
+const SAVING: u8 = 8;
+
+/// A byte for each page, and where each page is in the file.
+#[derive(Debug)]
+pub(super) struct PageStates {
+    states: Box<[AtomicU8]>,
+    /// Slot and checksum; 0 where the page was never saved.
+    places: Box<[AtomicU64]>,
+    /// Pages in memory.
+    present: AtomicU64,
+}
+
+/// Slots have 32 bits: files of 16 TiB.
+const SLOTS: u64 = 1 << 32;
+
+impl PageStates {
+    pub(super) fn new(pages: u64) -> Self {
+        // Zeroed at once: of most no memory is ever touched.
+        let states = Box::<[AtomicU8]>::new_zeroed_slice(pages as usize);
+        let places = Box::<[AtomicU64]>::new_zeroed_slice(pages as usize);
+        // SAFETY: initialised: zero bytes are valid atomics.
+        let (states, places) = unsafe { (states.assume_init(), places.assume_init()) };
+        Self { states, places, present: AtomicU64::new(0) }
+    }
+
+    pub(super) fn present(&self) -> u64 {
+        self.present.load(Ordering::Relaxed)
+    }
+
+    /// Where the newest content of a page is that was saved.
+    pub(super) fn place(&self, page: u64) -> Option<Entry> {
+        let word = self.places[page as usize].load(Ordering::Acquire);
+        let (slot, crc) = (word >> 32, word as u32);
+        (word != 0).then_some(Entry { page, slot, crc })
+    }
+
+    /// A page was saved: the entry is told before the slot that it had is given to another page
+    /// (S6, S9).
+    pub(super) fn saved(&self, entry: &Entry) {
+        assert!(entry.slot < SLOTS, "slot {} has 32 bits", entry.slot);
+        let word = (entry.slot << 32) | u64::from(entry.crc);
+        self.places[entry.page as usize].store(word, Ordering::Release);
+        self.states[entry.page as usize].fetch_and(!SAVING, Ordering::AcqRel);
+    }
+
+    /// A page was copied aside.
+    pub(super) fn saving(&self, page: u64) {
+        self.states[page as usize].fetch_or(SAVING, Ordering::AcqRel);
+    }
+
+    /// A page is needed soon. Whether the caller has to see that it is read.
+    #[inline]
+    pub(super) fn want(&self, page: u64) -> bool {
+        let state = &self.states[page as usize];
+        let found = state.load(Ordering::Relaxed);
+        if found & (PRESENT | USED) == PRESENT | USED {
+            return false;
+        }
+        state.fetch_or(USED, Ordering::Relaxed) & PRESENT == 0 && self.begin(page)
+    }
+
+    /// Begins to read a page: one thread does (S11).
+    pub(super) fn begin(&self, page: u64) -> bool {
+        self.states[page as usize].fetch_or(LOADING | USED, Ordering::AcqRel) & LOADING == 0
+    }
+
+    /// A page was installed.
+    pub(super) fn installed(&self, page: u64) {
+        let state = &self.states[page as usize];
+        if state.fetch_or(PRESENT, Ordering::AcqRel) & PRESENT == 0 {
+            self.present.fetch_add(1, Ordering::Relaxed);
+        }
+        state.fetch_and(!LOADING, Ordering::AcqRel);
+    }
+
+    /// Pages of zeros were installed.
+    pub(super) fn installed_zeros(&self, pages: std::ops::Range<u64>) {
+        for page in pages {
+            self.installed(page);
+        }
+    }
+
+    /// Takes a page that is clean from memory, unless it is being read or written, or was touched
+    /// since the last look. The caller then drops it.
+    pub(super) fn evict(&self, page: u64) -> bool {
+        let state = &self.states[page as usize];
+        let found = state.load(Ordering::Acquire);
+        if found & (PRESENT | LOADING | SAVING) != PRESENT {
+            return false;
+        }
+        if found & USED != 0 {
+            state.fetch_and(!USED, Ordering::Relaxed);
+            return false;
+        }
+        // A reader from outside may want it at this moment.
+        let was = state.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Relaxed);
+        if was.is_ok() {
+            self.present.fetch_sub(1, Ordering::Relaxed);
+        }
+        was.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_evicted_if_it_was_not_touched_and_is_not_being_saved() {
+        let states = PageStates::new(4);
+        assert!(states.want(2), "it is to be read");
+        assert!(!states.want(2), "by one thread (S11)");
+        assert!(!states.evict(2), "it is being read");
+        states.installed(2);
+        assert_eq!(states.present(), 1);
+        assert!(!states.want(2));
+        assert!(!states.evict(2), "it was touched");
+        states.saving(2);
+        assert!(!states.evict(2), "it is being saved");
+        let entry = Entry { page: 2, slot: 77, crc: 5 };
+        states.saved(&entry);
+        assert_eq!(states.place(2), Some(entry));
+        assert!(states.evict(2));
+        assert_eq!(states.present(), 0);
+        assert!(!states.evict(2));
+        assert_eq!(states.place(1), None);
+    }
+}

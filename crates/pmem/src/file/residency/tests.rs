@@ -1,0 +1,72 @@
+//! What no test from outside can bring about: a page that moves while it is read.
+
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, OnceLock};
+
+use super::{Residency, Shared};
+use crate::epoch_number::EpochNumber;
+use crate::file::disk::{DiskCall, DiskFile, DiskHook, Outcome};
+use crate::file::format::Entry;
+use crate::file::open::{Found, open_state};
+use crate::file::{File, FileOptions};
+use crate::memory::{Mapping, PAGE_BYTES, Pages};
+use crate::{Device, PortState};
+
+const PAGES: u64 = 4;
+const PAGE: u64 = 2;
+
+/// When a page was read, it has got another slot, and the slot that was read holds another page.
+#[derive(Debug, Default)]
+struct Moving(OnceLock<(Arc<Shared>, Entry)>);
+
+impl DiskHook for Moving {
+    fn before(&self, _: &DiskCall<'_>) -> Outcome {
+        Outcome::Proceed
+    }
+
+    fn after_read(&self, file: DiskFile, offset: u64, bytes: &mut [u8]) {
+        let Some((shared, entry)) = self.0.get() else { return };
+        if file == DiskFile::Data && offset != entry.slot * PAGE_BYTES {
+            shared.states.saved(entry);
+            bytes.fill(0x5a);
+        }
+    }
+}
+
+/// S6, S9: such a page is read again, from its new slot.
+#[test]
+fn s_6_a_page_that_moves_while_it_is_read_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Arc::new(Moving::default());
+    let options = FileOptions { hook: Some(hook.clone()), ..FileOptions::new(1 << 20, 1 << 20) };
+    let device = File::open(dir.path(), &options).unwrap();
+    device.accept().unwrap();
+    device.grow_image(PAGES * PAGE_BYTES).unwrap();
+    for page in 0..PAGES {
+        // SAFETY: the test owns the device.
+        unsafe { device.store_u64(&mut PortState::default(), page * PAGE_BYTES, page + 1) };
+    }
+    device.snapshot_part(0, 1).unwrap();
+    device.snapshot_commit(EpochNumber(1)).unwrap();
+    device.settle().unwrap();
+    drop(device);
+
+    let Found { files, state, .. } = open_state(dir.path(), &options).unwrap();
+    let image = Mapping::anonymous(PAGES * PAGE_BYTES, Pages::Small).unwrap();
+    let bytes = PAGES * PAGE_BYTES;
+    // SAFETY: it is dropped before the mapping, of which nothing was touched.
+    let residency =
+        unsafe { Residency::over(&image, &files, &state.table, bytes, 1 << 24) }.unwrap();
+    let entry = state.table.entry(PAGE).unwrap();
+    let mut content = vec![0; PAGE_BYTES as usize];
+    let mut to_write = std::fs::OpenOptions::new();
+    let data = to_write.read(true).write(true).open(dir.path().join("data")).unwrap();
+    data.read_exact_at(&mut content, entry.slot * PAGE_BYTES).unwrap();
+    let slot = data.metadata().unwrap().len().div_ceil(PAGE_BYTES);
+    data.write_all_at(&content, slot * PAGE_BYTES).unwrap();
+    let moved = Entry { slot, ..entry };
+    hook.0.set((Arc::clone(&residency.shared), moved)).unwrap();
+    assert_eq!(image.load_u64(PAGE * PAGE_BYTES), PAGE + 1);
+    assert_eq!(residency.shared.states.place(PAGE), Some(moved));
+    drop(residency);
+}

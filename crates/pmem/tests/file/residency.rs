@@ -1,0 +1,227 @@
+//! An image that is larger than memory: what is read is what was stored last, whatever is in
+//! memory, and a page that cannot be read is an end and never zeros.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pmem::{
+    Device, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File, FileOptions, Outcome,
+    PAGE_BYTES, PortState,
+};
+
+use crate::scenario::fast_dir;
+
+/// The image has three times the pages that may be in memory.
+const PAGES: u64 = 3 * LIMIT_PAGES;
+const LIMIT_PAGES: u64 = 2048;
+/// Of which pages get four parts of five.
+const LIMIT_BYTES: u64 = 10 << 20;
+
+fn options(limit: Option<u64>) -> FileOptions {
+    FileOptions { memory_limit_bytes: limit, ..FileOptions::new(64 << 20, 1 << 20) }
+}
+
+fn store(device: &File, page: u64, number: u64) {
+    // SAFETY: the test owns the device, or threads that only read pages that it does not store to.
+    unsafe {
+        device.store_u64(&mut PortState::default(), page * PAGE_BYTES + 8 * (page % 500), number)
+    };
+}
+
+fn load(device: &File, page: u64) -> u64 {
+    device.image().load_u64(page * PAGE_BYTES + 8 * (page % 500))
+}
+
+fn snapshot(device: &File, epoch: u64) {
+    (0..2).for_each(|part| device.snapshot_part(part, 2).unwrap());
+    device.snapshot_commit(EpochNumber(epoch)).unwrap();
+}
+
+/// A store whose page p holds p + 1.
+fn filled(dir: &Path) {
+    let device = File::open(dir, &options(None)).unwrap();
+    device.accept().unwrap();
+    device.grow_image(PAGES * PAGE_BYTES).unwrap();
+    (0..PAGES).for_each(|page| store(&device, page, page + 1));
+    snapshot(&device, 1);
+    device.settle().unwrap();
+}
+
+fn limited(dir: &Path) -> File {
+    let device = File::open(dir, &options(Some(LIMIT_BYTES))).unwrap();
+    device.accept().unwrap();
+    device
+}
+
+fn evict(device: &File) {
+    (0..2).for_each(|part| device.evict_part(part, 2));
+}
+
+/// A generator of Marsaglia.
+fn next(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
+}
+
+/// S8, S9, S10, S15: random stores, snapshots that are being written, fetched and touched pages,
+/// and pages that go, for many rounds; then the store is opened without a limit.
+#[test]
+fn s_15_pages_come_and_go_and_hold_what_was_stored_last() {
+    let dir = fast_dir();
+    filled(dir.path());
+    let mut model: Vec<u64> = (1..=PAGES).collect();
+    let device = limited(dir.path());
+    let (mut random, mut missing) = (0x9e37_79b9_7f4a_7c15, Vec::new());
+    for round in 2..80_u64 {
+        for _ in 0..500 {
+            let page = next(&mut random) % PAGES;
+            device.want_pages(page * PAGE_BYTES, PAGE_BYTES, &mut missing);
+        }
+        device.fetch_pages(&mut missing);
+        for _ in 0..300 {
+            let page = next(&mut random) % PAGES;
+            assert_eq!(load(&device, page), model[page as usize], "page {page}, round {round}");
+            let changed = next(&mut random) % PAGES;
+            store(&device, changed, round * PAGES + changed);
+            model[changed as usize] = round * PAGES + changed;
+        }
+        if round.is_multiple_of(3) || device.needs_snapshot() {
+            snapshot(&device, round);
+        }
+        evict(&device);
+        let resident = device.page_use().unwrap().resident_bytes / PAGE_BYTES;
+        // Pages that are not saved yet stay, and those that were touched since the last look.
+        assert!(resident <= LIMIT_PAGES + 2000, "{resident} pages in round {round}");
+    }
+    let done = device.page_use().unwrap();
+    assert!(done.faults > 1000 && done.fetched > 1000 && done.evicted > 1000, "{done:?}");
+    snapshot(&device, 80);
+    device.settle().unwrap();
+    drop(device);
+    let device = File::open(dir.path(), &options(None)).unwrap();
+    for page in 0..PAGES {
+        assert_eq!(load(&device, page), model[page as usize], "page {page}");
+    }
+}
+
+/// S11: readers from outside touch pages while others go.
+#[test]
+fn s_11_readers_beside_pages_that_go_see_what_they_held() {
+    let dir = fast_dir();
+    filled(dir.path());
+    let device = limited(dir.path());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 1..=3 {
+            let (device, is_over) = (&device, &is_over);
+            scope.spawn(move || {
+                let mut random = 0x9e37_79b9_7f4a_7c15 ^ reader;
+                let mut missing = Vec::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    let page = next(&mut random) % PAGES;
+                    if page.is_multiple_of(3) {
+                        device.want_pages(page * PAGE_BYTES, 1, &mut missing);
+                        device.fetch_pages(&mut missing);
+                    }
+                    assert_eq!(load(device, page), page + 1);
+                }
+            });
+        }
+        while device.page_use().unwrap().evicted < 3 * PAGES {
+            evict(&device);
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A range that is read ahead causes no fault, and more ranges than memory has are read.
+#[test]
+fn what_is_read_ahead_is_there() {
+    let dir = fast_dir();
+    filled(dir.path());
+    let device = limited(dir.path());
+    let faults = device.page_use().unwrap().faults;
+    for first in (0..PAGES).step_by(64) {
+        device.read_ahead(first * PAGE_BYTES, 64 * PAGE_BYTES).unwrap();
+        for page in first..first + 64 {
+            assert_eq!(load(&device, page), page + 1);
+        }
+    }
+    let done = device.page_use().unwrap();
+    assert_eq!(done.faults, faults, "{done:?}");
+    assert!(done.resident_bytes <= (LIMIT_PAGES + 64) * PAGE_BYTES, "{done:?}");
+}
+
+/// Pages that were never stored to are zeros, before and behind what the image grew to.
+#[test]
+fn new_pages_are_zeros() {
+    let dir = fast_dir();
+    let device = limited(dir.path());
+    device.grow_image(PAGES * PAGE_BYTES).unwrap();
+    for page in 0..PAGES {
+        assert_eq!(load(&device, page), 0);
+    }
+    store(&device, 7, 70);
+    evict(&device);
+    assert!(device.page_use().unwrap().evicted > 0);
+    assert_eq!(load(&device, 8), 0);
+    assert_eq!(load(&device, 7), 70);
+}
+
+/// Reads of `data` fail, or bring other bytes, from some moment on.
+#[derive(Debug, Default)]
+struct Failing {
+    fails: AtomicBool,
+    is_damaged: AtomicBool,
+}
+
+impl DiskHook for Failing {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        let is_read = matches!(call.operation, DiskOperation::Read { .. });
+        if call.file == DiskFile::Data && is_read && self.fails.load(Ordering::Relaxed) {
+            return Outcome::Fail(5);
+        }
+        Outcome::Proceed
+    }
+
+    fn after_read(&self, file: DiskFile, _: u64, bytes: &mut [u8]) {
+        if file == DiskFile::Data && self.is_damaged.load(Ordering::Relaxed) {
+            bytes[100] ^= 1;
+        }
+    }
+}
+
+/// S12, S13: in a process of its own, whose directory the environment names.
+#[test]
+fn s_12_a_page_that_cannot_be_read_ends_the_process() {
+    let name = "residency::s_12_a_page_that_cannot_be_read_ends_the_process";
+    if let Some(dir) = std::env::var_os("STORE") {
+        let hook = Arc::new(Failing::default());
+        let options = FileOptions { hook: Some(hook.clone()), ..options(Some(LIMIT_BYTES)) };
+        let device = File::open(Path::new(&dir), &options).unwrap();
+        let is_damaged = std::env::var_os("DAMAGED").is_some();
+        hook.fails.store(!is_damaged, Ordering::Relaxed);
+        hook.is_damaged.store(is_damaged, Ordering::Relaxed);
+        println!("read {}", load(&device, 5));
+        return;
+    }
+    let dir = fast_dir();
+    filled(dir.path());
+    for (damaged, expected) in [(false, "cannot read 4096 bytes"), (true, "it is damaged")] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", name, "--nocapture"]).env("STORE", dir.path());
+        if damaged {
+            child.env("DAMAGED", "1");
+        }
+        let ended = child.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let read = String::from_utf8_lossy(&ended.stdout);
+        assert!(!ended.status.success() && !read.contains("read 0"), "{read}");
+        assert!(said.contains(expected) && said.contains("this process ends"), "{said}");
+    }
+}
