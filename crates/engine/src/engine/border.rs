@@ -1,6 +1,7 @@
 //! The border between two epochs: what one leaves and the next takes for granted.
 
 use pmem::Device;
+use storage::format::EPOCH_CALLS_MAX;
 
 use super::Engine;
 
@@ -15,6 +16,8 @@ impl<D: Device> Engine<D> {
             "an image snapshot is of a checkpoint before"
         );
         assert!(!self.core.gate.is_closed(), "readers see the end of the epoch before");
+        let deferred = self.deferred_calls.len() as u64;
+        assert!(deferred <= EPOCH_CALLS_MAX, "deferred calls fit into an epoch (O-75)");
         let idle = self.shared.idle.get_mut().expect("no panic while locked");
         assert!(idle.is_empty(), "no worker has lent its sub-pools between two epochs");
     }
@@ -37,6 +40,9 @@ impl<D: Device> Engine<D> {
             "the checkpoint record is of the epoch that ended in it"
         );
         assert!(!self.core.gate.is_closed(), "readers see the end of the epoch");
+        let logs = self.core.config.lab.design.logs();
+        let is_durable = || self.store.log().is_durable(self.epoch);
+        assert!(!logs || is_durable(), "what is answered is in a durable log (O-13)");
         self.assert_handed_over();
     }
 

@@ -649,6 +649,8 @@ impl<D: Device> Engine<D> {
         self.store.device().settle()?;
         let is_last = self.checkpoint_epoch() == self.epoch;
         assert!(is_last, "recovery starts from the last epoch (O-62)");
+        let indexed: usize = self.core.tables.iter().map(|table| table.hash.len()).sum();
+        assert!(indexed as i64 == self.totals.rows, "the rows that it counts are in the indexes");
         if self.core.config.lab.design.logs() {
             self.store.log().release_archived(self.checkpoint_epoch());
         }

@@ -205,6 +205,10 @@ fn append_declared<D: Device>(
         for declared in &lists.declared[txn.declared.range()] {
             let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
             debug_assert!(
+                is_written || declared.kind != DeclaredKind::Insert,
+                "the insert step has made a row for each key that may be inserted"
+            );
+            debug_assert!(
                 is_written || !declared.appended,
                 "a row is created for a key that the call writes"
             );

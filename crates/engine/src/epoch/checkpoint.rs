@@ -118,6 +118,11 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
         deferred.last().is_none_or(|last| last.index() < epoch.calls.len()),
         "calls of this epoch are deferred"
     );
+    assert!(
+        deferred.first().is_none_or(|first| first.index() >= epoch.calls.serial()),
+        "no call of the serial part is deferred (O-75)"
+    );
+    debug_assert!(epoch.core.secondary.is_nothing_pending(), "E11 has changed the indexes (O-97)");
     assert!(sum.rows >= 0, "no more rows are deleted than there are");
     let takes_snapshots = store.device().takes_snapshots();
     let recovery_starts_here =

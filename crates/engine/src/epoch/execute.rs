@@ -47,6 +47,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     assert_undone(epoch, local);
     std::mem::swap(&mut *mine.write().expect("no panic while locked"), &mut local.lists);
     epoch.barrier()?;
+    assert!(!epoch.core.gate.is_closed(), "readers see the end of the epoch before (O-106)");
     let lists: Vec<_> = epoch
         .shared
         .declarations
@@ -80,6 +81,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
 /// No call but those of the serial part has run before the phase.
 fn assert_undone<D: Device>(epoch: &Epoch<'_, D>, local: &Local) {
+    assert!(local.chains.is_empty(), "all appends are in version arrays");
     let unfinished = epoch.shared.progress[local.worker.index()].unfinished();
     assert!(unfinished == Position(0), "a worker begins with the first call");
     let is_leader = local.worker == WorkerId::LEADER;
@@ -137,6 +139,7 @@ fn run_call<D: Device>(
         charge_version_arrays(epoch, local, call);
     }
     debug_assert!(runner.row_store.hidden.is_empty(), "the call before has published its writes");
+    debug_assert!(!local.index_changes.are_some(), "and what it changed in indexes (O-97)");
     local.writes.clear();
     local.writes.resize(call.declared.len() + call.members().len(), PrivateWrite::None);
     local.scratch.clear();

@@ -63,7 +63,10 @@ pub(super) fn apply<D: Device>(
     epoch.barrier()?;
     if epoch.leads(worker) {
         for &table in &tables {
-            epoch.core.tables[table].ordered.as_ref().expect("it took keys").finish_merge();
+            let Table { hash, ordered, .. } = &epoch.core.tables[table];
+            let ordered = ordered.as_ref().expect("it took keys");
+            ordered.finish_merge();
+            debug_assert!(ordered.len() == hash.len(), "both indexes of a table have its rows");
         }
     }
     changes[worker.local.worker.index()]

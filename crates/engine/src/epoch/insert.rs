@@ -164,6 +164,7 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         let changed = worker.local.sequences[index];
         let state =
             sequences.get_mut(&(changed.table, changed.key)).expect("it was allocated from");
+        assert!(state.next == changed.next, "a sequence has the number that E1 left (O-46)");
         if state.id.is_none() {
             let sid = epoch.sid_at(changed.position);
             let table = &epoch.core.tables[changed.table.index()];

@@ -48,6 +48,9 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
             continue;
         }
         assert!(stale.serial_id < latest.serial_id, "what is collected was replaced");
+        let replaced_in = SerialId(latest.serial_id).epoch();
+        assert!(replaced_in <= epoch.checkpoint_epoch, "by a version of the checkpoint (O-33)");
+        debug_assert!(entry.version_count(epoch.number) == 0, "no row is claimed before E8");
         match pointer.external_offset() {
             Some(offset) if !already_collected.contains(&offset) => {
                 let pool = class_pool(class_of(pointer.value_bytes())) as usize;

@@ -136,6 +136,8 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     if let Some(pages) = pages {
         segments.reserve_pages(device, pages, taker.frees())?;
     }
+    let missing = segments.growth_bytes(device, needed.all());
+    assert!(missing == 0, "the image has the segments that the epoch may take (O-43)");
     Ok(())
 }
 

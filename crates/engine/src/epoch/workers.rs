@@ -40,6 +40,8 @@ pub(crate) fn run<D: Device>(
 fn gather<D: Device>(workers: &mut [Worker<D>]) {
     let (first, others) = workers.split_first_mut().expect("at least one worker");
     for other in others {
+        assert!(other.row_store.handed_pools.is_empty(), "a refused epoch hands nothing over");
+        assert!(other.row_store.dead_rows.is_empty(), "and removes nothing");
         for (pool, sub_pools) in other.row_store.sub_pools.iter_mut().enumerate() {
             first.row_store.sub_pools[pool].append(sub_pools);
         }
@@ -75,6 +77,8 @@ pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
         workers.iter_mut().for_each(|w| w.row_store.search_all_sub_pools());
         return;
     }
+    let has_put_back = |worker: &Worker<D>| worker.row_store.handed_pools.is_empty();
+    assert!(workers.iter().all(has_put_back), "slots that were handed over are in lists");
     let take = |w: &mut Worker<D>| {
         (std::mem::take(&mut w.row_store.sub_pools), std::mem::take(&mut w.row_store.changed))
     };

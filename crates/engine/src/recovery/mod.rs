@@ -193,7 +193,7 @@ fn open_once<D: Device>(
     core.missing.clone_from(&agreed.missing);
     report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
     rebuild(&core, &store, found, &mut workers);
-    workers.iter_mut().for_each(|w| report.rebuild.add(&w.row_store.port.take_counters()));
+    end_reading(&mut report, &mut workers);
 
     let totals = Totals { hash, rows: (store.checkpoint().rows - dropped.rows) as i64 };
     let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, totals);
@@ -208,6 +208,15 @@ fn open_once<D: Device>(
     report.rebuild_ns = rebuilt.saturating_sub(scanned);
     report.replay_ns = clock().saturating_sub(rebuilt);
     Ok(OpenedOnce { engine, report, of_log: agreed.of_log })
+}
+
+/// Adds up what the rebuild has read. All steps before replay only read, so that they may be
+/// repeated (O-29).
+fn end_reading<D: Device>(report: &mut RecoveryReport, workers: &mut [Worker<D>]) {
+    workers.iter_mut().for_each(|w| report.rebuild.add(&w.row_store.port.take_counters()));
+    assert!(report.created || !report.load_log.has_stores(), "a store that is opened is read");
+    assert!(!report.scan.has_stores(), "the scan repairs nothing (O-27)");
+    assert!(!report.rebuild.has_stores(), "indexes are rebuilt in memory");
 }
 
 /// Where only what is logged is durable, there has to be a log.
@@ -276,6 +285,8 @@ fn begin_program<D: Device>(
     assert!(store.checkpoint_epoch() == engine.epoch(), "a replay ends in a checkpoint");
     let is_free = engine.deferred() == 0 || dropped.rows == 0;
     assert!(is_free, "no row of a dropped table is left to a call that is deferred");
+    let is_new = engine.epoch() == EpochNumber::ZERO && engine.deferred() == 0;
+    assert!(!created || is_new, "a store that was created begins with its first epoch");
     dropped.free_values(&store, &mut engine.workers)?;
     let (bytes, port) = (agreed.program.encode(), &mut engine.workers[0].row_store.port);
     if store.log().program().as_ref() != Some(&bytes) {
@@ -490,6 +501,8 @@ fn rebuild_share<D: Device>(
         let t = &core.tables[table.index()];
         let id = core.entries.take(&mut worker.local.supply);
         let entry = core.entries.get(id);
+        let written_in = SerialId(row.versions[row.slot].serial_id).epoch();
+        debug_assert!(written_in <= checkpoint_epoch, "the scan finds the checkpoint's version");
         let next = persistent_word(core.image_base, &t.layout, row);
         entry.initialise(row.row, next, SerialId(0));
         // A sequence has a short key, and its value is in another line.

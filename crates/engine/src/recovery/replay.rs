@@ -149,6 +149,8 @@ fn replay_epoch<D: Device>(
     let info = EpochInfo { timestamp_ns: logged.commit.timestamp_ns, seed: logged.commit.seed };
     assert!(past.skipped.is_sorted(), "verdicts are found by halving");
     assert!(engine.epoch().next() == epoch, "epoch {epoch} is replayed after {}", engine.epoch());
+    let is_durable = engine.store.log().is_durable(epoch);
+    assert!(is_durable, "what is replayed was made durable: what follows is built on it (O-29)");
     past.deaths.begin(epoch);
     let outcome = engine.run(&calls, info, Some(past))?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");

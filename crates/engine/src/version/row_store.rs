@@ -173,6 +173,13 @@ impl<D: Device> RowStore<D> {
         offset: u64,
         segments: &Segments,
     ) -> Result<(), StorageError> {
+        debug_assert!(
+            segments
+                .segment_of(offset)
+                .and_then(|segment| segments.use_of(self.port.device().as_ref(), segment))
+                .is_some_and(|of| usize::from(of.pool) == pool),
+            "a slot is freed to the pool that it is of"
+        );
         self.changed[pool] = CHECKPOINTS;
         self.sub_pools[pool][0].push(&mut self.port, segments, offset)
     }

@@ -86,6 +86,12 @@ impl Counters {
         self.added_ns += other.added_ns;
     }
 
+    /// Whether anything was stored in the image.
+    #[must_use]
+    pub fn has_stores(&self) -> bool {
+        self.bytes_stored > 0 || self.bytes_stored_nt > 0
+    }
+
     /// Bytes that the device wrote for each byte of the lines and of the log that were written to
     /// it: less than 1 where lines were written again while the device still had them in its
     /// buffer. `None` if nothing was written or no device is imitated.

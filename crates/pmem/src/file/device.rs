@@ -382,7 +382,7 @@ impl Device for File {
         let moves = Moves::beside(pages);
         let snapshot = ImageSnapshot { epoch, image_bytes, log_bytes, parts, moves };
         self.background().submit(snapshot, |snapshot| {
-            self.dirty.taken();
+            self.dirty.reset_count();
             snapshot.log_bytes = self.room.submitted(pages, log_bytes);
         })
     }

@@ -43,8 +43,8 @@ impl DirtyPages {
         self.marks[page as usize].load(Ordering::Relaxed) == 0
     }
 
-    /// All marks were taken.
-    pub(super) fn taken(&self) {
+    /// A snapshot has taken all marks over.
+    pub(super) fn reset_count(&self) {
         self.count.store(0, Ordering::Relaxed);
     }
 

@@ -88,6 +88,7 @@ impl<D: Device> InputLog<D> {
     fn note_committed(&self, info: &CommitInfo) {
         let mut space = self.space();
         let holding = space.close(info.epoch);
+        assert!(!holding.segments.is_empty(), "what is committed has segments");
         holding.streams = info.streams.len() as u32;
         holding.calls = info.calls;
         holding.hash_before = info.hash_before;

@@ -19,10 +19,14 @@ impl<D: Device> InputLog<D> {
     /// # Errors
     /// The device's, sticky (O-57).
     pub(super) fn erase_leftovers(&self) -> Result<(), LogError> {
-        let leftovers = std::mem::take(&mut self.space().leftovers);
+        let mut space = self.space();
+        let leftovers = std::mem::take(&mut space.leftovers);
         if leftovers.is_empty() {
             return Ok(());
         }
+        let are_free = leftovers.iter().all(|&segment| space.free.contains(segment));
+        assert!(are_free, "nothing that the log holds is erased (O-82)");
+        drop(space);
         let mut port = Port::new(self.device.clone(), u32::MAX);
         for segment in leftovers {
             port.log_write(self.geometry.offset(segment), &[0; HEADER_BYTES])?;

@@ -190,7 +190,9 @@ impl Holdings {
 
     fn forget(&mut self, removed: &Holding) {
         if removed.kind == Kind::Verdict {
-            self.verdict_segments -= removed.segments.len() as u32;
+            let held = removed.segments.len() as u32;
+            assert!(held <= self.verdict_segments, "segments of verdicts are counted");
+            self.verdict_segments -= held;
         }
     }
 }

@@ -245,7 +245,9 @@ impl Space {
     /// free space.
     pub(super) fn forget_deferred_promises(&mut self, epoch: EpochNumber) {
         for promised in self.holdings.promised_deferred_up_to(epoch) {
-            self.promised -= std::mem::take(promised);
+            let forgotten = std::mem::take(promised);
+            assert!(forgotten <= self.promised, "the promise is one of all promises");
+            self.promised -= forgotten;
         }
     }
 

@@ -360,8 +360,11 @@ impl Segments {
     /// Takes a segment back of which the last checkpoint needs nothing. The directory keeps its
     /// entry.
     pub fn give_back(&self, segment: u32, entry: SegmentUse) {
+        assert!(u64::from(segment) < self.used(), "segment {segment} was in use");
         let mut spare = self.spare.lock().expect("no panic while locked");
-        spare.entered.entry(entry).or_default().push(segment);
+        let of_entry = spare.entered.entry(entry).or_default();
+        assert!(!of_entry.contains(&segment), "segment {segment} is given back once");
+        of_entry.push(segment);
         self.spare_count.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -150,6 +150,12 @@ pub unsafe fn write_version<D: Device>(
 ) -> u64 {
     debug_assert!(version.sid.0 != 0, "a version has a writer");
     debug_assert!(version.slot < 2, "a row has no version {}", version.slot);
+    debug_assert!(
+        !matches!(version.first, First::No)
+            || port.device().image().load_u64(row + (1 - version.slot as u64) * 16)
+                != version.sid.0,
+        "no two versions of a row have one serial id (O-28)"
+    );
     // SAFETY: forwarded to the caller.
     unsafe {
         let stored = match version.content {

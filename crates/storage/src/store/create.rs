@@ -58,5 +58,7 @@ pub(super) fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> R
         InputLog::open(device, superblock.instance, superblock.log_segment_bytes, EpochNumber(0))?;
     log.write_program(port, &[])?;
     superblock::write_superblocks(port, superblock);
+    let is_found = superblock::read_superblock(port.device().as_ref())?.is_some();
+    assert!(is_found, "a store that was created can be opened (O-53)");
     Ok(superblock)
 }

@@ -10,7 +10,7 @@ use testbed::{
 };
 use workloads::Workload;
 
-use super::medium::Medium;
+use super::device::RivalDevice;
 use super::rivals::error;
 
 /// A design of the family.
@@ -140,16 +140,18 @@ fn on<D: Device, N: testbed::DbxDesign, W: Workload>(
 pub(super) fn run_typed<W: Workload>(
     workload: &W,
     design: Dbx,
-    medium: &Medium,
+    device: &RivalDevice,
     settings: &Settings,
 ) -> Result<Report> {
-    match (medium, design) {
-        (Medium::File(file), Dbx::Disk) => on::<File, DbxDisk, W>(workload, file, settings),
-        (Medium::File(file), Dbx::SyncDisk) => on::<File, DbxSyncDisk, W>(workload, file, settings),
-        (Medium::Emulated(device), _) => {
+    match (device, design) {
+        (RivalDevice::File(file), Dbx::Disk) => on::<File, DbxDisk, W>(workload, file, settings),
+        (RivalDevice::File(file), Dbx::SyncDisk) => {
+            on::<File, DbxSyncDisk, W>(workload, file, settings)
+        }
+        (RivalDevice::Emulated(device), _) => {
             with_design!(design, N => on::<Emulated, N, W>(workload, device, settings))
         }
-        (Medium::File(_), _) => {
+        (RivalDevice::File(_), _) => {
             let what = format!("design {} does not log to a file", design.name());
             Err(BenchError::Usage(what))
         }

@@ -3,7 +3,7 @@
 mod batches;
 mod dbx;
 mod deterministic;
-mod medium;
+mod device;
 mod rivals;
 mod run;
 
@@ -11,7 +11,7 @@ pub use batches::{BatchRivalReport, run_deterministic};
 pub use dbx::Dbx;
 pub use deterministic::Deterministic;
 pub(crate) use deterministic::run_typed as run_typed_batches;
-pub(crate) use medium::Medium;
+pub(crate) use device::RivalDevice;
 pub use rivals::Rival;
 pub(crate) use rivals::run_typed;
 pub use run::{RIVAL_CACHE_BYTES, RivalReport, run_rival};

@@ -10,7 +10,7 @@ use testbed::{Wbl, Zen, ZenMvcc};
 use workloads::Workload;
 
 use super::dbx::{self, Dbx};
-use super::medium::Medium;
+use super::device::RivalDevice;
 
 /// An engine that NVCaracal is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,25 +89,25 @@ impl Rival {
 pub(crate) fn run_typed<W: Workload>(
     workload: &W,
     rival: Rival,
-    medium: &Medium,
+    device: &RivalDevice,
     settings: &testbed::Settings,
 ) -> Result<testbed::Report> {
-    let ran = match (rival, medium) {
-        (Rival::Dbx(design), _) => return dbx::run_typed(workload, design, medium, settings),
-        (_, Medium::File(_)) => {
+    let ran = match (rival, device) {
+        (Rival::Dbx(design), _) => return dbx::run_typed(workload, design, device, settings),
+        (_, RivalDevice::File(_)) => {
             let what = format!("design {} does not log to a file", rival.name());
             return Err(BenchError::Usage(what));
         }
-        (Rival::Zen, Medium::Emulated(device)) => {
+        (Rival::Zen, RivalDevice::Emulated(device)) => {
             testbed::run::<Zen<Emulated>, W>(device, workload, settings)
         }
-        (Rival::ZenMvcc, Medium::Emulated(device)) => {
+        (Rival::ZenMvcc, RivalDevice::Emulated(device)) => {
             testbed::run::<ZenMvcc<Emulated>, W>(device, workload, settings)
         }
-        (Rival::Wbl, Medium::Emulated(device)) => {
+        (Rival::Wbl, RivalDevice::Emulated(device)) => {
             testbed::run::<Wbl<Emulated>, W>(device, workload, settings)
         }
-        (Rival::OnePartition(engine), Medium::Emulated(device)) => {
+        (Rival::OnePartition(engine), RivalDevice::Emulated(device)) => {
             run_partition(workload, engine, device, settings)
         }
     };

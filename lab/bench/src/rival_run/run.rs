@@ -13,7 +13,7 @@ use bench::{BenchError, Result};
 use pmem::{Counters, Description, DeviceSpec, Emulated, File, FileOptions};
 use serde::Serialize;
 
-use super::medium::Medium;
+use super::device::RivalDevice;
 use super::rivals::Rival;
 use crate::cost::{Answered, Cost, Took};
 use crate::report::{Head, Ran};
@@ -75,7 +75,7 @@ pub fn run_rival(
     spec: &DeviceSpec,
     settings: &Settings,
 ) -> Result<RivalReport> {
-    let medium = open(rival, spec, settings)?;
+    let device = open(rival, spec, settings)?;
     let mut options = testbed::Options::new(settings.engine.workers);
     options.cache_bytes = settings.engine.cache_bytes;
     options.group_us = settings.group_us;
@@ -89,12 +89,12 @@ pub fn run_rival(
         recover: settings.recover,
         cpu_ns,
     };
-    let report = job.run_rival(rival, &medium, &of_rival)?;
-    Ok(RivalReport::new(job, rival, &medium.description(), &report, &of_rival))
+    let report = job.run_rival(rival, &device, &of_rival)?;
+    Ok(RivalReport::new(job, rival, &device.description(), &report, &of_rival))
 }
 
 /// Opens the device of a run.
-fn open(rival: Rival, spec: &DeviceSpec, settings: &Settings) -> Result<Medium> {
+fn open(rival: Rival, spec: &DeviceSpec, settings: &Settings) -> Result<RivalDevice> {
     if settings.memory_limit_bytes.is_some() {
         let what =
             format!("design {} keeps all rows in memory: no --memory-limit-bytes", rival.name());
@@ -103,11 +103,11 @@ fn open(rival: Rival, spec: &DeviceSpec, settings: &Settings) -> Result<Medium> 
     let (image, log) = (settings.image_limit_bytes, settings.log_limit_bytes);
     match spec {
         DeviceSpec::Emulated(profile) if !rival.logs_to_file() => {
-            Ok(Medium::Emulated(Arc::new(Emulated::new(*profile, image, log)?)))
+            Ok(RivalDevice::Emulated(Arc::new(Emulated::new(*profile, image, log)?)))
         }
         DeviceSpec::File(directory) if rival.logs_to_file() => {
             let options = FileOptions::new(image, log);
-            Ok(Medium::File(Arc::new(File::open(directory, &options)?)))
+            Ok(RivalDevice::File(Arc::new(File::open(directory, &options)?)))
         }
         other => {
             let device = if rival.logs_to_file() { "file:DIR" } else { "emulated[:PROFILE]" };

@@ -14,7 +14,7 @@ use workloads::Workload;
 
 use crate::engine_run::adapter::Procedures;
 use crate::model::{Recorder, Shape};
-use crate::rival_run::{self, Deterministic, Medium, Rival};
+use crate::rival_run::{self, Deterministic, Rival, RivalDevice};
 
 /// Timestamp of epoch 0 in nanoseconds since 1970. Epochs are a millisecond apart, and no clock is
 /// read: a resumed run must give each epoch the timestamp that it would have had.
@@ -27,7 +27,7 @@ trait OnEngines: Send + Sync {
     fn run_rival(
         &self,
         rival: Rival,
-        medium: &Medium,
+        device: &RivalDevice,
         settings: &testbed::Settings,
     ) -> Result<testbed::Report>;
     fn run_deterministic(
@@ -57,10 +57,10 @@ impl<W: Workload> OnEngines for W {
     fn run_rival(
         &self,
         rival: Rival,
-        medium: &Medium,
+        device: &RivalDevice,
         settings: &testbed::Settings,
     ) -> Result<testbed::Report> {
-        rival_run::run_typed(self, rival, medium, settings)
+        rival_run::run_typed(self, rival, device, settings)
     }
 
     fn run_deterministic(
@@ -117,10 +117,10 @@ impl Job {
     pub(crate) fn run_rival(
         &self,
         rival: Rival,
-        medium: &Medium,
+        device: &RivalDevice,
         settings: &testbed::Settings,
     ) -> Result<testbed::Report> {
-        self.on_engines.run_rival(rival, medium, settings)
+        self.on_engines.run_rival(rival, device, settings)
     }
 
     /// Runs it on a deterministic rival.

@@ -116,14 +116,14 @@ impl Parts {
 
 /// How a device writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Medium {
+enum WriteKind {
     /// With flushes, fences and non-temporal stores.
     Persistent,
     /// With ordinary stores; a log in memory, or in a file that is synced.
     Memory { synced: bool },
 }
 
-impl Medium {
+impl WriteKind {
     fn of(spec: &DeviceSpec) -> Self {
         match spec {
             DeviceSpec::Emulated(_) | DeviceSpec::Dax(_) => Self::Persistent,
@@ -153,10 +153,10 @@ pub(crate) fn measure(
     };
     let costs = measure_costs(settings.engine.workers.min(cores), log)?;
     drop(bar);
-    Ok(share(stats, epochs, Medium::of(spec), costs))
+    Ok(share(stats, epochs, WriteKind::of(spec), costs))
 }
 
-fn share(stats: &EpochStats, epochs: u64, device: Medium, costs: Costs) -> Share {
+fn share(stats: &EpochStats, epochs: u64, device: WriteKind, costs: Costs) -> Share {
     let phases: Vec<PhaseShare> = Phase::ALL
         .into_iter()
         .zip(&stats.phases)
@@ -164,7 +164,7 @@ fn share(stats: &EpochStats, epochs: u64, device: Medium, costs: Costs) -> Share
         .map(|((phase, did), ns)| {
             let mut parts = written(did, device, &costs);
             parts.reads_ns = fetched(phase, stats).ns(&costs) / costs.threads as f64;
-            if phase == Phase::LogInputs && device == (Medium::Memory { synced: true }) {
+            if phase == Phase::LogInputs && device == (WriteKind::Memory { synced: true }) {
                 // One sync for each epoch, by one thread.
                 parts.log_ns += costs.log_sync_ns * epochs as f64;
             }
@@ -261,7 +261,7 @@ fn fetched(phase: Phase, stats: &EpochStats) -> Fetched {
 }
 
 /// What the stores of a phase cost at least.
-fn written(did: &PhaseStats, device: Medium, costs: &Costs) -> Parts {
+fn written(did: &PhaseStats, device: WriteKind, costs: &Costs) -> Parts {
     let count = &did.device;
     let lines_nt = count.lines_written.saturating_sub(count.flushes);
     // A flush is of one line or few, so the other blocks are those of non-temporal stores.
@@ -269,21 +269,21 @@ fn written(did: &PhaseStats, device: Medium, costs: &Costs) -> Parts {
     let begun = begun.clamp(lines_nt.div_ceil(4), lines_nt) as f64;
     let next = lines_nt as f64 - begun;
     let (stores_ns, fences_ns) = match device {
-        Medium::Persistent => (
+        WriteKind::Persistent => (
             begun * costs.store_nt_line_ns
                 + next * costs.store_nt_next_line_ns
                 + count.flushes as f64 * costs.flush_line_ns,
             (count.fences + count.store_orders) as f64 * costs.fence_ns,
         ),
         // Next lines pass for a stream.
-        Medium::Memory { .. } => (
+        WriteKind::Memory { .. } => (
             (begun + count.flushes as f64) * costs.store_line_ns
                 + next * 64.0 * costs.stream_nt_byte_ns,
             0.0,
         ),
     };
     let log_ns = match device {
-        Medium::Memory { synced: true } => 0.0,
+        WriteKind::Memory { synced: true } => 0.0,
         _ => count.log_bytes as f64 * costs.stream_nt_byte_ns,
     };
     let threads = costs.threads as f64;
@@ -355,14 +355,14 @@ mod tests {
     fn each_device_is_charged_for_its_own_way_to_write() {
         let near = |left: f64, right: f64| assert!((left - right).abs() < 1e-6, "{left} {right}");
         let of = |phase: Phase, device| written(&stats().phases[phase as usize], device, &costs());
-        let persistent = of(Phase::Execute, Medium::Persistent);
+        let persistent = of(Phase::Execute, WriteKind::Persistent);
         near(persistent.stores_ns, 1010.0 * (30.0 + 50.0) / 2.0);
         near(persistent.fences_ns, 100.0 * 100.0 / 2.0);
-        near(of(Phase::LogInputs, Medium::Persistent).log_ns, 10_000.0 * 0.1 / 2.0);
-        let memory = of(Phase::Execute, Medium::Memory { synced: false });
+        near(of(Phase::LogInputs, WriteKind::Persistent).log_ns, 10_000.0 * 0.1 / 2.0);
+        let memory = of(Phase::Execute, WriteKind::Memory { synced: false });
         near(memory.stores_ns, 2.0 * 1010.0 * 10.0 / 2.0);
         near(memory.fences_ns, 0.0);
-        let synced = share(&stats(), 3, Medium::Memory { synced: true }, costs());
+        let synced = share(&stats(), 3, WriteKind::Memory { synced: true }, costs());
         near(synced.phases[Phase::LogInputs as usize].parts.log_ns, 3e6);
     }
 
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_whole_is_the_sum_of_the_phases() {
-        let whole = share(&stats(), 1, Medium::Persistent, costs());
+        let whole = share(&stats(), 1, WriteKind::Persistent, costs());
         let least: f64 = whole.phases.iter().map(|phase| phase.least_ns).sum();
         assert!((whole.percent - least / 9e6 * 100.0).abs() < 1e-9);
         assert!((whole.limit_txn_per_s - 100.0 * 1e9 / least).abs() < 1e-6);

@@ -63,7 +63,7 @@ pub(super) fn open_deciding(
         match opened {
             Err(EngineError::StuckCall { epoch, position, .. }) if epoch == ended.epoch => {
                 device.mark(Place::Deciding.encode());
-                decide(device, ended, position.0)?;
+                decide(device, ended, position)?;
                 decided = true;
             }
             // The verdict on another call of the epoch was kept.
@@ -82,9 +82,9 @@ pub(super) fn open_deciding(
     opened.map(came(decided))
 }
 
-fn decide(device: &Arc<Traced>, ended: Ended, position: u32) -> Result<(), EngineError> {
+fn decide(device: &Arc<Traced>, ended: Ended, position: Position) -> Result<(), EngineError> {
     if ended.decision == Decision::LeaveOut {
-        match skip_call(device, ended.epoch, Position(position)) {
+        match skip_call(device, ended.epoch, position) {
             Err(error) if error.is_limit() => {}
             done => return Ok(done?),
         }

@@ -10,7 +10,7 @@ use workloads::TableId;
 
 use super::design::{Design, Durable};
 use super::session::DbxSession;
-use super::tables::{GONE, ReadRecord, Seen};
+use super::tables::{REMOVED, ReadRecord, Seen};
 use super::write::Versions;
 use crate::image::layout::Layout;
 use crate::index::{Found, Range};
@@ -62,7 +62,7 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         let mut body = ReadRecord { table: &shared.tables[number], record, into };
         let ended = shared.regions.run(&mut counts.regions, &mut body);
         let seen = ended.expect("a region that reads does not give up").output;
-        if seen.version == GONE {
+        if seen.version == REMOVED {
             return Err(Stop::Conflict);
         }
         if N::DATA_ON_DEVICE {

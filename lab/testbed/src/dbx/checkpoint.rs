@@ -20,7 +20,7 @@ use super::design::{Design, Durable};
 use super::log::{CHECKPOINT, Entry, Log, Writer, push_entry};
 use super::shared::Shared;
 use super::snapshots::Which;
-use super::tables::{GONE, ReadRecord, Table};
+use super::tables::{REMOVED, ReadRecord, Table};
 use crate::error::Result;
 use crate::pause;
 use crate::rival::{Counts, Phase};
@@ -147,7 +147,7 @@ impl<D: Device, N: Design> Shared<D, N> {
             let mut read = ReadRecord { table, record, into: Some(payload) };
             let seen = self.regions.run(&mut counts.regions, &mut read)?.output;
             let is_odd = N::DURABLE == Durable::ByParity && seen.version % 2 == 1;
-            if seen.version == GONE || seen.content == 0 && !is_odd {
+            if seen.version == REMOVED || seen.content == 0 && !is_odd {
                 return None;
             }
             if !is_odd {
@@ -183,7 +183,7 @@ impl<D: Device, N: Design> Shared<D, N> {
             let is_still = second == record.second.load(Ordering::Relaxed)
                 && first == record.version.load(Ordering::Relaxed);
             if is_still {
-                return (version != GONE && content != 0).then_some(version);
+                return (version != REMOVED && content != 0).then_some(version);
             }
         }
     }

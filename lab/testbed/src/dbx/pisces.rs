@@ -24,7 +24,7 @@ use workloads::TableId;
 use super::design::Design;
 use super::session::DbxSession;
 use super::snapshots::{Row, Which, committed, committed_at, is_same, moving};
-use super::tables::{GONE, Seen};
+use super::tables::{REMOVED, Seen};
 use super::write::Write;
 use crate::error::Result;
 use crate::pause;
@@ -71,7 +71,7 @@ impl<D: Device, N: Design> DbxSession<D, N> {
             }
             fence(Ordering::Acquire);
             if is_same(second, of_record.second.load(Ordering::Relaxed)) {
-                if version == GONE {
+                if version == REMOVED {
                     return Err(Stop::Conflict);
                 }
                 let is_old = which == Which::First && committed_at(second).is_some();
@@ -114,7 +114,7 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         }
         self.own.rows.push(row);
         match of_record.version.load(Ordering::Acquire) {
-            GONE => Err(Stop::Conflict),
+            REMOVED => Err(Stop::Conflict),
             _ => Ok(()),
         }
     }
@@ -244,7 +244,7 @@ impl<D: Device, N: Design> DbxSession<D, N> {
                 let is_absent = record.version.load(Ordering::Acquire) == version
                     && record.content.load(Ordering::Acquire) == 0;
                 if is_absent {
-                    record.version.store(GONE, Ordering::Release);
+                    record.version.store(REMOVED, Ordering::Release);
                     table.index.remove(*worker, &key, u64::from(number));
                     pool.retire_record(&shared.grace, number);
                 }

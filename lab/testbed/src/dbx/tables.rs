@@ -3,7 +3,7 @@
 //! A record is a version and where the row's content is (section 3.1.1 of the paper), on a line of
 //! its own. A content is a run of words that never changes while it can be found: an update puts
 //! another one in its place. Content 0 is none: the row does not exist. A record of such a row is
-//! *gone* once it has left the index; until then it stands for the absence of its key.
+//! *removed* once it has left the index; until then it stands for the absence of its key.
 //!
 //! Every record begins with an even version. It is not below that of any record that has left an
 //! index, so that of two log records of one key the newer has the larger version, however often the
@@ -28,7 +28,7 @@ const RESERVED_BYTES_MIN: u64 = 1 << 30;
 /// A record begins at a line.
 const RECORD_WORDS: usize = 8;
 /// In the version of a record that has left the index.
-pub(super) const GONE: u64 = 1 << 63;
+pub(super) const REMOVED: u64 = 1 << 63;
 
 /// Units of one size.
 pub(super) struct Arena {
@@ -170,7 +170,7 @@ impl<'t> Body<'t> for Remove<'t> {
         if seen != (self.version, 0) {
             return Err(access.give_up());
         }
-        access.store(self.record.version, GONE)
+        access.store(self.record.version, REMOVED)
     }
 }
 

@@ -171,7 +171,10 @@ fn run<D: Device>(shared: &Shared, log: &D, place: &Place) {
         let mut state = shared.state();
         state.is_busy = false;
         match written {
-            Ok(()) => (state.archived, state.failed) = (job.last, None),
+            Ok(()) => {
+                assert!(state.archived < job.last, "no epoch is archived again");
+                (state.archived, state.failed) = (job.last, None);
+            }
             Err(error) => state.failed = Some((job.last, error.to_string())),
         }
         shared.changed.notify_all();

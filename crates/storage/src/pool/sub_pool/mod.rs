@@ -453,6 +453,7 @@ impl SubPool {
         }
         let PoolOffsets { head, tail, .. } = self.now;
         assert!(head <= tail, "entry {head} was popped of {tail}");
+        assert!(self.now.bump <= self.slots(), "slots that were allocated are in segments");
         assert!(self.is_flushed(), "entries are flushed before offsets count them (O-22)");
         self.sets[set] = self.now;
         let base = state_offset(self.pool, self.number);
@@ -473,6 +474,7 @@ impl SubPool {
     pub fn checkpointed(&mut self) {
         assert!(self.limit <= self.now.tail, "a free list does not get shorter");
         assert!(self.settled_head <= self.now.head, "no entry of a free list is put back");
+        assert!(self.is_flushed(), "entries that may be taken from now on are durable (O-39)");
         self.limit = self.now.tail;
         self.settled_head = self.now.head;
         self.read = self.now.head;

@@ -49,6 +49,7 @@ impl TestDevice {
         let mut sub_pool = self.open(0, |_| true);
         let slots = self.bump(&mut sub_pool, fresh);
         self.push(&mut sub_pool, slots.iter().cycle().take(freed as usize));
+        sub_pool.flush(&mut self.port, &self.segments);
         sub_pool.checkpointed();
         for _ in 0..popped {
             sub_pool.pop(&mut self.port, &self.segments).unwrap();
@@ -221,11 +222,13 @@ fn o_54_two_segments_of_one_place_are_refused() {
     let mut test = TestDevice::new();
     let mut sub_pool = test.sub_pool(SLOTS, 1, 0);
     let entry = SegmentUse { kind: SegmentKind::Slots, pool: POOL, sub_pool: SUB_POOL, ordinal: 0 };
+    let of_other = SegmentUse { pool: POOL + 1, ..entry };
+    let other = test.segments.take(&mut test.port, of_other).unwrap();
     for entry in [entry, SegmentUse { kind: SegmentKind::FreeList, ..entry }] {
-        let error = sub_pool.attach(9, entry, &test.segments).unwrap_err();
-        assert!(error.to_string().contains("and 9 have the same place"), "{error}");
+        let error = sub_pool.attach(other, entry, &test.segments).unwrap_err();
+        assert!(error.to_string().contains(&format!("and {other} have the same place")), "{error}");
         let behind = SegmentUse { ordinal: 1, ..entry };
-        sub_pool.attach(9, behind, &test.segments).unwrap();
+        sub_pool.attach(other, behind, &test.segments).unwrap();
     }
     assert_eq!(test.segments.spare(), 2);
 }
