@@ -1,69 +1,79 @@
-//! What is compared, and how.
+//! What is asked of each database, and why a comparison fails.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
 
-/// Why a comparison failed, in words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(String);
+/// Why a comparison failed, or why a database does not run in it.
+#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
+pub enum Error {
+    /// Something does not work.
+    #[error("{0}")]
+    Failed(String),
+    /// A database cannot have so much data, by its own word or by the limit of memory.
+    #[error("{0}")]
+    Refused(String),
+    /// A database does not hold what it answered.
+    #[error("{0}")]
+    Lost(String),
+}
 
 impl Error {
-    pub(crate) fn of(peer: &str, what: impl std::fmt::Display) -> Self {
-        Self(format!("{peer}: {what}"))
+    pub(crate) fn of(who: &str, what: impl std::fmt::Display) -> Self {
+        Self::Failed(format!("{who}: {what}"))
+    }
+
+    pub(crate) fn refused(who: &str, what: impl std::fmt::Display) -> Self {
+        Self::Refused(format!("{who}: {what}"))
+    }
+
+    pub(crate) fn lost(who: &str, what: impl std::fmt::Display) -> Self {
+        Self::Lost(format!("{who}: {what}"))
     }
 }
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What is compared.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Where the databases are made, in a temporary directory that is removed.
-    pub directory: PathBuf,
-    /// How long each of them is measured with each number of callers.
-    pub time: Duration,
-    /// Rows in each.
-    pub rows: u64,
-    /// Numbers of callers.
-    pub clients: Vec<usize>,
+/// One row that a transaction reads or updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Operation {
+    pub(crate) row: u64,
+    /// It adds 1 to the counter and writes the whole value anew.
+    pub(crate) updates: bool,
 }
 
-impl Settings {
-    /// How often [`run`](crate::run) tells what comes next.
-    #[must_use]
-    pub fn steps(&self) -> u64 {
-        (PEERS + (1 + PEERS) * self.clients.len()) as u64
-    }
+/// Whether a transaction only reads.
+pub(crate) fn only_reads(operations: &[Operation]) -> bool {
+    operations.iter().all(|operation| !operation.updates)
 }
 
-/// Databases that are compared.
-pub(crate) const PEERS: usize = 4;
+/// What each database holds, and what it may have in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shape {
+    /// Rows 0 up to this.
+    pub(crate) rows: u64,
+    /// Bytes of each value.
+    pub(crate) value_bytes: usize,
+    /// Bytes of the cache of a database that has one of its own.
+    pub(crate) cache_bytes: u64,
+    /// Whether there is a limit of memory, which data may exceed.
+    pub(crate) is_limited: bool,
+}
 
-/// Bytes of a value; the first eight are a counter.
-pub(crate) const VALUE_BYTES: usize = 100;
-
-/// A database with one table: keys of 8 bytes, values of [`VALUE_BYTES`].
+/// A database with one table: keys of 8 bytes, values as [`crate::value`] has them.
 pub(crate) trait Peer: Sync {
-    /// Its name and version.
-    fn name(&self) -> String;
-    /// Makes rows 0 up to `rows`, with counters of 0.
-    fn load(&self, rows: u64) -> Result<()>;
-    /// Adds 1 to the counter of a row, and returns when that is durable.
-    fn update(&self, row: u64) -> Result<()>;
-    /// The sum of all counters.
-    fn sum(&self) -> Result<u64>;
+    /// Makes all rows, with counters of 0; durable when it returns.
+    fn load(&self) -> Result<()>;
+    /// What one thread calls it with.
+    fn caller(&self) -> Result<Box<dyn Caller + '_>>;
+    /// All rows in the order of their keys.
+    fn rows(&self, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
+    /// Closes it in good order.
+    fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// The value after an update of its counter.
-pub(crate) fn counted(value: &[u8]) -> Option<Vec<u8>> {
-    let mut value = value.to_vec();
-    let counter = value.first_chunk_mut()?;
-    *counter = (u64::from_le_bytes(*counter) + 1).to_le_bytes();
-    Some(value)
-}
-
-pub(crate) fn counter(value: &[u8]) -> u64 {
-    value.first_chunk().map_or(0, |counter| u64::from_le_bytes(*counter))
+/// A thread's way into a database.
+pub(crate) trait Caller {
+    /// Runs one transaction, of different rows in ascending order. All of it is serializable, and
+    /// its updates are durable when this returns.
+    fn transact(&mut self, operations: &[Operation]) -> Result<()>;
 }

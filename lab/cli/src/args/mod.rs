@@ -1,6 +1,7 @@
 //! The command line: every option, its unit, default and limits.
 
 mod arulraj;
+mod peers;
 mod run;
 mod sim;
 
@@ -14,6 +15,7 @@ use lab::reproduce::Scale;
 use pmem::{DeviceSpec, Profile};
 
 pub(crate) use arulraj::{ArulrajArguments, InterfacesArguments, OneOfSeven, Workload};
+pub(crate) use peers::{HotRows, PeersArguments};
 pub(crate) use run::{LabRunArguments, Limits};
 pub(crate) use sim::{SimArguments, SimDevice};
 
@@ -104,14 +106,25 @@ pub(crate) enum BenchCommand {
     /// rounds. Takes a few minutes, and 2 GiB of memory. SIGINT or SIGTERM ends it with a table of
     /// what has run.
     Ablation(AblationArguments),
-    /// How long callers of the library wait for one durable update, beside redb, fjall and SQLite
+    /// Durable transactions of the library's callers, beside redb, fjall, SQLite, LMDB and RocksDB
     /// on the same disk
     ///
-    /// Each caller updates one row at random, waits until that is durable, and goes on. All
-    /// databases alternate for each number of callers; the disk's own fdatasync is measured
-    /// before. At the end each must hold every update that it answered, or the exit code is 1.
-    /// Takes 1 to 2 minutes, with --quick 20 s.
+    /// Each caller runs a transaction of --operations rows, waits until it is durable, and goes on.
+    /// Each database runs in a process of its own, with the fastest durable way that it offers. For
+    /// each load (callers, share of reads, rows that they choose from) all databases alternate in
+    /// --rounds rounds; the disk's own fdatasync is measured before. Shown are throughput, latency
+    /// (also in units of one fdatasync), processor time and bytes written for a transaction, and
+    /// bytes on the disk. At the end each is closed and opened again, and must hold what it
+    /// answered, row by row, or the exit code is 1. RocksDB is in builds with --features rocksdb.
+    /// A measurement takes 1.1 times --seconds; the defaults are 14 loads in 3 rounds for each
+    /// database, those of --quick 2 loads in one.
+    ///
+    /// With --memory each process is in a control group of its own with that limit, which counts
+    /// pages of files, too; a database that does not run with it stays in the tables.
     Peers(PeersArguments),
+    /// The process of one database of `bench peers`: orders from standard input
+    #[command(hide = true)]
+    PeerProcess,
     /// One of the six storage engines for persistent memory of Arulraj, Pavlo and Dulloor (SIGMOD
     /// 2015), on YCSB or TPC-C as their paper has it
     ///
@@ -173,29 +186,6 @@ pub(crate) struct DeviceArguments {
 fn profile_parser() -> impl TypedValueParser<Value = Profile> {
     PossibleValuesParser::new(Profile::ALL.map(Profile::name))
         .map(|name| name.parse().expect("one of those offered"))
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PeersArguments {
-    /// 1 and 64 callers, 2 seconds each, instead of 1, 8 and 64 callers, 8 seconds each
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Seconds of each measurement, 0.01 to 3600
-    #[arg(long)]
-    pub(crate) seconds: Option<f64>,
-    /// Rows of the table, 1 to 10000000
-    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
-    pub(crate) rows: u64,
-    /// Where the databases are made, in a directory of their own that is removed; on the disk that
-    /// is to be measured [default: the working directory]
-    #[arg(long)]
-    pub(crate) directory: Option<PathBuf>,
-    /// Write the result as one JSON object; `-`: to standard output, instead of the table
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// No progress bar; there is none where standard error is not a terminal
-    #[arg(long)]
-    pub(crate) no_progress: bool,
 }
 
 /// What is run with each option.

@@ -22,6 +22,7 @@ pub(crate) fn bench(command: &BenchCommand) -> Done {
         BenchCommand::Device(options) => device::run(options),
         BenchCommand::Ablation(options) => ablation::run(options),
         BenchCommand::Peers(options) => peers::run(options),
+        BenchCommand::PeerProcess => peers::serve(),
         BenchCommand::Arulraj(options) => arulraj::run(options),
         BenchCommand::Interfaces(options) => interfaces::run(options),
     }
