@@ -361,5 +361,8 @@ fn o_43_workers_that_have_no_part_give_what_they_freed() {
             allocated.push(now);
         }
     }
-    assert_eq!(allocated, [allocated[0]; 4], "bytes of rows and values every 100 rounds");
+    // Which worker runs a call depends on the clock, so each may come to need some slots more. What
+    // leaks would be 20 slots a round.
+    let is_bounded = |&(rows, values): &(u64, u64)| rows <= 2 * 32_768 && values <= 4 * 60 * 1024;
+    assert!(allocated.iter().all(is_bounded), "rows, values every 100 rounds: {allocated:?}");
 }

@@ -122,6 +122,10 @@ impl Conversation {
                 let message = "VACUUM cannot run inside a transaction block";
                 return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
             }
+            Own::Refused(word) => {
+                return Err(Error::unsupported(format!("{word} is not supported"), ""));
+            }
+            Own::Checkpoint => ("CHECKPOINT", None),
             Own::Vacuum(tables) => ("VACUUM", no_table(tables)),
             Own::Analyze(tables) => ("ANALYZE", no_table(tables)),
             Own::SetConstraints(names) => {

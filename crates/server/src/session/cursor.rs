@@ -88,19 +88,24 @@ impl Conversation {
         Ok("CLOSE CURSOR")
     }
 
-    /// Goes back to a savepoint: what was declared since never was.
+    /// Goes back to a savepoint: what was declared or bound since never was.
     pub(super) fn close_cursors_since(&mut self, savepoint: &str) {
         let Some(at) = self.block.savepoint(savepoint) else { return };
+        self.portals.retain(|portal| portal.savepoints <= at);
         self.block.savepoints.truncate(at + 1);
         self.cursors.retain(|cursor| !cursor.is_in_block || cursor.savepoints <= at);
     }
 
-    /// Forgets a savepoint: what was declared since belongs to what is around it.
+    /// Forgets a savepoint: what was declared or bound since belongs to what is around it.
     pub(super) fn keep_cursors_since(&mut self, savepoint: &str) {
         let Some(at) = self.block.savepoint(savepoint) else { return };
         self.block.savepoints.truncate(at);
         self.cursors.retain(|cursor| {
             cursor.savepoints = cursor.savepoints.min(at);
+            true
+        });
+        self.portals.retain(|portal| {
+            portal.savepoints = portal.savepoints.min(at);
             true
         });
     }

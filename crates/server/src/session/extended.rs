@@ -122,7 +122,8 @@ impl Conversation {
             })
             .collect::<Result<Vec<_>>>()?;
         let formats = bind.result_formats.into();
-        let portal = Portal { prepared, values, formats, bytes, progress: Progress::New };
+        let (progress, savepoints) = (Progress::New, self.block.savepoints.len());
+        let portal = Portal { prepared, values, formats, bytes, progress, savepoints };
         self.portals.insert(bind.portal, portal);
         self.out.bind_complete();
         Ok(())
@@ -131,9 +132,9 @@ impl Conversation {
     fn describe_statement(&mut self, name: &str) -> Result<()> {
         let prepared = self.statements.get(name)?;
         self.out.parameter_description(prepared.parameters());
-        match &prepared.columns[..] {
-            [] => self.out.no_data(),
-            columns => self.out.row_description(columns, |_| Format::Text),
+        match prepared.has_rows() {
+            false => self.out.no_data(),
+            true => self.out.row_description(&prepared.columns, |_| Format::Text),
         }
         Ok(())
     }
@@ -146,9 +147,9 @@ impl Conversation {
         }
         let portal = self.portals.get(name)?;
         let shape = Shape::of(&portal.prepared, &portal.formats, self.settings.zone());
-        match &shape.columns[..] {
-            [] => self.out.no_data(),
-            columns => self.out.row_description(columns, |at| shape.format(at)),
+        match portal.prepared.has_rows() {
+            false => self.out.no_data(),
+            true => self.out.row_description(&shape.columns, |at| shape.format(at)),
         }
         Ok(())
     }
@@ -199,7 +200,7 @@ impl Conversation {
             rows_max,
             before: Default::default(),
         };
-        if is_read && rows_max > 0 {
+        if rows_max > 0 && (is_read || self.is_in_block()) {
             let shape = submission.shape.clone();
             let answer = self.read(submission).await?;
             return self.next_rows(name, answer, shape, rows_max).await;
@@ -207,10 +208,6 @@ impl Conversation {
         if self.is_in_block() {
             submission.before = std::mem::take(&mut self.out);
             let (execution, room) = self.submit(submission, true).await?;
-            let execution = match rows_max {
-                0 => execution,
-                _ => self.first_rows(execution, rows_max).await,
-            };
             self.settle(execution, room).await?;
         } else if is_read && self.held.is_none() {
             submission.before = std::mem::take(&mut self.out);
@@ -235,7 +232,7 @@ impl Conversation {
         }
     }
 
-    /// Sends the next rows of a query's answer, and keeps the others in the portal.
+    /// Sends the next rows of an answer, and keeps the others in the portal. Its tag counts those.
     async fn next_rows(
         &mut self,
         name: &str,
@@ -246,9 +243,11 @@ impl Conversation {
         let count = if rows_max == 0 { answer.rows.len() } else { rows_max };
         let is_suspended = answer.rows.len() > count;
         let left = answer.rows.split_off(count.min(answer.rows.len()));
-        answer.tag = format!("SELECT {}", answer.rows.len());
+        let tag = answer.tag;
+        let word = tag.rsplit_once(' ').map_or(&tag[..], |(word, _)| word);
+        answer.tag = format!("{word} {}", answer.rows.len());
         if is_suspended {
-            let rest = Answer { tag: String::new(), rows: left, notice: None };
+            let rest = Answer { tag, rows: left, notice: None };
             self.portals.get(name)?.progress = Progress::Left(rest);
         }
         Ok(self.rows(answer, shape, is_suspended).await?)

@@ -48,6 +48,14 @@ impl Prepared {
         }
     }
 
+    /// Whether its answer is rows.
+    pub(super) fn has_rows(&self) -> bool {
+        match &self.work {
+            Work::Store(statement) => statement.has_rows(),
+            _ => !self.columns.is_empty(),
+        }
+    }
+
     pub(super) fn parameters(&self) -> &[Type] {
         match &self.work {
             // The parameter of a COPY is not the client's.
@@ -76,6 +84,8 @@ pub(super) struct Portal {
     /// The bytes of its values.
     pub(super) bytes: usize,
     pub(super) progress: Progress,
+    /// How many savepoints the block had when it was bound.
+    pub(super) savepoints: usize,
 }
 
 /// A cursor that is open.

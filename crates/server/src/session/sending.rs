@@ -111,7 +111,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
             let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
             self.out.report(Severity::Notice, &notice);
         }
-        if shape.is_described && !shape.columns.is_empty() {
+        if shape.is_described {
             self.out.row_description(&shape.columns, |at| shape.format(at));
         }
         assert!(

@@ -19,6 +19,8 @@ enum Rule {
     OneOf(&'static [&'static str]),
     /// One of these words, of which all but the first change nothing.
     NoEffect(&'static [&'static str]),
+    /// Any text, which changes nothing.
+    Ignored,
     /// A zone.
     Zone,
     /// A spelling of UTF8.
@@ -76,7 +78,9 @@ const KNOWN: &[Known] = &[
     quiet("lc_monetary", "C", Rule::Fixed),
     quiet("lc_numeric", "C", Rule::Fixed),
     quiet("lc_time", "C", Rule::Fixed),
-    quiet("lock_timeout", "0", Rule::Fixed),
+    // Nothing waits for locks.
+    quiet("lock_timeout", "0", Rule::Time),
+    quiet("maintenance_work_mem", "64MB", Rule::Ignored),
     quiet("max_identifier_length", "63", Rule::Fixed),
     quiet("max_index_keys", "32", Rule::Fixed),
     quiet("row_security", "on", Rule::NoEffect(&["on", "off"])),
@@ -96,6 +100,7 @@ const KNOWN: &[Known] = &[
     quiet("transaction_deferrable", "off", Rule::Fixed),
     quiet("transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
     quiet("transaction_read_only", "off", Rule::Fixed),
+    quiet("work_mem", "4MB", Rule::Ignored),
 ];
 
 fn known(name: &str) -> Result<&'static Known> {
@@ -222,6 +227,9 @@ impl Settings {
                 changed.zone = true;
                 return Ok(changed);
             }
+            Rule::Ignored if value != known.value => {
+                changed.notice = Some(format!("{} has no effect here", known.name));
+            }
             Rule::NoEffect(words) if value != words[0] => {
                 changed.notice = Some(format!("{} has no effect here", known.name));
             }
@@ -296,7 +304,7 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
             let message = format!("{} is {} and cannot be changed", known.name, known.value);
             return Err(Error::unsupported(message, ""));
         }
-        Rule::Free => Some(value.chars().take(63).collect()),
+        Rule::Free | Rule::Ignored => Some(value.chars().take(63).collect()),
         Rule::OneOf(words) => word(words),
         Rule::NoEffect(words) => match (&lower[..], words.contains(&"on")) {
             ("true" | "yes" | "1", true) => Some("on".to_owned()),

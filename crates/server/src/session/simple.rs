@@ -177,7 +177,7 @@ impl Conversation {
     fn shape(&self, prepared: &Prepared) -> Shape {
         let as_text: Arc<[Format]> = Arc::new([]);
         Shape {
-            is_described: true,
+            is_described: prepared.has_rows(),
             wants_notices: self.settings.wants_notices(),
             ..Shape::of(prepared, &as_text, self.settings.zone())
         }

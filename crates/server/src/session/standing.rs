@@ -25,7 +25,7 @@ pub(super) struct Block {
     pub(super) before: Option<Box<Settings>>,
     /// What SET LOCAL has changed, with the values that come back.
     pub(super) local: Vec<(String, String)>,
-    /// The names of its savepoints, which cursors that were declared since go with.
+    /// The names of its savepoints, which cursors and portals since then go with.
     pub(super) savepoints: Vec<String>,
 }
 

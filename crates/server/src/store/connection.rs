@@ -118,10 +118,13 @@ impl Connection {
     /// Runs a statement; returns before it has. Parameters have the statement's types.
     pub fn submit(&mut self, statement: &Arc<Statement>, parameters: Vec<Datum>) -> Pending {
         let (promise, pending) = Promise::new();
-        if let Err(error) = check_types(statement, &parameters) {
-            promise.answer(Err(error));
-            return pending;
-        }
+        let parameters = match with_seed(statement, parameters) {
+            Ok(parameters) => parameters,
+            Err(error) => {
+                promise.answer(Err(error));
+                return pending;
+            }
+        };
         let now = (self.shared.options.clock)();
         let (statement, zone) = (Arc::clone(statement), self.zone.clone());
         let session = Arc::clone(&self.session);
@@ -147,11 +150,13 @@ impl Connection {
         let ((promise, pending), results) = (Promise::new(), Results::default());
         let mut runs = Vec::with_capacity(statements.len());
         for (statement, parameters) in statements {
-            if let Err(error) = check_types(&statement, &parameters) {
-                promise.answer(Err(error));
-                return (pending, results);
+            match with_seed(&statement, parameters) {
+                Ok(parameters) => runs.push(self.run_of(statement, parameters)),
+                Err(error) => {
+                    promise.answer(Err(error));
+                    return (pending, results);
+                }
             }
-            runs.push(self.run_of(statement, parameters));
         }
         let together = Together::new(runs, (self.shared.options.clock)(), results.clone());
         self.pipeline.submit(Task::Block(Operation::Together(together), promise));
@@ -170,23 +175,36 @@ impl Connection {
         parameters: Vec<Datum>,
     ) -> Pending {
         let (promise, pending) = Promise::new();
-        if let Err(error) = check_types(statement, &parameters) {
-            promise.answer(Err(error));
-            return pending;
-        }
+        let parameters = match with_seed(statement, parameters) {
+            Ok(parameters) => parameters,
+            Err(error) => {
+                promise.answer(Err(error));
+                return pending;
+            }
+        };
         let run = self.run_of(Arc::clone(statement), parameters);
         self.pipeline.submit(Task::Block(Operation::Run(run), promise));
         pending
     }
 }
 
-fn check_types(statement: &Statement, parameters: &[Datum]) -> Result<()> {
+/// The parameters, which must be of the statement's types, and behind them the seed of its
+/// random values.
+fn with_seed(statement: &Statement, mut parameters: Vec<Datum>) -> Result<Vec<Datum>> {
     let types = &statement.parameters;
     let is_typed = parameters.len() == types.len()
         && parameters.iter().zip(types).all(|(value, ty)| value.fits(*ty));
-    if is_typed {
-        return Ok(());
+    if !is_typed {
+        let message = "parameters are not of the types of the statement";
+        return Err(Error::new(SqlState::DATATYPE_MISMATCH, message));
     }
-    let message = "parameters are not of the types of the statement";
-    Err(Error::new(SqlState::DATATYPE_MISMATCH, message))
+    if statement.needs_seed() {
+        let mut seed = [0; sql::run::SEED_BYTES];
+        getrandom::fill(&mut seed).map_err(|error| {
+            let message = format!("the system gives no random bytes: {error}");
+            Error::new(SqlState::INTERNAL, message)
+        })?;
+        parameters.push(Datum::Bytea(seed.into()));
+    }
+    Ok(parameters)
 }

@@ -111,6 +111,8 @@ pub(super) struct Planned {
     pub(super) way: Way,
     /// The catalog that it was planned with, if it reads that.
     pub(super) catalog: Option<Arc<Catalog>>,
+    /// Whether a seed is behind its parameters.
+    pub(super) needs_seed: bool,
 }
 
 /// How a plan runs.
@@ -145,7 +147,8 @@ impl Planned {
         } else {
             Way::Counted
         };
-        Planned { plan, bytes, way, catalog }
+        let needs_seed = plan.needs_seed();
+        Planned { plan, bytes, way, catalog, needs_seed }
     }
 
     /// The plan of a part of a COPY, whose rows go under the ids of `relation`.
@@ -193,6 +196,11 @@ impl Statement {
             statement.columns = prepared.columns;
             statement.copy = prepared.copy;
             statement.planned = Some(Planned::new(prepared.plan, catalog));
+            if statement.copy.is_some() && statement.needs_seed() {
+                let message = "COPY with random values";
+                let hint = "Give all columns whose default is random() or gen_random_uuid().";
+                return Err(Error::unsupported(message, hint));
+            }
         }
         Ok(Arc::new(statement))
     }
@@ -232,6 +240,18 @@ impl Statement {
     pub fn is_read(&self) -> bool {
         let planned = self.planned.as_ref();
         planned.is_some_and(|planned| matches!(planned.way, Way::Query | Way::Lookup))
+    }
+
+    /// Whether its answer is rows, of which a query may have some without columns.
+    #[must_use]
+    pub fn has_rows(&self) -> bool {
+        let is_query = self.planned.as_ref().is_some_and(|planned| planned.plan.is_query());
+        !self.columns.is_empty() || is_query && self.copy.is_none()
+    }
+
+    /// Whether it has random values.
+    pub(super) fn needs_seed(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.needs_seed)
     }
 
     /// Its text, as far as a message has room for it.

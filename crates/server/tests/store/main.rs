@@ -18,6 +18,7 @@ mod large_definitions;
 mod limits;
 mod memory;
 mod order;
+mod random_values;
 mod scripts;
 mod system;
 mod views;

@@ -145,7 +145,10 @@ impl Binder<'_> {
         }
         let mut own = Vec::new();
         for (at, argument) in written.arguments.iter().enumerate() {
-            let bound = self.expression(argument)?;
+            let bound = match kind {
+                JsonAggregate | JsonText => self.json_argument(argument)?,
+                _ => self.expression(argument)?,
+            };
             own.push(match kind {
                 StringAggregate => self.coerce(bound, Type::Text, Willing::Implicit)?,
                 BoolAnd | BoolOr => self.coerce(bound, Type::Bool, Willing::Implicit)?,

@@ -8,7 +8,10 @@ use super::working::{Recursion, Reference};
 use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Op, Query, QueryNumber};
 use crate::parse::Lines;
-use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Spanned};
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
+    Spanned,
+};
 use std::sync::Arc;
 use values::{Error, Position, Result, SqlState, Type, Zone};
 
@@ -140,6 +143,23 @@ const NAME_BYTES_MAX: usize = 63;
 /// What statements may say and this does not do.
 pub(crate) fn unsupported(what: &str) -> Error {
     Error::unsupported(format!("{what} is not supported"), "")
+}
+
+/// The parts of a row: `(a, b)` or `ROW(a, b)`.
+pub(super) fn row_parts(expr: &Expr) -> Option<Vec<&Expr>> {
+    let function = match expr {
+        Expr::Tuple(parts) => return Some(parts.iter().collect()),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            function
+        }
+        _ => return None,
+    };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let part = |argument| match argument {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref part)) => Some(part),
+        _ => None,
+    };
+    list.args.iter().map(part).collect()
 }
 
 /// A name as the catalog has it: small letters unless it was quoted.

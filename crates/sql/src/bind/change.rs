@@ -284,7 +284,7 @@ impl Binder<'_> {
         self.clause = "UPDATE";
         let mut seen = BTreeSet::new();
         let mut assignments = Vec::new();
-        for assignment in list {
+        for assignment in self.single_assignments(list)? {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return Err(unsupported("assignment to several columns at once"));
             };

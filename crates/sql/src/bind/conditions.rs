@@ -86,7 +86,7 @@ impl Binder<'_> {
     /// and no query is computed in the whole row.
     pub(super) fn is_movable(&self, code: &[Op]) -> bool {
         !code.iter().any(|op| match op {
-            Op::Next(_) => true,
+            Op::Next(_) | Op::Random(_) => true,
             Op::Query(_, number) => self.queries[usize::from(*number)].is_correlated,
             _ => false,
         })

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::binder::{Binder, Level, name_of};
+use super::binder::{Binder, Level, name_of, row_parts};
 use super::coerce::{Bound, Form};
 use super::kinds::{Quantifier, Willing, common, kind_of};
 use super::scope::{Resolved, hidden, missing};
@@ -75,11 +75,11 @@ impl Binder<'_> {
                 self.in_query(expr, query, *negated)
             }
             Expr::Between { expr, negated, low, high } => self.between(expr, *negated, low, high),
-            Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
-                self.like(Function::Like, expr, pattern, *negated)
+            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+                self.like(Function::Like, [expr, pattern], escape_char.as_deref(), *negated)
             }
-            Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
-                self.like(Function::ILike, expr, pattern, *negated)
+            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
+                self.like(Function::ILike, [expr, pattern], escape_char.as_deref(), *negated)
             }
             Expr::Array(array) => self.array(&array.elem),
             Expr::Collate { expr, collation } => {
@@ -105,6 +105,9 @@ impl Binder<'_> {
             }
             _ => (self.expression(root)?, chain),
         };
+        if array.ty() == Some(Type::Jsonb) {
+            return self.json_subscripts(array, chain);
+        }
         let element = array.ty().and_then(Type::element);
         if let (Some(element), [AccessExpr::Dot(Expr::Identifier(field))]) = (element, chain)
             && array.kind.is_some_and(|kind| kind.modifier == Modifier::PAIR)
@@ -118,6 +121,20 @@ impl Binder<'_> {
         let index = self.expression(index)?;
         let index = self.coerce(index, Type::Int4, Willing::Assignment)?;
         Ok(call(Function::Subscript, vec![array, index], element))
+    }
+
+    /// `json['key'][0]`
+    fn json_subscripts(&mut self, json: Bound, chain: &[AccessExpr]) -> Result<Bound> {
+        chain.iter().try_fold(json, |json, access| {
+            let AccessExpr::Subscript(Subscript::Index { index }) = access else {
+                return Err(Error::unsupported("a part of jsonb that is no key or index", ""));
+            };
+            let key = self.expression(index)?;
+            let is_index = key.ty().is_some_and(Type::is_integer);
+            let ty = if is_index { Type::Int4 } else { Type::Text };
+            let key = self.coerce(key, ty, Willing::Implicit)?;
+            Ok(call(Function::JsonField, vec![json, key], Type::Jsonb))
+        })
     }
 
     /// IS and its kin, then functions with a syntax of their own.
@@ -267,6 +284,18 @@ impl Binder<'_> {
                 let ty = bound.ty().unwrap_or(Type::Float8);
                 Ok(call(Function::Negate, vec![bound], ty))
             }
+            UnaryOperator::BitwiseNot if bound.ty().is_some_and(Type::is_integer) => {
+                let ty = bound.ty().unwrap_or(Type::Int4);
+                Ok(call(Function::BitNot, vec![bound], ty))
+            }
+            UnaryOperator::PGAbs if bound.ty().is_some_and(Type::is_number) => {
+                let ty = bound.ty().unwrap_or(Type::Float8);
+                Ok(call(Function::Abs, vec![bound], ty))
+            }
+            UnaryOperator::PGSquareRoot => {
+                let bound = self.coerce(bound, Type::Float8, Willing::Implicit)?;
+                Ok(call(Function::SquareRoot, vec![bound], Type::Float8))
+            }
             _ => Err(no_operator(&format!("{op} {}", bound.type_name()))),
         }
     }
@@ -290,17 +319,25 @@ impl Binder<'_> {
     fn like(
         &mut self,
         function: Function,
-        expr: &Expr,
-        pattern: &Expr,
+        [expr, pattern]: [&Expr; 2],
+        escape: Option<&Expr>,
         negated: bool,
     ) -> Result<Bound> {
         let (left, right) = (self.expression(expr)?, self.expression(pattern)?);
         let left = self.coerce(left, Type::Text, Willing::Implicit)?;
-        let right = self.coerce(right, Type::Text, Willing::Implicit)?;
+        let mut right = self.coerce(right, Type::Text, Willing::Implicit)?;
+        if let Some(escape) = escape {
+            let escape = self.expression(escape)?;
+            let escape = self.coerce(escape, Type::Text, Willing::Implicit)?;
+            right = call(Function::EscapedPattern, vec![right, escape], Type::Text);
+        }
         Ok(negate_if(negated, call(function, vec![left, right], Type::Bool)))
     }
 
     fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<Bound> {
+        if let Some(row) = row_parts(expr) {
+            return self.row_in_list(&row, list, negated);
+        }
         let mut all = vec![self.expression(expr)?];
         for item in list {
             all.push(self.expression(item)?);

@@ -30,13 +30,8 @@ impl Binder<'_> {
                 self.numeric_or_float(Function::Floor, bound)
             }
             Expr::Position { expr, r#in } => {
-                let (part, text) = (self.expression(expr)?, self.expression(r#in)?);
-                self.typed(
-                    Function::Position,
-                    vec![text, part],
-                    &[Type::Text, Type::Text],
-                    Type::Int4,
-                )
+                let all = vec![self.expression(r#in)?, self.expression(expr)?];
+                self.typed(Function::Position, all, &[Type::Text, Type::Text], Type::Int4)
             }
             Expr::Substring { expr, substring_from, substring_for, .. } => {
                 let mut all = vec![self.expression(expr)?];
@@ -49,6 +44,9 @@ impl Binder<'_> {
                 }
                 let types = [Type::Text, Type::Int4, Type::Int4];
                 self.typed(Function::Substring, all, &types, Type::Text)
+            }
+            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                self.overlay([expr, overlay_what, overlay_from].into_iter().chain(overlay_for))
             }
             Expr::Trim { trim_where, trim_what, expr, trim_characters: None } => {
                 let text = self.expression(expr)?;
@@ -89,6 +87,12 @@ impl Binder<'_> {
         }
     }
 
+    fn overlay<'e>(&mut self, parts: impl Iterator<Item = &'e Box<Expr>>) -> Result<Bound> {
+        let all = parts.map(|part| self.expression(part)).collect::<Result<Vec<_>>>()?;
+        let types = [Type::Text, Type::Text, Type::Int4, Type::Int4];
+        self.typed(Function::Overlay, all, &types, Type::Text)
+    }
+
     fn equal_any(&mut self, left: &Expr, right: &Expr) -> Result<Bound> {
         let (left, right) = (self.expression(left)?, self.expression(right)?);
         let left = self.settle(left)?;
@@ -102,7 +106,7 @@ impl Binder<'_> {
         Ok(call(Function::EqualAny, vec![left, right], Type::Bool))
     }
 
-    fn extract(&mut self, field: &str, value: Bound) -> Result<Bound> {
+    pub(super) fn extract(&mut self, field: &str, value: Bound) -> Result<Bound> {
         let value = match value.ty() {
             Some(Type::Timestamptz) => {
                 // Fields are those that clocks of the session's zone show.
@@ -114,6 +118,13 @@ impl Binder<'_> {
                 } else {
                     Bound { kind: Some(code), ..local }
                 }
+            }
+            Some(Type::Interval) => value,
+            Some(Type::Date) if field.eq_ignore_ascii_case("epoch") => {
+                // A date has no part of a second.
+                let at = self.coerce(value, Type::Timestamp, Willing::Implicit)?;
+                let epoch = call(Function::Extract, vec![word("epoch"), at], Type::Numeric);
+                return Ok(call(Function::Truncate, vec![epoch], Type::Numeric));
             }
             _ => self.coerce(value, Type::Timestamp, Willing::Implicit)?,
         };
@@ -146,14 +157,19 @@ impl Binder<'_> {
             let message = format!("{what} specified, but {name} is not an aggregate function");
             return Err(Error::new(SqlState::WRONG_OBJECT, message));
         }
-        let bound = written
-            .arguments
-            .iter()
-            .map(|argument| self.expression(argument))
-            .collect::<Result<Vec<_>>>()?;
+        let is_json = matches!(&name[..], "to_json" | "to_jsonb" | "row_to_json");
+        let arguments = written.arguments.iter();
+        let bound = arguments.map(|argument| match is_json {
+            true => self.json_argument(argument),
+            false => self.expression(argument),
+        });
+        let bound = bound.collect::<Result<Vec<_>>>()?;
         let shown: Vec<String> = bound.iter().map(Bound::type_name).collect();
         let found = self.named(&name, bound)?;
         found.ok_or_else(|| {
+            if let Some(refused) = super::named::refused(&name) {
+                return refused;
+            }
             Error::new(
                 SqlState::UNDEFINED_FUNCTION,
                 format!("function {name}({}) does not exist", shown.join(", ")),
@@ -295,7 +311,8 @@ impl Binder<'_> {
                 self.typed(Function::Truncate, all, &[Type::Numeric, Type::Int4], Type::Numeric)?
             }
             ("power" | "pow", 2) => {
-                self.typed(Function::Power, all, &[Type::Numeric, Type::Numeric], Type::Numeric)?
+                let exponent = all.pop().unwrap_or_else(|| word(""));
+                self.power(all.swap_remove(0), &BinaryOperator::PGExp, exponent)?
             }
             ("mod", 2) => {
                 let all = self.unify(all)?;
@@ -336,6 +353,7 @@ impl Binder<'_> {
     /// Functions that make JSON.
     fn json_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
         let found = match (name, all.len()) {
+            ("row_to_json", 1) if all[0].ty() == Some(Type::Json) => all.swap_remove(0),
             ("to_json" | "to_jsonb", 1) => {
                 let value = self.json_value(all.swap_remove(0))?;
                 made_json(name, [Function::ToJsonText, Function::ToJson], vec![value])
@@ -350,9 +368,27 @@ impl Binder<'_> {
                 let all = self.json_object(all)?;
                 made_json(name, functions, all)
             }
-            _ => return self.system_function(name, all),
+            _ => return self.named_function(name, all),
         };
         Ok(Some(found))
+    }
+
+    /// An argument that becomes JSON, which may be a row of a table: its name is that of no column.
+    pub(super) fn json_argument(&mut self, expr: &Expr) -> Result<Bound> {
+        let Expr::Identifier(ident) = expr else { return self.expression(expr) };
+        let name = super::binder::name_of(ident);
+        let columns = match self.scope.resolve(None, &name) {
+            Ok(None) => self.scope.all_of(&name).map(<[_]>::to_vec),
+            _ => None,
+        };
+        let Some(columns) = columns else { return self.expression(expr) };
+        let mut all = Vec::with_capacity(2 * columns.len());
+        for column in columns {
+            all.push(word(&column.name));
+            let value = self.own_column(column, self.position(expr))?;
+            all.push(self.json_value(value)?);
+        }
+        Ok(call(Function::JsonRow, all, Type::Json))
     }
 
     /// A value that becomes JSON: objects of the catalog are their names.

@@ -6,7 +6,7 @@ use super::conditions::Conjunct;
 use super::output::OutputColumn;
 use super::scope::Resolved;
 use crate::ir::{ColumnNumber, Expression, Op, Query as Plan, Relation};
-use sqlparser::ast::{AccessExpr, Expr, Query, SelectItem, SetExpr};
+use sqlparser::ast::{AccessExpr, Expr, Query, SelectItem, SetExpr, TrimWhereField};
 use values::{Error, Result, SqlState, Type};
 
 /// A query with the columns of its answer.
@@ -155,6 +155,10 @@ pub(super) fn shown_name(expr: &Expr) -> String {
         Expr::Subquery(query) => name_of_query(query),
         Expr::Extract { .. } => "extract".to_owned(),
         Expr::Substring { .. } => "substring".to_owned(),
+        Expr::Overlay { .. } => "overlay".to_owned(),
+        Expr::AtTimeZone { .. } => "timezone".to_owned(),
+        Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => "ltrim".to_owned(),
+        Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => "rtrim".to_owned(),
         Expr::Trim { .. } => "btrim".to_owned(),
         Expr::Position { .. } => "position".to_owned(),
         Expr::Ceil { .. } => "ceil".to_owned(),

@@ -9,8 +9,7 @@ use values::{Error, Modifier, Result, SqlState, Type};
 
 /// The type that a statement names.
 pub(crate) fn kind_of(data_type: &DataType) -> Result<Kind> {
-    let unknown =
-        || Error::new(SqlState::UNDEFINED_OBJECT, format!("type \"{data_type}\" does not exist"));
+    let unknown = || unknown_type(data_type);
     let digits = |digits: &Option<u64>| digits.iter().map(|digits| *digits as i64).collect();
     let (ty, arguments): (Type, Vec<i64>) = match data_type {
         DataType::Bool | DataType::Boolean => (Type::Bool, vec![]),
@@ -68,6 +67,49 @@ pub(crate) fn kind_of(data_type: &DataType) -> Result<Kind> {
         _ => return Err(unknown()),
     };
     Ok(Kind { ty, modifier: Modifier::of(ty, &arguments)? })
+}
+
+/// Types of PostgreSQL that are not here.
+const REFUSED: &[&str] = &[
+    "bit",
+    "box",
+    "cidr",
+    "circle",
+    "daterange",
+    "hstore",
+    "inet",
+    "int4range",
+    "int8range",
+    "line",
+    "lseg",
+    "ltree",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "numrange",
+    "path",
+    "pg_lsn",
+    "point",
+    "polygon",
+    "time",
+    "timetz",
+    "tsquery",
+    "tsrange",
+    "tstzrange",
+    "tsvector",
+    "varbit",
+    "xml",
+    "citext",
+];
+
+fn unknown_type(data_type: &DataType) -> Error {
+    let shown = data_type.to_string().to_ascii_lowercase();
+    let word = shown.split([' ', '(']).next().unwrap_or_default();
+    if REFUSED.contains(&word) {
+        return Error::unsupported(format!("type {shown} is not supported"), "Use text.");
+    }
+    let message = format!("type \"{data_type}\" does not exist");
+    Error::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
 /// A type by its name in the catalog, which may have its schema before it.

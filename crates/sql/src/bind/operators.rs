@@ -1,6 +1,6 @@
 //! Operators with two operands.
 
-use super::binder::Binder;
+use super::binder::{Binder, row_parts};
 use super::coerce::{Bound, Form};
 use super::expression::{call, negate_if, no_operator};
 use super::kinds::{Willing, common};
@@ -18,8 +18,8 @@ impl Binder<'_> {
         if let BinaryOperator::And | BinaryOperator::Or = op {
             return self.logical(left, op, right);
         }
-        if let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) {
-            return self.rows_compared(left, op, right);
+        if let (Some(left), Some(right)) = (row_parts(left), row_parts(right)) {
+            return self.rows_compared(&left, op, &right);
         }
         let named = named_operator(op);
         let op = named.as_ref().unwrap_or(op);
@@ -36,6 +36,12 @@ impl Binder<'_> {
             BinaryOperator::Modulo => self.arithmetic(Function::Modulo, left, op, right),
             BinaryOperator::BitwiseAnd => self.arithmetic(Function::BitAnd, left, op, right),
             BinaryOperator::BitwiseOr => self.arithmetic(Function::BitOr, left, op, right),
+            BinaryOperator::PGBitwiseXor => self.arithmetic(Function::BitXor, left, op, right),
+            BinaryOperator::PGBitwiseShiftLeft => self.shift(Function::ShiftLeft, left, op, right),
+            BinaryOperator::PGBitwiseShiftRight => {
+                self.shift(Function::ShiftRight, left, op, right)
+            }
+            BinaryOperator::PGExp => self.power(left, op, right),
             BinaryOperator::StringConcat => self.concat(left, right),
             BinaryOperator::PGRegexMatch => self.matches(left, right, false),
             BinaryOperator::PGRegexIMatch => self.matches(left, right, true),
@@ -49,8 +55,143 @@ impl Binder<'_> {
             BinaryOperator::LongArrow => self.json(Function::JsonFieldText, left, op, right),
             BinaryOperator::HashArrow => self.json(Function::JsonPath, left, op, right),
             BinaryOperator::HashLongArrow => self.json(Function::JsonPathText, left, op, right),
-            _ => Err(no_operator(&format!("{} {op} {}", left.type_name(), right.type_name()))),
+            _ => self.of_parts(left, op, right),
         }
+    }
+
+    /// Operators about the parts of JSON, arrays and text.
+    fn of_parts(&mut self, left: Bound, op: &BinaryOperator, right: Bound) -> Result<Bound> {
+        let shown = format!("{} {op} {}", left.type_name(), right.type_name());
+        let text = |binder: &mut Self, function, negated| {
+            let left = binder.coerce(left.clone(), Type::Text, Willing::Implicit)?;
+            let right = binder.coerce(right.clone(), Type::Text, Willing::Implicit)?;
+            Ok(negate_if(negated, call(function, vec![left, right], Type::Bool)))
+        };
+        match op {
+            BinaryOperator::PGLikeMatch => text(self, Function::Like, false),
+            BinaryOperator::PGNotLikeMatch => text(self, Function::Like, true),
+            BinaryOperator::PGILikeMatch => text(self, Function::ILike, false),
+            BinaryOperator::PGNotILikeMatch => text(self, Function::ILike, true),
+            BinaryOperator::PGStartsWith => text(self, Function::StartsWith, false),
+            BinaryOperator::AtArrow => self.containment(left, right, &shown),
+            BinaryOperator::ArrowAt => self.containment(right, left, &shown),
+            BinaryOperator::PGOverlap => {
+                let all = self.alike_arrays(left, right, &shown)?;
+                Ok(call(Function::ArrayOverlaps, all, Type::Bool))
+            }
+            BinaryOperator::Question => self.has_keys(Function::JsonHasKey, left, right, &shown),
+            BinaryOperator::QuestionPipe => {
+                self.has_keys(Function::JsonHasAny, left, right, &shown)
+            }
+            BinaryOperator::QuestionAnd => self.has_keys(Function::JsonHasAll, left, right, &shown),
+            BinaryOperator::HashMinus => {
+                let path = Type::Text.array().unwrap_or(Type::Text);
+                let left = self.jsonb(left, &shown)?;
+                let right = self.coerce(right, path, Willing::Implicit)?;
+                Ok(call(Function::JsonDeletePath, vec![left, right], Type::Jsonb))
+            }
+            _ => Err(no_operator(&shown)),
+        }
+    }
+
+    /// What an operator takes that is one of `jsonb`.
+    fn jsonb(&mut self, bound: Bound, shown: &str) -> Result<Bound> {
+        match bound.ty() {
+            Some(Type::Jsonb) => Ok(bound),
+            None => self.coerce(bound, Type::Jsonb, Willing::Implicit),
+            Some(_) => Err(no_operator(shown)),
+        }
+    }
+
+    fn has_keys(
+        &mut self,
+        function: Function,
+        left: Bound,
+        right: Bound,
+        shown: &str,
+    ) -> Result<Bound> {
+        let left = self.jsonb(left, shown)?;
+        let one = function == Function::JsonHasKey;
+        let keys = if one { Type::Text } else { Type::Text.array().unwrap_or(Type::Text) };
+        let right = self.coerce(right, keys, Willing::Implicit)?;
+        Ok(call(function, vec![left, right], Type::Bool))
+    }
+
+    /// `@>` of JSON or arrays.
+    fn containment(&mut self, all: Bound, part: Bound, shown: &str) -> Result<Bound> {
+        let is_json = [&all, &part].iter().any(|bound| bound.ty() == Some(Type::Jsonb));
+        if is_json {
+            let both = vec![self.jsonb(all, shown)?, self.jsonb(part, shown)?];
+            return Ok(call(Function::JsonContains, both, Type::Bool));
+        }
+        let both = self.alike_arrays(all, part, shown)?;
+        Ok(call(Function::ArrayContains, both, Type::Bool))
+    }
+
+    /// Two arrays of one type.
+    fn alike_arrays(&mut self, left: Bound, right: Bound, shown: &str) -> Result<Vec<Bound>> {
+        let element = |bound: &Bound| bound.ty().and_then(Type::element);
+        let ty = match (element(&left), element(&right)) {
+            (Some(left), Some(right)) => common(left, right),
+            (own, None) if right.ty().is_none() => own,
+            (None, own) if left.ty().is_none() => own,
+            _ => None,
+        };
+        let ty = ty.and_then(Type::array).ok_or_else(|| no_operator(shown))?;
+        let left = self.coerce(left, ty, Willing::Explicit)?;
+        Ok(vec![left, self.coerce(right, ty, Willing::Explicit)?])
+    }
+
+    fn shift(
+        &mut self,
+        function: Function,
+        left: Bound,
+        op: &BinaryOperator,
+        right: Bound,
+    ) -> Result<Bound> {
+        let Some(ty) = left.ty().filter(|ty| ty.is_integer()) else {
+            let shown = format!("{} {op} {}", left.type_name(), right.type_name());
+            return Err(no_operator(&shown));
+        };
+        let right = self.coerce(right, Type::Int4, Willing::Implicit)?;
+        Ok(call(function, vec![left, right], ty))
+    }
+
+    /// `^`: exact for `numeric`, else of double precision.
+    pub(super) fn power(
+        &mut self,
+        left: Bound,
+        op: &BinaryOperator,
+        right: Bound,
+    ) -> Result<Bound> {
+        let is_number = |bound: &Bound| bound.ty().is_none_or(Type::is_number);
+        if !is_number(&left) || !is_number(&right) {
+            let shown = format!("{} {op} {}", left.type_name(), right.type_name());
+            return Err(no_operator(&shown));
+        }
+        let types = [left.ty(), right.ty()];
+        if types.iter().any(|ty| matches!(ty, Some(Type::Float4 | Type::Float8))) {
+            return Err(Error::unsupported("power of double precision", "Cast it to numeric."));
+        }
+        let is_exact = types.contains(&Some(Type::Numeric));
+        let left = self.coerce(left, Type::Numeric, Willing::Implicit)?;
+        let right = self.coerce(right, Type::Numeric, Willing::Implicit)?;
+        if is_exact {
+            return Ok(call(Function::PowerRounded, vec![left, right], Type::Numeric));
+        }
+        let power = call(Function::Power, vec![left, right], Type::Numeric);
+        self.coerce(power, Type::Float8, Willing::Explicit)
+    }
+
+    /// A key, an item or several taken out of JSON.
+    fn without(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        let ty = match right.ty() {
+            Some(ty) if ty.is_integer() => Type::Int4,
+            Some(ty) if ty.element().is_some() => Type::Text.array().unwrap_or(ty),
+            _ => Type::Text,
+        };
+        let right = self.coerce(right, ty, Willing::Implicit)?;
+        Ok(call(Function::JsonDelete, vec![left, right], Type::Jsonb))
     }
 
     /// AND and OR leave out the right side where the left one decides.
@@ -94,6 +235,9 @@ impl Binder<'_> {
         if let Some(bound) = self.of_times(function, &left, &right)? {
             return Ok(bound);
         }
+        if left.ty() == Some(Type::Jsonb) && function == Function::Subtract {
+            return self.without(left, right);
+        }
         let shown = format!("{} {op} {}", left.type_name(), right.type_name());
         if left.ty().is_none() && right.ty().is_none() {
             return Err(Error::new(
@@ -109,7 +253,7 @@ impl Binder<'_> {
             _ => self.unify(vec![left, right])?,
         };
         let ty = both[0].ty().unwrap_or(Type::Int4);
-        let whole_only = matches!(function, Function::BitAnd | Function::BitOr);
+        let whole_only = matches!(function, Function::BitAnd | Function::BitOr | Function::BitXor);
         let no_floats = function == Function::Modulo;
         let fits = ty.is_integer() || (!whole_only && ty.is_number());
         if !fits || (no_floats && matches!(ty, Type::Float4 | Type::Float8)) {
@@ -128,7 +272,7 @@ impl Binder<'_> {
         use Type::{Date, Int2, Int4, Interval, Timestamp, Timestamptz};
         let add = function == Function::Add;
         if !add && function != Function::Subtract {
-            return Ok(None);
+            return self.multiple(function, left, right);
         }
         let at = |ty| matches!(ty, Some(Date | Timestamp | Timestamptz));
         let (own, other) = (left.ty(), right.ty());
@@ -159,8 +303,42 @@ impl Binder<'_> {
         Ok(Some(call(function, vec![left, right], result)))
     }
 
+    /// Multiples and parts of intervals.
+    fn multiple(
+        &mut self,
+        function: Function,
+        left: &Bound,
+        right: &Bound,
+    ) -> Result<Option<Bound>> {
+        let is_number = |bound: &Bound| bound.ty().is_none_or(Type::is_number);
+        let is_interval = |bound: &Bound| bound.ty() == Some(Type::Interval);
+        let (function, interval, number) = match function {
+            Function::Multiply if is_interval(left) && is_number(right) => {
+                (Function::Scale, left, right)
+            }
+            Function::Multiply if is_number(left) && is_interval(right) => {
+                (Function::Scale, right, left)
+            }
+            Function::Divide if is_interval(left) && is_number(right) => {
+                (Function::ScaleDown, left, right)
+            }
+            _ => return Ok(None),
+        };
+        let number = self.coerce(number.clone(), Type::Float8, Willing::Implicit)?;
+        Ok(Some(call(function, vec![interval.clone(), number], Type::Interval)))
+    }
+
     fn concat(&mut self, left: Bound, right: Bound) -> Result<Bound> {
-        if left.ty().is_some_and(|ty| ty.element().is_some()) {
+        let is_json = |bound: &Bound| bound.ty() == Some(Type::Jsonb);
+        if is_json(&left) && (is_json(&right) || right.ty().is_none())
+            || is_json(&right) && left.ty().is_none()
+        {
+            let left = self.coerce(left, Type::Jsonb, Willing::Implicit)?;
+            let right = self.coerce(right, Type::Jsonb, Willing::Implicit)?;
+            return Ok(call(Function::JsonConcat, vec![left, right], Type::Jsonb));
+        }
+        let is_array = |bound: &Bound| bound.ty().is_some_and(|ty| ty.element().is_some());
+        if is_array(&left) || is_array(&right) {
             let shown = format!("{} || {}", left.type_name(), right.type_name());
             let all = self.array_concat(left, right)?;
             return all.ok_or_else(|| no_operator(&shown));

@@ -37,22 +37,55 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
         "unnest" => RowsFunction::Unnest,
         "generate_subscripts" => RowsFunction::Subscripts,
         "pg_partition_ancestors" => RowsFunction::Nothing,
+        "jsonb_array_elements" => RowsFunction::JsonItems,
+        "jsonb_array_elements_text" => RowsFunction::JsonItemsText,
+        "jsonb_object_keys" => RowsFunction::JsonKeys,
         _ => return None,
     };
     Some((own, function))
 }
 
+/// The calls side by side that a function in FROM is, and the names of their columns if those are
+/// not its own.
+fn calls_in_from<'e>(
+    name: &ObjectName,
+    arguments: &'e [FunctionArg],
+) -> Result<(Vec<Called<'e>>, &'static [&'static str])> {
+    let own = name.to_string().to_ascii_lowercase();
+    let own = own.strip_prefix("pg_catalog.").unwrap_or(&own);
+    let values = match own {
+        "jsonb_each" => RowsFunction::JsonValues,
+        "jsonb_each_text" => RowsFunction::JsonValuesText,
+        "jsonb_array_elements" | "jsonb_array_elements_text" => {
+            return Ok((vec![called(name, arguments)?], &["value"]));
+        }
+        _ => return Ok((vec![called(name, arguments)?], &[])),
+    };
+    let call = |function| {
+        let arguments = arguments_of(arguments)?;
+        Ok(Called { name: own.to_owned(), function, arguments })
+    };
+    let both = [RowsFunction::JsonKeys, values].map(call);
+    Ok((both.into_iter().collect::<Result<_>>()?, &["key", "value"]))
+}
+
 fn called<'e>(name: &ObjectName, arguments: &'e [FunctionArg]) -> Result<Called<'e>> {
     let (own, function) = function_named(name).ok_or_else(|| {
         let message = format!("function {name} in FROM is not supported");
-        Error::unsupported(message, "generate_series, generate_subscripts and unnest are.")
+        let instead = "generate_series, generate_subscripts, unnest, jsonb_array_elements, \
+                       jsonb_array_elements_text, jsonb_each, jsonb_each_text and \
+                       jsonb_object_keys are.";
+        Error::unsupported(message, instead)
     })?;
-    let argument = |argument: &'e FunctionArg| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
+    Ok(Called { name: own, function, arguments: arguments_of(arguments)? })
+}
+
+fn arguments_of(arguments: &[FunctionArg]) -> Result<Vec<&Expr>> {
+    let argument = |argument| match argument {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Ok(expr),
         _ => Err(unsupported("this form of argument")),
     };
-    let arguments = arguments.iter().map(argument).collect::<Result<_>>()?;
-    Ok(Called { name: own, function, arguments })
+    arguments.iter().map(argument).collect()
 }
 
 impl Binder<'_> {
@@ -85,12 +118,12 @@ impl Binder<'_> {
         kind: JoinKind,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
-        let (calls, numbered, alias) = match factor {
+        let ((calls, names), numbered, alias) = match factor {
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
-                (vec![called(name, &args.args)?], *with_ordinality, alias)
+                (calls_in_from(name, &args.args)?, *with_ordinality, alias)
             }
             TableFactor::Function { name, args, with_ordinality, alias, .. } => {
-                (vec![called(name, args)?], *with_ordinality, alias)
+                (calls_in_from(name, args)?, *with_ordinality, alias)
             }
             TableFactor::UNNEST {
                 alias, array_exprs, with_offset: false, with_ordinality, ..
@@ -100,7 +133,8 @@ impl Binder<'_> {
                     function: RowsFunction::Unnest,
                     arguments: vec![expr],
                 };
-                (array_exprs.iter().map(call).collect(), *with_ordinality, alias)
+                let calls: Vec<_> = array_exprs.iter().map(call).collect();
+                ((calls, &[][..]), *with_ordinality, alias)
             }
             _ => return Err(unsupported("this form of table in FROM")),
         };
@@ -110,14 +144,24 @@ impl Binder<'_> {
         // A function's only column is called as the alias is.
         let column = alias.as_ref().filter(|_| is_only).map(|alias| name_of(&alias.name));
         let column = column.unwrap_or_else(|| own.clone());
+        // The row, which is its value, is called as the alias is, and has a column of its own name.
+        let is_whole = names.len() == 1 && alias.is_some();
+        let is_renamed = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
+        let named = |at: usize| match names.get(at).filter(|_| !is_whole) {
+            Some(name) => (*name).to_owned(),
+            None => column.clone(),
+        };
         let mut columns: Vec<_> =
-            kinds.iter().enumerate().map(|(at, kind)| (at, column.clone(), *kind)).collect();
+            kinds.iter().enumerate().map(|(at, kind)| (at, named(at), *kind)).collect();
         if numbered && let Some(last) = columns.last_mut() {
             last.1 = "ordinality".to_owned();
         }
         let (begin, width) = (self.scope.width(), columns.len());
         let rows = self.rows_of_query(query, kind)?;
         self.add_table(&own, alias.as_ref(), width, columns)?;
+        if let ([name], Some(first), true) = (names, kinds.first(), is_whole && !is_renamed) {
+            self.scope.add_unshown(begin, name, *first);
+        }
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
     }
 
@@ -210,6 +254,24 @@ impl Binder<'_> {
             (RowsFunction::Subscripts, Some(_)) if count == 2 => {
                 (vec![types[0], Some(Type::Int4)], Type::Int4)
             }
+            (RowsFunction::Series, None) if count == 3 && is_of_times(&types) => {
+                let zoned = |ty: &Option<Type>| matches!(ty, Some(Type::Timestamptz | Type::Date));
+                let is_zoned = types.iter().any(zoned);
+                let own = if is_zoned { Type::Timestamptz } else { Type::Timestamp };
+                (vec![Some(own), Some(own), Some(Type::Interval)], own)
+            }
+            (
+                RowsFunction::JsonItems
+                | RowsFunction::JsonItemsText
+                | RowsFunction::JsonKeys
+                | RowsFunction::JsonValues
+                | RowsFunction::JsonValuesText,
+                None,
+            ) if count == 1 => {
+                let is_json =
+                    matches!(function, RowsFunction::JsonItems | RowsFunction::JsonValues);
+                (vec![Some(Type::Jsonb)], if is_json { Type::Jsonb } else { Type::Text })
+            }
             (RowsFunction::Series, None) if count == 2 || count == 3 => {
                 let is_long = types.contains(&Some(Type::Int8));
                 let own = if is_long { Type::Int8 } else { Type::Int4 };
@@ -230,6 +292,14 @@ impl Binder<'_> {
         });
         Ok((RowsCall { function, arguments: arguments.collect::<Result<_>>()? }, result))
     }
+}
+
+/// Whether a series is one of points in time.
+fn is_of_times(types: &[Option<Type>]) -> bool {
+    let of_time = |ty: &Option<Type>| {
+        matches!(ty, Some(Type::Date | Type::Timestamp | Type::Timestamptz | Type::Interval))
+    };
+    types.iter().any(of_time)
 }
 
 /// What a field is selected of: `(whole).field`.

@@ -2,11 +2,12 @@
 
 use super::binder::{Binder, Level};
 use super::coerce::Bound;
-use super::expression::{call, negate_if, unsupported};
+use super::expression::{negate_if, unsupported};
 use super::items::{Bounded, Untyped};
 use super::kinds::Quantifier;
 use super::operators::comparison;
 use crate::ir::{Function, Kind, Op, QueryNumber, Use};
+use sqlparser::ast::Spanned;
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 use values::{Error, Position, Result, SqlState, Type};
 
@@ -47,7 +48,12 @@ impl Binder<'_> {
 
     /// The bracket before a query.
     pub(super) fn position_of(&self, query: &Query) -> Option<Position> {
-        let number = self.position(query)?.number();
+        self.position_of_bracket(query)
+    }
+
+    /// The bracket before what begins behind it.
+    pub(super) fn position_of_bracket(&self, part: &impl Spanned) -> Option<Position> {
+        let number = self.position(part)?.number();
         Position::new(number.saturating_sub(1))
     }
 
@@ -124,36 +130,5 @@ impl Binder<'_> {
             number,
         ));
         Ok(Bound::new(code, Kind::plain(Type::Bool)))
-    }
-
-    /// `=` and `<>` of rows in brackets.
-    pub(super) fn rows_compared(
-        &mut self,
-        left: &[Expr],
-        op: &BinaryOperator,
-        right: &[Expr],
-    ) -> Result<Bound> {
-        if left.len() != right.len() {
-            let message = "unequal number of entries in row expressions";
-            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
-        }
-        let differs = match op {
-            BinaryOperator::Eq => false,
-            BinaryOperator::NotEq => true,
-            _ => return Err(Error::unsupported(format!("operator {op} of rows"), "")),
-        };
-        let mut all: Option<Bound> = None;
-        for (left, right) in left.iter().zip(right) {
-            let (left, right) = (self.expression(left)?, self.expression(right)?);
-            let both = self.comparable(left, op, right)?;
-            let function = if differs { Function::NotEqual } else { Function::Equal };
-            let one = call(function, both, Type::Bool);
-            let joiner = if differs { Function::Or } else { Function::And };
-            all = Some(match all {
-                Some(all) => super::operators::joined(all, one, differs, joiner),
-                None => one,
-            });
-        }
-        all.ok_or_else(|| Error::unsupported("an empty row", ""))
     }
 }

@@ -2,8 +2,9 @@
 
 use super::binder::Binder;
 use super::coerce::{Bound, Form, of_type};
+use super::expression::call as pure_call;
 use super::kinds::Willing;
-use crate::ir::{Kind, Op, SystemFunction, Value};
+use crate::ir::{Function, Kind, Op, SystemFunction, Value};
 use crate::system::{self, Known, known};
 use sqlparser::ast::ObjectName;
 use values::{Datum, Error, Result, Type};
@@ -195,9 +196,10 @@ impl Binder<'_> {
 
     /// Functions of arrays.
     fn array_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
-        use SystemFunction as F;
-        let element = all.first().and_then(Bound::ty).and_then(Type::element);
-        let Some(element) = element else { return Ok(None) };
+        use Function as F;
+        let is_behind = name == "array_prepend";
+        let of = all.get(usize::from(is_behind)).or(all.first());
+        let Some(element) = of.and_then(Bound::ty).and_then(Type::element) else { return Ok(None) };
         let own = array_of(element)?;
         let (function, arguments, result): (_, &[Type], _) = match (name, all.len()) {
             ("array_to_string", 2 | 3) => {
@@ -206,28 +208,33 @@ impl Binder<'_> {
             ("array_upper", 2) => (F::ArrayUpper, &[own, Type::Int4], Type::Int4),
             ("array_lower", 2) => (F::ArrayLower, &[own, Type::Int4], Type::Int4),
             ("array_length", 2) => (F::ArrayLength, &[own, Type::Int4], Type::Int4),
+            ("cardinality", 1) => (F::ArrayCount, &[own], Type::Int4),
             ("array_position", 2) => (F::ArrayPosition, &[own, element], Type::Int4),
             ("array_cat", 2) => (F::ArrayConcat, &[own, own], own),
             ("array_append", 2) => (F::ArrayAppend, &[own, element], own),
+            ("array_prepend", 2) => (F::ArrayPrepend, &[element, own], own),
+            ("array_remove", 2) => (F::ArrayRemove, &[own, element], own),
             _ => return Ok(None),
         };
         let pairs = all.into_iter().zip(arguments);
         let all = pairs.map(|(bound, ty)| self.coerce(bound, *ty, Willing::Implicit));
-        Ok(Some(call(function, all.collect::<Result<_>>()?, result)))
+        Ok(Some(pure_call(function, all.collect::<Result<_>>()?, result)))
     }
 
     /// `||` of an array with an array or an item.
     pub(super) fn array_concat(&mut self, left: Bound, right: Bound) -> Result<Option<Bound>> {
         let element = |bound: &Bound| bound.ty().and_then(Type::element);
-        let Some(own) = element(&left) else { return Ok(None) };
-        let is_item = right.ty().is_some() && element(&right).is_none();
-        let (function, ty) = if is_item {
-            (SystemFunction::ArrayAppend, own)
-        } else {
-            (SystemFunction::ArrayConcat, array_of(own)?)
+        let is_item = |bound: &Bound| bound.ty().is_some() && element(bound).is_none();
+        let Some(own) = element(&left).or_else(|| element(&right)) else { return Ok(None) };
+        let all = array_of(own)?;
+        let (function, first, second) = match (is_item(&left), is_item(&right)) {
+            (false, false) => (Function::ArrayConcat, all, all),
+            (false, true) => (Function::ArrayAppend, all, own),
+            (true, _) => (Function::ArrayPrepend, own, all),
         };
-        let right = self.coerce(right, ty, Willing::Explicit)?;
-        Ok(Some(call(function, vec![left, right], array_of(own)?)))
+        let left = self.coerce(left, first, Willing::Explicit)?;
+        let right = self.coerce(right, second, Willing::Explicit)?;
+        Ok(Some(pure_call(function, vec![left, right], all)))
     }
 
     /// `~` and its kin.

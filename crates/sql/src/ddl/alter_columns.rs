@@ -53,6 +53,9 @@ impl Altering<'_> {
         if default.takes_number() {
             return self.refuse_rows(rows, "a column whose default takes numbers of a sequence");
         }
+        if default.needs_seed() {
+            return self.refuse_rows(rows, "a column whose default is random");
+        }
         let value = value_over(&default, &[], self.draft.context, rows)?;
         self.draft.table.relation.columns[at].missing = Value(value);
         self.rebuild.look_at_nulls(ColumnNumber::at(at));

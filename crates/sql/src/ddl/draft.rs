@@ -204,6 +204,9 @@ impl<'a> Draft<'a> {
             if condition.takes_number() {
                 return Err(unsupported("nextval in CHECK"));
             }
+            if condition.needs_seed() {
+                return Err(unsupported("random values in CHECK"));
+            }
             let wanted = match column.or_else(|| self.only_column(&condition)) {
                 Some(column) => format!("{own}_{column}_check"),
                 None => format!("{own}_check"),

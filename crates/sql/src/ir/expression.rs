@@ -45,6 +45,8 @@ pub enum Op {
     Query(Use, QueryNumber),
     /// Pops so many arguments, pushes the result; only in queries.
     System(SystemFunction, u32),
+    /// Pushes what the statement's seed, its last parameter, comes to for the next time.
+    Random(Random),
 }
 
 /// What is made of the rows of a query in an expression.
@@ -139,6 +141,71 @@ pub enum Function {
     ToJsonText,
     JsonTextBuildObject,
     JsonTextBuildArray,
+    SplitPart,
+    PadLeft,
+    PadRight,
+    InitCap,
+    ConcatSeparated,
+    CharOf,
+    CodeOf,
+    Translate,
+    Overlay,
+    StartsWith,
+    ToHex,
+    StringToArray,
+    ArrayToString,
+    ArrayUpper,
+    ArrayLower,
+    ArrayLength,
+    ArrayPosition,
+    ArrayConcat,
+    ArrayAppend,
+    ArrayPrepend,
+    ArrayRemove,
+    ArrayCount,
+    ArrayContains,
+    ArrayOverlaps,
+    JsonContains,
+    JsonHasKey,
+    JsonHasAny,
+    JsonHasAll,
+    JsonConcat,
+    JsonDelete,
+    JsonDeletePath,
+    JsonSet,
+    JsonType,
+    JsonArrayLength,
+    JsonStripNulls,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+    BitNot,
+    DivideWhole,
+    Age,
+    MakeDate,
+    MakeTimestamp,
+    DateBin,
+    IsFinite,
+    FromEpoch,
+    TimeText,
+    /// An interval times a number, and divided by one.
+    Scale,
+    ScaleDown,
+    /// A power with at least 16 digits behind the point, as PostgreSQL has it.
+    PowerRounded,
+    /// A row as `json`, of its names and values; NULL if it has no value.
+    JsonRow,
+    /// A pattern of LIKE with another escape, as one with a backslash.
+    EscapedPattern,
+}
+
+/// A random value, another one for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Random {
+    /// `random()`
+    Fraction,
+    /// `gen_random_uuid()`
+    Uuid,
 }
 
 impl Expression {
@@ -154,7 +221,9 @@ impl Expression {
 
     /// Whether it needs no row of its own query: only constants, parameters and outer rows.
     pub fn is_fixed(&self) -> bool {
-        !self.code.iter().any(|op| matches!(op, Op::Column(_) | Op::Next(_) | Op::Query(..)))
+        let is_of_row =
+            |op: &Op| matches!(op, Op::Column(_) | Op::Next(_) | Op::Query(..) | Op::Random(_));
+        !self.code.iter().any(is_of_row)
     }
 
     /// Whether each way through it takes only what is there, and leaves just one value.
@@ -187,6 +256,11 @@ impl Expression {
         self.code.iter().any(|op| matches!(op, Op::Next(_)))
     }
 
+    /// Whether it has random values.
+    pub fn needs_seed(&self) -> bool {
+        self.code.iter().any(|op| matches!(op, Op::Random(_)))
+    }
+
     /// Whether it reads the system catalog or the session, or is a regular expression.
     pub fn needs_system(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::System(..)))
@@ -201,6 +275,7 @@ impl Op {
             | Op::Column(_)
             | Op::Parameter(_)
             | Op::Next(_)
+            | Op::Random(_)
             | Op::Outer(..)
             | Op::Query(Use::Value | Use::Exists | Use::Array(_), _) => (0, 1),
             Op::Query(Use::Any(_, count) | Use::All(_, count), _) => (usize::from(*count), 1),

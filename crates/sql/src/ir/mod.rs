@@ -25,7 +25,7 @@ pub(crate) use codec::{from_bytes, to_bytes};
 pub use composed::{
     Change, Composed, Input, Main, QUERY_DEPTH_MAX, Query, Recursive, SetOperator, SetStep,
 };
-pub use expression::{Expression, Function, Op, Use};
+pub use expression::{Expression, Function, Op, Random, Use};
 pub use foreign::{ForeignKey, Guarded, Referential};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use number::{ColumnNumber, ObjectId, QueryNumber};

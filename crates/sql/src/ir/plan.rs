@@ -170,6 +170,13 @@ impl Plan {
         needs
     }
 
+    /// Whether it has random values: their seed is behind its parameters.
+    pub fn needs_seed(&self) -> bool {
+        let mut needs = false;
+        self.each_expression(&mut |expression| needs |= expression.needs_seed());
+        needs
+    }
+
     /// Whether it reads rows of a table.
     pub fn reads_tables(&self) -> bool {
         match self {

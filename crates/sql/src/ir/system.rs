@@ -28,13 +28,6 @@ pub enum SystemFunction {
     SerialSequence,
     EncodingName,
     EncodingNumber,
-    ArrayToString,
-    ArrayUpper,
-    ArrayLower,
-    ArrayLength,
-    ArrayPosition,
-    ArrayConcat,
-    ArrayAppend,
     QuoteIdentifier,
     QuoteLiteral,
     SizePretty,
@@ -53,6 +46,16 @@ pub enum RowsFunction {
     Nothing,
     /// `information_schema._pg_expandarray`: the items, each with its place.
     Expanded,
+    /// `jsonb_array_elements`
+    JsonItems,
+    /// `jsonb_array_elements_text`
+    JsonItemsText,
+    /// `jsonb_object_keys`, and the keys of `jsonb_each`
+    JsonKeys,
+    /// The values of `jsonb_each`
+    JsonValues,
+    /// The values of `jsonb_each_text`
+    JsonValuesText,
 }
 
 /// A call of such a function.

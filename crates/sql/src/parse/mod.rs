@@ -8,6 +8,7 @@ mod position;
 mod sequence;
 mod session;
 mod set_value;
+mod signs;
 mod statement;
 mod view;
 

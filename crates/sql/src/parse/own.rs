@@ -16,6 +16,10 @@ pub enum Own {
     Analyze(Vec<String>),
     /// SET CONSTRAINTS of these, or of all.
     SetConstraints(Vec<String>),
+    /// CHECKPOINT
+    Checkpoint,
+    /// A statement of PostgreSQL that neither the parser has nor anything else, by its first word.
+    Refused(String),
 }
 
 /// FETCH or MOVE of a cursor.
@@ -55,6 +59,8 @@ pub struct Declared {
     pub is_forward: bool,
 }
 
+/// Statements that the parser does not have.
+const REFUSED: &[&str] = &["cluster", "do", "import", "reassign", "refresh", "reindex", "security"];
 /// Words that may be before the tables, if there are no brackets.
 const VACUUM_WORDS: &[&str] = &["full", "freeze", "verbose", "analyze", "analyse"];
 const ANALYZE_WORDS: &[&str] = &["verbose"];
@@ -66,6 +72,17 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Option<Own>, ParserError>
         (Some("vacuum"), _) => Some(Own::Vacuum(maintained(parser, VACUUM_WORDS)?)),
         (Some("analyze" | "analyse"), _) => Some(Own::Analyze(maintained(parser, ANALYZE_WORDS)?)),
         (Some("set"), Some("constraints")) => Some(Own::SetConstraints(constraints(parser)?)),
+        (Some("checkpoint"), _) => {
+            parser.next_token();
+            Some(Own::Checkpoint)
+        }
+        (Some(word), _) if REFUSED.contains(&word) => {
+            let word = word.to_ascii_uppercase();
+            while !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
+                parser.next_token();
+            }
+            Some(Own::Refused(word))
+        }
         _ => None,
     })
 }

@@ -5,6 +5,7 @@ use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::own::{self, Declared};
 use super::position::Lines;
 use super::sequence::{self, AlterSequence, IdentityChanges};
+use super::signs;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
@@ -73,10 +74,11 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     }
     let lines = Lines::of(text);
     let dialect = PostgreSqlDialect {};
-    let mut tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
+    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
         let at = lines.position(error.location);
         Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
     })?;
+    let mut tokens = signs::mended(tokens);
     limits::check(&tokens)?;
     own::replace_on_and_off(&mut tokens);
     let mut parser = Parser::new(&dialect)

@@ -3,6 +3,9 @@
 use crate::ir::Function;
 use values::{Datum, Error, Numeric, Result, SqlState, Timestamp, Zone};
 
+/// Digits behind the point that powers have at least.
+const POWER_DIGITS: u16 = 16;
+
 fn out_of_range(name: &str) -> Error {
     Error::new(SqlState::NUMERIC_OUT_OF_RANGE, format!("{name} out of range"))
 }
@@ -13,6 +16,9 @@ fn division_by_zero() -> Error {
 
 /// The result, if the function is one of numbers or times and takes these types.
 pub(super) fn call(function: Function, arguments: &[Datum], zone: &Zone) -> Option<Result<Datum>> {
+    if let Some(result) = shifted(function, arguments) {
+        return Some(Ok(result));
+    }
     Some(match arguments {
         [Datum::Int2(left), Datum::Int2(right)] => {
             integers(function, i64::from(*left), i64::from(*right), "smallint")?
@@ -45,6 +51,28 @@ pub(super) fn call(function: Function, arguments: &[Datum], zone: &Zone) -> Opti
     })
 }
 
+/// Bits moved, as far as there are others in their place.
+fn shifted(function: Function, arguments: &[Datum]) -> Option<Datum> {
+    let is_left = function == Function::ShiftLeft;
+    if !is_left && function != Function::ShiftRight {
+        return None;
+    }
+    let [value, Datum::Int4(count)] = arguments else { return None };
+    let count = *count as u32;
+    Some(match value {
+        Datum::Int2(value) => {
+            let value = i32::from(*value);
+            let moved = if is_left { value.wrapping_shl(count) } else { value.wrapping_shr(count) };
+            Datum::Int2(moved as i16)
+        }
+        Datum::Int4(value) if is_left => Datum::Int4(value.wrapping_shl(count)),
+        Datum::Int4(value) => Datum::Int4(value.wrapping_shr(count)),
+        Datum::Int8(value) if is_left => Datum::Int8(value.wrapping_shl(count)),
+        Datum::Int8(value) => Datum::Int8(value.wrapping_shr(count)),
+        _ => return None,
+    })
+}
+
 fn narrow<T: TryFrom<i64>>(value: i64, name: &str) -> Result<T> {
     T::try_from(value).map_err(|_| out_of_range(name))
 }
@@ -71,6 +99,7 @@ fn integers(function: Function, left: i64, right: i64, name: &str) -> Option<Res
         Function::Modulo => Some(left.checked_rem(right).unwrap_or(0)),
         Function::BitAnd => Some(left & right),
         Function::BitOr => Some(left | right),
+        Function::BitXor => Some(left ^ right),
         _ => return None,
     };
     Some(result.ok_or_else(|| out_of_range(name)))
@@ -111,6 +140,9 @@ fn numerics(function: Function, left: &Numeric, right: &Numeric) -> Option<Resul
         Function::Multiply => left.multiply(right),
         Function::Divide => left.divide(right),
         Function::Modulo => left.remainder(right),
+        Function::DivideWhole => left.divide_truncated(right),
+        Function::PowerRounded => numerics(Function::Power, left, right)?
+            .and_then(|power| power.round(i32::from(left.scale().max(POWER_DIGITS)))),
         Function::Power => match right.to_i32() {
             Ok(exponent) if Numeric::from(i64::from(exponent)) == *right => left.power(exponent),
             _ => Err(Error::unsupported("power of numeric with a fraction as exponent", "")),
@@ -124,6 +156,7 @@ fn one(function: Function, value: &Datum) -> Option<Result<Datum>> {
     let whole = |value: i64, name: &str| match function {
         Function::Negate => Some(value.checked_neg().ok_or_else(|| out_of_range(name))),
         Function::Abs => Some(value.checked_abs().ok_or_else(|| out_of_range(name))),
+        Function::BitNot => Some(Ok(!value)),
         _ => None,
     };
     Some(match value {

@@ -3,7 +3,7 @@
 
 use super::arithmetic;
 use super::context::Context;
-use super::{json, json_parts, json_text, sequence, strings};
+use super::{arrays, json, json_change, json_parts, json_text, sequence, strings, texts, times};
 use crate::ir::Function;
 use std::cmp::Ordering;
 use values::time::{Field, truncate};
@@ -16,6 +16,12 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
     }
     if let Some(result) = to_json(function, arguments, &context.zone) {
         return result;
+    }
+    if let Some(result) = arrays::with_nulls(function, arguments, &context.zone) {
+        return result;
+    }
+    if function == Function::ConcatSeparated {
+        return texts::concat_separated(arguments, &context.zone);
     }
     if function == Function::Now {
         return Ok(Datum::Timestamptz(context.now));
@@ -31,7 +37,7 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
         (Function::Greater, [left, right]) => Ok(Datum::Bool(left.compare(right).is_gt())),
         (Function::GreaterEqual, [left, right]) => Ok(Datum::Bool(left.compare(right).is_ge())),
         (Function::Not, [Datum::Bool(value)]) => Ok(Datum::Bool(!value)),
-        (Function::Extract, _) => extract(arguments),
+        (Function::Extract, [_, Datum::Timestamp(_) | Datum::Timestamptz(_)]) => extract(arguments),
         (Function::DateTrunc, _) => date_trunc(arguments, context),
         (Function::AtTimeZone, _) => at_time_zone(arguments),
         (
@@ -46,10 +52,13 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
             let is_called = function == Function::SequenceNumberAfter;
             sequence::call(arguments, is_called).unwrap_or_else(|| Err(mismatch(function)))
         }
-        _ => match arithmetic::call(function, arguments, &context.zone) {
-            Some(result) => result,
-            None => strings::call(function, arguments).unwrap_or_else(|| Err(mismatch(function))),
-        },
+        _ => arithmetic::call(function, arguments, &context.zone)
+            .or_else(|| strings::call(function, arguments))
+            .or_else(|| texts::call(function, arguments))
+            .or_else(|| json_change::call(function, arguments))
+            .or_else(|| arrays::call(function, arguments))
+            .or_else(|| times::call(function, arguments, context))
+            .unwrap_or_else(|| Err(mismatch(function))),
     }
 }
 
@@ -121,6 +130,7 @@ fn to_json(function: Function, arguments: &[Datum], zone: &Zone) -> Option<Resul
         (Function::ToJsonText, [Datum::Null]) => Ok(Datum::Null),
         (Function::ToJsonText, [value]) => json_text::of(value, zone).map(json_text::datum),
         (Function::JsonTextBuildObject, _) => json_text::build_object(arguments, zone),
+        (Function::JsonRow, _) => json_text::row(arguments, zone),
         (Function::JsonTextBuildArray, _) => json_text::build_array(arguments, zone),
         _ => return None,
     })

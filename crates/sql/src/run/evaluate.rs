@@ -7,6 +7,7 @@ use super::compute::call;
 use super::context::Context;
 pub(super) use super::context::malformed;
 use super::queries::Queries;
+use super::random;
 use super::rows::Rows;
 use crate::ir::{Expression, Op, Query, SystemFunction};
 use crate::system::Patterns;
@@ -21,6 +22,8 @@ pub(super) struct Evaluator<'a> {
     /// The changes of rows so far, of a statement whose foreign keys are kept behind it.
     pub(super) journal: Option<Vec<Change>>,
     patterns: Patterns,
+    /// How many random values were made.
+    randoms: u64,
     stack: Vec<Datum>,
 }
 
@@ -44,6 +47,7 @@ impl<'a> Evaluator<'a> {
             queries,
             journal: None,
             patterns: Patterns::default(),
+            randoms: 0,
             stack: Vec::new(),
         }
     }
@@ -98,7 +102,7 @@ impl<'a> Evaluator<'a> {
                 self.rows.steps(1 + work as u64 / 64)?;
                 let result = match function {
                     SystemFunction::Matches => self.patterns.matches(arguments)?,
-                    _ => system.call(*function, arguments, &self.context.zone)?,
+                    _ => system.call(*function, arguments)?,
                 };
                 self.stack.truncate(begin);
                 result
@@ -112,6 +116,10 @@ impl<'a> Evaluator<'a> {
             Op::Next(sequence) => {
                 let count = self.rows.next(*sequence)?;
                 Datum::Int8(i64::try_from(count).map_err(|_| malformed())?)
+            }
+            Op::Random(what) => {
+                self.randoms += 1;
+                random::value(*what, self.context, self.randoms)?
             }
             Op::Outer(depth, column) => self.queries.outer(*depth, *column)?,
             Op::Query(how, number) => {

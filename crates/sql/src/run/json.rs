@@ -81,7 +81,7 @@ fn malformed() -> Error {
 }
 
 /// Refuses what is nested too deep: JSON is walked by calls of calls.
-fn whole(json: Json) -> Result<Datum> {
+pub(super) fn whole(json: Json) -> Result<Datum> {
     if is_deeper(&json, DEPTH_MAX) {
         let message = format!("JSON is nested deeper than {DEPTH_MAX} levels");
         return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));

@@ -52,6 +52,21 @@ pub(super) fn build_array(items: &[Datum], zone: &Zone) -> Result<Datum> {
     checked(format!("[{}]", items.join(", ")))
 }
 
+/// A row, of names and values: that of an outer join without a partner has no value.
+pub(super) fn row(items: &[Datum], zone: &Zone) -> Result<Datum> {
+    if items.chunks(2).all(|pair| pair.last().is_none_or(Datum::is_null)) {
+        return Ok(Datum::Null);
+    }
+    let member = |pair: &[Datum]| match pair {
+        [Datum::Text(name), value] => {
+            Ok(format!("{}:{}", Json::String(name.clone()), of(value, zone)?))
+        }
+        _ => Err(Error::new(SqlState::DATA_CORRUPTED, "plan makes malformed JSON")),
+    };
+    let members = items.chunks(2).map(member).collect::<Result<Vec<_>>>()?;
+    checked(format!("{{{}}}", members.join(",")))
+}
+
 /// `json_build_object`: the binder makes keys text.
 pub(super) fn build_object(items: &[Datum], zone: &Zone) -> Result<Datum> {
     if !items.len().is_multiple_of(2) {

@@ -23,7 +23,7 @@ pub fn is_predicted(plan: &Plan) -> bool {
             None => true,
             Some(conflict) => writes_only_proposed(&plan.relation, conflict),
         },
-        Plan::Update(plan) => is_single(&plan.source) && !takes_numbers(&plan.assignments),
+        Plan::Update(plan) => is_single(&plan.source) && !counts_on(&plan.assignments),
         Plan::Delete(plan) => is_single(&plan.source),
         Plan::Guarded(guarded) => is_predicted(&guarded.plan) && !may_follow(guarded),
     }
@@ -55,8 +55,9 @@ fn writes_only_proposed(relation: &Relation, conflict: &Conflict) -> bool {
     }
 }
 
-fn takes_numbers(assignments: &[Assignment]) -> bool {
-    assignments.iter().any(|assignment| assignment.value.takes_number())
+/// Whether a value is taken from a sequence or the statement's seed: the run takes more of them.
+fn counts_on(assignments: &[Assignment]) -> bool {
+    assignments.iter().any(|each| each.value.takes_number() || each.value.needs_seed())
 }
 
 /// Whether a column of a key is assigned to.

@@ -3,7 +3,7 @@
 use super::evaluate::{Evaluator, malformed};
 use super::scan::Each;
 use crate::ir::{RowsCall, RowsFunction};
-use values::{Array, Datum, Error, Result, SqlState, Type};
+use values::{Array, Datum, Error, Interval, Json, Result, SqlState, Timestamp, Type, Zone};
 
 /// The rows of a relation of the system catalog.
 pub(super) fn system_rows(name: &str, evaluator: &mut Evaluator<'_>) -> Result<Vec<Vec<Datum>>> {
@@ -26,10 +26,11 @@ pub(super) fn function_rows(
     let mut all = Vec::with_capacity(calls.len());
     for call in calls {
         let arguments = evaluator.values(&call.arguments, &[])?;
-        all.push(Results::of(call.function, arguments)?);
+        all.push(Results::of(call.function, arguments, &evaluator.context.zone)?);
     }
     for number in 1.. {
-        let values: Vec<Option<Datum>> = all.iter_mut().map(Iterator::next).collect();
+        let values = all.iter_mut().map(|results| results.next().transpose());
+        let values = values.collect::<Result<Vec<Option<Datum>>>>()?;
         if values.iter().all(Option::is_none) {
             break;
         }
@@ -52,10 +53,43 @@ enum Results {
     Items(Box<Array>, usize),
     Pairs(Box<Array>, usize),
     Numbers { next: Option<i64>, last: i64, step: i64, is_long: bool },
+    Times(Box<Times>),
+    Made(std::vec::IntoIter<Datum>),
+}
+
+/// Points in time, each so much later than the one before.
+struct Times {
+    next: Option<Timestamp>,
+    last: Timestamp,
+    step: Interval,
+    /// Whose days are counted, of `timestamptz`.
+    zone: Option<Zone>,
+}
+
+impl Times {
+    fn next(&mut self) -> Option<Result<Datum>> {
+        let at = self.next.take()?;
+        let is_over = if self.step.length() > 0 { at > self.last } else { at < self.last };
+        if is_over {
+            return None;
+        }
+        let next = match &self.zone {
+            Some(zone) => at.add_zoned(self.step, zone),
+            None => at.add_interval(self.step),
+        };
+        match next {
+            // An infinity has no next one.
+            Ok(next) if next != at => self.next = Some(next),
+            Ok(_) => {}
+            Err(error) => return Some(Err(error)),
+        }
+        let datum = if self.zone.is_some() { Datum::Timestamptz } else { Datum::Timestamp };
+        Some(Ok(datum(at)))
+    }
 }
 
 impl Results {
-    fn of(function: RowsFunction, arguments: Vec<Datum>) -> Result<Results> {
+    fn of(function: RowsFunction, arguments: Vec<Datum>, zone: &Zone) -> Result<Results> {
         if arguments.iter().any(Datum::is_null) {
             return Ok(Results::Nothing);
         }
@@ -66,7 +100,24 @@ impl Results {
             }
             Ok(Results::Numbers { next: Some(first), last, step, is_long })
         };
+        let times = |next: &Timestamp, last: &Timestamp, step: &Interval, zone| {
+            if step.length() == 0 {
+                let message = "step size cannot equal zero";
+                return Err(Error::new(SqlState::INVALID_PARAMETER, message));
+            }
+            let (next, last, step) = (Some(*next), *last, *step);
+            Ok(Results::Times(Box::new(Times { next, last, step, zone })))
+        };
         match (function, &arguments[..]) {
+            (
+                RowsFunction::Series,
+                [Datum::Timestamp(first), Datum::Timestamp(last), Datum::Interval(step)],
+            ) => times(first, last, step, None),
+            (
+                RowsFunction::Series,
+                [Datum::Timestamptz(first), Datum::Timestamptz(last), Datum::Interval(step)],
+            ) => times(first, last, step, Some(zone.clone())),
+            (_, [Datum::Jsonb(json)]) => Ok(Results::Made(json_parts(function, json)?.into_iter())),
             (RowsFunction::Nothing, _) => Ok(Results::Nothing),
             (RowsFunction::Unnest, [Datum::Array(array)]) => Ok(Results::Items(array.clone(), 0)),
             (RowsFunction::Expanded, [Datum::Array(array)]) => Ok(Results::Pairs(array.clone(), 0)),
@@ -94,11 +145,47 @@ impl Results {
     }
 }
 
-impl Iterator for Results {
-    type Item = Datum;
+/// The results of a function of JSON.
+fn json_parts(function: RowsFunction, json: &Json) -> Result<Vec<Datum>> {
+    let refused = |message: &str| Err(Error::new(SqlState::INVALID_PARAMETER, message.to_owned()));
+    let value = |json: &Json| Datum::Jsonb(Box::new(json.clone()));
+    let text = |json: &Json| match json {
+        Json::Null => Datum::Null,
+        Json::String(text) => Datum::Text(text.clone()),
+        other => Datum::text(other.to_string()),
+    };
+    Ok(match (function, json) {
+        (RowsFunction::JsonItems, Json::Array(items)) => items.iter().map(value).collect(),
+        (RowsFunction::JsonItemsText, Json::Array(items)) => items.iter().map(text).collect(),
+        (RowsFunction::JsonKeys, Json::Object(members)) => {
+            members.iter().map(|(key, _)| Datum::Text(key.clone())).collect()
+        }
+        (RowsFunction::JsonValues, Json::Object(members)) => {
+            members.iter().map(|(_, json)| value(json)).collect()
+        }
+        (RowsFunction::JsonValuesText, Json::Object(members)) => {
+            members.iter().map(|(_, json)| text(json)).collect()
+        }
+        (RowsFunction::JsonItems | RowsFunction::JsonItemsText, Json::Object(_)) => {
+            return refused("cannot extract elements from an object");
+        }
+        (RowsFunction::JsonItems | RowsFunction::JsonItemsText, _) => {
+            return refused("cannot extract elements from a scalar");
+        }
+        (RowsFunction::JsonKeys | RowsFunction::JsonValues | RowsFunction::JsonValuesText, _) => {
+            return refused("cannot take keys of what is no JSON object");
+        }
+        _ => return Err(malformed()),
+    })
+}
 
-    fn next(&mut self) -> Option<Datum> {
-        match self {
+impl Iterator for Results {
+    type Item = Result<Datum>;
+
+    fn next(&mut self) -> Option<Result<Datum>> {
+        let found = match self {
+            Results::Times(times) => return times.next(),
+            Results::Made(made) => made.next(),
             Results::Nothing => None,
             Results::Items(array, at) => {
                 let item = array.items().get(*at).cloned();
@@ -122,10 +209,11 @@ impl Iterator for Results {
                 }
                 *next = number.checked_add(*step);
                 if *is_long {
-                    return Some(Datum::Int8(number));
+                    return Some(Ok(Datum::Int8(number)));
                 }
                 i32::try_from(number).ok().map(Datum::Int4)
             }
-        }
+        };
+        found.map(Ok)
     }
 }

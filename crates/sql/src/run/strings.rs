@@ -65,6 +65,9 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
         (Function::Like, [Datum::Text(text), Datum::Text(pattern)]) => {
             return Some(like(text, pattern).map(Datum::Bool));
         }
+        (Function::EscapedPattern, [Datum::Text(pattern), Datum::Text(escape)]) => {
+            return Some(escaped(pattern, escape));
+        }
         (Function::ILike, [Datum::Text(text), Datum::Text(pattern)]) => {
             let (text, pattern) = (text.to_ascii_lowercase(), pattern.to_ascii_lowercase());
             return Some(like(&text, &pattern).map(Datum::Bool));
@@ -74,7 +77,7 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
     Some(Ok(result))
 }
 
-fn bounded(bytes: usize) -> Result<()> {
+pub(super) fn bounded(bytes: usize) -> Result<()> {
     if bytes > TEXT_BYTES_MAX {
         let message =
             format!("text would have {bytes} bytes, at most {TEXT_BYTES_MAX} are allowed");
@@ -102,7 +105,7 @@ fn counted(text: &str, count: i32) -> usize {
     }
 }
 
-fn substring(text: &str, from: i32, rest: &[Datum]) -> Result<Datum> {
+pub(super) fn substring(text: &str, from: i32, rest: &[Datum]) -> Result<Datum> {
     let from = i64::from(from);
     let end = match rest {
         [Datum::Int4(length)] if *length < 0 => {
@@ -116,6 +119,34 @@ fn substring(text: &str, from: i32, rest: &[Datum]) -> Result<Datum> {
     let count = usize::try_from(end - begin).unwrap_or(0);
     let skipped = usize::try_from(begin - 1).unwrap_or(0);
     Ok(Datum::text(text.chars().skip(skipped).take(count).collect::<String>()))
+}
+
+/// The pattern with a backslash as its escape.
+fn escaped(pattern: &str, escape: &str) -> Result<Datum> {
+    let mut chars = escape.chars();
+    let own = chars.next();
+    if chars.next().is_some() {
+        let message = "invalid escape string";
+        let hint = "Escape string must be empty or one character.";
+        return Err(Error::new(SqlState::INVALID_ESCAPE, message).with_hint(hint));
+    }
+    if own == Some('\\') {
+        return Ok(Datum::text(pattern));
+    }
+    bounded(2 * pattern.len())?;
+    let mut made = String::with_capacity(pattern.len());
+    let mut is_escaped = false;
+    for c in pattern.chars() {
+        let is_escape = !is_escaped && Some(c) == own;
+        if is_escape || !is_escaped && c == '\\' {
+            made.push('\\');
+        }
+        if !is_escape {
+            made.push(c);
+        }
+        is_escaped = is_escape;
+    }
+    Ok(Datum::text(made))
 }
 
 /// `concat`: NULLs are left out.

@@ -1,4 +1,4 @@
-//! Functions that look at the system catalog or the session, and those of arrays and quotes.
+//! Functions that look at the system catalog or the session, and those of quotes.
 
 use super::definitions::{of_constraint, of_index, of_index_column, of_view};
 use super::fixed::UTF8;
@@ -7,7 +7,7 @@ use super::objects::{constraints, indexes, view};
 use super::session::System;
 use super::{classes, type_names};
 use crate::ir::SystemFunction;
-use values::{Array, Datum, Error, Result, SqlState, Type, Zone, text};
+use values::{Datum, Error, Result, SqlState, Type};
 
 /// The type whose code an argument is.
 fn type_of(datum: &Datum) -> Result<Type> {
@@ -28,13 +28,8 @@ fn optional(text: Option<String>) -> Datum {
 
 impl System {
     /// The result of a function. NULL in gives NULL out but for the few that ask for it.
-    pub(crate) fn call(
-        &self,
-        function: SystemFunction,
-        arguments: &[Datum],
-        zone: &Zone,
-    ) -> Result<Datum> {
-        if let Some(result) = with_nulls(function, arguments, zone) {
+    pub(crate) fn call(&self, function: SystemFunction, arguments: &[Datum]) -> Result<Datum> {
+        if let Some(result) = with_nulls(function, arguments) {
             return result;
         }
         if arguments.iter().any(Datum::is_null) {
@@ -118,7 +113,7 @@ impl System {
 }
 
 /// Functions for which NULL is an argument as others are.
-fn with_nulls(function: SystemFunction, arguments: &[Datum], zone: &Zone) -> Option<Result<Datum>> {
+fn with_nulls(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Datum>> {
     let result = match (function, arguments) {
         (SystemFunction::FormatType, [Datum::Null, _]) => Ok(Datum::Null),
         (SystemFunction::FormatType, [Datum::Int4(id), modifier]) => {
@@ -128,51 +123,13 @@ fn with_nulls(function: SystemFunction, arguments: &[Datum], zone: &Zone) -> Opt
             };
             Ok(Datum::text(type_names::formatted(*id, modifier)))
         }
-        (
-            SystemFunction::ArrayToString,
-            [Datum::Array(array), Datum::Text(between), nothing @ ..],
-        ) => Ok(joined(array, between, nothing.first(), zone)),
-        (SystemFunction::ArrayConcat, [Datum::Null, other] | [other, Datum::Null]) => {
-            Ok(other.clone())
-        }
-        (SystemFunction::ArrayConcat, [Datum::Array(left), Datum::Array(right)]) => {
-            let items = left.items().iter().chain(right.items()).cloned().collect();
-            array(left.element(), items)
-        }
-        (SystemFunction::ArrayAppend, [Datum::Array(own), item]) => {
-            let items = own.items().iter().chain([item]).cloned().collect();
-            array(own.element(), items)
-        }
-        (SystemFunction::ArrayPosition, [Datum::Array(array), item]) => {
-            let at = array.items().iter().position(|own| own == item);
-            let lower = array.dimensions().first().map_or(1, |dimension| dimension.lower);
-            Ok(at.map_or(Datum::Null, |at| Datum::Int4(at as i32 + lower)))
-        }
         _ => return None,
     };
     Some(result)
 }
 
-fn array(element: Type, items: Vec<Datum>) -> Result<Datum> {
-    Array::new(element, items).map(|array| Datum::Array(Box::new(array)))
-}
-
-fn joined(array: &Array, between: &str, nothing: Option<&Datum>, zone: &Zone) -> Datum {
-    let parts = array.items().iter().filter_map(|item| match (item, nothing) {
-        (Datum::Null, Some(Datum::Text(text))) => Some(text.to_string()),
-        (Datum::Null, _) => None,
-        (item, _) => Some(text::print(item, zone)),
-    });
-    Datum::text(parts.collect::<Vec<_>>().join(between))
-}
-
 /// Functions of their arguments only.
 fn of_values(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Datum>> {
-    let dimension = |array: &Array, at: &i32| {
-        let at = usize::try_from(*at).ok()?.checked_sub(1)?;
-        array.dimensions().get(at).copied()
-    };
-    let number = |value: Option<i32>| value.map_or(Datum::Null, Datum::Int4);
     Some(Ok(match (function, arguments) {
         (SystemFunction::EncodingName, [Datum::Int4(encoding)]) => {
             Datum::text(if *encoding == UTF8 { "UTF8" } else { "" })
@@ -180,15 +137,6 @@ fn of_values(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Dat
         (SystemFunction::EncodingNumber, [Datum::Text(name)]) => {
             let is_utf8 = name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8");
             Datum::Int4(if is_utf8 { UTF8 } else { -1 })
-        }
-        (SystemFunction::ArrayUpper, [Datum::Array(array), Datum::Int4(at)]) => {
-            number(dimension(array, at).map(|own| own.lower + own.length as i32 - 1))
-        }
-        (SystemFunction::ArrayLower, [Datum::Array(array), Datum::Int4(at)]) => {
-            number(dimension(array, at).map(|own| own.lower))
-        }
-        (SystemFunction::ArrayLength, [Datum::Array(array), Datum::Int4(at)]) => {
-            number(dimension(array, at).map(|own| own.length as i32))
         }
         (SystemFunction::QuoteIdentifier, [Datum::Text(name)]) => Datum::text(quoted(name)),
         (SystemFunction::QuoteLiteral, [Datum::Text(text)]) => Datum::text(literal(text)),

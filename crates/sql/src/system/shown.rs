@@ -2,7 +2,7 @@
 
 use super::names::{literal, quoted};
 use crate::catalog::Catalog;
-use crate::ir::{Expression, Function, Kind, Op, Relation};
+use crate::ir::{Expression, Function, Kind, Op, Random, Relation};
 use values::{Datum, Type, Zone, text};
 
 /// How tight an expression holds together; more is looser.
@@ -70,6 +70,8 @@ impl Writer<'_> {
                     None => self.constant(&value.0, value.0.kind().unwrap_or(Type::Text)),
                 },
                 Op::Next(_) => self.sequence_number(op, code, &mut at)?,
+                Op::Random(Random::Fraction) => function_call("random()", Type::Float8),
+                Op::Random(Random::Uuid) => function_call("gen_random_uuid()", Type::Uuid),
                 Op::Column(column) => {
                     let column = self.relation.columns.get(usize::from(*column))?;
                     let (text, ty) = (quoted(&column.name), Some(column.kind.ty));
@@ -180,6 +182,14 @@ impl Writer<'_> {
     }
 
     fn cast(&self, part: Part, kind: Kind) -> Part {
+        let word = match (part.text.as_str(), kind.ty) {
+            ("now()", Type::Date) => Some("CURRENT_DATE"),
+            ("now()", Type::Timestamp) => Some("LOCALTIMESTAMP"),
+            _ => None,
+        };
+        if let Some(word) = word.filter(|_| kind.modifier == values::Modifier::NONE) {
+            return function_call(word, kind.ty);
+        }
         let whole = |ty: Type| matches!(ty, Type::Int2 | Type::Int4 | Type::Int8);
         // Whole numbers are compared as they are in PostgreSQL.
         if whole(kind.ty) && part.ty.is_some_and(whole) {
@@ -252,6 +262,10 @@ impl Writer<'_> {
         };
         Some(Part { text, bond, ty: Some(ty) })
     }
+}
+
+fn function_call(text: &str, ty: Type) -> Part {
+    Part { text: text.to_owned(), bond: Bond::Whole, ty: Some(ty) }
 }
 
 fn coalesce(first: &Part, rest: &Part) -> Part {

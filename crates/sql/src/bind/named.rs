@@ -1,0 +1,373 @@
+//! Functions of text, times, JSON and arrays whose arguments have stated types, and those that
+//! PostgreSQL has and this does not.
+
+use super::binder::Binder;
+use super::coerce::{Bound, Form};
+use super::expression::{call, word};
+use super::kinds::Willing;
+use crate::ir::{Function, Kind, Op, Random};
+use values::{Datum, Error, Result, Type};
+
+/// A function: what it computes, of which types, and its own.
+struct Described {
+    function: Function,
+    arguments: &'static [Type],
+    result: Type,
+}
+
+const fn described(
+    function: Function,
+    arguments: &'static [Type],
+    result: Type,
+) -> Option<Described> {
+    Some(Described { function, arguments, result })
+}
+
+fn function_named(name: &str, count: usize) -> Option<Described> {
+    use Function as F;
+    use Type::{Bool, Date, Float8, Int4, Jsonb, Numeric, Text, Timestamp, Timestamptz};
+    match (name, count) {
+        ("split_part", 3) => described(F::SplitPart, &[Text, Text, Int4], Text),
+        ("lpad", 3) => described(F::PadLeft, &[Text, Int4, Text], Text),
+        ("rpad", 3) => described(F::PadRight, &[Text, Int4, Text], Text),
+        ("initcap", 1) => described(F::InitCap, &[Text], Text),
+        ("chr", 1) => described(F::CharOf, &[Int4], Text),
+        ("ascii", 1) => described(F::CodeOf, &[Text], Int4),
+        ("translate", 3) => described(F::Translate, &[Text, Text, Text], Text),
+        ("overlay", 3 | 4) => described(F::Overlay, &[Text, Text, Int4, Int4], Text),
+        ("starts_with", 2) => described(F::StartsWith, &[Text, Text], Bool),
+        ("div", 2) => described(F::DivideWhole, &[Numeric, Numeric], Numeric),
+        ("make_date", 3) => described(F::MakeDate, &[Int4, Int4, Int4], Date),
+        ("make_timestamp", 6) => {
+            described(F::MakeTimestamp, &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamp)
+        }
+        ("to_timestamp", 1) => described(F::FromEpoch, &[Float8], Timestamptz),
+        ("jsonb_typeof" | "json_typeof", 1) => described(F::JsonType, &[Jsonb], Text),
+        ("jsonb_array_length" | "json_array_length", 1) => {
+            described(F::JsonArrayLength, &[Jsonb], Int4)
+        }
+        ("jsonb_strip_nulls", 1) => described(F::JsonStripNulls, &[Jsonb], Jsonb),
+        _ => None,
+    }
+}
+
+/// Functions of PostgreSQL that are not here, each with what to do instead.
+const REFUSED: &[(&[&str], &str)] = &[
+    (
+        &[
+            "pg_advisory_lock",
+            "pg_advisory_lock_shared",
+            "pg_advisory_unlock",
+            "pg_advisory_unlock_all",
+            "pg_advisory_unlock_shared",
+            "pg_advisory_xact_lock",
+            "pg_advisory_xact_lock_shared",
+            "pg_try_advisory_lock",
+            "pg_try_advisory_lock_shared",
+            "pg_try_advisory_xact_lock",
+            "pg_try_advisory_xact_lock_shared",
+        ],
+        "Nothing locks here: a block that would have another result at COMMIT fails with 40001.",
+    ),
+    (&["pg_notify", "pg_listening_channels"], "There is no LISTEN and NOTIFY."),
+    (&["currval", "lastval"], "Use RETURNING."),
+    (&["pg_sleep", "pg_sleep_for", "pg_sleep_until", "timeofday"], "Let the client wait."),
+    (
+        &[
+            "regexp_replace",
+            "regexp_match",
+            "regexp_matches",
+            "regexp_split_to_array",
+            "regexp_split_to_table",
+            "regexp_count",
+            "regexp_instr",
+            "regexp_like",
+            "regexp_substr",
+        ],
+        "Of regular expressions there are ~ and its kin, in queries.",
+    ),
+    (
+        &[
+            "exp",
+            "ln",
+            "log",
+            "log10",
+            "cbrt",
+            "sin",
+            "cos",
+            "tan",
+            "cot",
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "sinh",
+            "cosh",
+            "tanh",
+            "degrees",
+            "radians",
+            "gcd",
+            "lcm",
+            "factorial",
+            "width_bucket",
+            "setseed",
+        ],
+        "Compute it in the application.",
+    ),
+    (
+        &[
+            "md5",
+            "sha224",
+            "sha256",
+            "sha384",
+            "sha512",
+            "encode",
+            "decode",
+            "convert_from",
+            "convert_to",
+            "digest",
+            "crypt",
+            "gen_salt",
+            "gen_random_bytes",
+        ],
+        "Compute it in the application.",
+    ),
+    (
+        &[
+            "format",
+            "quote_nullable",
+            "to_ascii",
+            "normalize",
+            "unistr",
+            "string_to_table",
+            "to_date",
+            "to_number",
+            "make_interval",
+            "make_timestamptz",
+            "make_time",
+            "justify_days",
+            "justify_hours",
+            "justify_interval",
+            "num_nulls",
+            "num_nonnulls",
+            "array_fill",
+            "array_replace",
+            "array_positions",
+            "array_dims",
+            "array_ndims",
+            "trim_array",
+            "json_object",
+            "jsonb_object",
+            "jsonb_pretty",
+            "jsonb_insert",
+            "jsonb_set_lax",
+            "jsonb_path_query",
+            "jsonb_path_query_first",
+            "jsonb_path_query_array",
+            "jsonb_path_exists",
+            "jsonb_path_match",
+            "to_tsvector",
+            "to_tsquery",
+            "plainto_tsquery",
+            "websearch_to_tsquery",
+            "ts_rank",
+            "similarity",
+            "txid_current",
+            "pg_current_xact_id",
+            "xmlelement",
+        ],
+        "",
+    ),
+    (
+        &[
+            "stddev",
+            "stddev_pop",
+            "stddev_samp",
+            "variance",
+            "var_pop",
+            "var_samp",
+            "corr",
+            "covar_pop",
+            "covar_samp",
+            "regr_slope",
+            "regr_intercept",
+            "regr_r2",
+            "bit_and",
+            "bit_or",
+            "bit_xor",
+            "grouping",
+            "range_agg",
+            "xmlagg",
+        ],
+        "Of aggregates there are count, sum, avg, min, max, bool_and, bool_or, string_agg, \
+         array_agg and those of JSON.",
+    ),
+];
+
+/// The refusal of a function that PostgreSQL has.
+pub(super) fn refused(name: &str) -> Option<Error> {
+    let (_, instead) = REFUSED.iter().find(|(names, _)| names.contains(&name))?;
+    Some(Error::unsupported(format!("function {name} is not supported"), instead))
+}
+
+fn text_array() -> Type {
+    Type::Text.array().expect("there are arrays of text")
+}
+
+impl Binder<'_> {
+    /// Arguments of these types; those that are missing may be.
+    fn coerced(&mut self, all: Vec<Bound>, types: &[Type]) -> Result<Vec<Bound>> {
+        let pairs = all.into_iter().zip(types);
+        pairs.map(|(bound, ty)| self.coerce(bound, *ty, Willing::Implicit)).collect()
+    }
+
+    /// A function of stated types; `None` if there is none of this name and number of arguments.
+    pub(super) fn named_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
+        if let Some(found) = function_named(name, all.len()) {
+            let all = self.coerced(all, found.arguments)?;
+            return Ok(Some(call(found.function, all, found.result)));
+        }
+        self.text_function(name, all)
+    }
+
+    /// Functions of text, random values, and all others.
+    fn text_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
+        let random = |what, ty| Bound::new(vec![Op::Random(what)], Kind::plain(ty));
+        Ok(Some(match (name, all.len()) {
+            ("random", 0) => random(Random::Fraction, Type::Float8),
+            ("gen_random_uuid" | "uuid_generate_v4", 0) => random(Random::Uuid, Type::Uuid),
+            ("pi", 0) => Bound::constant(Datum::Float8(std::f64::consts::PI), Type::Float8),
+            ("lpad" | "rpad", 2) => {
+                let function = if name == "lpad" { Function::PadLeft } else { Function::PadRight };
+                all.push(word(" "));
+                let all = self.coerced(all, &[Type::Text, Type::Int4, Type::Text])?;
+                call(function, all, Type::Text)
+            }
+            ("bit_length", 1) => {
+                let ty = if all[0].ty() == Some(Type::Bytea) { Type::Bytea } else { Type::Text };
+                let bytes = call(Function::OctetLength, self.coerced(all, &[ty])?, Type::Int4);
+                let eight = Bound::constant(Datum::Int4(8), Type::Int4);
+                call(Function::Multiply, vec![bytes, eight], Type::Int4)
+            }
+            ("to_hex", 1) => {
+                let is_long = all[0].ty() == Some(Type::Int8);
+                let ty = if is_long { Type::Int8 } else { Type::Int4 };
+                call(Function::ToHex, self.coerced(all, &[ty])?, Type::Text)
+            }
+            ("concat_ws", 2..) => {
+                let between = self.coerce(all.remove(0), Type::Text, Willing::Implicit)?;
+                let rest = all.into_iter().map(|bound| self.settle(bound));
+                let rest = rest.collect::<Result<Vec<_>>>()?;
+                let all = [between].into_iter().chain(rest).collect();
+                call(Function::ConcatSeparated, all, Type::Text)
+            }
+            ("string_to_array", 2 | 3) => {
+                let all = self.coerced(all, &[Type::Text, Type::Text, Type::Text])?;
+                call(Function::StringToArray, all, text_array())
+            }
+            ("pg_typeof", 1) if all[0].ty().is_none() => word("unknown"),
+            ("pg_typeof", 1) => {
+                let name = Form::Literal(all[0].type_name());
+                self.coerce(Bound::untyped(name, None), Type::Regtype, Willing::Explicit)?
+            }
+            _ => return self.time_function(name, all),
+        }))
+    }
+
+    /// Functions of dates and times, and all others.
+    fn time_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
+        use Type::{Date, Float8, Interval, Text, Timestamp, Timestamptz};
+        Ok(Some(match (name, all.len()) {
+            ("current_date", 0) => self.now_as(Date)?,
+            ("localtimestamp", 0) => self.now_as(Timestamp)?,
+            ("current_time" | "localtime", 0) => {
+                return Err(Error::unsupported(
+                    format!("{name} is not supported"),
+                    "There is no type time: use CURRENT_TIMESTAMP.",
+                ));
+            }
+            ("date_part", 2) => {
+                let value = all.pop().unwrap_or_else(|| word(""));
+                let field = match &all[0].form {
+                    Form::Literal(field) => field.clone(),
+                    _ => return Err(Error::unsupported("date_part of what is no literal", "")),
+                };
+                let part = self.extract(&field, value)?;
+                self.coerce(part, Float8, Willing::Explicit)?
+            }
+            ("date_trunc", 3) => {
+                let zone = self.coerce(all.remove(2), Text, Willing::Implicit)?;
+                let [unit, at] = <[Bound; 2]>::try_from(self.coerced(all, &[Text, Timestamptz])?)
+                    .expect("two in, two out");
+                let local = call(Function::AtTimeZone, vec![zone.clone(), at], Timestamp);
+                let cut = call(Function::DateTrunc, vec![unit, local], Timestamp);
+                call(Function::AtTimeZone, vec![zone, cut], Timestamptz)
+            }
+            ("age", 1) => {
+                let value = self.coerce(all.swap_remove(0), Timestamp, Willing::Assignment)?;
+                let today = self.now_as(Date)?;
+                let today = self.coerce(today, Timestamp, Willing::Implicit)?;
+                call(Function::Age, vec![today, value], Interval)
+            }
+            ("age", 2) => {
+                let is_local = all.iter().all(|bound| bound.ty() == Some(Timestamp));
+                let ty = if is_local { Timestamp } else { Timestamptz };
+                call(Function::Age, self.coerced(all, &[ty, ty])?, Interval)
+            }
+            ("date_bin", 3) => {
+                let is_local = all[1].ty() == Some(Timestamp);
+                let ty = if is_local { Timestamp } else { Timestamptz };
+                call(Function::DateBin, self.coerced(all, &[Interval, ty, ty])?, ty)
+            }
+            ("isfinite", 1) => {
+                let ty = all[0].ty().unwrap_or(Timestamptz);
+                let ty = if matches!(ty, Date | Timestamp) { ty } else { Timestamptz };
+                call(Function::IsFinite, self.coerced(all, &[ty])?, Type::Bool)
+            }
+            ("to_char", 2) => {
+                let ty = match all[0].ty() {
+                    Some(Timestamp) => Timestamp,
+                    Some(Timestamptz | Date) => Timestamptz,
+                    _ => {
+                        let message = format!("to_char of {}", all[0].type_name());
+                        return Err(Error::unsupported(message, "Use ::text, or round(x, 2)."));
+                    }
+                };
+                call(Function::TimeText, self.coerced(all, &[ty, Text])?, Text)
+            }
+            _ => return self.jsonb_function(name, all),
+        }))
+    }
+
+    /// What is now as another type, on the clocks of the session.
+    fn now_as(&mut self, ty: Type) -> Result<Bound> {
+        let now = call(Function::Now, Vec::new(), Type::Timestamptz);
+        self.coerce(now, ty, Willing::Explicit)
+    }
+
+    /// Functions that make other JSON of JSON, and all others.
+    fn jsonb_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
+        Ok(Some(match (name, all.len()) {
+            ("jsonb_set", 3 | 4) => {
+                if all.len() == 3 {
+                    all.push(Bound::constant(Datum::Bool(true), Type::Bool));
+                }
+                let types = [Type::Jsonb, text_array(), Type::Jsonb, Type::Bool];
+                call(Function::JsonSet, self.coerced(all, &types)?, Type::Jsonb)
+            }
+            ("jsonb_extract_path" | "jsonb_extract_path_text", 2..) => {
+                let json = self.coerce(all.remove(0), Type::Jsonb, Willing::Implicit)?;
+                let path = vec![Type::Text; all.len()];
+                let path = self.coerced(all, &path)?;
+                let code = Datum::Int4(i32::from(Type::Text.code()));
+                let path = [Bound::constant(code, Type::Int4)].into_iter().chain(path).collect();
+                let path = call(Function::MakeArray, path, text_array());
+                match name.ends_with("_text") {
+                    true => call(Function::JsonPathText, vec![json, path], Type::Text),
+                    false => call(Function::JsonPath, vec![json, path], Type::Jsonb),
+                }
+            }
+            _ => return self.system_function(name, all),
+        }))
+    }
+}

@@ -1,0 +1,145 @@
+//! Rows in brackets: compared, in lists, and as values for several columns.
+
+use super::binder::{Binder, row_parts, unsupported};
+use super::coerce::Bound;
+use super::expression::{call, negate_if};
+use super::operators::{comparison, joined};
+use crate::ir::Function;
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, BinaryOperator, Expr, Query, SelectItem, SetExpr, Statement,
+    TableFactor,
+};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use std::borrow::Cow;
+use values::{Error, Result, SqlState, Type};
+
+impl Binder<'_> {
+    /// A comparison of rows: the first parts that differ decide.
+    pub(super) fn rows_compared(
+        &mut self,
+        left: &[&Expr],
+        op: &BinaryOperator,
+        right: &[&Expr],
+    ) -> Result<Bound> {
+        if left.len() != right.len() {
+            let message = "unequal number of entries in row expressions";
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let function = comparison(op)
+            .ok_or_else(|| Error::unsupported(format!("operator {op} of rows"), ""))?;
+        let mut pairs = Vec::with_capacity(left.len());
+        for (left, right) in left.iter().zip(right) {
+            let (left, right) = (self.expression(left)?, self.expression(right)?);
+            pairs.push(self.comparable(left, op, right)?);
+        }
+        let compared = |function, pair: Vec<Bound>| call(function, pair, Type::Bool);
+        let strict = match function {
+            Function::Less | Function::LessEqual => Function::Less,
+            _ => Function::Greater,
+        };
+        let mut all: Option<Bound> = None;
+        for pair in pairs.into_iter().rev() {
+            all = Some(match (function, all) {
+                (_, None) => compared(function, pair),
+                (Function::Equal, Some(rest)) => {
+                    joined(compared(function, pair), rest, false, Function::And)
+                }
+                (Function::NotEqual, Some(rest)) => {
+                    joined(compared(function, pair), rest, true, Function::Or)
+                }
+                (_, Some(rest)) => {
+                    let equal = compared(Function::Equal, pair.clone());
+                    let rest = joined(equal, rest, false, Function::And);
+                    joined(compared(strict, pair), rest, true, Function::Or)
+                }
+            });
+        }
+        all.ok_or_else(|| Error::unsupported("an empty row", ""))
+    }
+
+    /// A row in a list of rows.
+    pub(super) fn row_in_list(
+        &mut self,
+        row: &[&Expr],
+        list: &[Expr],
+        negated: bool,
+    ) -> Result<Bound> {
+        let mut all: Option<Bound> = None;
+        for item in list {
+            let parts = row_parts(item).ok_or_else(|| unsupported("IN of rows and values"))?;
+            let one = self.rows_compared(row, &BinaryOperator::Eq, &parts)?;
+            all = Some(match all {
+                Some(all) => joined(all, one, true, Function::Or),
+                None => one,
+            });
+        }
+        let all = all.ok_or_else(|| unsupported("an empty list"))?;
+        Ok(negate_if(negated, all))
+    }
+
+    /// Assignments of one column each: `(a, b) = (1, 2)` and `(a, b) = (SELECT 1, 2)` are two.
+    pub(super) fn single_assignments<'a>(
+        &self,
+        list: &'a [Assignment],
+    ) -> Result<Vec<Cow<'a, Assignment>>> {
+        let mut single = Vec::with_capacity(list.len());
+        for assignment in list {
+            let AssignmentTarget::Tuple(names) = &assignment.target else {
+                single.push(Cow::Borrowed(assignment));
+                continue;
+            };
+            let values = values_of(&assignment.value, names.len())?;
+            if values.len() != names.len() {
+                let message = "number of columns does not match number of values";
+                let position = self.position_of_bracket(&assignment.value);
+                return Err(Error::new(SqlState::SYNTAX_ERROR, message).at(position));
+            }
+            let pairs = names.iter().zip(values);
+            single.extend(pairs.map(|(name, value)| {
+                let target = AssignmentTarget::ColumnName(name.clone());
+                Cow::Owned(Assignment { target, value })
+            }));
+        }
+        Ok(single)
+    }
+}
+
+/// A value for each column: the parts of a row, or the columns of a query of one row.
+fn values_of(value: &Expr, count: usize) -> Result<Vec<Expr>> {
+    if let Some(parts) = row_parts(value) {
+        return Ok(parts.into_iter().cloned().collect());
+    }
+    let query = match value {
+        Expr::Subquery(query) => query,
+        Expr::Nested(inner) => return Ok(vec![(**inner).clone()]),
+        _ => return Err(unsupported("assignment of this to several columns at once")),
+    };
+    let is_star = |item: &SelectItem| {
+        matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+    };
+    match &*query.body {
+        SetExpr::Select(select)
+            if select.projection.len() != count && !select.projection.iter().any(is_star) =>
+        {
+            // As many as there are: the caller says that they are too few or too many.
+            Ok(vec![value.clone(); select.projection.len()])
+        }
+        _ => (0..count).map(|at| column_of(query, at, count)).collect(),
+    }
+}
+
+/// A query of one column of another one, of so many.
+fn column_of(query: &Query, at: usize, count: usize) -> Result<Expr> {
+    let names: Vec<String> = (0..count).map(|at| format!("c{at}")).collect();
+    let text = format!("SELECT c{at} FROM (SELECT) AS q ({})", names.join(", "));
+    let bug = || Error::new(SqlState::INTERNAL, "a query of a column is none");
+    let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &text).map_err(|_| bug())?.pop();
+    let Some(Statement::Query(mut made)) = parsed else { return Err(bug()) };
+    let SetExpr::Select(select) = &mut *made.body else { return Err(bug()) };
+    match select.from.first_mut().map(|from| &mut from.relation) {
+        Some(TableFactor::Derived { subquery, .. }) => **subquery = query.clone(),
+        _ => return Err(bug()),
+    }
+    Ok(Expr::Subquery(made))
+}
