@@ -33,7 +33,8 @@ pub struct FileOptions {
     /// Where the user of the log is to keep what it needs no more; `None`: nowhere.
     pub archive: Option<PathBuf>,
     /// Most bytes of memory for the image, and for what its user says that it needs besides
-    /// ([`crate::Device::leave_memory`]); `None`: all of the image is in memory. Needs `userfaultfd`.
+    /// ([`crate::Device::leave_memory`]); `None`: all of the image is in memory. Needs
+    /// `userfaultfd`.
     pub memory_limit_bytes: Option<u64>,
     /// Watches every call to the file system, and may make it fail. For tests and simulations.
     pub hook: Option<Arc<dyn DiskHook>>,

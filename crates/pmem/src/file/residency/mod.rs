@@ -46,8 +46,8 @@ const READERS: u64 = 32;
 const PAGES_A_READER: u64 = 4;
 const READER_STACK_BYTES: usize = 128 << 10;
 
-/// A snapshot is due when this part of memory was stored to since the last one: as much again is
-/// needed for its copy.
+/// A snapshot is due when as much as this part of the pages in memory was stored to since the last
+/// one. So much is needed for pages that are new, and so much for the copy.
 const CHANGED_PART: u64 = 4;
 
 /// So many pages may be in memory, or half of the limit, whatever else needs: with fewer, every
@@ -158,10 +158,10 @@ impl Residency {
     }
 
     /// Leaves so many bytes of the limit to other things than the image. What is left holds pages,
-    /// and the copy of those that a snapshot saves.
+    /// those that the image has grown by, and the copy of those that a snapshot saves.
     pub(super) fn leave(&self, other_bytes: u64) {
         let left = self.limit_bytes.saturating_sub(other_bytes) / PAGE_BYTES;
-        let pages = left / (CHANGED_PART + 1) * CHANGED_PART;
+        let pages = left / (CHANGED_PART + 2) * CHANGED_PART;
         let least = PAGES_MIN.min(self.limit_bytes / 2 / PAGE_BYTES);
         self.limit_pages.store(pages.max(least), Ordering::Relaxed);
     }
@@ -207,7 +207,7 @@ impl Residency {
 
     /// The image has grown: what is new is zeros.
     pub(super) fn grown(&self, from: u64, to: u64) -> Result<(), DeviceError> {
-        self.shared.install_zeros(from / PAGE_BYTES..to / PAGE_BYTES)?;
+        self.shared.map_zeros(from / PAGE_BYTES..to / PAGE_BYTES)?;
         self.shared.image_pages.fetch_max(to / PAGE_BYTES, Ordering::Relaxed);
         Ok(())
     }

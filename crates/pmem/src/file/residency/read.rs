@@ -50,7 +50,7 @@ impl Shared {
         let mut bytes = PageBuffer([0; PAGE_BYTES as usize]);
         loop {
             let Some(entry) = self.states.place(page) else {
-                return self.install_zeros(page..page + 1);
+                return self.install_zero(page);
             };
             let data = &self.files.data;
             let read = data.read_page_at(entry.slot * PAGE_BYTES, &mut bytes);
@@ -77,14 +77,20 @@ impl Shared {
         Ok(())
     }
 
-    /// Pages that were never saved are zeros.
-    pub(super) fn install_zeros(&self, pages: Range<u64>) -> Result<(), DeviceError> {
+    /// A page that was never saved is zeros.
+    fn install_zero(&self, page: u64) -> Result<(), DeviceError> {
+        self.map_zeros(page..page + 1)?;
+        self.states.installed(page);
+        Ok(())
+    }
+
+    /// Pages that were never saved are zeros, of which all have one page of memory, until they are
+    /// stored to.
+    pub(super) fn map_zeros(&self, pages: Range<u64>) -> Result<(), DeviceError> {
         let len = (pages.end - pages.start) * PAGE_BYTES;
         // SAFETY: pages of the image that are absent and were never saved.
         unsafe { self.faults.install_zeros(self.address(pages.start), len) }
-            .map_err(|e| DeviceError::io("install pages of", self.files.data.path(), e))?;
-        self.states.installed_zeros(pages);
-        Ok(())
+            .map_err(|e| DeviceError::io("install pages of", self.files.data.path(), e))
     }
 
     pub(super) fn address(&self, page: u64) -> *mut u8 {
@@ -118,7 +124,7 @@ impl Residency {
             self.shared.install(page, bytes)
         })?;
         for page in wanted.into_iter().filter(|page| states.place(*page).is_none()) {
-            self.shared.install_zeros(page..page + 1)?;
+            self.shared.install_zero(page)?;
         }
         Ok(())
     }

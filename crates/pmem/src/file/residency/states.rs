@@ -53,7 +53,12 @@ impl PageStates {
         assert!(entry.slot < SLOTS, "slot {} has 32 bits", entry.slot);
         let word = (entry.slot << 32) | u64::from(entry.crc);
         self.places[entry.page as usize].store(word, Ordering::Release);
-        self.states[entry.page as usize].fetch_and(!SAVING, Ordering::AcqRel);
+        let state = &self.states[entry.page as usize];
+        if state.load(Ordering::Acquire) & SAVING != 0 {
+            // It was copied from memory, where it may have been since the image grew by it.
+            self.installed(entry.page);
+            state.fetch_and(!SAVING, Ordering::AcqRel);
+        }
     }
 
     /// A page was copied aside.
@@ -84,13 +89,6 @@ impl PageStates {
             self.present.fetch_add(1, Ordering::Relaxed);
         }
         state.fetch_and(!LOADING, Ordering::AcqRel);
-    }
-
-    /// Pages of zeros were installed.
-    pub(super) fn installed_zeros(&self, pages: std::ops::Range<u64>) {
-        for page in pages {
-            self.installed(page);
-        }
     }
 
     /// Takes a page that is clean from memory, unless it is being read or written, or was touched
@@ -130,12 +128,18 @@ mod tests {
         assert!(!states.evict(2), "it was touched");
         states.saving(2);
         assert!(!states.evict(2), "it is being saved");
+        let moved = Entry { page: 1, slot: 3, crc: 4 };
+        states.saved(&moved);
+        assert_eq!(states.present(), 1, "a page that moves in the file stays absent");
         let entry = Entry { page: 2, slot: 77, crc: 5 };
         states.saved(&entry);
         assert_eq!(states.place(2), Some(entry));
         assert!(states.evict(2));
         assert_eq!(states.present(), 0);
         assert!(!states.evict(2));
-        assert_eq!(states.place(1), None);
+        assert_eq!(states.place(0), None);
+        states.saving(3);
+        states.saved(&Entry { page: 3, ..entry });
+        assert_eq!(states.present(), 1, "a new page was in memory when it was copied");
     }
 }
