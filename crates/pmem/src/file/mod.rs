@@ -61,6 +61,7 @@ pub use copy::{PinnedSnapshot, UnfinishedCopy};
 pub use device::File;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 pub use options::FileOptions;
+pub use residency::memory_can_be_limited;
 
 /// The file of [`crate::ReplayMarks`] in a database directory.
 pub(crate) const REPLAY_NAME: &str = "replay";

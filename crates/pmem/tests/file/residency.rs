@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pmem::{
     Device, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File, FileOptions, Outcome,
-    PAGE_BYTES, PortState,
+    PAGE_BYTES, PortState, memory_can_be_limited,
 };
 
 use crate::scenario::fast_dir;
@@ -18,6 +18,14 @@ const PAGES: u64 = 3 * LIMIT_PAGES;
 const LIMIT_PAGES: u64 = 2048;
 /// Of which pages get two thirds.
 const LIMIT_BYTES: u64 = 12 << 20;
+
+/// Whether there is nothing to test.
+fn is_impossible() -> bool {
+    if !memory_can_be_limited() {
+        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+    }
+    !memory_can_be_limited()
+}
 
 fn options(limit: Option<u64>) -> FileOptions {
     FileOptions { memory_limit_bytes: limit, ..FileOptions::new(64 << 20, 1 << 20) }
@@ -71,6 +79,9 @@ fn next(random: &mut u64) -> u64 {
 /// and pages that go, for many rounds; then the store is opened without a limit.
 #[test]
 fn s_15_pages_come_and_go_and_hold_what_was_stored_last() {
+    if is_impossible() {
+        return;
+    }
     let dir = fast_dir();
     filled(dir.path());
     let mut model: Vec<u64> = (1..=PAGES).collect();
@@ -111,6 +122,9 @@ fn s_15_pages_come_and_go_and_hold_what_was_stored_last() {
 /// S11: readers from outside touch pages while others go.
 #[test]
 fn s_11_readers_beside_pages_that_go_see_what_they_held() {
+    if is_impossible() {
+        return;
+    }
     let dir = fast_dir();
     filled(dir.path());
     let device = limited(dir.path());
@@ -142,6 +156,9 @@ fn s_11_readers_beside_pages_that_go_see_what_they_held() {
 /// A range that is read ahead causes no fault, and more ranges than memory has are read.
 #[test]
 fn what_is_read_ahead_is_there() {
+    if is_impossible() {
+        return;
+    }
     let dir = fast_dir();
     filled(dir.path());
     let device = limited(dir.path());
@@ -161,6 +178,9 @@ fn what_is_read_ahead_is_there() {
 /// when they are saved, and go then.
 #[test]
 fn new_pages_are_zeros_until_they_are_stored_to() {
+    if is_impossible() {
+        return;
+    }
     let dir = fast_dir();
     let device = limited(dir.path());
     device.grow_image(PAGES * PAGE_BYTES).unwrap();
@@ -206,6 +226,9 @@ impl DiskHook for Failing {
 /// S12, S13: in a process of its own, whose directory the environment names.
 #[test]
 fn s_12_a_page_that_cannot_be_read_ends_the_process() {
+    if is_impossible() {
+        return;
+    }
     let name = "residency::s_12_a_page_that_cannot_be_read_ends_the_process";
     if let Some(dir) = std::env::var_os("STORE") {
         let hook = Arc::new(Failing::default());

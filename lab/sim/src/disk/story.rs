@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Device, DiskFile, DiskHook, File, FileOptions};
+use pmem::{Device, DiskFile, DiskHook, File, FileOptions, memory_can_be_limited};
 use tempfile::TempDir;
 
 use super::contents::{Change, DiskContents};
@@ -26,7 +26,8 @@ pub(crate) fn fast_dir() -> Result<TempDir, String> {
 
 /// No limit of memory, or one that is reached.
 pub(crate) fn any_limit(random: &mut Random) -> Option<u64> {
-    random.percent(20).then(|| random.pick(&[MEMORY_BYTES, 2 * MEMORY_BYTES]))
+    let limit = random.percent(20).then(|| random.pick(&[MEMORY_BYTES, 2 * MEMORY_BYTES]));
+    limit.filter(|_| memory_can_be_limited())
 }
 
 /// Limits that no history reaches.

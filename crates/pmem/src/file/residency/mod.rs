@@ -36,7 +36,7 @@ use super::format::Entry;
 use super::table::PageTable;
 use crate::device::PageUse;
 use crate::failure::{DeviceError, lock};
-use crate::memory::{Mapping, PAGE_BYTES};
+use crate::memory::{Mapping, PAGE_BYTES, Pages};
 use crate::system::page_faults::PageFaults;
 use crate::system::{Process, advice};
 use states::PageStates;
@@ -221,6 +221,15 @@ impl Residency {
     pub(super) fn saved(&self) -> Saved {
         Saved(Some(Arc::clone(&self.shared)))
     }
+}
+
+/// Whether this system lets this process have images that are larger than memory: some containers
+/// do not.
+#[must_use]
+pub fn memory_can_be_limited() -> bool {
+    let Ok(probe) = Mapping::anonymous(PAGE_BYTES, Pages::Small) else { return false };
+    // SAFETY: mapped for longer than this; nothing touches it.
+    unsafe { PageFaults::of(probe.base(), probe.len()) }.is_ok()
 }
 
 impl Drop for Residency {
