@@ -339,11 +339,6 @@ pub trait Device: Send + Sync + 'static {
         false
     }
 
-    /// Whether more of the image is in memory than may be.
-    fn is_over_memory_limit(&self) -> bool {
-        false
-    }
-
     /// Reads what is absent of a range of the image, where it may be larger than memory, before it
     /// is touched; other pages go for it. No thread stores to the image meanwhile.
     ///

@@ -420,10 +420,6 @@ impl Device for File {
         self.residency.as_ref().is_some_and(|residency| residency.wants_snapshot(changed_bytes))
     }
 
-    fn is_over_memory_limit(&self) -> bool {
-        self.residency.as_ref().is_some_and(Residency::is_over)
-    }
-
     fn read_ahead(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
         let Some(residency) = &self.residency else { return Ok(()) };
         // SAFETY: nothing stores to the image meanwhile (rule of the trait).

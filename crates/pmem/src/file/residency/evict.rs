@@ -11,14 +11,10 @@ use crate::system::advice;
 const PART_PAGES: u64 = 1024;
 
 impl Residency {
-    /// Whether pages are to go.
-    pub(in crate::file) fn is_over(&self) -> bool {
-        self.shared.states.present() > self.limit_pages.load(Ordering::Relaxed)
-    }
-
-    /// Drops clean pages of part `part` of `parts` until no more are in memory than may be, or all
-    /// were looked at twice: the first look forgets that they were touched. `is_clean` says whether
-    /// a page was not stored to since it was saved or read. All workers call it for their part.
+    /// Drops clean pages of part `part` of `parts` until no more are in memory than may be, after
+    /// at most two looks at each: the first one forgets that it was touched. `is_clean` says
+    /// whether a page was not stored to since it was saved or read. All workers call it for their
+    /// part.
     ///
     /// # Safety
     /// No thread stores to the image meanwhile.
@@ -38,16 +34,16 @@ impl Residency {
             return;
         }
         let first = self.hand(part);
-        let (mut gone, mut looked) = (0, 0);
-        while gone < over && looked < 2 * mine {
+        let (mut evicted, mut looked) = (0, 0);
+        while evicted < over && looked < 2 * mine {
             let chunk = (first + looked) % mine * parts as u64 + part as u64;
             let from = chunk * PART_PAGES;
             // SAFETY: promised.
-            gone += unsafe { self.evict(from..image_pages.min(from + PART_PAGES), &is_clean) };
+            evicted += unsafe { self.evict(from..image_pages.min(from + PART_PAGES), &is_clean) };
             looked += 1;
         }
         lock(&self.hands)[part] = (first + looked) % mine;
-        self.shared.counts.evicted.fetch_add(gone, Ordering::Relaxed);
+        self.shared.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
     }
 
     fn hand(&self, part: usize) -> u64 {
@@ -64,13 +60,13 @@ impl Residency {
     /// No thread stores to the image meanwhile.
     // SAFETY: the contract is above.
     unsafe fn evict(&self, pages: std::ops::Range<u64>, is_clean: &impl Fn(u64) -> bool) -> u64 {
-        let mut gone = 0;
+        let mut evicted = 0;
         let mut run = pages.start..pages.start;
         for page in pages {
             if !is_clean(page) || !self.shared.states.evict(page) {
                 continue;
             }
-            gone += 1;
+            evicted += 1;
             if run.end != page {
                 // SAFETY: promised; these pages are clean, and absent from now on.
                 unsafe { self.drop_run(&run) };
@@ -80,7 +76,7 @@ impl Residency {
         }
         // SAFETY: as above.
         unsafe { self.drop_run(&run) };
-        gone
+        evicted
     }
 
     /// # Safety
