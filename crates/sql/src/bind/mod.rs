@@ -9,6 +9,7 @@ mod coerce;
 mod conditions;
 mod copied;
 mod copy;
+mod described;
 mod expression;
 mod frames;
 mod from;

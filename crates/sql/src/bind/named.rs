@@ -3,27 +3,13 @@
 
 use super::binder::Binder;
 use super::coerce::{Bound, Form};
+use super::described::{Described, described};
 use super::expression::{call, word};
 use super::kinds::Willing;
 use crate::ir::{Function, Kind, Op, Random};
 use values::{Datum, Error, Result, Type};
 
-/// A function: what it computes, of which types, and its own.
-struct Described {
-    function: Function,
-    arguments: &'static [Type],
-    result: Type,
-}
-
-const fn described(
-    function: Function,
-    arguments: &'static [Type],
-    result: Type,
-) -> Option<Described> {
-    Some(Described { function, arguments, result })
-}
-
-fn function_named(name: &str, count: usize) -> Option<Described> {
+fn function_named(name: &str, count: usize) -> Option<Described<Function>> {
     use Function as F;
     use Type::{Bool, Date, Float8, Int4, Jsonb, Numeric, Text, Timestamp, Timestamptz};
     match (name, count) {
@@ -215,12 +201,6 @@ fn text_array() -> Type {
 }
 
 impl Binder<'_> {
-    /// Arguments of these types; those that are missing may be.
-    fn coerced(&mut self, all: Vec<Bound>, types: &[Type]) -> Result<Vec<Bound>> {
-        let pairs = all.into_iter().zip(types);
-        pairs.map(|(bound, ty)| self.coerce(bound, *ty, Willing::Implicit)).collect()
-    }
-
     /// A function of stated types; `None` if there is none of this name and number of arguments.
     pub(super) fn named_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
         if let Some(found) = function_named(name, all.len()) {

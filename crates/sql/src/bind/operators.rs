@@ -183,7 +183,7 @@ impl Binder<'_> {
         self.coerce(power, Type::Float8, Willing::Explicit)
     }
 
-    /// A key, an item or several taken out of JSON.
+    /// JSON without a key, an item or several.
     fn without(&mut self, left: Bound, right: Bound) -> Result<Bound> {
         let ty = match right.ty() {
             Some(ty) if ty.is_integer() => Type::Int4,

@@ -2,27 +2,13 @@
 
 use super::binder::Binder;
 use super::coerce::{Bound, Form, of_type};
+use super::described::{Described, described};
 use super::expression::call as pure_call;
 use super::kinds::Willing;
 use crate::ir::{Function, Kind, Op, SystemFunction, Value};
 use crate::system::{self, Known, known};
 use sqlparser::ast::ObjectName;
 use values::{Datum, Error, Result, Type};
-
-/// A function of the system catalog: what it computes, of which types, and its own.
-struct Described {
-    function: SystemFunction,
-    arguments: &'static [Type],
-    result: Type,
-}
-
-const fn described(
-    function: SystemFunction,
-    arguments: &'static [Type],
-    result: Type,
-) -> Option<Described> {
-    Some(Described { function, arguments, result })
-}
 
 /// The relation of the system catalog that a name means. `pg_catalog` is looked at first.
 pub(super) fn relation_named(name: &ObjectName) -> Option<&'static Known> {
@@ -103,7 +89,7 @@ fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
     }
 }
 
-fn function_named(name: &str, count: usize) -> Option<Described> {
+fn function_named(name: &str, count: usize) -> Option<Described<SystemFunction>> {
     use SystemFunction as F;
     use Type::{Bool, Int4, Int8, Name, Oid, Text};
     match (name, count) {
@@ -169,9 +155,7 @@ impl Binder<'_> {
     fn described_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
         if let Some(found) = function_named(name, all.len()) {
             let Described { function, arguments, result } = found;
-            let pairs = all.into_iter().zip(arguments);
-            let all = pairs.map(|(bound, ty)| self.coerce(bound, *ty, Willing::Implicit));
-            return Ok(Some(call(function, all.collect::<Result<_>>()?, result)));
+            return Ok(Some(call(function, self.coerced(all, arguments)?, result)));
         }
         Ok(Some(match (name, all.len()) {
             // What it is given is text already.

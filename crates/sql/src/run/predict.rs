@@ -55,7 +55,7 @@ fn writes_only_proposed(relation: &Relation, conflict: &Conflict) -> bool {
     }
 }
 
-/// Whether a value is taken from a sequence or the statement's seed: the run takes more of them.
+/// Whether a value comes from a sequence or the statement's seed: the run takes more of them.
 fn counts_on(assignments: &[Assignment]) -> bool {
     assignments.iter().any(|each| each.value.takes_number() || each.value.needs_seed())
 }
