@@ -23,7 +23,7 @@ mod value;
 pub use databases::Database;
 pub use host::serve;
 pub use peer::{Error, Result};
-pub use report::{AtEnd, Figures, Report, Row, Spread, render};
+pub use report::{AtEnd, Figures, Report, Row, render};
 pub use settings::{Load, Memory, Settings};
 
 use std::process::Command;

@@ -5,6 +5,6 @@ mod numbers;
 mod summary;
 mod table;
 
-pub use numbers::{Latency, Named, add_counters, median, ratio};
+pub use numbers::{Latency, Named, Spread, add_counters, median, ratio};
 pub use summary::{Summary, bars, durable, latency, time, wrapped};
 pub use table::{Table, checked, grouped, scale, table};

@@ -94,14 +94,29 @@ pub fn ratio(of: f64, to: f64) -> f64 {
 ///
 /// # Panics
 /// If there are no values.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    assert!(!values.is_empty(), "something was measured");
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len().is_multiple_of(2) {
-        f64::midpoint(values[middle - 1], values[middle])
-    } else {
-        values[middle]
+pub fn median(values: Vec<f64>) -> f64 {
+    Spread::of(values).expect("something was measured").median
+}
+
+/// A number over all rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle; between two, their mean.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Spread {
+    /// Of the numbers of the rounds, if there is one.
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = numbers.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+        Some(Self { median: f64::midpoint(low, high), least, most })
     }
 }
 

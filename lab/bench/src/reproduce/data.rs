@@ -1,5 +1,6 @@
 //! What runs came to: one line of JSON for each, and numbers of all rounds.
 
+use bench::report::Spread;
 use std::collections::{BTreeMap, HashMap};
 
 use bench::{BenchError, Result};
@@ -79,27 +80,6 @@ impl Recorded {
             uses: run.uses.clone(),
             outcome,
         }
-    }
-}
-
-/// A number over all rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    /// The middle.
-    pub median: f64,
-    /// The least.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
-}
-
-impl Spread {
-    pub(super) fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = numbers.into_iter().collect();
-        sorted.sort_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
-        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-        Some(Self { median: f64::midpoint(low, high), least, most })
     }
 }
 

@@ -1,8 +1,8 @@
 //! `report.html`: one page without anything from elsewhere, for readers who do not know the paper.
 
+use bench::report::Spread;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::data::Spread;
 use super::numbers::Ours;
 use super::papers::{Paper, papers_of};
 use super::report::{FigureReport, Group, Panel, Point, Quantity, ReproduceReport};

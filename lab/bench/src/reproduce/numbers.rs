@@ -1,11 +1,12 @@
 //! Our numbers beside a statement of the paper: what its rule makes of what the runs came to.
 //! Numbers of two runs are compared within a round only.
 
+use bench::report::Spread;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::data::{Found, Spread};
+use super::data::Found;
 use super::plan::{Cell, Plan};
 use super::scenario::{Metric, Scenario};
 use super::statement::{As, Rule, Take};

@@ -1,11 +1,12 @@
 //! Everything that a reproduction found, ready to be shown: figures with their bars or points,
 //! settings, statements with verdicts. `report.json` is this, and `report.html` shows it.
 
+use bench::report::Spread;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::data::{Found, Session, Spread};
+use super::data::{Found, Session};
 use super::plan::{Cell, Plan};
 use super::scale::Scale;
 use super::scenario::{Metric, Part, Plot, Scenario, Series, Workload};

@@ -1,9 +1,10 @@
 //! Whether a statement of the paper holds here: the rule of its scenario, applied to what the runs
 //! came to (`numbers`).
 
+use bench::report::Spread;
 use serde::Serialize;
 
-use super::data::{Found, Spread};
+use super::data::Found;
 use super::numbers::{Numbers, Ours};
 use super::plan::Plan;
 use super::scale::Scale;

@@ -2,6 +2,7 @@
 
 mod text;
 
+use bench::report::Spread;
 use serde::Serialize;
 
 use crate::databases::Database;
@@ -9,32 +10,6 @@ use crate::order::Measured;
 use crate::settings::{Load, Settings};
 
 pub use text::render;
-
-/// A figure of several rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    /// The one in the middle.
-    pub median: f64,
-    /// The smallest.
-    pub least: f64,
-    /// The largest.
-    pub most: f64,
-}
-
-impl Spread {
-    /// Of figures, if there is one.
-    pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut figures: Vec<f64> = figures.into_iter().collect();
-        figures.sort_by(f64::total_cmp);
-        let (&least, &most) = (figures.first()?, figures.last()?);
-        let (middle, is_odd) = (figures.len() / 2, figures.len() % 2 == 1);
-        let median = match is_odd {
-            true => figures[middle],
-            false => f64::midpoint(figures[middle - 1], figures[middle]),
-        };
-        Some(Self { median, least, most })
-    }
-}
 
 /// One database under one load.
 #[derive(Debug, Clone, Serialize)]

@@ -2,9 +2,10 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{AtEnd, Figures, Report, Row, Spread};
+use super::{AtEnd, Figures, Report, Row};
 use crate::disk::SYNC_BYTES;
 use crate::settings::TEN;
+use bench::report::Spread;
 
 /// For people.
 #[must_use]
