@@ -23,8 +23,8 @@ use crate::state::config::EngineConfig;
 use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::version::{
-    Appended, AppendedBy, Chains, EntrySlab, EntrySupply, KeepPersistent, Publication, Publisher,
-    ReadPhase, RowEntry, Stopped, TestValues, TransientPool, ValueWord, Waiter, Write,
+    Appended, AppendedBy, Chains, EntrySlab, KeepPersistent, Publication, Publisher, ReadPhase,
+    RowEntry, Stopped, TestValues, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Progress, Worker};
 use crate::worker_id::WorkerId;
@@ -72,8 +72,8 @@ struct Cell {
 impl Cell {
     /// A row that is born in this epoch, claimed by the writers at `positions`.
     fn new(pool: &mut TransientPool, positions: &[u64]) -> Arc<Self> {
-        let slab = EntrySlab::new().unwrap();
-        let id = slab.take(&mut EntrySupply::default());
+        let (slab, ids) = EntrySlab::of_rows(1);
+        let id = ids[0];
         let cell = Arc::new(Self { slab, id, stopped: AtomicBool::new(false) });
         cell.entry().initialise(fixture().row, ValueWord::PENDING, SerialId(1));
         // As of an epoch before: all words of the entry begin here.
@@ -281,7 +281,7 @@ fn o_13_a_barrier_orders_everything_before_it() {
 #[test]
 fn o_50_nobody_waits_once_the_engine_is_stopped() {
     explore("stop", None, || {
-        let slab = EntrySlab::new().unwrap();
+        let (slab, _) = EntrySlab::of_rows(0);
         let core = Core::new(EngineConfig::default(), Vec::new(), slab, 0);
         let core = Arc::new(core);
         let mut pool = TransientPool::new(WorkerId(0)).unwrap();

@@ -43,7 +43,7 @@ impl Core {
         let Some(id) = self.find(table, table.word(key)?, reads) else {
             return Ok(None);
         };
-        let seen = self.entries.get(id).read(sid, waiter)?;
+        let seen = self.entry(id).read(sid, waiter)?;
         seen.word.charge(reads);
         Ok(seen.word.is_value().then(|| phase.bytes(seen.word)))
     }
@@ -63,7 +63,7 @@ impl Core {
         let mut range = self.range(table, keys.low, keys.high, reads)?;
         let mut next = || if keys.is_descending { range.next_back() } else { range.next() };
         while let Some((word, id)) = next() {
-            let entry = self.entries.get(id);
+            let entry = self.entry(id);
             let seen = entry.read(sid, waiter)?;
             if seen.word.is_value() {
                 visited += 1;
@@ -132,7 +132,7 @@ pub(crate) fn value_before<'p>(
     reads: &Reads,
 ) -> Option<&'p [u8]> {
     let sid = SerialId::new(epoch, Position(0));
-    let seen = core.entries.get(id).read(sid, &mut Waiter::new(core.stopped()));
+    let seen = core.entry(id).read(sid, &mut Waiter::new(core.stopped()));
     let word = seen.expect("the row is not written yet").word;
     word.charge(reads);
     word.is_value().then(|| phase.bytes(word))

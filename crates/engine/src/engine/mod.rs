@@ -513,7 +513,7 @@ impl<D: Device> Engine<D> {
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
         let mut visit = |word: u64, id: EntryId| {
-            let entry = self.core.entries.get(id);
+            let entry = self.core.entry(id);
             let mut waiter = Waiter::new(self.core.stopped());
             if let Ok(seen) = entry.read(sid, &mut waiter)
                 && seen.word.is_value()
@@ -542,7 +542,7 @@ impl<D: Device> Engine<D> {
     ) -> Result<()> {
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         self.for_each_entry(t, &mut |_, id| {
-            let entry = self.core.entries.get(id);
+            let entry = self.core.entry(id);
             let newest = entry.persistent_version();
             if newest.is_value() {
                 let versions = row::versions(self.store.device().as_ref(), entry.row());
@@ -617,7 +617,10 @@ impl<D: Device> Engine<D> {
                 }
             }
         });
-        self.core.entries.populate(rows.iter().map(|r| r.1).sum());
+        for &(table, count) in rows {
+            let row_bytes = self.core.tables[table.index()].layout.row_bytes;
+            self.core.entries.populate(count, row_bytes);
+        }
         Ok(bytes)
     }
 
@@ -733,7 +736,6 @@ pub(crate) fn new_worker<D: Device>(
             config.lab.cache_epochs,
             config.lab.cache_policy,
         )?,
-        supply: crate::version::EntrySupply::default(),
         chains: crate::version::Chains::default(),
         sort_room: SortRoom::default(),
         work: crate::stats::WorkCounts::default(),

@@ -12,6 +12,7 @@ use storage::{EpochNumber, NewValue, Position, SerialId, row};
 use crate::declaration::{Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Span, Txn};
 use crate::design::append_method::AppendMethod;
 use crate::epoch::batch::{self, Method, Outbox};
+use crate::epoch::page_in;
 use crate::index::{EntryId, Home};
 use crate::memory::Local;
 use crate::reads::Reads;
@@ -19,7 +20,7 @@ use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::table::KeyWord;
 use crate::version::{
-    CachePool, Claim, EntrySlab, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
+    CachePool, Claim, ReadPhase, RowEntry, TransientPool, ValueWord, version_epoch,
 };
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -195,7 +196,7 @@ fn append_declared<D: Device>(
 ) -> usize {
     let Local { lists, cache, pool, work, reads, .. } = local;
     let mut claimer = Claimer::new(epoch, cache, reads);
-    let (entries, mut appended) = (&epoch.core.entries, 0);
+    let (core, mut appended) = (epoch.core, 0);
     for txn in &lists.txns[next..] {
         if finder.is_behind(txn, lists) {
             break;
@@ -213,7 +214,7 @@ fn append_declared<D: Device>(
                 "a row is created for a key that the call writes"
             );
             if is_written && !declared.appended {
-                method.append(declared.id, entries.get(declared.id), sid, pool, &mut claimer);
+                method.append(declared.id, core.entry(declared.id), sid, pool, &mut claimer);
                 appended += 1;
             }
         }
@@ -266,10 +267,11 @@ fn append_ranges<D: Device>(
         keep(members, from, |member| !written().any(|d| d.id == member.id));
     }
     debug_assert!(local.lists.members[from..].is_sorted(), "members are found by halving");
+    page_in::members(epoch, &local.lists.members[from..], &mut local.missing_pages);
     let Local { lists, cache, pool, work, reads, .. } = local;
     let mut claimer = Claimer::new(epoch, cache, reads);
     let of_call = &mut lists.members[from..];
-    let kept = append_members(&core.entries, of_call, sid, method, pool, &mut claimer);
+    let kept = append_members(core, of_call, sid, method, pool, &mut claimer);
     lists.members.truncate(from + kept);
     work.appends += kept as u64;
     lists.extras[lists.txns[index].extra as usize].members = Span::up_to(from, from + kept);
@@ -280,7 +282,7 @@ fn append_ranges<D: Device>(
 /// many.
 #[inline(never)]
 fn append_members(
-    entries: &EntrySlab,
+    core: &Core,
     members: &mut [Member],
     sid: SerialId,
     method: &mut impl Method,
@@ -290,7 +292,7 @@ fn append_members(
     let mut kept = 0;
     for at in 0..members.len() {
         let member = members[at];
-        let entry = entries.get(member.id);
+        let entry = core.entry(member.id);
         if entry.birth() < sid {
             if kept < at {
                 members[kept] = member;

@@ -128,15 +128,13 @@ fn in_serial_order(parts: &mut [&[Appended]], entries: &EntrySlab, mut each: imp
 
 #[cfg(test)]
 mod tests {
-    use crate::call::batch::owned;
-    use crate::version::EntrySupply;
-
     use super::*;
+    use crate::call::batch::owned;
 
     #[test]
     fn buffers_merge_into_serial_order_however_full_they_are() {
-        let entries = EntrySlab::new().unwrap();
-        let id = entries.take(&mut EntrySupply::default());
+        let (entries, ids) = EntrySlab::of_rows(1);
+        let id = ids[0];
         for workers in [1, 2, 3, 7, 64] {
             for (calls, every) in [(0, 1), (3, 1), (4, 1), (5, 1), (999, 1), (1000, 13), (800, 300)]
             {

@@ -156,7 +156,7 @@ fn decide(core: &Core, decided: &mut Decided, row: &OverlayRow) {
         return decided.write(table, Written::Deleted, None, Change::Frees);
     };
     let is_inline = if is_new { layout.fits_alone(bytes) } else { layout.fits_always(bytes) };
-    let before = || core.entries.get(row.id).persistent_version().len() as u64;
+    let before = || core.entry(row.id).persistent_version().len() as u64;
     let change = match is_inline {
         true => Change::Frees,
         false if !is_new && bytes <= before() => Change::Shortens,

@@ -364,7 +364,7 @@ fn lookups_hold(core: &Core, call: &CallView<'_>, reader: Reader<'_, '_>) -> Res
     for lookup in &call.lists.lookups[call.extra.lookups.range()] {
         let result = match lookup {
             Lookup::Row(id) => {
-                let entry = core.entries.get(*id);
+                let entry = core.entry(*id);
                 entry.is_as_before(sid, phase, waiter, reads).map_err(LookupError::from)
             }
             Lookup::NoRow { table, key } => {

@@ -14,7 +14,7 @@ use crate::index::{EntryId, VacantEntry};
 use crate::memory::Local;
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{AppendedBy, EntrySupply, RowStore, initialise_row};
+use crate::version::{AppendedBy, RowStore, initialise_row};
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
 /// Keys whose buckets are prefetched.
@@ -42,9 +42,9 @@ fn insert_declared<D: Device>(
     changes: &mut IndexChanges,
 ) {
     let by = AppendedBy::new(worker.local.worker, epoch.number);
-    let Local { lists, supply, work, reads, .. } = &mut worker.local;
+    let Local { lists, work, reads, .. } = &mut worker.local;
     let Declarations { txns, extras, inserts, declared, keys, .. } = lists;
-    let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, supply, reads };
+    let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, reads };
     let (tables, inserts, declared) = (&epoch.core.tables[..], &inserts[..], &mut declared[..]);
     let mut created_count = 0;
     for txn in txns.iter().filter(|txn| txn.extra != Txn::NO_EXTRA) {
@@ -89,7 +89,6 @@ struct Maker<'m, 'e, D: Device> {
     epoch: &'m Epoch<'e, D>,
     by: AppendedBy,
     row_store: &'m mut RowStore<D>,
-    supply: &'m mut EntrySupply,
     reads: &'m mut Reads,
 }
 
@@ -135,8 +134,8 @@ impl<D: Device> Maker<'_, '_, D> {
         sid: SerialId,
     ) -> EntryId {
         let (epoch, entries) = (self.epoch, &self.epoch.core.entries);
-        let id = entries.take(self.supply);
         let row = self.row_store.allocate(table.layout.table.index(), epoch.store.segments());
+        let id = entries.id_of_new(row, table.layout.row_bytes);
         if !key.is_empty() {
             initialise_row(&mut self.row_store.port, row, &table.layout, key);
         }
@@ -168,9 +167,9 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         if state.id.is_none() {
             let sid = epoch.sid_at(changed.position);
             let table = &epoch.core.tables[changed.table.index()];
-            let Local { supply, work, reads, .. } = &mut worker.local;
+            let Local { work, reads, .. } = &mut worker.local;
             let by = AppendedBy::NOBODY;
-            let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, supply, reads };
+            let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, reads };
             assert!(table.exact, "the key of a sequence is a word");
             let found = maker.find_or_create(table, changed.key, sid);
             let is_new = found.is_ok();

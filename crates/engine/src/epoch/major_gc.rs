@@ -31,7 +31,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let segments = epoch.store.segments();
     let mut clear = Vec::with_capacity(list.len());
     for (id, generation) in list {
-        let entry = epoch.core.entries.get(id);
+        let entry = epoch.core.entry(id);
         // Deleted since: its values were freed with it (O-37).
         if entry.generation() != generation || !entry.persistent_version().is_value() {
             continue;

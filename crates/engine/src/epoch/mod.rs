@@ -92,6 +92,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     epoch.lap(worker, Phase::LogInputs);
 
     epoch.begin(worker, Phase::Insert);
+    page_in::rows(epoch, worker)?;
     insert::run(epoch, worker)?;
     epoch.lap(worker, Phase::Insert);
 
@@ -106,7 +107,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
     epoch.begin(worker, Phase::Append);
     append::run(epoch, worker)?;
-    page_in::run(epoch, worker);
+    page_in::values(epoch, worker);
     epoch.barrier()?;
     epoch.open_gate(worker, epoch.number.previous());
     split::run(epoch, worker)?;

@@ -4,26 +4,66 @@
 //! Which pages are in memory changes no answer (S15).
 
 use pmem::Device;
+use storage::TableId;
 
-use crate::declaration::NO_ENTRY;
+use crate::declaration::{Member, NO_ENTRY};
+use crate::index::EntryId;
 use crate::worker::{Epoch, Leave, Worker};
 
 /// Pages that are asked for at once: the lists of several workers take turns.
 const ASKED: usize = 32;
 
-/// Asks for the rows that this worker's calls declared, and for their values (after E8, which finds
-/// the rows, and touches none of them).
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+/// Row entries may have this part of the limit of memory before those are let go that can be
+/// filled again.
+const ENTRIES_PART: u64 = 8;
+
+/// Asks for the rows that this worker's calls declared by key, while the log is written: the steps
+/// behind this one look at their heads, and compare their keys.
+///
+/// All workers have met since they looked at rows for declarations, and meet at the end.
+pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+    let Some(pages) = epoch.store.device().page_use() else { return Ok(()) };
+    let_entries_go(epoch, worker, pages.limit_bytes);
+    let missing = &mut worker.local.missing_pages;
+    for declared in &worker.local.lists.declared {
+        let hash = &epoch.core.tables[declared.table.index()].hash;
+        // The words of two keys are hardly ever the same.
+        if let Some(id) = hash.find(declared.word, |_| true) {
+            want_row(epoch, declared.table, id, missing);
+        }
+    }
+    epoch.store.device().fetch_pages(missing);
+    // The indexes change next.
+    Ok(epoch.barrier()?)
+}
+
+/// Asks for the rows of ranges.
+pub(super) fn members<D: Device>(epoch: &Epoch<'_, D>, members: &[Member], missing: &mut Vec<u64>) {
+    if epoch.store.device().has_memory_limit() {
+        members.iter().for_each(|member| want_row(epoch, member.table, member.id, missing));
+        epoch.store.device().fetch_pages(missing);
+    }
+}
+
+fn want_row<D: Device>(epoch: &Epoch<'_, D>, table: TableId, id: EntryId, missing: &mut Vec<u64>) {
+    let (core, device) = (epoch.core, epoch.store.device());
+    let row_bytes = core.tables[table.index()].layout.row_bytes;
+    device.want_pages(core.entries.row_of(id), row_bytes, missing);
+    if missing.len() >= ASKED {
+        device.fetch_pages(missing);
+    }
+}
+
+/// Asks for the values of declared rows that are not in the rows themselves (after E8, which finds
+/// the rows).
+pub(super) fn values<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let device = epoch.store.device();
     if !device.has_memory_limit() {
         return;
     }
     let missing = &mut worker.local.missing_pages;
     for declared in worker.local.lists.declared.iter().filter(|key| key.id != NO_ENTRY) {
-        let bytes = epoch.core.tables[declared.table.index()].layout.row_bytes;
-        let entry = epoch.core.entries.get(declared.id);
-        device.want_pages(entry.row(), bytes, missing);
-        let value = entry.persistent_version();
+        let value = epoch.core.entry(declared.id).persistent_version();
         if value.is_value() && value.is_persistent() {
             let at = (value.address() - epoch.core.image_base) as u64;
             device.want_pages(at, value.len() as u64, missing);
@@ -44,4 +84,14 @@ pub(super) fn evict<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
         device.evict_part(worker.local.worker.index(), epoch.workers);
     }
     Ok(())
+}
+
+/// Lets row entries go that are too many in memory. No call is between looking at one and the end:
+/// none has begun, and no reader from outside is inside.
+fn let_entries_go<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, limit_bytes: u64) {
+    assert!(epoch.core.gate.is_closed(), "no reader is inside while entries go");
+    let entries = &epoch.core.entries;
+    if entries.bytes() > limit_bytes / ENTRIES_PART {
+        entries.let_go(worker.local.worker.index(), epoch.workers);
+    }
 }

@@ -324,6 +324,8 @@ impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
             let entry = core.entries.get(id);
             if is_written {
                 prefetch(core.image_base + entry.row() as usize);
+            } else if !entry.is_filled() {
+                prefetch(core.image_base + core.entries.row_of(id) as usize);
             }
             let (access, value) = entry.plan(sid, has_cache);
             lines += fetching.want(value);

@@ -297,9 +297,10 @@ impl<D: Device> Runner<'_, '_, D> {
             let id = state.id.expect("inserted before");
             let sid = self.epoch.sid_at(change.position);
             let row = NamedRow { id, table: change.table, word: change.key };
-            // The row is not claimed.
+            // The row is not claimed, and its entry perhaps not filled.
+            let initial = core.entry(id).persistent_version();
             let to = version_of(core, row, VersionPlace { sid, place: NO_PLACE });
-            let to = Publication { initial: to.entry.persistent_version(), ..to };
+            let to = Publication { initial, ..to };
             let next = change.next.to_le_bytes();
             self.row_store.write_final(&to, &NewValue::whole(&next), with);
         }

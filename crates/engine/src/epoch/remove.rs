@@ -26,7 +26,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     let live = |row: &DeadRow| epoch.core.entries.get(row.id).persistent_version().is_value();
     debug_assert!(!dead_rows.iter().any(live), "no row comes back before its entry is free");
     for row in dead_rows {
-        epoch.core.entries.give_back(&mut worker.local.supply, row.id);
+        epoch.core.entries.give_back(row.id);
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::reads::Reads;
 use crate::secondary::CallIndexChanges;
 use crate::stats::WorkCounts;
 use crate::version::prefetch_policy::PrefetchPolicy;
-use crate::version::{Access, CachePool, Chains, EntrySupply, Seen, TransientPool};
+use crate::version::{Access, CachePool, Chains, Seen, TransientPool};
 use crate::worker_id::WorkerId;
 
 /// One worker's memory of an epoch.
@@ -49,7 +49,6 @@ pub(crate) struct Local {
     pub(crate) answer_bytes: usize,
     pub(crate) pool: TransientPool,
     pub(crate) cache: CachePool,
-    pub(crate) supply: EntrySupply,
     /// Appends to the rows whose version arrays this worker makes; empty but in the append step.
     pub(crate) chains: Chains,
     /// Memory to sort the keys with that go into the ordered indexes, or out.

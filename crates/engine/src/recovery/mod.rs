@@ -184,7 +184,7 @@ fn open_once<D: Device>(
     deal(sub_pools, &mut workers);
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
-    let entries = EntrySlab::new()?;
+    let entries = EntrySlab::new(store.segments(), store.device().has_memory_limit())?;
     let mut core = Core::new(config, in_memory, entries, image_base);
     let (tables, parties) = (core.tables.len(), workers.len());
     let secondary = SecondaryIndexes::new(&agreed.indexes, &agreed.table_ids, tables, parties);
@@ -497,14 +497,19 @@ fn rebuild_share<D: Device>(
     let mut changes = vec![Vec::new(); core.tables.len()];
     let checkpoint_epoch = store.checkpoint_epoch();
     let port = &mut worker.row_store.port;
+    // Where a crash leaves versions of the epoch that it has cut off, only the scan tells which one
+    // counts; elsewhere an entry is filled when it is needed.
+    let fills = !store.device().takes_snapshots();
     for (table, row) in &share.rows {
         let t = &core.tables[table.index()];
-        let id = core.entries.take(&mut worker.local.supply);
-        let entry = core.entries.get(id);
+        let id = core.entries.id_of(row.row, t.layout.row_bytes);
         let written_in = SerialId(row.versions[row.slot].serial_id).epoch();
         debug_assert!(written_in <= checkpoint_epoch, "the scan finds the checkpoint's version");
         let next = persistent_word(core.image_base, &t.layout, row);
-        entry.initialise(row.row, next, SerialId(0));
+        if fills {
+            core.entries.get(id).initialise(row.row, next, SerialId(0));
+            core.entries.touch(id);
+        }
         // A sequence has a short key, and its value is in another line.
         scan::count_row(port, row, &t.layout, t.kind == IndexKind::Sequence);
         let key = phase.key_at(core.image_base, row.row);
@@ -522,7 +527,7 @@ fn rebuild_share<D: Device>(
             );
         }
         if row.stale_external(checkpoint_epoch).is_some() {
-            worker.collect.push((id, entry.generation()));
+            worker.collect.push((id, core.entries.get(id).generation()));
         }
     }
     port.pay_owed_time();

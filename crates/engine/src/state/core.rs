@@ -17,8 +17,8 @@ use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::EntrySlab;
 use crate::version::before_images::Snapshots;
+use crate::version::{EntrySlab, RowEntry, key_of_row, newest_version};
 
 /// A sequence: what the next call that allocates gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -189,6 +189,31 @@ impl Core {
         self.tables.get(id.index()).ok_or_else(|| self.unknown_table(id))
     }
 
+    /// The entry with an id, filled if nobody has touched it yet. What the row's writers and readers
+    /// of this epoch have touched is found by `entries` alone.
+    #[inline]
+    pub(crate) fn entry(&self, id: EntryId) -> &RowEntry {
+        let entry = self.entries.get(id);
+        if !entry.is_filled() {
+            self.fill(id, entry);
+        }
+        entry
+    }
+
+    /// Fills an entry by what is with its row: no call of this epoch writes it, or its entry would
+    /// be filled. Only on devices that take image snapshots, where a row has no version of an epoch
+    /// that a crash has cut off.
+    #[cold]
+    #[inline(never)]
+    fn fill(&self, id: EntryId, entry: &RowEntry) {
+        let row = self.entries.row_of(id);
+        entry.fill(
+            row,
+            newest_version(self.image_base, row, |table| &self.tables[table.index()].layout),
+        );
+        self.entries.touch(id);
+    }
+
     /// Finds a key's entry. Not in the insert step.
     #[inline]
     pub(crate) fn find(&self, table: &Table, word: KeyWord<'_>, reads: &Reads) -> Option<EntryId> {
@@ -250,9 +275,9 @@ impl Core {
     /// The key of an entry's row, in a table whose keys are not exact.
     #[inline]
     pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
-        let entry = self.entries.get(id);
-        let key = entry.key(self.image_base);
-        reads.charge_key(self.image_base, entry.row(), key);
+        let row = self.entries.row_of(id);
+        let key = key_of_row(self.image_base, row, &self.entries);
+        reads.charge_key(self.image_base, row, key);
         key
     }
 

@@ -16,7 +16,7 @@ impl<'a> Transaction<'a> {
     pub(super) fn read_prefetched_rows(&self, rows: &mut [PrefetchedRow]) {
         for arrays_are_there in [false, true] {
             for row in rows.iter_mut().filter(|row| row.seen.is_none() && row.id != NO_ENTRY) {
-                let entry = self.core.entries.get(row.id);
+                let entry = self.core.entry(row.id);
                 row.seen = entry.read_prefetched(self.sid, arrays_are_there);
             }
         }
@@ -76,7 +76,7 @@ impl<'a> Transaction<'a> {
     /// else's: at the next serial position.
     #[inline(never)]
     pub(crate) fn see(&mut self, id: EntryId, own: bool) -> Result<Option<&'a [u8]>, Stopped> {
-        let entry = self.core.entries.get(id);
+        let entry = self.core.entry(id);
         let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
         let seen = self.read(entry, sid)?;
         Ok(self.value_of(id, seen))
@@ -92,7 +92,7 @@ impl<'a> Transaction<'a> {
     #[inline(always)]
     pub(super) fn read_declared(&mut self, slot: Slot) -> Result<Seen, Stopped> {
         debug_assert!(slot.id != NO_ENTRY, "a row is read where there is one");
-        let entry = self.core.entries.get(slot.id);
+        let entry = self.core.entry(slot.id);
         match entry.try_read_at(self.sid, self.call.access(slot.write).place) {
             Ok(seen) => Ok(seen),
             Err(pending) => self.wait(entry, self.sid, pending),
@@ -121,7 +121,7 @@ impl<'a> Transaction<'a> {
         &mut self,
         id: EntryId,
     ) -> Result<Option<(ValueWord, &'a [u8])>, Stopped> {
-        let seen = self.read(self.core.entries.get(id), self.sid)?;
+        let seen = self.read(self.core.entry(id), self.sid)?;
         Ok(self.value_of(id, seen).map(|value| (seen.word, value)))
     }
 
@@ -186,7 +186,7 @@ impl<'a> Transaction<'a> {
                     return Ok(true);
                 }
                 let sid = if own { SerialId(self.sid.0 + 1) } else { self.sid };
-                let entry = self.core.entries.get(slot.id);
+                let entry = self.core.entry(slot.id);
                 Ok(self.read(entry, sid)?.word.is_value())
             }
         }

@@ -131,7 +131,7 @@ mod tests {
     use storage::{EpochNumber, SerialId};
 
     use super::super::entry::Versions;
-    use super::super::{Claimed, EntrySupply, KeepPersistent, ValueWord};
+    use super::super::{Claimed, KeepPersistent, ValueWord};
     use super::*;
     use crate::worker_id::WorkerId;
 
@@ -139,10 +139,8 @@ mod tests {
 
     /// Rows that the first of their positions, in the order given, claims.
     fn build(rows: &[&[u32]]) -> (EntrySlab, Vec<EntryId>, [TransientPool; 2], WorkCounts) {
-        let slab = EntrySlab::new().unwrap();
+        let (slab, ids) = EntrySlab::of_rows(rows.len() as u64);
         let mut pools = [0, 1].map(|worker| TransientPool::new(WorkerId(worker)).unwrap());
-        let mut supply = EntrySupply::default();
-        let ids: Vec<_> = rows.iter().map(|_| slab.take(&mut supply)).collect();
         let mut appends = Vec::new();
         for (&id, positions) in ids.iter().zip(rows) {
             let entry = slab.get(id);

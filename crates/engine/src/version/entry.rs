@@ -22,7 +22,7 @@ const SAME_SHIFT: u32 = 48;
 const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && WORKERS_MAX <= 64);
 const GENERATION_SHIFT: u32 = 40;
 
-/// What DRAM knows of a row. An entry of zeros is unused.
+/// What DRAM knows of a row. An entry of zeros is unused, or of a row that nobody touched yet.
 ///
 /// `state` holds the epoch in which the row was last claimed by a writer: everything about versions
 /// is valid only if that is the running epoch (O-16), so nothing has to be reset at the end of an
@@ -454,9 +454,28 @@ impl RowEntry {
         self.row.store((row / 64) | (generation << GENERATION_SHIFT), Ordering::Relaxed);
     }
 
-    /// Touches an entry that was never used, by a store.
-    pub(super) fn touch(&self) {
-        self.state.store(0, Ordering::Relaxed);
+    /// Whether the entry knows its row. Otherwise no call has written the row since the store was
+    /// opened, or the entry was let go, and [`RowEntry::fill`] comes first.
+    #[inline]
+    pub(crate) fn is_filled(&self) -> bool {
+        self.row.load(Ordering::Acquire) != 0
+    }
+
+    /// Makes an entry of zeros that of its row, whose newest version is `next`. Several threads may
+    /// do so at once: all of them find the same, and none of them changes what another has done
+    /// with the entry since, because a row that is claimed had its entry filled before (E8), by
+    /// threads that have met since.
+    pub(crate) fn fill(&self, row: u64, next: ValueWord) {
+        debug_assert!(row.is_multiple_of(64) && row > 0);
+        debug_assert!(next.is_value(), "a row that is in an index and not new has a value");
+        let _ = self.next.compare_exchange(0, next.0, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.row.compare_exchange(0, row / 64, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Whether nothing is in the entry that [`RowEntry::fill`] would not find again, between two
+    /// epochs: no cached version, and no row before this one, which lists may still name.
+    pub(super) fn can_be_filled_again(&self) -> bool {
+        self.cached.load(Ordering::Relaxed) == 0 && self.generation() == 0
     }
 
     /// The row is deleted; lists that still name the entry see another generation.
@@ -469,15 +488,15 @@ impl RowEntry {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{EntrySlab, EntrySupply};
+    use super::super::EntrySlab;
     use super::*;
     use storage::EpochNumber;
     use storage::Position;
 
     #[test]
     fn a_row_knows_which_worker_appended_last_whatever_else_its_state_holds() {
-        let slab = EntrySlab::new().unwrap();
-        let entry = slab.get(slab.take(&mut EntrySupply::default()));
+        let (slab, ids) = EntrySlab::of_rows(1);
+        let entry = slab.get(ids[0]);
         entry.initialise(0, ValueWord::PENDING, SerialId(0));
         entry.set_same_parts(0xf00f);
         let mut pools = [0, 63].map(|number| TransientPool::new(WorkerId(number)).unwrap());

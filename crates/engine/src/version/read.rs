@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 
 use pmem::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pmem::sync::{Patience, reads};
+use storage::format::EPOCH_MAX;
 use storage::scan::ScannedRow;
-use storage::{RowLayout, SerialId};
+use storage::{EpochNumber, RowLayout, SerialId, TableId};
 
 use super::array::VersionArray;
 use super::entry::Versions;
@@ -396,13 +397,12 @@ impl<'p> ReadPhase<'p> {
     }
 }
 
-impl RowEntry {
-    /// The key of its row, in any phase; `image_base` is the address of the image.
-    #[inline]
-    pub(crate) fn key(&self, image_base: usize) -> &[u8] {
-        // SAFETY: entries in an index belong to initialised rows, whose keys never change.
-        unsafe { storage::row::key_at(image_base, self.row()) }
-    }
+/// The key of a row that is in an index, in any phase; `image_base` is the address of the image,
+/// and `_index` of the row.
+#[inline]
+pub(crate) fn key_of_row<T>(image_base: usize, row: u64, _index: &T) -> &[u8] {
+    // SAFETY: entries in an index belong to initialised rows, whose keys never change.
+    unsafe { storage::row::key_at(image_base, row) }
 }
 
 /// What keeps values from being freed and overwritten: a worker in its epoch, a reader inside the
@@ -422,6 +422,21 @@ pub(crate) struct TestValues;
 #[cfg(test)]
 // SAFETY: tests free nothing that they look at.
 unsafe impl HoldsValues for TestValues {}
+
+/// The newest version of a row that no call writes, as its head says: where the image is that of a
+/// snapshot, no version is of an epoch that did not end.
+pub(crate) fn newest_version<'t>(
+    image_base: usize,
+    row: u64,
+    layout_of: impl FnOnce(TableId) -> &'t RowLayout,
+) -> ValueWord {
+    // SAFETY: entries in an index belong to initialised rows, which have a version when the epoch
+    // of their first writer has ended; no call writes this row.
+    let (table, versions) = unsafe { storage::row::head_at(image_base, row) };
+    let slot = storage::row::checkpoint_slot(&versions, EpochNumber(EPOCH_MAX));
+    let slot = slot.expect("a row that is in an index, and that no call writes, has a version");
+    persistent_word(image_base, layout_of(table), &ScannedRow { row, slot, versions })
+}
 
 /// Where the checkpoint's version of a scanned row is.
 pub(crate) fn persistent_word(
@@ -443,7 +458,7 @@ mod tests {
     use super::*;
     use storage::{EpochNumber, Position};
 
-    use crate::version::{EntrySlab, EntrySupply, KeepPersistent, TransientPool};
+    use crate::version::{EntrySlab, KeepPersistent, TransientPool};
     use crate::worker_id::WorkerId;
 
     /// O-06: for each number of writers, of which one in three wrote nothing and the last ones are
@@ -456,12 +471,11 @@ mod tests {
         let word =
             |number: u32| ValueWord::new(ValuePlace::Transient, 16 * (number as usize + 1), 8);
         let stopped = AtomicBool::new(true);
-        let slab = EntrySlab::new().unwrap();
-        let (mut pool, mut supply) =
-            (TransientPool::new(WorkerId(0)).unwrap(), EntrySupply::default());
+        let mut pool = TransientPool::new(WorkerId(0)).unwrap();
+        let (slab, mut ids) = EntrySlab::of_rows(900);
         for writers in 0..40 {
             for written in 0..=writers {
-                let entry = slab.get(slab.take(&mut supply));
+                let entry = slab.get(ids.pop().unwrap());
                 entry.initialise(0, word(1000), SerialId(0));
                 for writer in 0..writers {
                     entry.append(at(2 * writer + 1), &mut pool, &mut KeepPersistent);

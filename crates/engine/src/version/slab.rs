@@ -1,48 +1,114 @@
-//! The slab that holds all row entries, and the supplies from which workers take them.
+//! The slab that holds all row entries, by the places of their rows.
+//!
+//! A segment of rows has an id for each of its slots, from when a row of it is first entered on. So
+//! an id leads to an entry and to a row, and a row to its id. An entry of zeros says nothing of its
+//! row yet: it is filled by who touches it first ([`RowEntry::fill`]), and may be let go when
+//! nothing but that is in it.
 
-// Only hands out ids, and is read by debug assertions everywhere: no place for an explorer.
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::BTreeMap;
+// What is here only grows, or is read by debug assertions: no place for an explorer.
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use pmem::sync::Mutex;
 use pmem::{DeviceError, Mapping};
+use storage::Segments;
 
 use super::RowEntry;
 use crate::index::EntryId;
 
-/// All row entries of an engine: one reservation, so that an id is an address. Entries are handed
-/// out to workers in runs and reused through per-worker free lists.
+/// Ids are handed to segments in groups: the entries of one fill a page of memory.
+const GROUP: u64 = 64;
+
+/// The most groups: the last ids stand for none.
+const GROUPS_MAX: u64 = (1 << 32) / GROUP - 1;
+/// With as many the slab can do where the system allows little address space.
+const GROUPS_MIN: u64 = (1 << 20) / GROUP;
+
+const ENTRY_BYTES: u64 = size_of::<RowEntry>() as u64;
+const GROUP_BYTES: u64 = GROUP * ENTRY_BYTES;
+
+/// How far ahead new entries are fetched: they were never touched, and are written one by one.
+const NEW_AHEAD: u32 = 8;
+
+/// Rows are aligned to 64 bytes; where the first one of a group is and how long one is, in these.
+const ROW_UNIT: u64 = 64;
+const LENGTH_SHIFT: u32 = 40;
+
+/// All row entries of an engine: one reservation, so that an id is an address.
 pub(crate) struct EntrySlab {
     memory: Mapping,
+    /// For each segment its first group, plus one; 0 if it has none.
+    groups: Words,
+    /// For each group where its first row is, and from bit [`LENGTH_SHIFT`] on the length of one.
+    rows: Words,
+    /// A bit for each group of which an entry was touched since it was let go.
+    touched: Words,
+    touched_count: AtomicU64,
+    first_offset: u64,
+    segment_shift: u32,
+    groups_max: u64,
+    numbers: Mutex<Numbers>,
+    /// Groups that were ever handed out.
     used: AtomicU32,
 }
 
-/// One worker's supply of entries.
+/// Groups that no segment has, by how many they are in a row: segments have slots of other sizes
+/// when another pool takes them.
 #[derive(Debug, Default)]
-pub(crate) struct EntrySupply {
-    free: Vec<EntryId>,
-    fresh: std::ops::Range<u32>,
+struct Numbers {
+    spare: BTreeMap<u64, Vec<u64>>,
 }
 
-/// Entries allocated from the slab at a time.
-const SUPPLY_ENTRIES: u32 = 1024;
+/// Words that are zero until they are set.
+struct Words(Mapping);
 
-/// How far ahead fresh entries are fetched: they were never touched, and are written one by one.
-const FRESH_AHEAD: u32 = 8;
+impl Words {
+    fn reserve(count: u64) -> Result<Self, DeviceError> {
+        Ok(Self(Mapping::reserve(count * 8)?))
+    }
+
+    #[inline]
+    fn get(&self, index: u64) -> &AtomicU64 {
+        assert!(index < self.0.len() / 8, "a word of the reservation");
+        // SAFETY: inside the mapping, which lives as long as the borrow; zeros are a word.
+        unsafe { &*self.0.base().cast::<AtomicU64>().add(index as usize) }
+    }
+}
 
 impl EntrySlab {
-    pub(crate) fn new() -> Result<Self, DeviceError> {
+    /// No segment has entries. They are on small pages where they are to be let go one by one.
+    pub(crate) fn new(segments: &Segments, are_let_go: bool) -> Result<Self, DeviceError> {
         // Address space for every id, unless the system allows less; zeros are a valid entry.
-        let entry = size_of::<RowEntry>() as u64;
-        let memory = Mapping::reserve_up_to((1 << 32) * entry, (1 << 20) * entry)?;
-        Ok(Self { memory, used: AtomicU32::new(0) })
+        let memory = Mapping::reserve_up_to(GROUPS_MAX * GROUP_BYTES, GROUPS_MIN * GROUP_BYTES)?;
+        if are_let_go {
+            memory.use_small_pages();
+        }
+        let groups_max = (memory.len() / GROUP_BYTES).min(GROUPS_MAX);
+        Ok(Self {
+            memory,
+            groups: Words::reserve(segments.most())?,
+            rows: Words::reserve(groups_max)?,
+            touched: Words::reserve(groups_max.div_ceil(64))?,
+            touched_count: AtomicU64::new(0),
+            first_offset: segments.offset(0),
+            segment_shift: segments.segment_bytes().ilog2(),
+            groups_max,
+            numbers: Mutex::default(),
+            used: AtomicU32::new(0),
+        })
     }
 
     /// The entry with an id.
     #[inline]
     pub(crate) fn get(&self, id: EntryId) -> &RowEntry {
-        debug_assert!(id.0 < self.used.load(Ordering::Relaxed), "an id of this slab");
-        // SAFETY: ids come from `take`, which stays inside the mapping; entries consist of atomics,
-        // for which zeros are valid, and live as long as the slab.
+        debug_assert!(id.0 < self.ids_used(), "an id of this slab");
+        // SAFETY: ids come from `id_of`, which stays inside the mapping; entries consist of
+        // atomics, for which zeros are valid, and live as long as the slab.
         unsafe { &*self.memory.base().cast::<RowEntry>().add(id.0 as usize) }
+    }
+
+    fn ids_used(&self) -> u32 {
+        self.used.load(Ordering::Relaxed) * GROUP as u32
     }
 
     /// The id of an entry, by its address.
@@ -50,7 +116,7 @@ impl EntrySlab {
         let offset = address - self.memory.base() as usize;
         assert!(offset.is_multiple_of(size_of::<RowEntry>()), "an entry of this slab");
         let id = EntryId((offset / size_of::<RowEntry>()) as u32);
-        assert!(id.0 < self.used.load(Ordering::Relaxed), "an entry that was handed out");
+        assert!(id.0 < self.ids_used(), "an entry that was handed out");
         id
     }
 
@@ -59,51 +125,208 @@ impl EntrySlab {
         super::prefetch(self.memory.base() as usize + id.0 as usize * size_of::<RowEntry>());
     }
 
-    /// Takes an entry.
+    /// The id of a row, in a table whose rows have so many bytes. Who makes the first row of a
+    /// segment calls it before any other thread does for one of this segment.
     ///
     /// # Panics
-    /// If 2^32 rows exist, or as many as the address space has room for.
+    /// If there are as many ids as 32 bits, or the address space, have room for.
     #[inline]
-    pub(crate) fn take(&self, supply: &mut EntrySupply) -> EntryId {
-        if let Some(id) = supply.free.pop() {
-            return id;
+    pub(crate) fn id_of(&self, row: u64, row_bytes: u64) -> EntryId {
+        let segment = (row - self.first_offset) >> self.segment_shift;
+        let within = row - self.first_offset - (segment << self.segment_shift);
+        let slot = within as u32 / row_bytes as u32;
+        debug_assert!(within.is_multiple_of(row_bytes), "a row begins where a slot does");
+        let mut group = self.groups.get(segment).load(Ordering::Acquire);
+        // A segment begins with its first slot whenever a pool gets it, perhaps for longer rows.
+        if slot == 0 || group == 0 {
+            group = self.number(segment, row_bytes);
         }
-        if supply.fresh.is_empty() {
-            self.refill(supply);
-        }
-        let id = supply.fresh.start;
-        supply.fresh.start += 1;
-        self.prefetch(EntryId(id + FRESH_AHEAD));
-        EntryId(id)
+        EntryId((group - 1) as u32 * GROUP as u32 + slot)
     }
 
+    /// [`EntrySlab::id_of`] for a row that is being made.
+    #[inline]
+    pub(crate) fn id_of_new(&self, row: u64, row_bytes: u64) -> EntryId {
+        let id = self.id_of(row, row_bytes);
+        self.prefetch(EntryId(id.0 + NEW_AHEAD));
+        self.touch(id);
+        id
+    }
+
+    /// Where the row of an id is.
+    #[inline]
+    pub(crate) fn row_of(&self, id: EntryId) -> u64 {
+        let (group, at) = (u64::from(id.0) / GROUP, u64::from(id.0) % GROUP);
+        let rows = self.rows.get(group).load(Ordering::Acquire);
+        let (first, len) = (rows & ((1 << LENGTH_SHIFT) - 1), rows >> LENGTH_SHIFT);
+        (first + at * len) * ROW_UNIT
+    }
+
+    /// Notes that an entry is more than zeros from now on.
+    #[inline]
+    pub(crate) fn touch(&self, id: EntryId) {
+        let group = u64::from(id.0) / GROUP;
+        let word = self.touched.get(group / 64);
+        let bit = 1 << (group % 64);
+        if word.load(Ordering::Relaxed) & bit == 0
+            && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        {
+            self.touched_count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives a segment ids, unless it has some for rows of this length. Its first group, plus one.
     #[inline(never)]
-    fn refill(&self, supply: &mut EntrySupply) {
-        let first = self.used.fetch_add(SUPPLY_ENTRIES, Ordering::Relaxed);
-        let end = u64::from(first) + 2 * u64::from(SUPPLY_ENTRIES);
-        let most = (self.memory.len() / size_of::<RowEntry>() as u64).min(1 << 32);
-        assert!(end <= most, "more than {most} rows");
-        supply.fresh = first..first + SUPPLY_ENTRIES;
-        // Touched by a store first: a page that is read first is faulted in twice.
-        self.get(EntryId(first)).touch();
+    fn number(&self, segment: u64, row_bytes: u64) -> u64 {
+        let mut numbers = self.numbers.lock().expect("no panic while locked");
+        let of_segment = self.groups.get(segment);
+        let slots = (1 << self.segment_shift) / row_bytes;
+        let wanted = slots.div_ceil(GROUP);
+        let row_units = row_bytes / ROW_UNIT;
+        if let Some(first) = of_segment.load(Ordering::Relaxed).checked_sub(1) {
+            let before = self.rows.get(first).load(Ordering::Relaxed) >> LENGTH_SHIFT;
+            if before == row_units {
+                return first + 1;
+            }
+            let count = ((1 << self.segment_shift) / (before * ROW_UNIT)).div_ceil(GROUP);
+            numbers.spare.entry(count).or_default().push(first);
+        }
+        let first = match numbers.spare.get_mut(&wanted).and_then(Vec::pop) {
+            Some(first) => first,
+            None => self.take_groups(wanted),
+        };
+        let first_row = (self.first_offset + (segment << self.segment_shift)) / ROW_UNIT;
+        for group in 0..wanted {
+            let row = first_row + group * GROUP * row_units;
+            let word = row | row_units << LENGTH_SHIFT;
+            self.rows.get(first + group).store(word, Ordering::Release);
+        }
+        of_segment.store(first + 1, Ordering::Release);
+        first + 1
     }
 
-    /// Makes the pages of so many fresh entries present.
-    pub(crate) fn populate(&self, count: u64) {
-        let entry = size_of::<RowEntry>() as u64;
-        let first = u64::from(self.used.load(Ordering::Relaxed)) * entry;
-        self.memory.populate(first, (count * entry).min(self.memory.len() - first));
+    fn take_groups(&self, count: u64) -> u64 {
+        let first = u64::from(self.used.load(Ordering::Relaxed));
+        assert!(first + count <= self.groups_max, "more than {} rows", self.groups_max * GROUP);
+        self.used.store((first + count) as u32, Ordering::Relaxed);
+        first
     }
 
-    /// Gives an entry back; after execution only.
-    pub(crate) fn give_back(&self, supply: &mut EntrySupply, id: EntryId) {
-        debug_assert!(supply.free.last() != Some(&id), "an entry is given back once");
+    /// Makes the pages of entries present that so many new rows of some length will have.
+    pub(crate) fn populate(&self, count: u64, row_bytes: u64) {
+        let slots = (1 << self.segment_shift) / row_bytes;
+        let bytes = count.div_ceil(slots) * slots.div_ceil(GROUP) * GROUP_BYTES;
+        let first = u64::from(self.used.load(Ordering::Relaxed)) * GROUP_BYTES;
+        self.memory.populate(first, bytes.min(self.memory.len() - first));
+    }
+
+    /// Gives an entry back whose row is no more; after execution only.
+    pub(crate) fn give_back(&self, id: EntryId) {
         self.get(id).retire();
-        supply.free.push(id);
+    }
+
+    /// Lets part `part` of `parts` of the entries go that can be filled again. What is behind them
+    /// is not touched, and nobody reads meanwhile.
+    pub(crate) fn let_go(&self, part: usize, parts: usize) {
+        let words = u64::from(self.used.load(Ordering::Relaxed)).div_ceil(64);
+        for index in (part as u64..words).step_by(parts) {
+            let word = self.touched.get(index);
+            let mut left = word.load(Ordering::Relaxed);
+            while left != 0 {
+                let bit = left & left.wrapping_neg();
+                left ^= bit;
+                let group = index * 64 + u64::from(bit.trailing_zeros());
+                let mut of_group =
+                    (0..GROUP).map(|at| self.get(EntryId((group * GROUP + at) as u32)));
+                if of_group.all(RowEntry::can_be_filled_again) {
+                    word.fetch_and(!bit, Ordering::Relaxed);
+                    self.touched_count.fetch_sub(1, Ordering::Relaxed);
+                    // SAFETY: the page has the entries of this group alone, of which none is
+                    // needed (checked), and nobody reads them meanwhile.
+                    unsafe { self.memory.drop_pages(group * GROUP_BYTES, GROUP_BYTES) };
+                }
+            }
+        }
     }
 
     /// Bytes of DRAM in use.
     pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.used.load(Ordering::Relaxed)) * size_of::<RowEntry>() as u64
+        self.touched_count.load(Ordering::Relaxed) * GROUP_BYTES
+    }
+
+    /// For tests: a slab with the ids of some rows.
+    #[cfg(test)]
+    pub(crate) fn of_rows(count: u64) -> (Self, Vec<EntryId>) {
+        let segments = Segments::new(1 << 20, 4);
+        let slab = Self::new(&segments, false).unwrap();
+        let ids = (0..count).map(|row| slab.id_of_new(segments.offset(0) + row * 64, 64)).collect();
+        (slab, ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage::SerialId;
+
+    use super::super::{ValuePlace, ValueWord};
+    use super::*;
+
+    fn value() -> ValueWord {
+        ValueWord::new(ValuePlace::persistent(0), 4096, 8)
+    }
+
+    #[test]
+    fn ids_and_rows_lead_to_each_other() {
+        let segments = Segments::new(64 << 10, 1 << 10);
+        let slab = EntrySlab::new(&segments, true).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for (segment, row_bytes) in [(0, 64), (7, 2112), (1, 128), (900, 65536), (2, 192)] {
+            for slot in 0..segments.segment_bytes() / row_bytes {
+                let row = segments.offset(segment) + slot * row_bytes;
+                let id = slab.id_of(row, row_bytes);
+                assert!(seen.insert(id.0), "{segment} {slot}");
+                assert_eq!((slab.row_of(id), slab.id_of(row, row_bytes)), (row, id));
+            }
+        }
+    }
+
+    /// A segment that is taken for rows of another length has other ids, and those that it had
+    /// are used again.
+    #[test]
+    fn a_segment_gets_other_ids_for_longer_rows() {
+        let segments = Segments::new(64 << 10, 4);
+        let slab = EntrySlab::new(&segments, false).unwrap();
+        let row = |segment, slot: u64| segments.offset(segment) + slot * 64;
+        let first = slab.id_of(row(0, 0), 64);
+        let last = slab.id_of(row(0, 1023), 64);
+        assert_eq!(last.0 - first.0, 1023);
+        let longer = slab.id_of(row(0, 0), 4096);
+        assert!(!(first.0..=last.0).contains(&longer.0));
+        assert_eq!(slab.row_of(EntryId(longer.0 + 3)), segments.offset(0) + 3 * 4096);
+        assert_eq!(slab.id_of(row(1, 0), 64), first);
+        assert_eq!(slab.row_of(last), row(1, 1023));
+    }
+
+    #[test]
+    fn entries_are_let_go_that_say_nothing_of_their_own() {
+        let (slab, ids) = EntrySlab::of_rows(300);
+        let row = |id| slab.row_of(id);
+        for &id in &ids {
+            slab.get(id).fill(row(id), value());
+        }
+        assert_eq!(slab.bytes(), 5 * GROUP_BYTES);
+        // One was used for a row before.
+        slab.give_back(ids[70]);
+        slab.get(ids[70]).initialise(row(ids[70]), value(), SerialId(0));
+        for part in 0..2 {
+            slab.let_go(part, 2);
+        }
+        assert_eq!(slab.bytes(), GROUP_BYTES);
+        let is_filled = |at: usize| slab.get(ids[at]).is_filled();
+        assert!(is_filled(64) && is_filled(70) && is_filled(127));
+        assert!(!is_filled(63) && !is_filled(128) && !is_filled(299));
+        slab.get(ids[299]).fill(row(ids[299]), value());
+        slab.touch(ids[299]);
+        assert_eq!((slab.bytes(), slab.get(ids[299]).row()), (2 * GROUP_BYTES, row(ids[299])));
     }
 }

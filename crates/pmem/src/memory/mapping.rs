@@ -248,6 +248,29 @@ mod system {
             unsafe { advice::populate(start.cast(), len) };
         }
 
+        /// Asks for ordinary pages: fewer bytes are touched with a word of one, and they can go one
+        /// by one. A hint, for mappings that nothing has touched.
+        pub fn use_small_pages(&self) {
+            // SAFETY: mapped; the advice changes no byte.
+            unsafe { advice::small_pages(self.base().cast(), self.len) };
+        }
+
+        /// Gives pages back to the system: they are zeros when they are touched next, where the
+        /// system knows that, and else as they were.
+        ///
+        /// # Safety
+        /// No thread needs what they hold, or touches them meanwhile.
+        ///
+        /// # Panics
+        /// If the range is not inside the mapping.
+        // SAFETY: the contract is above.
+        pub unsafe fn drop_pages(&self, offset: u64, len: u64) {
+            debug_assert!((offset | len).is_multiple_of(super::PAGE_BYTES), "whole pages");
+            let start = self.at(offset, len as usize);
+            // SAFETY: inside the mapping; nobody needs them (promised).
+            unsafe { advice::drop_pages(start.cast(), len as usize) };
+        }
+
         /// Maps the first `bytes` of a file with the given flags. Touching pages beyond the end of
         /// the file is fatal for the process, so the device must not hand them out.
         pub(crate) fn of_file(
@@ -309,6 +332,18 @@ mod system {
 
         /// Only checks the range.
         pub fn populate(&self, offset: u64, len: u64) {
+            let _ = self.at(offset, len as usize);
+        }
+
+        /// Does nothing.
+        pub fn use_small_pages(&self) {}
+
+        /// Only checks the range.
+        ///
+        /// # Safety
+        /// As outside of the interpreter.
+        // SAFETY: nothing is done.
+        pub unsafe fn drop_pages(&self, offset: u64, len: u64) {
             let _ = self.at(offset, len as usize);
         }
 

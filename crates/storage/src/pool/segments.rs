@@ -152,6 +152,11 @@ impl Segments {
         }
     }
 
+    /// The most segments that a store of this geometry can have.
+    pub fn most(&self) -> u64 {
+        self.segments_max
+    }
+
     /// Bytes of a segment.
     pub fn segment_bytes(&self) -> u64 {
         self.segment_bytes

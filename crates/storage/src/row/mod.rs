@@ -20,5 +20,5 @@ mod read;
 mod write;
 
 pub use layout::{RowLayout, Shape};
-pub use read::{VERSIONS_BYTES, checkpoint_slot, key, key_at, key_read, meta, versions};
+pub use read::{VERSIONS_BYTES, checkpoint_slot, head_at, key, key_at, key_read, meta, versions};
 pub use write::{Content, First, NewVersion, clear_version, initialise, key_crc, write_version};

@@ -1,5 +1,7 @@
 //! Reading rows.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use pmem::Device;
 
 use super::layout::KEY_OFFSET;
@@ -67,6 +69,18 @@ pub unsafe fn key_at<'i>(base: usize, row: u64) -> &'i [u8] {
         let len = row.add(META_OFFSET as usize + 2).cast::<u16>().read();
         std::slice::from_raw_parts(row.add(KEY_OFFSET as usize), len as usize)
     }
+}
+
+/// Table and versions of a row, for those who know only the address of the image.
+///
+/// # Safety
+/// The row was initialised and has a version; `base` is the address of a mapped image.
+pub unsafe fn head_at(base: usize, row: u64) -> (TableId, [VersionWords; 2]) {
+    let words = (base + row as usize) as *const AtomicU64;
+    // SAFETY: the words of a row's head, aligned, and only accessed as atomics.
+    let word = |at: usize| unsafe { (*words.add(at)).load(Ordering::Relaxed) };
+    let version = |at| VersionWords { serial_id: word(at), pointer: word(at + 1) };
+    (TableId(word(META_OFFSET as usize / 8) as u16), [version(0), version(2)])
 }
 
 #[cfg(test)]

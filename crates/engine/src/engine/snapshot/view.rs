@@ -221,7 +221,7 @@ impl<'v> View<'v> {
     /// later, too: both epochs that its header can name are. The header of a row that it inserts is
     /// not looked at: it is written as a line, in no order with what leads to it.
     fn row(&self, id: EntryId) -> Option<&'v [u8]> {
-        let entry = self.core.entries.get(id);
+        let entry = self.core.entry(id);
         let mut waiter = Waiter::new(self.core.stopped());
         let seen = entry.read(self.sid, &mut waiter);
         let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
