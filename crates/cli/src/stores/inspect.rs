@@ -173,6 +173,8 @@ struct LogPage {
     space_bytes: u64,
     bytes_in_use: u64,
     segment_bytes: u64,
+    /// How the device keeps it.
+    device: String,
     committed: Vec<LogEpoch>,
     /// Begun but never committed: they count as never started.
     uncommitted: Vec<u64>,
@@ -289,6 +291,7 @@ fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
         space_bytes: opened.store.device().log_bytes(),
         bytes_in_use: log.bytes_in_use(),
         segment_bytes: log.segment_bytes(),
+        device: opened.store.device().description().note,
         committed: committed.collect(),
         uncommitted: opened.log.uncommitted.iter().map(|epoch| epoch.0).collect(),
     }
@@ -374,6 +377,7 @@ fn log_text(text: &mut String, log: &LogPage) {
         text,
         "input log: {bytes_in_use} of {space_bytes} bytes in use, segments of {segment_bytes} bytes"
     );
+    let _ = writeln!(text, "device: {}", log.device);
     if log.committed.is_empty() {
         let _ = writeln!(text, "no committed epoch after the checkpoint");
     } else {

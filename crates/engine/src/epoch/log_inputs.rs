@@ -33,7 +33,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     if epoch.workers == 1 {
         write_calls(epoch, worker)?;
         let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
-        stream.finish_and_commit(epoch.store.log(), port, commit(epoch, Vec::new()))?;
+        let (info, syncs_next) = (commit(epoch, Vec::new()), syncs_at_once(epoch));
+        stream.finish_and_commit(epoch.store.log(), port, info, syncs_next)?;
         begin_sync(epoch)?;
         epoch.close_gate(worker);
         return Ok(());
@@ -54,13 +55,19 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
+/// Whether the log is synced when it is written: there is no other work for the worker meanwhile,
+/// or it takes no time.
+fn syncs_at_once<D: Device>(epoch: &Epoch<'_, D>) -> bool {
+    let is_alone = epoch.workers == 1 && epoch.calls.are_few();
+    is_alone || !epoch.store.device().takes_snapshots()
+}
+
 /// Begins to make the log durable. Where that is a sync, it takes milliseconds and runs beside
 /// initialization and execution: what these write is in memory only, and readers from outside see
 /// the epoch before. But where the serial part is all there is, these have next to nothing to do.
 fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
     let store = std::sync::Arc::clone(epoch.store);
-    let is_alone = epoch.workers == 1 && epoch.calls.are_few();
-    if is_alone || !store.device().takes_snapshots() {
+    if syncs_at_once(epoch) {
         return Ok(store.log().make_durable()?);
     }
     let sync = pmem::sync::thread::spawn(move || store.log().make_durable());

@@ -15,7 +15,7 @@ const ASKED: usize = 32;
 
 /// Row entries may have this part of the limit of memory before those are let go that can be
 /// filled again.
-const ENTRIES_PART: u64 = 8;
+const ENTRIES_PART: u64 = 16;
 
 /// Asks for the rows that this worker's calls declared by key, while the log is written: the steps
 /// behind this one look at their heads, and compare their keys.

@@ -189,7 +189,7 @@ impl Core {
         self.tables.get(id.index()).ok_or_else(|| self.unknown_table(id))
     }
 
-    /// The entry with an id, filled if nobody has touched it yet. What the row's writers and readers
+    /// The entry with an id, filled if it was not touched yet. What the row's writers and readers
     /// of this epoch have touched is found by `entries` alone.
     #[inline]
     pub(crate) fn entry(&self, id: EntryId) -> &RowEntry {

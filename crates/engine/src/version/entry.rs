@@ -22,7 +22,7 @@ const SAME_SHIFT: u32 = 48;
 const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && WORKERS_MAX <= 64);
 const GENERATION_SHIFT: u32 = 40;
 
-/// What DRAM knows of a row. An entry of zeros is unused, or of a row that nobody touched yet.
+/// What DRAM knows of a row. An entry of zeros is unused, or of a row that was not touched yet.
 ///
 /// `state` holds the epoch in which the row was last claimed by a writer: everything about versions
 /// is valid only if that is the running epoch (O-16), so nothing has to be reset at the end of an

@@ -226,7 +226,7 @@ impl EntrySlab {
     }
 
     /// Lets part `part` of `parts` of the entries go that can be filled again. What is behind them
-    /// is not touched, and nobody reads meanwhile.
+    /// is not touched, and no thread reads meanwhile.
     pub(crate) fn let_go(&self, part: usize, parts: usize) {
         let words = u64::from(self.used.load(Ordering::Relaxed)).div_ceil(64);
         for index in (part as u64..words).step_by(parts) {
@@ -242,7 +242,7 @@ impl EntrySlab {
                     word.fetch_and(!bit, Ordering::Relaxed);
                     self.touched_count.fetch_sub(1, Ordering::Relaxed);
                     // SAFETY: the page has the entries of this group alone, of which none is
-                    // needed (checked), and nobody reads them meanwhile.
+                    // needed (checked), and no thread reads them meanwhile.
                     unsafe { self.memory.drop_pages(group * GROUP_BYTES, GROUP_BYTES) };
                 }
             }

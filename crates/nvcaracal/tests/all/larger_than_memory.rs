@@ -47,12 +47,18 @@ fn change(tx: &mut Transaction, row: u64, number: u64) -> Result<u64, Stop> {
     Ok(near * 10_000 + far)
 }
 
+#[procedure]
+fn look(tx: &mut Transaction, row: u64) -> Result<bool, Stop> {
+    Ok(tx.get(SMALL, row)?.is_some())
+}
+
 fn options(workers: usize) -> Options {
     Database::options()
         .workers(workers)
         .table(SMALL)
         .table(LARGE)
         .procedure::<Change>()
+        .procedure::<Look>()
         .tuning(Tuning { segment_bytes: 64 << 10, epoch_calls_max: 700, ..Tuning::default() })
         .checkpoint_every(7)
         .data_bytes_max(1 << 30)
@@ -103,6 +109,7 @@ fn s_15_answers_do_not_depend_on_memory() {
                 // What was read of rows and not evicted yet is of the last epoch.
                 assert!(part == 0 || pages.evicted > 0, "{pages:?}");
                 assert!(part == 0 || pages.fetched > 0, "{pages:?}");
+                assert_entries_go(&db);
             }
             db.close().unwrap();
         }
@@ -114,6 +121,19 @@ fn s_15_answers_do_not_depend_on_memory() {
         db.close().unwrap();
     }
     assert!(all.windows(2).all(|two| two[0] == two[1]), "answers, rows or states differ");
+}
+
+/// Row entries that can be filled again go when they are more than a part of the limit, so that
+/// after a call of a few rows there are few.
+fn assert_entries_go(db: &Database) {
+    let _all = contents(db);
+    let before = db.memory().unwrap().row_entries;
+    assert!(before > LIMIT / 16, "all rows had {before} bytes of entries");
+    let value = db.get(SMALL, &1).unwrap();
+    db.call(Look { row: 1 }).unwrap();
+    let after = db.memory().unwrap().row_entries;
+    assert!(after <= 8 * 4096, "{after} bytes of entries are left of {before}");
+    assert_eq!(db.get(SMALL, &1).unwrap(), value);
 }
 
 /// A limit is for files, and no smaller than what works.

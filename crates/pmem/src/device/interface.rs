@@ -220,6 +220,21 @@ pub trait Device: Send + Sync + 'static {
     fn log_write(&self, port: &mut PortState, offset: u64, bytes: &[u8])
     -> Result<(), DeviceError>;
 
+    /// [`Device::log_write`] of whole pages where [`Device::log_sync`] follows at once, and nothing
+    /// else is written before: where one write that is durable takes less time than a write and a
+    /// sync, it is made so, and the sync has nothing left to do.
+    ///
+    /// # Errors
+    /// As [`Device::log_write`].
+    fn log_write_now(
+        &self,
+        port: &mut PortState,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.log_write(port, offset, bytes)
+    }
+
     /// Makes this port's log writes durable where that is a matter of the port (memory devices). A
     /// port calls it after its writes and before the coordinator calls [`Device::log_sync`].
     fn log_fence(&self, port: &mut PortState);

@@ -336,6 +336,15 @@ impl<D: Device> Port<D> {
         self.device.log_write(&mut self.state, offset, bytes)
     }
 
+    /// See [`Device::log_write_now`].
+    ///
+    /// # Errors
+    /// As the device's.
+    pub fn log_write_now(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.state.counters.log_bytes += bytes.len() as u64;
+        self.device.log_write_now(&mut self.state, offset, bytes)
+    }
+
     /// See [`Device::log_fence`].
     pub fn log_fence(&mut self) {
         self.device.log_fence(&mut self.state);

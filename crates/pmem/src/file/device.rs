@@ -7,6 +7,7 @@ use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use super::directory::load_mark;
 use super::dirty::{CopiedPages, DirtyPages};
 use super::disk::Files;
+use super::log_writes::LogWrites;
 use super::mark::Marks;
 use super::moves::Moves;
 use super::open::{Opened, State, open};
@@ -40,6 +41,7 @@ pub struct File {
     residency: Option<Residency>,
     image: Space,
     log: Limited,
+    log_writes: LogWrites,
     dirty: DirtyPages,
     copied: Mutex<Vec<CopiedPages>>,
     /// What was opened, until it is accepted. Only one caller at a time extends files.
@@ -79,6 +81,7 @@ impl File {
             residency,
             image: Space::over("image", options.image_limit_bytes, image, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
+            log_writes: LogWrites::new()?,
             dirty: DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES),
             copied: Mutex::new(Vec::new()),
             epoch_without_files: Mutex::new(state.newest.epoch),
@@ -141,8 +144,14 @@ impl Device for File {
         Description {
             name: format!("file:{}", self.dir.display()),
             durable: true,
-            note: "memory, saved into files; what was saved or synced to the log survives"
-                .to_string(),
+            note: format!(
+                "memory, saved into files; what was saved or synced to the log survives; small \
+                 epochs are {}",
+                match self.files.log.writes_durably() {
+                    true => "one direct write",
+                    false => "a write and a sync",
+                }
+            ),
         }
     }
 
@@ -242,7 +251,21 @@ impl Device for File {
             // brought all of its log to a checkpoint.
             return Ok(());
         }
-        self.health.note(self.files.log.write_all_at(offset, bytes))
+        self.health.note(self.log_writes.write(&self.files.log, offset, bytes))
+    }
+
+    fn log_write_now(
+        &self,
+        port: &mut PortState,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        if self.detached {
+            return self.log_write(port, offset, bytes);
+        }
+        self.log.check_usable(offset, bytes.len() as u64);
+        self.health.check()?;
+        self.health.note(self.log_writes.write_now(&self.files.log, offset, bytes))
     }
 
     fn log_fence(&self, _: &mut PortState) {}
@@ -253,7 +276,7 @@ impl Device for File {
             // Nothing was written, and nothing will be built on what was read.
             return Ok(());
         }
-        self.health.note(self.files.log.sync())
+        self.health.note(self.log_writes.sync(&self.files.log))
     }
 
     fn log_read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {

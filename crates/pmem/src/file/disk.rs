@@ -189,7 +189,7 @@ impl DiskHandle {
                 }
             }
         };
-        let direct = (write && which == DiskFile::Data).then(|| open_direct(&path)).flatten();
+        let direct = open_direct(which, &path, write);
         Ok(Self { which, path, file, direct, hook, process: Process::current() })
     }
 
@@ -250,15 +250,51 @@ impl DiskHandle {
         let len = self.ask(DiskOperation::Write { offset, bytes })?.unwrap_or(bytes.len());
         let bytes = &bytes[..len.min(bytes.len())];
         match &self.direct {
-            Some(direct) if can_be_direct(offset, bytes) => match direct.write_at(bytes, offset) {
-                // Some file systems say only now that they cannot do it.
-                Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
-                    self.file.write_at(bytes, offset)
+            Some(direct) if self.which == DiskFile::Data && can_be_direct(offset, bytes) => {
+                match direct.write_at(bytes, offset) {
+                    // Some file systems say only now that they cannot do it.
+                    Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                        self.file.write_at(bytes, offset)
+                    }
+                    result => result,
                 }
-                result => result,
-            },
+            }
             _ => self.file.write_at(bytes, offset),
         }
+    }
+
+    /// Writes whole pages of aligned memory, durably where the file system can do that at once.
+    /// Says whether they are durable; otherwise they are written and a sync is needed.
+    pub(super) fn write_durably(&self, offset: u64, bytes: &[u8]) -> Result<bool, DeviceError> {
+        debug_assert!(bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES as usize), "aligned memory");
+        let Some(direct) = self.direct.as_ref().filter(|_| self.which == DiskFile::Log) else {
+            return self.write_all_at(offset, bytes).map(|()| false);
+        };
+        if self.hook.is_some() {
+            // It sees both steps.
+            self.write_all_at(offset, bytes)?;
+            return self.sync().map(|()| true);
+        }
+        loop {
+            match self
+                .ask(DiskOperation::Write { offset, bytes })
+                .and_then(|_| direct.write_at(bytes, offset))
+            {
+                Ok(written) if written == bytes.len() => return Ok(true),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // A part was written, or the file system says only now that it cannot do it.
+                Ok(_) => return self.write_all_at(offset, bytes).map(|()| false),
+                Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                    return self.write_all_at(offset, bytes).map(|()| false);
+                }
+                Err(e) => return Err(self.write_error(offset, bytes, e)),
+            }
+        }
+    }
+
+    /// Whether small epochs of the log are one write.
+    pub(super) fn writes_durably(&self) -> bool {
+        self.direct.is_some() && self.which == DiskFile::Log
     }
 
     fn write_error(&self, offset: u64, bytes: &[u8], source: io::Error) -> DeviceError {
@@ -417,19 +453,25 @@ fn ask(
     }
 }
 
-/// Opens a file for direct I/O; `None` where the file system cannot.
+/// Opens a file for direct I/O, if it is of use; `None` also where the file system cannot.
 #[cfg(not(target_os = "linux"))]
-fn open_direct(_: &Path) -> Option<File> {
+fn open_direct(_: DiskFile, _: &Path, _: bool) -> Option<File> {
     None
 }
 
-/// Opens a file for direct I/O; `None` where the file system cannot.
+/// Opens a file for direct I/O, if it is of use; `None` also where the file system cannot. Of the
+/// log such writes are durable.
 #[cfg(target_os = "linux")]
-fn open_direct(path: &Path) -> Option<File> {
+fn open_direct(which: DiskFile, path: &Path, write: bool) -> Option<File> {
+    use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
 
-    let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()
+    let flags = match which {
+        DiskFile::Data => OFlags::DIRECT,
+        DiskFile::Log => OFlags::DIRECT | OFlags::DSYNC,
+        DiskFile::Meta | DiskFile::Table | DiskFile::Directory => return None,
+    };
+    OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path).ok()
 }
 
 /// Whether a write may be direct: aligned to pages in the file and in memory, and

@@ -34,6 +34,7 @@ mod disk;
 mod format;
 
 mod dirty;
+mod log_writes;
 mod mark;
 mod meta;
 mod moves;

@@ -267,7 +267,7 @@ mod system {
         pub unsafe fn drop_pages(&self, offset: u64, len: u64) {
             debug_assert!((offset | len).is_multiple_of(super::PAGE_BYTES), "whole pages");
             let start = self.at(offset, len as usize);
-            // SAFETY: inside the mapping; nobody needs them (promised).
+            // SAFETY: inside the mapping; no thread needs them (promised).
             unsafe { advice::drop_pages(start.cast(), len as usize) };
         }
 

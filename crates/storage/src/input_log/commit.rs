@@ -58,7 +58,7 @@ impl<D: Device> InputLog<D> {
         info: &CommitInfo,
         stream: OnlyStream<'_>,
     ) -> Result<(), LogError> {
-        let OnlyStream { buffer, filled } = stream;
+        let OnlyStream { buffer, filled, syncs_next } = stream;
         assert!(info.streams.len() == 1, "one stream is in a segment with its commit record");
         assert!(filled >= HEADER_BYTES, "there is room for a header");
         let mut scratch = self.scratch();
@@ -78,7 +78,8 @@ impl<D: Device> InputLog<D> {
         let written =
             if port.device().takes_snapshots() { end.next_multiple_of(PAGE_BYTES) } else { end };
         buffer[end..written].fill(0);
-        port.log_write(self.geometry().offset(segments[0]), &buffer[..written])?;
+        let (at, bytes) = (self.geometry().offset(segments[0]), &buffer[..written]);
+        if syncs_next { port.log_write_now(at, bytes) } else { port.log_write(at, bytes) }?;
         port.log_fence();
         self.note_committed(info);
         Ok(())

@@ -26,6 +26,8 @@ pub(super) struct OnlyStream<'b> {
     pub(super) buffer: &'b mut [u8],
     /// Bytes of header and stream.
     pub(super) filled: usize,
+    /// Whether the log is synced when it is written, before anything else is done.
+    pub(super) syncs_next: bool,
 }
 
 /// Completes the header in front of the payload in `buffer` and writes both at once. Returns the

@@ -140,7 +140,7 @@ impl StreamWriter {
 
     /// Finishes the only stream of an epoch and commits the epoch: with one write, if both fit in a
     /// segment. `commit` names no stream yet. The epoch counts once [`InputLog::make_durable`]
-    /// returned.
+    /// returned; `syncs_next` says that the caller does nothing else before.
     ///
     /// # Errors
     /// As [`StreamWriter::finish`] and [`InputLog::commit`].
@@ -152,6 +152,7 @@ impl StreamWriter {
         log: &InputLog<D>,
         port: &mut Port<D>,
         mut commit: CommitInfo,
+        syncs_next: bool,
     ) -> Result<(), LogError> {
         assert!(commit.streams.is_empty(), "the only stream of an epoch is not named yet");
         assert!(commit.epoch == self.epoch, "a stream is committed with its own epoch");
@@ -168,7 +169,7 @@ impl StreamWriter {
         log.commit_whole(
             port,
             &commit,
-            OnlyStream { buffer: &mut self.buffer, filled: self.filled },
+            OnlyStream { buffer: &mut self.buffer, filled: self.filled, syncs_next },
         )
     }
 

@@ -114,7 +114,7 @@ fn log_whole<D: Device>(
         hash_before: None,
         streams,
     };
-    writer.finish_and_commit(log, &mut port, commit)
+    writer.finish_and_commit(log, &mut port, commit, true)
 }
 
 /// Logs, commit records and makes durable a whole epoch.
