@@ -98,6 +98,7 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
     epoch.begin(worker, Phase::MajorGc);
     major_gc::run(epoch, worker)?;
+    page_in::let_entries_go(epoch, worker)?;
     epoch.lap(worker, Phase::MajorGc);
 
     epoch.begin(worker, Phase::EvictCache);

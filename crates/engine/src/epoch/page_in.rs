@@ -15,15 +15,14 @@ const ASKED: usize = 32;
 
 /// Row entries may have this part of the limit of memory before those are let go that can be
 /// filled again.
-const ENTRIES_PART: u64 = 16;
+const ENTRIES_PART: u64 = 32;
 
 /// Asks for the rows that this worker's calls declared by key, while the log is written: the steps
 /// behind this one look at their heads, and compare their keys.
-///
-/// All workers have met since they looked at rows for declarations, and meet at the end.
 pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    let Some(pages) = epoch.store.device().page_use() else { return Ok(()) };
-    let_entries_go(epoch, worker, pages.limit_bytes);
+    if !epoch.store.device().has_memory_limit() {
+        return Ok(());
+    }
     let missing = &mut worker.local.missing_pages;
     for declared in &worker.local.lists.declared {
         let hash = &epoch.core.tables[declared.table.index()].hash;
@@ -86,12 +85,21 @@ pub(super) fn evict<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     Ok(())
 }
 
-/// Lets row entries go that are too many in memory. No call is between looking at one and the end:
-/// none has begun, and no reader from outside is inside.
-fn let_entries_go<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, limit_bytes: u64) {
-    assert!(epoch.core.gate.is_closed(), "no reader is inside while entries go");
+/// Lets row entries go that are too many in memory (between E6 and E7). Of those that stay rows were
+/// made in E5; no call has claimed others, no list of the collector names any, and no reader from
+/// outside is inside.
+pub(super) fn let_entries_go<D: Device>(
+    epoch: &Epoch<'_, D>,
+    worker: &Worker<D>,
+) -> Result<(), Leave> {
+    let Some(pages) = epoch.store.device().page_use() else { return Ok(()) };
     let entries = &epoch.core.entries;
-    if entries.bytes() > limit_bytes / ENTRIES_PART {
-        entries.let_go(worker.local.worker.index(), epoch.workers);
+    let are_many = entries.bytes() > pages.limit_bytes / ENTRIES_PART;
+    epoch.barrier()?;
+    assert!(epoch.core.gate.is_closed(), "no reader is inside while entries go");
+    assert!(worker.collect.is_empty() && worker.row_store.stale.is_empty(), "no list names rows");
+    if are_many {
+        entries.let_go(epoch.number, worker.local.worker.index(), epoch.workers);
     }
+    Ok(())
 }

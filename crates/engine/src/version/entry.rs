@@ -472,10 +472,11 @@ impl RowEntry {
         let _ = self.row.compare_exchange(0, row / 64, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Whether nothing is in the entry that [`RowEntry::fill`] would not find again, between two
-    /// epochs: no cached version, and no row before this one, which lists may still name.
-    pub(super) fn can_be_filled_again(&self) -> bool {
-        self.cached.load(Ordering::Relaxed) == 0 && self.generation() == 0
+    /// Whether nothing is in the entry that [`RowEntry::fill`] would not find again, where no list
+    /// names rows by their generations: no cached version, and no version of the running epoch.
+    pub(super) fn can_be_filled_again(&self, epoch: EpochNumber) -> bool {
+        let is_claimed = self.state.load(Ordering::Relaxed) >> EPOCH_SHIFT & EPOCH_MASK == epoch.0;
+        self.cached.load(Ordering::Relaxed) == 0 && !is_claimed
     }
 
     /// The row is deleted; lists that still name the entry see another generation.

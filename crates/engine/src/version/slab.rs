@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmem::sync::Mutex;
 use pmem::{DeviceError, Mapping};
-use storage::Segments;
+use storage::{EpochNumber, Segments};
 
 use super::RowEntry;
 use crate::index::EntryId;
@@ -227,7 +227,7 @@ impl EntrySlab {
 
     /// Lets part `part` of `parts` of the entries go that can be filled again. What is behind them
     /// is not touched, and no thread reads meanwhile.
-    pub(crate) fn let_go(&self, part: usize, parts: usize) {
+    pub(crate) fn let_go(&self, epoch: EpochNumber, part: usize, parts: usize) {
         let words = u64::from(self.used.load(Ordering::Relaxed)).div_ceil(64);
         for index in (part as u64..words).step_by(parts) {
             let word = self.touched.get(index);
@@ -238,7 +238,7 @@ impl EntrySlab {
                 let group = index * 64 + u64::from(bit.trailing_zeros());
                 let mut of_group =
                     (0..GROUP).map(|at| self.get(EntryId((group * GROUP + at) as u32)));
-                if of_group.all(RowEntry::can_be_filled_again) {
+                if of_group.all(|entry| entry.can_be_filled_again(epoch)) {
                     word.fetch_and(!bit, Ordering::Relaxed);
                     self.touched_count.fetch_sub(1, Ordering::Relaxed);
                     // SAFETY: the page has the entries of this group alone, of which none is
@@ -266,10 +266,11 @@ impl EntrySlab {
 
 #[cfg(test)]
 mod tests {
-    use storage::SerialId;
+    use storage::{Position, SerialId};
 
-    use super::super::{ValuePlace, ValueWord};
+    use super::super::{AppendedBy, ValuePlace, ValueWord};
     use super::*;
+    use crate::worker_id::WorkerId;
 
     fn value() -> ValueWord {
         ValueWord::new(ValuePlace::persistent(0), 4096, 8)
@@ -315,11 +316,11 @@ mod tests {
             slab.get(id).fill(row(id), value());
         }
         assert_eq!(slab.bytes(), 5 * GROUP_BYTES);
-        // One was used for a row before.
-        slab.give_back(ids[70]);
-        slab.get(ids[70]).initialise(row(ids[70]), value(), SerialId(0));
+        // One is of a row that this epoch makes.
+        let by = AppendedBy::new(WorkerId(0), EpochNumber(5));
+        slab.get(ids[70]).create(row(ids[70]), SerialId::new(EpochNumber(5), Position(1)), by);
         for part in 0..2 {
-            slab.let_go(part, 2);
+            slab.let_go(EpochNumber(5), part, 2);
         }
         assert_eq!(slab.bytes(), GROUP_BYTES);
         let is_filled = |at: usize| slab.get(ids[at]).is_filled();

@@ -128,7 +128,7 @@ fn s_15_answers_do_not_depend_on_memory() {
 fn assert_entries_go(db: &Database) {
     let _all = contents(db);
     let before = db.memory().unwrap().row_entries;
-    assert!(before > LIMIT / 16, "all rows had {before} bytes of entries");
+    assert!(before > LIMIT / 32, "all rows had {before} bytes of entries");
     let value = db.get(SMALL, &1).unwrap();
     db.call(Look { row: 1 }).unwrap();
     let after = db.memory().unwrap().row_entries;
