@@ -16,8 +16,10 @@ pub mod copy;
 mod ddl;
 pub mod ir;
 pub mod parse;
+mod prepared;
 pub mod run;
 pub mod system;
 
 pub use bind::{OutputColumn, Prepared, prepare};
 pub use ddl::{Definition, define, described};
+pub use prepared::{arguments, explain, parameter_types};

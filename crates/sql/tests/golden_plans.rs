@@ -17,7 +17,12 @@ use values::{Datum, Timestamp};
 const TABLE: &str =
     "CREATE TABLE t (a int PRIMARY KEY, b varchar(8) UNIQUE, c numeric(6,2) CHECK (c >= 0))";
 
-const STATEMENTS: [&str; 19] = [
+const ENUM: [&str; 2] = [
+    "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')",
+    "CREATE TABLE e (m mood PRIMARY KEY, n mood[] DEFAULT '{ok}')",
+];
+
+const STATEMENTS: [&str; 21] = [
     "SELECT 1",
     "SELECT b, a + 1 FROM t WHERE a = 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
     "SELECT b, count(*), sum(c) FILTER (WHERE a > 1) FROM t GROUP BY b HAVING max(a) > 1",
@@ -44,11 +49,14 @@ const STATEMENTS: [&str; 19] = [
     "SELECT DISTINCT ON (b) b, a FROM t ORDER BY b, c DESC",
     "WITH RECURSIVE w(n) AS (SELECT 1 UNION SELECT n + a FROM w JOIN t ON t.a = w.n WHERE n < 9) \
      INSERT INTO t (a) SELECT n + 300 FROM w",
+    "INSERT INTO e (m) VALUES ($1) RETURNING m::text",
+    "SELECT ARRAY[m, 'ok'], ARRAY(SELECT m FROM e), enum_range('ok', m) FROM e WHERE m > 'sad'",
 ];
 
 fn plans() -> Vec<Vec<u8>> {
     let mut session = Session::new();
     session.run(TABLE).unwrap();
+    ENUM.iter().for_each(|text| drop(session.run(text).unwrap()));
     let plan = |text: &&str| {
         let statement = parse::parse(text).unwrap().remove(0);
         ir::encode(&prepare(&session.catalog, &statement, &Options::default()).unwrap().plan)

@@ -1,6 +1,6 @@
 //! One value of any type.
 
-use crate::{Array, Date, Interval, Json, Numeric, Timestamp, Type, float};
+use crate::{Array, Date, EnumValue, Interval, Json, Numeric, Time, Timestamp, Type, float};
 use std::cmp::Ordering;
 
 /// A value, or NULL.
@@ -40,6 +40,10 @@ pub enum Datum {
     Jsonb(Box<Json>),
     /// `json`, as it was given.
     Json(Box<str>),
+    /// `time`
+    Time(Time),
+    /// A value of an enum type.
+    Enum(EnumValue),
     /// An array.
     Array(Box<Array>),
 }
@@ -75,6 +79,8 @@ impl Datum {
             Datum::Interval(_) => Type::Interval,
             Datum::Jsonb(_) => Type::Jsonb,
             Datum::Json(_) => Type::Json,
+            Datum::Time(_) => Type::Time,
+            Datum::Enum(value) => Type::Enum(value.ty()),
             Datum::Array(array) => return array.element().array(),
         })
     }
@@ -113,6 +119,8 @@ impl Datum {
             (Datum::Interval(left), Datum::Interval(right)) => left.cmp(right),
             (Datum::Jsonb(left), Datum::Jsonb(right)) => left.cmp(right),
             (Datum::Json(left), Datum::Json(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Datum::Time(left), Datum::Time(right)) => left.cmp(right),
+            (Datum::Enum(left), Datum::Enum(right)) => left.cmp(right),
             (Datum::Array(left), Datum::Array(right)) => left.compare(right),
             _ => self.kind().cmp(&other.kind()),
         }

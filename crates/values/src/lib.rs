@@ -23,7 +23,9 @@ pub use array::{Array, DIMENSIONS_MAX, Dimension, ITEMS_MAX};
 pub use datum::Datum;
 pub use error::{Error, Position, Result, SqlState};
 pub use json::Json;
-pub use kind::{Element, Modifier, Oid, Strictness, Type, fit};
+pub use kind::{
+    Element, EnumType, EnumValue, LABELS_MAX, Modifier, Oid, Place, Strictness, Type, fit,
+};
 pub use numeric::Numeric;
 pub use stored::{key, row};
-pub use time::{Date, Interval, Timestamp, Zone};
+pub use time::{Date, Interval, Time, Timestamp, Zone};

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use values::row::Layout;
 use values::{
-    Array, Date, Datum, Interval, Json, Numeric, Timestamp, Type, Zone, binary, key, text,
+    Array, Date, Datum, EnumType, Interval, Json, Numeric, Oid, Time, Timestamp, Type, Zone,
+    binary, key, text,
 };
 
 fn numeric() -> impl Strategy<Value = Numeric> {
@@ -70,6 +71,14 @@ fn datum(ty: Type) -> BoxedStrategy<Datum> {
             let given = (json(), " {0,2}").prop_map(|(json, blanks)| format!("{blanks}{json} "));
             given.prop_map(|given| Datum::Json(given.into())).boxed()
         }
+        Type::Time => {
+            let time = |at| Datum::Time(Time::from_microseconds(at).unwrap());
+            (0..=86_400_000_000_i64).prop_map(time).boxed()
+        }
+        Type::Enum(ty) => {
+            let values: Vec<Datum> = ty.values().map(Datum::Enum).collect();
+            prop::sample::select(values).boxed()
+        }
         Type::Array(_) => {
             let element = ty.element().unwrap();
             prop::collection::vec(prop_oneof![1 => Just(Datum::Null), 4 => datum(element)], 0..5)
@@ -106,12 +115,22 @@ fn json() -> impl Strategy<Value = Json> {
     })
 }
 
+/// An enum whose labels are not in the order of the alphabet.
+fn mood() -> Type {
+    let labels = ["sad", "ok", "so, so", "NULL", "happy"];
+    Type::Enum(EnumType::new(Oid::new(70_000), "mood", "mood", &labels).unwrap())
+}
+
+fn scalars() -> impl Iterator<Item = Type> {
+    Type::scalars().chain([mood()])
+}
+
 fn scalar() -> impl Strategy<Value = Type> {
-    prop::sample::select(Type::scalars().collect::<Vec<_>>())
+    prop::sample::select(scalars().collect::<Vec<_>>())
 }
 
 fn key_type() -> impl Strategy<Value = Type> {
-    prop::sample::select(Type::scalars().filter(|ty| ty.may_be_key()).collect::<Vec<_>>())
+    prop::sample::select(scalars().filter(|ty| ty.may_be_key()).collect::<Vec<_>>())
 }
 
 fn nullable(ty: Type) -> impl Strategy<Value = Datum> {

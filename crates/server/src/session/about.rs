@@ -1,6 +1,7 @@
 //! Statements about the session: SET, SHOW, and the functions that drivers ask for at first.
 
 use super::conversation::Conversation;
+use super::planned::Work;
 use super::queue::Shape;
 use super::settings::Changed;
 use crate::codec::Severity;
@@ -25,7 +26,7 @@ pub(super) fn columns(asked: &[SessionColumn]) -> Arc<[OutputColumn]> {
     asked.iter().map(column).collect()
 }
 
-fn text_column(name: &str) -> OutputColumn {
+pub(super) fn text_column(name: &str) -> OutputColumn {
     OutputColumn { name: name.to_owned(), kind: Kind::plain(Type::Text) }
 }
 
@@ -166,8 +167,29 @@ impl Conversation {
         self.connection.set_session(Session { process, settings });
     }
 
+    /// Does what needs nothing of the store.
+    pub(super) fn about_work(&mut self, work: &Work, shape: &Shape) -> Result<()> {
+        match work {
+            Work::Session(asked) => self.about(asked, shape),
+            Work::Explain(lines) => {
+                let rows: Vec<Vec<Datum>> =
+                    lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
+                self.local_rows(&rows, shape);
+                self.out.command_complete(&"EXPLAIN");
+                Ok(())
+            }
+            Work::Prepare(name, prepared) => {
+                self.statements.check(name, prepared.bytes)?;
+                self.statements.insert(name.clone(), Arc::clone(prepared));
+                self.out.command_complete(&"PREPARE");
+                Ok(())
+            }
+            _ => unreachable!("the others are for the store"),
+        }
+    }
+
     /// Answers a query about the session.
-    pub(super) fn about(&mut self, asked: &[SessionColumn], shape: &Shape) -> Result<()> {
+    fn about(&mut self, asked: &[SessionColumn], shape: &Shape) -> Result<()> {
         let row = asked.iter().map(|column| self.value(&column.function));
         let row = row.collect::<Result<Vec<_>>>()?;
         self.local_rows(&[row], shape);

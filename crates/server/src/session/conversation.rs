@@ -3,7 +3,7 @@
 use super::copying::Copying;
 use super::planned::{Cursor, Named, Portal, Prepared, Work};
 use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
-use super::sending::outcome;
+use super::sending::{Ends, outcome};
 use super::settings::Settings;
 use super::standing::Block;
 use crate::cancel::Registered;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::AsyncRead;
+use tokio::time::Instant;
 use values::{Datum, Error, Result, SqlState, Type};
 
 /// The least that an execution takes of the queue.
@@ -300,13 +301,19 @@ impl Conversation {
         };
         let outcome = Outcome::Pending(pending);
         let execution = Execution::new(outcome, submission.shape, is_read, cost);
-        Ok((Execution { before: submission.before, ..execution }, room))
+        let deadline = self.deadline();
+        Ok((Execution { before: submission.before, deadline, ..execution }, room))
+    }
+
+    /// When a statement that begins now has taken too long.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.settings.statement_timeout().map(|patience| Instant::now() + patience)
     }
 
     /// The same with its answer.
     pub(super) async fn awaited(&self, execution: Execution) -> Execution {
-        let cancelled = &self.registered.cancelled;
-        let answer = outcome(execution.outcome, execution.is_read, cancelled).await;
+        let ends = Ends { cancelled: &self.registered.cancelled, deadline: execution.deadline };
+        let answer = outcome(execution.outcome, execution.is_read, ends).await;
         Execution { outcome: Outcome::Ready(answer), ..execution }
     }
 
@@ -385,6 +392,9 @@ impl Conversation {
         if let Some(asked) = parsed.session_columns().filter(|_| parsed.declared().is_none()) {
             let columns = super::about::columns(&asked);
             return Ok(Prepared::new(Work::Session(asked), columns, bytes));
+        }
+        if let Some(prepared) = self.plan_within(parsed, types, bytes).await? {
+            return Ok(prepared);
         }
         let statement = self.connection.prepare(parsed, types).await?;
         if let Some(declared) = parsed.declared() {

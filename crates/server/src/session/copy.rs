@@ -3,6 +3,7 @@
 use super::conversation::{Conversation, Held, Stop};
 use super::copying::Copying;
 use super::queue::Disconnected;
+use super::sending::Ends;
 use crate::codec::{Frame, Messages, Severity};
 use crate::limits::SENT_BYTES;
 use crate::store::{Copy, CopyIn, Direction, Statement};
@@ -46,7 +47,7 @@ impl Conversation {
     }
 
     async fn copy_to(&mut self, statement: &Arc<Statement>, copy: &Copy) -> Result<(), Stop> {
-        let cancelled = Arc::clone(&self.registered.cancelled);
+        let (cancelled, deadline) = (Arc::clone(&self.registered.cancelled), self.deadline());
         let mut rows = self.connection.copy_out(statement, self.is_in_block()).await?;
         self.out.copy_out(copy.columns.len(), copy.form.style == Style::Binary);
         let writer = Writer::new(&copy.form, self.settings.zone());
@@ -69,12 +70,10 @@ impl Conversation {
                 line.clear();
             }
             if self.out.len() >= SENT_BYTES {
+                let ends = Ends { cancelled: &cancelled, deadline };
                 tokio::select! {
                     biased;
-                    () = cancelled.notified() => {
-                        let message = "canceling statement due to user request";
-                        return Err(Error::new(SqlState::QUERY_CANCELED, message).into());
-                    }
+                    error = ends.come() => return Err(error.into()),
                     flushed = self.flush() => flushed?,
                 }
             }

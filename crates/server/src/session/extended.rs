@@ -6,6 +6,7 @@ use super::queue::Shape;
 use super::segment::behind_a_copy;
 use crate::codec::{Bind, Format, Message, Target, vector_of};
 use crate::store::Answer;
+use sql::catalog::Catalog;
 use std::sync::Arc;
 use values::{Datum, Error, Oid, Result, SqlState, Type, Zone, binary, text};
 
@@ -61,7 +62,8 @@ impl Conversation {
         bytes: usize,
     ) -> Result<()> {
         self.statements.check(&name, bytes)?;
-        let types = types.iter().map(|oid| type_of(*oid)).collect::<Result<Vec<_>>>()?;
+        let catalog = self.connection.catalog();
+        let types = types.iter().map(|oid| type_of(&catalog, *oid)).collect::<Result<Vec<_>>>()?;
         let parsed = self.parse(text).await?;
         let prepared = match &parsed[..] {
             [] => Prepared::new(Work::Nothing, Arc::new([]), bytes),
@@ -89,7 +91,9 @@ impl Conversation {
             _ => Work::Store(again),
         };
         let columns = Arc::clone(&prepared.columns);
-        let renewed = Arc::new(Prepared::new(work, columns, prepared.bytes));
+        let given = prepared.given.clone();
+        let renewed = Prepared { given, ..Prepared::new(work, columns, prepared.bytes) };
+        let renewed = Arc::new(renewed);
         self.statements.insert(name.to_owned(), Arc::clone(&renewed));
         Ok(renewed)
     }
@@ -121,6 +125,7 @@ impl Conversation {
                 Some(bytes) => value_of(*ty, bytes, format(at), zone),
             })
             .collect::<Result<Vec<_>>>()?;
+        let values = prepared.given.clone().unwrap_or(values);
         let formats = bind.result_formats.into();
         let (progress, savepoints) = (Progress::New, self.block.savepoints.len());
         let portal = Portal { prepared, values, formats, bytes, progress, savepoints };
@@ -175,7 +180,7 @@ impl Conversation {
                 self.out.empty_query();
                 return Ok(());
             }
-            Work::Control(_) | Work::Session(_) => {
+            Work::Control(_) | Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
                 return self.about_session(&prepared, &shape).await;
             }
             Work::Declare(..) => return self.declare(&prepared, values, bytes).await,
@@ -225,7 +230,9 @@ impl Conversation {
         self.open_held().await?;
         match &prepared.work {
             Work::Control(control) => Ok(self.control(control, shape).await?),
-            Work::Session(asked) => Ok(self.about(asked, shape)?),
+            Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
+                Ok(self.about_work(&prepared.work, shape)?)
+            }
             Work::Nothing | Work::Store(_) | Work::Declare(..) => {
                 unreachable!("they are not about the session")
             }
@@ -292,11 +299,11 @@ fn check_count(what: &str, formats: usize, things: usize) -> Result<()> {
 }
 
 /// The type that a client states; `None` leaves it to the statement.
-fn type_of(oid: Oid) -> Result<Option<Type>> {
+fn type_of(catalog: &Catalog, oid: Oid) -> Result<Option<Type>> {
     if oid.number() == 0 || oid == UNKNOWN {
         return Ok(None);
     }
-    let ty = Type::from_oid(oid).ok_or_else(|| {
+    let ty = catalog.type_by_oid(oid).ok_or_else(|| {
         let message = format!("type with OID {} is not supported", oid.number());
         Error::unsupported(message, "Leave the type of the parameter open, or give another one.")
     })?;

@@ -20,5 +20,6 @@ mod settings;
 mod simple;
 mod standing;
 mod startup;
+mod within;
 
 pub(crate) use startup::serve;

@@ -22,12 +22,18 @@ pub(super) enum Work {
     Store(Arc<Statement>),
     /// A cursor and its query.
     Declare(Declared, Arc<Statement>),
+    /// PREPARE: a name for a statement.
+    Prepare(String, Arc<Prepared>),
+    /// EXPLAIN: lines that are its answer.
+    Explain(Arc<[String]>),
 }
 
 /// A statement that can be bound and run.
 pub(super) struct Prepared {
     pub(super) work: Work,
     pub(super) columns: Arc<[OutputColumn]>,
+    /// The values that EXECUTE gives: then the client gives none.
+    pub(super) given: Option<Vec<Datum>>,
     /// The bytes of its text.
     pub(super) bytes: usize,
     /// What an answer takes, as far as is known.
@@ -37,7 +43,7 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(work: Work, columns: Arc<[OutputColumn]>, bytes: usize) -> Prepared {
         let cost = Arc::new(AtomicUsize::new(ANSWER_BYTES_GUESSED));
-        Prepared { work, columns, bytes, cost }
+        Prepared { work, columns, given: None, bytes, cost }
     }
 
     /// What it says about the session.
@@ -58,6 +64,7 @@ impl Prepared {
 
     pub(super) fn parameters(&self) -> &[Type] {
         match &self.work {
+            _ if self.given.is_some() => &[],
             // The parameter of a COPY is not the client's.
             Work::Store(statement) if statement.copy.is_none() => &statement.parameters,
             Work::Declare(_, statement) => &statement.parameters,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use values::{Result, Zone};
 
 /// The client has disconnected: nothing more can be sent.
@@ -40,6 +41,8 @@ pub(super) struct Execution {
     pub(super) shape: Shape,
     /// Whether it may be cancelled.
     pub(super) is_read: bool,
+    /// When it is cancelled by itself, if it may be.
+    pub(super) deadline: Option<Instant>,
     /// Whether rows are left in a portal.
     pub(super) is_suspended: bool,
     /// What is sent before the answer.
@@ -72,7 +75,8 @@ impl Execution {
         cost: Arc<AtomicUsize>,
     ) -> Execution {
         let (before, then, after) = Default::default();
-        Execution { outcome, shape, is_read, is_suspended: false, before, then, after, cost }
+        let (is_suspended, deadline) = (false, None);
+        Execution { outcome, shape, is_read, deadline, is_suspended, before, then, after, cost }
     }
 
     /// Remembers what an answer takes, for the next one of the statement.

@@ -12,20 +12,43 @@ use std::task::Poll;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep_until};
 use values::{Error, Result, SqlState};
 
+/// What ends a statement that is waited for.
+pub(super) struct Ends<'s> {
+    /// A cancel request.
+    pub(super) cancelled: &'s Notify,
+    /// `statement_timeout`
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Ends<'_> {
+    /// Waits for one of them.
+    pub(super) async fn come(&self) -> Error {
+        let passed = async {
+            match self.deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let cause = tokio::select! {
+            () = self.cancelled.notified() => "user request",
+            () = passed => "statement timeout",
+        };
+        Error::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {cause}"))
+    }
+}
+
 /// Waits for an answer; a read may be cancelled meanwhile.
-pub(super) async fn outcome(outcome: Outcome, is_read: bool, cancelled: &Notify) -> Result<Answer> {
+pub(super) async fn outcome(outcome: Outcome, is_read: bool, ends: Ends<'_>) -> Result<Answer> {
     match outcome {
         Outcome::Ready(answer) => answer,
         Outcome::Pending(pending) if !is_read => pending.await,
         Outcome::Pending(pending) => tokio::select! {
             biased;
             answer = pending => answer,
-            () = cancelled.notified() => {
-                let message = "canceling statement due to user request";
-                Err(Error::new(SqlState::QUERY_CANCELED, message))
-            }
+            error = ends.come() => Err(error),
         },
     }
 }
@@ -74,7 +97,8 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
 
     async fn execution(&mut self, execution: Execution) -> io::Result<()> {
         let cancelled = Arc::clone(&self.cancelled);
-        let mut waiting = pin!(outcome(execution.outcome, execution.is_read, &cancelled));
+        let ends = Ends { cancelled: &cancelled, deadline: execution.deadline };
+        let mut waiting = pin!(outcome(execution.outcome, execution.is_read, ends));
         let ready = poll_fn(|context| match waiting.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
             Poll::Pending => Poll::Ready(None),

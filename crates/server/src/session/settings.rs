@@ -90,7 +90,7 @@ const KNOWN: &[Known] = &[
     quiet("server_version_num", "150000", Rule::Fixed),
     told("session_authorization", NAME, Rule::Fixed),
     told("standard_conforming_strings", "on", Rule::Fixed),
-    quiet("statement_timeout", "0", Rule::Fixed),
+    quiet("statement_timeout", "0", Rule::Time),
     quiet(
         "synchronous_commit",
         "on",
@@ -149,7 +149,17 @@ impl Settings {
 
     /// How long a client may do nothing in a block.
     pub(super) fn idle_in_transaction(&self) -> Option<Duration> {
-        let value = self.values.get("idle_in_transaction_session_timeout")?;
+        self.time("idle_in_transaction_session_timeout")
+    }
+
+    /// How long a statement may take that can be cancelled.
+    pub(super) fn statement_timeout(&self) -> Option<Duration> {
+        self.time("statement_timeout")
+    }
+
+    /// The time that a setting says; none of 0.
+    fn time(&self, name: &str) -> Option<Duration> {
+        let value = self.values.get(name)?;
         milliseconds(value).filter(|count| *count > 0).map(Duration::from_millis)
     }
 
@@ -383,7 +393,9 @@ mod tests {
         check("search_path", "public", "ok");
         check("search_path", "app", "0A000");
         check("statement_timeout", "0", "ok");
-        check("statement_timeout", "100", "0A000");
+        check("statement_timeout", "100", "ok");
+        check("statement_timeout", "2min", "ok");
+        check("statement_timeout", "soon", "22023");
         check("timezone", "+02", "ok");
         check("timezone", "nowhere", "22023");
         check("no_such", "1", "42704");

@@ -8,7 +8,7 @@ use crate::codec::Format;
 use crate::store::{Control, Parsed};
 use sql::parse::BlockModes;
 use std::sync::Arc;
-use values::{Error, Result, SqlState};
+use values::{Datum, Error, Result, SqlState};
 
 impl Conversation {
     /// Runs the statements of a text up to the first error, and says that it is ready.
@@ -119,12 +119,9 @@ impl Conversation {
         if statement.copy.is_some() || statement.needs_system() {
             return Ok(None);
         }
-        if !statement.parameters.is_empty() {
-            return Err(no_parameter());
-        }
         Ok(Some(Submission {
             statement: Arc::clone(statement),
-            values: Vec::new(),
+            values: values_of(&prepared)?,
             bytes,
             shape: self.shape(&prepared),
             rows_max: 0,
@@ -140,7 +137,9 @@ impl Conversation {
         let statement = match &prepared.work {
             Work::Nothing => return Ok(()),
             Work::Control(control) => return Ok(self.control(control, &shape).await?),
-            Work::Session(asked) => return Ok(self.about(asked, &shape)?),
+            Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
+                return Ok(self.about_work(&prepared.work, &shape)?);
+            }
             Work::Declare(_, statement) if !statement.parameters.is_empty() => {
                 return Err(no_parameter().into());
             }
@@ -153,14 +152,12 @@ impl Conversation {
             }
             return self.copy(&statement, true).await;
         }
-        if !statement.parameters.is_empty() {
-            return Err(no_parameter().into());
-        }
+        let values = values_of(&prepared)?;
         let is_read = statement.is_read() || self.is_in_block();
         let submission = Submission {
             prepared,
             statement,
-            values: Vec::new(),
+            values,
             bytes,
             shape,
             rows_max: 0,
@@ -181,6 +178,15 @@ impl Conversation {
             wants_notices: self.settings.wants_notices(),
             ..Shape::of(prepared, &as_text, self.settings.zone())
         }
+    }
+}
+
+/// The values of a statement that its text must have.
+fn values_of(prepared: &Prepared) -> Result<Vec<Datum>> {
+    match (&prepared.given, prepared.parameters()) {
+        (Some(values), _) => Ok(values.clone()),
+        (None, []) => Ok(Vec::new()),
+        (None, _) => Err(no_parameter()),
     }
 }
 

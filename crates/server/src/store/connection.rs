@@ -93,6 +93,28 @@ impl Connection {
         Ok(Some(again))
     }
 
+    /// The types that PREPARE states.
+    ///
+    /// # Errors
+    /// A type that there is not.
+    pub fn parameter_types(&self, parsed: &Parsed) -> Result<Vec<Option<Type>>> {
+        sql::parameter_types(&self.catalog(), parsed.tree())
+    }
+
+    /// The values of EXECUTE for a statement with parameters of these types.
+    ///
+    /// # Errors
+    /// What is wrong with the values.
+    pub async fn arguments(&self, parsed: &Parsed, types: &[Type]) -> Result<Vec<Datum>> {
+        let context = sql::run::Context {
+            zone: self.zone.clone(),
+            ..sql::run::Context::at((self.shared.options.clock)())
+        };
+        let (catalog, parsed, types) = (self.catalog(), parsed.clone(), types.to_vec());
+        let work = move || sql::arguments(&catalog, parsed.tree(), &types, &context);
+        self.shared.pool.run(work).await.unwrap_or_else(|| Err(super::failure::cut_off()))
+    }
+
     /// Waits for all that was submitted.
     pub(super) async fn all_done(&mut self) -> Result<()> {
         let (promise, pending) = Promise::new();

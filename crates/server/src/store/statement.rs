@@ -85,6 +85,32 @@ impl Parsed {
     pub(super) fn place(&self) -> usize {
         self.place
     }
+
+    /// A statement that is a part of this one.
+    fn part(&self, tree: sql::parse::Statement) -> Parsed {
+        Parsed::new(tree, Arc::clone(&self.text), self.place, Arc::clone(&self.tree.pool))
+    }
+
+    /// The name that PREPARE gives, and the statement that it is for.
+    #[must_use]
+    pub fn prepared(&self) -> Option<(String, Parsed)> {
+        let (name, tree) = self.tree().prepared()?;
+        Some((name, self.part(tree)))
+    }
+
+    /// The name of the prepared statement that EXECUTE runs.
+    #[must_use]
+    pub fn executed_name(&self) -> Option<String> {
+        self.tree().executed_name()
+    }
+
+    /// The statement whose plan EXPLAIN asks for.
+    ///
+    /// # Errors
+    /// What EXPLAIN asks for and is not supported.
+    pub fn explained(&self) -> Result<Option<Parsed>> {
+        Ok(self.tree().explained()?.map(|tree| self.part(tree)))
+    }
 }
 
 /// A statement that can be submitted, any number of times.
@@ -252,6 +278,13 @@ impl Statement {
     /// Whether it has random values.
     pub(super) fn needs_seed(&self) -> bool {
         self.planned.as_ref().is_some_and(|planned| planned.needs_seed)
+    }
+
+    /// Its plan as text, with the names of a catalog; `None` of a definition.
+    #[must_use]
+    pub fn explain(&self, catalog: &Catalog) -> Option<Vec<String>> {
+        let planned = self.planned.as_ref()?;
+        Some(sql::explain(catalog, &planned.plan))
     }
 
     /// Its text, as far as a message has room for it.

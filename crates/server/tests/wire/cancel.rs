@@ -21,14 +21,36 @@ fn cancelled(server: &Server, client: &mut Client, key: &[u8]) -> Vec<String> {
     })
 }
 
+fn fill(client: &mut Client) {
+    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let rows: Vec<String> = (0..1_000).map(|id| format!("({id})")).collect();
+    client.query(&format!("INSERT INTO a VALUES {}", rows.join(", ")));
+}
+
+#[test]
+fn a_timeout_ends_a_long_read_and_no_write() {
+    let server = Server::start();
+    let mut client = server.client();
+    fill(&mut client);
+    assert_eq!(client.query("SET statement_timeout = '10ms'"), ["SET", "ready"]);
+    assert_eq!(client.query(LONG), ["error 57014", "ready"]);
+    client.send(&[run(LONG), sync()].concat());
+    let said = client.answers();
+    assert_eq!(said, ["parsed", "bound", "error 57014", "ready"]);
+    // In a block all statements but COMMIT can be ended, and the block is then.
+    client.query("BEGIN");
+    assert_eq!(client.query(LONG), ["error 57014", "ready E"]);
+    assert_eq!(client.query("COMMIT"), ["ROLLBACK", "ready"]);
+    client.query("RESET statement_timeout");
+    assert_eq!(client.query("SELECT count(*) FROM a"), ["row 1000", "SELECT 1", "ready"]);
+}
+
 #[test]
 fn a_cancel_request_ends_a_long_read() {
     let server = Server::start();
     let (mut client, key) = server.keyed_client();
     let mut other = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let rows: Vec<String> = (0..1_000).map(|id| format!("({id})")).collect();
-    client.query(&format!("INSERT INTO a VALUES {}", rows.join(", ")));
+    fill(&mut client);
 
     client.send(&query(LONG));
     // Others go on beside it, reads and writes.

@@ -3,7 +3,8 @@
 use crate::support::{PATIENCE, Server};
 use std::time::SystemTime;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::{Json, ToSql, Type};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, Json, Kind, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 async fn connect(server: &Server) -> Client {
@@ -217,4 +218,65 @@ async fn a_sequence_goes_on_from_a_parameter() {
     let read_only = client.build_transaction().read_only(true).start().await.unwrap();
     let error = read_only.query_one(set, &[&1_i64, &true]).await.unwrap_err();
     assert_eq!(error.code().unwrap().code(), "25006");
+}
+
+/// A label of an enum, whose type the driver asks the catalog for.
+#[derive(Debug, PartialEq)]
+struct Label(String);
+
+type Failed = Box<dyn std::error::Error + Sync + Send>;
+
+fn has_label(ty: &Type, label: &str) -> bool {
+    matches!(ty.kind(), Kind::Enum(labels) if labels.iter().any(|own| own == label))
+}
+
+impl ToSql for Label {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failed> {
+        assert!(has_label(ty, &self.0), "{ty:?} {self:?}");
+        out.extend_from_slice(self.0.as_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), Kind::Enum(_))
+    }
+
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Label {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Label, Failed> {
+        let label = std::str::from_utf8(raw)?;
+        assert!(has_label(ty, label), "{ty:?} {label}");
+        Ok(Label(label.to_owned()))
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        matches!(ty.kind(), Kind::Enum(_))
+    }
+}
+
+#[tokio::test]
+async fn enums_come_back_as_they_went() {
+    let server = Server::start();
+    let client = connect(&server).await;
+    let definitions = "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); \
+                       CREATE TABLE p (m mood PRIMARY KEY, n mood[])";
+    client.batch_execute(definitions).await.unwrap();
+    let label = |text: &str| Label(text.to_owned());
+    let insert = client.prepare("INSERT INTO p VALUES ($1, $2)").await.unwrap();
+    let all = vec![Some(label("happy")), None];
+    client.execute(&insert, &[&label("ok"), &all]).await.unwrap();
+    client.execute(&insert, &[&label("sad"), &None::<Vec<Label>>]).await.unwrap();
+    let query = "SELECT m, n FROM p WHERE m > $1 ORDER BY m";
+    let row = client.query_one(query, &[&label("sad")]).await.unwrap();
+    assert_eq!(row.get::<_, Label>(0), label("ok"));
+    assert_eq!(row.get::<_, Vec<Option<Label>>>(1), all);
+    // A statement that was prepared before takes labels that came later.
+    client.batch_execute("ALTER TYPE mood ADD VALUE 'great' AFTER 'ok'").await.unwrap();
+    let other = connect(&server).await;
+    other.execute("INSERT INTO p VALUES ($1, '{great}')", &[&label("great")]).await.unwrap();
+    let again = client.execute("UPDATE p SET m = 'happy' WHERE m = 'great'", &[]).await.unwrap();
+    assert_eq!(again, 1);
+    assert_eq!(text(&client, "SELECT max(m) FROM p").await, [Some("happy".to_owned())]);
 }

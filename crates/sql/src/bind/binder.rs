@@ -203,7 +203,7 @@ impl<'a> Binder<'a> {
             catalog,
             lines,
             zone,
-            parameters: parameters.to_vec(),
+            parameters: parameters.iter().map(|ty| ty.map(|ty| catalog.current(ty))).collect(),
             scope: Scope::default(),
             grouping: None,
             choice: super::access::Choice::Best,
@@ -305,6 +305,26 @@ impl<'a> Binder<'a> {
         let bound = self.expression(expr)?;
         let position = self.position(expr);
         self.assign(bound, kind, Willing::Assignment).map_err(|error| error.at(position))
+    }
+
+    /// The value of EXECUTE for the parameter at this place.
+    pub(crate) fn argument(&mut self, expr: &Expr, kind: Kind, place: usize) -> Result<Bound> {
+        self.no_queries = Some("EXECUTE parameter");
+        let bound = self.expression(expr)?;
+        let (position, own) = (self.position(expr), bound.type_name());
+        let assigned = self.assign(bound, kind, Willing::Assignment);
+        assigned.map_err(|error| match error.state() {
+            SqlState::CANNOT_COERCE => {
+                let (number, ty) = (place + 1, kind.ty.name());
+                let message = format!(
+                    "parameter ${number} of type {own} cannot be coerced to the expected type {ty}"
+                );
+                Error::new(SqlState::DATATYPE_MISMATCH, message)
+                    .with_hint("You will need to rewrite or cast the expression.")
+                    .at(position)
+            }
+            _ => error.at(position),
+        })
     }
 
     /// A condition.

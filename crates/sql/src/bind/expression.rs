@@ -9,7 +9,7 @@ use sqlparser::ast::{
     AccessExpr, CaseWhen, CastKind, Expr, Ident, InTarget, Query, Subscript, UnaryOperator,
     Value as Literal,
 };
-use values::{Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
+use values::{Array, Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
 
 impl Binder<'_> {
     /// Binds an expression. The depth of trees is limited by the parser's front.
@@ -55,11 +55,12 @@ impl Binder<'_> {
                 kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, ..
             } => {
                 let bound = self.expression(expr)?;
-                self.assign(bound, kind_of(data_type)?, Willing::Explicit)
+                self.assign(bound, kind_of(self.catalog, data_type)?, Willing::Explicit)
             }
             Expr::TypedString(typed) => {
                 let bound = self.literal(&typed.value.value)?;
-                self.assign(bound, kind_of(&typed.data_type)?, Willing::Explicit)
+                let kind = kind_of(self.catalog, &typed.data_type)?;
+                self.assign(bound, kind, Willing::Explicit)
             }
             Expr::Interval(interval) if interval.leading_field.is_none() => {
                 let bound = self.expression(&interval.value)?;
@@ -368,9 +369,11 @@ impl Binder<'_> {
         let ty = element.array().ok_or_else(|| {
             Error::unsupported("ARRAY of arrays", "Write the array as text: '{{1,2},{3,4}}'.")
         })?;
-        let code = Datum::Int4(i32::from(element.code()));
-        let mut all = vec![Bound::constant(code, Type::Int4)];
-        all.extend(items);
+        let like = match element.enum_type() {
+            None => Bound::constant(Datum::Int4(i32::from(element.code())), Type::Int4),
+            Some(_) => Bound::constant(Datum::Array(Box::new(Array::new(element, vec![])?)), ty),
+        };
+        let all = [like].into_iter().chain(items).collect();
         Ok(call(Function::MakeArray, all, ty))
     }
 

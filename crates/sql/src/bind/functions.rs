@@ -11,6 +11,7 @@ use sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DuplicateTreatment, Expr, Function as Call, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArguments, TrimWhereField,
 };
+use values::time::Field;
 use values::{Datum, Error, Result, SqlState, Type};
 
 /// The most arguments, as in PostgreSQL.
@@ -120,6 +121,10 @@ impl Binder<'_> {
                 }
             }
             Some(Type::Interval) => value,
+            Some(Type::Time) => {
+                check_field_of_time(field)?;
+                self.coerce(value, Type::Interval, Willing::Implicit)?
+            }
             Some(Type::Date) if field.eq_ignore_ascii_case("epoch") => {
                 // A date has no part of a second.
                 let at = self.coerce(value, Type::Timestamp, Willing::Implicit)?;
@@ -466,4 +471,19 @@ fn undo_local(mut local: Bound) -> Bound {
 fn catalog_name(name: &sqlparser::ast::ObjectName) -> Option<String> {
     let shown = name.to_string().to_ascii_lowercase();
     shown.strip_prefix("pg_catalog.").map(str::to_owned)
+}
+
+/// Refuses parts that a time of the day does not have.
+fn check_field_of_time(field: &str) -> Result<()> {
+    use Field::{Epoch, Hour, Microseconds, Milliseconds, Minute, Second};
+    let refused = |state, what: &str| {
+        let unit = field.to_ascii_lowercase();
+        let message = format!("unit \"{unit}\" not {what} for type time without time zone");
+        Err(Error::new(state, message))
+    };
+    match Field::named(field) {
+        Some(Epoch | Hour | Microseconds | Milliseconds | Minute | Second) => Ok(()),
+        Some(_) => refused(SqlState::FEATURE_NOT_SUPPORTED, "supported"),
+        None => refused(SqlState::INVALID_PARAMETER, "recognized"),
+    }
 }

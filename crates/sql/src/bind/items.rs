@@ -5,8 +5,12 @@ use super::coerce::Bound;
 use super::conditions::Conjunct;
 use super::output::OutputColumn;
 use super::scope::Resolved;
+use crate::catalog::Catalog;
 use crate::ir::{ColumnNumber, Expression, Op, Query as Plan, Relation};
-use sqlparser::ast::{AccessExpr, Expr, Query, SelectItem, SetExpr, TrimWhereField};
+use sqlparser::ast::{
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, ObjectNamePart, Query, SelectItem, SetExpr,
+    TrimWhereField,
+};
 use values::{Error, Result, SqlState, Type};
 
 /// A query with the columns of its answer.
@@ -139,8 +143,9 @@ pub(super) fn shown_name(expr: &Expr) -> String {
             shown_name(field.unwrap_or(root))
         }
         Expr::Cast { expr, .. } if has_own_name(expr) => shown_name(expr),
-        Expr::Cast { data_type, .. } => super::kinds::kind_of(data_type)
-            .map_or_else(|_| "?column?".to_owned(), |kind| cast_name(kind.ty)),
+        Expr::Cast { data_type, .. } => name_of_type(data_type),
+        Expr::TypedString(typed) => name_of_type(&typed.data_type),
+        Expr::Interval(_) => "interval".to_owned(),
         Expr::Function(function) => {
             let shown = function.name.to_string().to_ascii_lowercase();
             shown.rsplit('.').next().unwrap_or_default().to_owned()
@@ -174,6 +179,7 @@ fn has_own_name(expr: &Expr) -> bool {
             has_own_name(expr)
         }
         Expr::Case { else_result, .. } => else_result.as_deref().is_some_and(has_own_name),
+        Expr::TypedString(_) | Expr::Interval(_) => false,
         expr => shown_name(expr) != "?column?",
     }
 }
@@ -198,6 +204,18 @@ fn name_of_query(query: &Query) -> String {
     }
 }
 
+/// The name of a type that a statement names, without the brackets of arrays.
+fn name_of_type(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => name_of_type(element),
+        DataType::Custom(name, _) => {
+            name.0.last().and_then(ObjectNamePart::as_ident).map(name_of).unwrap_or_default()
+        }
+        known => super::kinds::kind_of(&Catalog::default(), known)
+            .map_or_else(|_| "?column?".to_owned(), |kind| cast_name(kind.ty)),
+    }
+}
+
 /// PostgreSQL's short names of types.
 fn cast_name(ty: Type) -> String {
     let short = match ty.element().unwrap_or(ty) {
@@ -210,6 +228,7 @@ fn cast_name(ty: Type) -> String {
         Type::Float8 => "float8",
         Type::Varchar => "varchar",
         Type::Char => "bpchar",
+        Type::Time => "time",
         Type::Timestamp => "timestamp",
         Type::Timestamptz => "timestamptz",
         other => return other.name(),

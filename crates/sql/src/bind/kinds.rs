@@ -1,5 +1,6 @@
 //! Types by their names, and which of them become which others.
 
+use crate::catalog::Catalog;
 use crate::ir::Kind;
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, ObjectNamePart,
@@ -8,7 +9,7 @@ use sqlparser::ast::{
 use values::{Error, Modifier, Result, SqlState, Type};
 
 /// The type that a statement names.
-pub(crate) fn kind_of(data_type: &DataType) -> Result<Kind> {
+pub(crate) fn kind_of(catalog: &Catalog, data_type: &DataType) -> Result<Kind> {
     let unknown = || unknown_type(data_type);
     let digits = |digits: &Option<u64>| digits.iter().map(|digits| *digits as i64).collect();
     let (ty, arguments): (Type, Vec<i64>) = match data_type {
@@ -51,18 +52,21 @@ pub(crate) fn kind_of(data_type: &DataType) -> Result<Kind> {
         DataType::Timestamp(precision, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
             (Type::Timestamptz, digits(precision))
         }
+        DataType::Time(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            (Type::Time, digits(precision))
+        }
         DataType::Interval { fields: None, precision } => (Type::Interval, digits(precision)),
         DataType::JSONB => (Type::Jsonb, vec![]),
         DataType::JSON => (Type::Json, vec![]),
         DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
-            let element = kind_of(element)?;
+            let element = kind_of(catalog, element)?;
             // Arrays of arrays are one type with their element's.
             let ty = element.ty.array().unwrap_or(element.ty);
             return Ok(Kind { ty, modifier: element.modifier });
         }
         DataType::Regclass => (Type::Regclass, vec![]),
         DataType::Custom(name, modifiers) if modifiers.is_empty() => {
-            (type_named(name).ok_or_else(unknown)?, vec![])
+            (type_named(catalog, name).ok_or_else(unknown)?, vec![])
         }
         _ => return Err(unknown()),
     };
@@ -113,18 +117,24 @@ fn unknown_type(data_type: &DataType) -> Error {
 }
 
 /// A type by its name in the catalog, which may have its schema before it.
-fn type_named(name: &ObjectName) -> Option<Type> {
+fn type_named(catalog: &Catalog, name: &ObjectName) -> Option<Type> {
     let own = |part: &ObjectNamePart| {
         let ident = part.as_ident()?;
         let quoted = ident.quote_style.is_some();
         Some(if quoted { ident.value.clone() } else { ident.value.to_ascii_lowercase() })
     };
-    let name = match &name.0[..] {
-        [name] => own(name)?,
-        [schema, name] if own(schema)? == "pg_catalog" => own(name)?,
+    let (schema, name) = match &name.0[..] {
+        [name] => (None, own(name)?),
+        [schema, name] => (Some(own(schema)?), own(name)?),
         _ => return None,
     };
-    crate::system::type_named(&name)
+    let (known, made) = (|| crate::system::type_named(&name), || catalog.type_named(&name));
+    match schema.as_deref() {
+        None => known().or_else(made),
+        Some("pg_catalog") => known(),
+        Some("public") => made(),
+        Some(_) => None,
+    }
 }
 
 fn length_of(length: &Option<CharacterLength>) -> Vec<i64> {
@@ -177,6 +187,12 @@ pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     }
     if from.is_object_id() && matches!(to, Type::Int4 | Type::Int8) {
         return willing >= Willing::Assignment;
+    }
+    if to == Type::Time && matches!(from, Type::Timestamp | Type::Timestamptz | Type::Interval) {
+        return willing >= Willing::Assignment;
+    }
+    if (from, to) == (Type::Time, Type::Interval) {
+        return true;
     }
     let same_family = match (rank(from), rank(to)) {
         (Some(low), Some(high)) if low / 10 == high / 10 => Some(low < high),

@@ -10,6 +10,7 @@ mod conditions;
 mod copied;
 mod copy;
 mod described;
+mod enums;
 mod expression;
 mod frames;
 mod from;

@@ -24,6 +24,7 @@ fn function_named(name: &str, count: usize) -> Option<Described<Function>> {
         ("starts_with", 2) => described(F::StartsWith, &[Text, Text], Bool),
         ("div", 2) => described(F::DivideWhole, &[Numeric, Numeric], Numeric),
         ("make_date", 3) => described(F::MakeDate, &[Int4, Int4, Int4], Date),
+        ("make_time", 3) => described(F::MakeTime, &[Int4, Int4, Float8], Type::Time),
         ("make_timestamp", 6) => {
             described(F::MakeTimestamp, &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamp)
         }
@@ -55,6 +56,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "Nothing locks here: a block that would have another result at COMMIT fails with 40001.",
     ),
+    (&["hashtext", "hashtextextended"], "Compute a hash in the application."),
     (&["pg_notify", "pg_listening_channels"], "There is no LISTEN and NOTIFY."),
     (&["currval", "lastval"], "Use RETURNING."),
     (&["pg_sleep", "pg_sleep_for", "pg_sleep_until", "timeofday"], "Let the client wait."),
@@ -250,6 +252,9 @@ impl Binder<'_> {
                 let name = Form::Literal(all[0].type_name());
                 self.coerce(Bound::untyped(name, None), Type::Regtype, Willing::Explicit)?
             }
+            ("enum_first" | "enum_last" | "enum_range", 1 | 2) => {
+                return self.enum_function(name, all);
+            }
             _ => return self.time_function(name, all),
         }))
     }
@@ -260,10 +265,11 @@ impl Binder<'_> {
         Ok(Some(match (name, all.len()) {
             ("current_date", 0) => self.now_as(Date)?,
             ("localtimestamp", 0) => self.now_as(Timestamp)?,
-            ("current_time" | "localtime", 0) => {
+            ("localtime", 0) => self.now_as(Type::Time)?,
+            ("current_time", 0) => {
                 return Err(Error::unsupported(
                     format!("{name} is not supported"),
-                    "There is no type time: use CURRENT_TIMESTAMP.",
+                    "There is no time with time zone: use LOCALTIME or CURRENT_TIMESTAMP.",
                 ));
             }
             ("date_part", 2) => {
@@ -304,19 +310,31 @@ impl Binder<'_> {
                 let ty = if matches!(ty, Date | Timestamp) { ty } else { Timestamptz };
                 call(Function::IsFinite, self.coerced(all, &[ty])?, Type::Bool)
             }
-            ("to_char", 2) => {
-                let ty = match all[0].ty() {
-                    Some(Timestamp) => Timestamp,
-                    Some(Timestamptz | Date) => Timestamptz,
-                    _ => {
-                        let message = format!("to_char of {}", all[0].type_name());
-                        return Err(Error::unsupported(message, "Use ::text, or round(x, 2)."));
-                    }
-                };
-                call(Function::TimeText, self.coerced(all, &[ty, Text])?, Text)
-            }
+            ("to_char", 2) => self.time_text(all)?,
             _ => return self.jsonb_function(name, all),
         }))
+    }
+
+    /// The text of a point in time or a time of the day by a pattern.
+    fn time_text(&mut self, mut all: Vec<Bound>) -> Result<Bound> {
+        let ty = match all[0].ty() {
+            Some(Type::Time) => {
+                // The day of a time is never shown.
+                let day = Datum::Timestamp(values::Timestamp::from_microseconds(0)?);
+                let day = Bound::constant(day, Type::Timestamp);
+                let time = self.coerce(all.remove(0), Type::Interval, Willing::Implicit)?;
+                all.insert(0, call(Function::Add, vec![day, time], Type::Timestamp));
+                Type::Timestamp
+            }
+            Some(Type::Timestamp) => Type::Timestamp,
+            Some(Type::Timestamptz | Type::Date) => Type::Timestamptz,
+            _ => {
+                let message = format!("to_char of {}", all[0].type_name());
+                return Err(Error::unsupported(message, "Use ::text, or round(x, 2)."));
+            }
+        };
+        let all = self.coerced(all, &[ty, Type::Text])?;
+        Ok(call(Function::TimeText, all, Type::Text))
     }
 
     /// What is now as another type, on the clocks of the session.

@@ -73,6 +73,10 @@ impl Binder<'_> {
             BinaryOperator::PGILikeMatch => text(self, Function::ILike, false),
             BinaryOperator::PGNotILikeMatch => text(self, Function::ILike, true),
             BinaryOperator::PGStartsWith => text(self, Function::StartsWith, false),
+            BinaryOperator::AtQuestion | BinaryOperator::AtAt => {
+                let message = format!("operator {op} is not supported");
+                Err(Error::unsupported(message, "There are no JSON paths and no text search."))
+            }
             BinaryOperator::AtArrow => self.containment(left, right, &shown),
             BinaryOperator::ArrowAt => self.containment(right, left, &shown),
             BinaryOperator::PGOverlap => {
@@ -269,12 +273,12 @@ impl Binder<'_> {
         left: &Bound,
         right: &Bound,
     ) -> Result<Option<Bound>> {
-        use Type::{Date, Int2, Int4, Interval, Timestamp, Timestamptz};
+        use Type::{Date, Int2, Int4, Interval, Time, Timestamp, Timestamptz};
         let add = function == Function::Add;
         if !add && function != Function::Subtract {
             return self.multiple(function, left, right);
         }
-        let at = |ty| matches!(ty, Some(Date | Timestamp | Timestamptz));
+        let at = |ty| matches!(ty, Some(Date | Timestamp | Timestamptz | Time));
         let (own, other) = (left.ty(), right.ty());
         if add && !at(own) && own != Some(Interval) && (at(other) || other == Some(Interval)) {
             return self.of_times(function, right, left);
@@ -282,7 +286,17 @@ impl Binder<'_> {
         if add && own == Some(Interval) && at(other) {
             return self.of_times(function, right, left);
         }
+        if add && own == Some(Time) && matches!(other, Some(Date | Timestamp | Timestamptz)) {
+            return self.of_times(function, right, left);
+        }
         let (left_type, right_type, result) = match (own, other) {
+            (Some(Time), Some(Interval)) => (Time, Interval, Time),
+            (Some(Time), None) if add => (Time, Interval, Time),
+            (Some(Time), Some(Time) | None) if !add => (Time, Time, Interval),
+            (Some(Time), _) => return Ok(None),
+            (Some(Date), Some(Time)) if add => (Timestamp, Interval, Timestamp),
+            (Some(Date), Some(Time)) => return Ok(None),
+            (Some(ty @ (Timestamp | Timestamptz | Interval)), Some(Time)) => (ty, Interval, ty),
             (Some(Date), Some(Int4 | Int2)) => (Date, Int4, Date),
             (Some(Date), Some(Date)) if !add => (Date, Date, Int4),
             (Some(Date), None) if !add => (Date, Date, Int4),

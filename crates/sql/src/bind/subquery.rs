@@ -74,7 +74,11 @@ impl Binder<'_> {
         let ty = kind.ty.array().ok_or_else(|| {
             Error::unsupported(format!("ARRAY of {}", kind.ty.name()), "Use another type.")
         })?;
-        let code = vec![Op::Query(Use::Array(kind.ty.code()), number)];
+        let how = match kind.ty.enum_type() {
+            None => Use::Array(kind.ty.code()),
+            Some(_) => Use::ArrayOf(Kind::plain(kind.ty)),
+        };
+        let code = vec![Op::Query(how, number)];
         Ok(Bound::new(code, Kind::plain(ty)))
     }
 

@@ -3,6 +3,7 @@
 use super::schema::{ForeignKey, Sequence, Table, View};
 use super::snapshot::Catalog;
 use crate::ir::{ObjectId, Relation, Space, to_bytes};
+use values::EnumType;
 
 /// A change from one version of the catalog to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,7 @@ pub(super) const TABLE: u8 = b't';
 pub(super) const SEQUENCE: u8 = b's';
 pub(super) const FOREIGN_KEY: u8 = b'f';
 pub(super) const VIEW: u8 = b'v';
+pub(super) const ENUM: u8 = b'e';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
@@ -72,6 +74,24 @@ impl Delta {
     /// Removes a view.
     pub fn drop_view(&mut self, id: ObjectId) {
         self.rows.push((key(VIEW, id), None));
+    }
+
+    /// Makes or replaces an enum type.
+    pub fn put_enum(&mut self, ty: EnumType) {
+        let id = ObjectId::new(ty.oid().number());
+        self.rows.push((key(ENUM, id), Some(to_bytes(&ty.to_bytes()))));
+    }
+
+    /// Removes an enum type.
+    pub fn drop_enum(&mut self, ty: EnumType) {
+        self.rows.push((key(ENUM, ObjectId::new(ty.oid().number())), None));
+    }
+
+    /// Adds what another delta changes after it.
+    pub fn append(&mut self, next: Delta) {
+        self.rows.extend(next.rows);
+        self.cleared.extend(next.cleared);
+        self.counters.extend(next.counters);
     }
 
     /// Whether it removes this foreign key.

@@ -1,11 +1,11 @@
 //! One version of the catalog.
 
-use super::delta::{Delta, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
+use super::delta::{Delta, ENUM, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
 use super::schema::{ForeignKey, Sequence, Table, View};
 use crate::ir::{ObjectId, from_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use values::{Error, Result};
+use values::{EnumType, Error, Oid, Result, Type};
 
 /// The first id of an object that a statement makes; smaller ones are PostgreSQL's own.
 const FIRST_ID: ObjectId = ObjectId::new(16_384);
@@ -19,6 +19,7 @@ pub struct Catalog {
     sequences: BTreeMap<ObjectId, Arc<Sequence>>,
     foreign_keys: BTreeMap<ObjectId, Arc<ForeignKey>>,
     views: BTreeMap<ObjectId, Arc<View>>,
+    enums: BTreeMap<ObjectId, EnumType>,
     /// Tables, views, indexes and sequences share their names, as in PostgreSQL.
     names: BTreeMap<String, ObjectId>,
 }
@@ -32,6 +33,7 @@ impl Default for Catalog {
             sequences: BTreeMap::new(),
             foreign_keys: BTreeMap::new(),
             views: BTreeMap::new(),
+            enums: BTreeMap::new(),
             names: BTreeMap::new(),
         }
     }
@@ -112,6 +114,17 @@ impl Catalog {
             (VIEW, None) => {
                 self.views.remove(&id);
             }
+            (ENUM, Some(row)) => {
+                let definition: Vec<u8> = from_bytes(row, "enum type of the catalog")?;
+                let ty = EnumType::from_bytes(&definition)?;
+                if ty.oid().number() != id.number() {
+                    return Err(Error::corrupted("enum type of the catalog is damaged"));
+                }
+                self.enums.insert(id, ty);
+            }
+            (ENUM, None) => {
+                self.enums.remove(&id);
+            }
             (NEXT_ID, Some(row)) => self.next_id = from_bytes(row, "next id of the catalog")?,
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
         }
@@ -169,6 +182,34 @@ impl Catalog {
     /// All views, by id.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.views.values()
+    }
+
+    /// All enum types, by id.
+    pub fn enums(&self) -> impl Iterator<Item = EnumType> {
+        self.enums.values().copied()
+    }
+
+    /// The enum type with this name.
+    pub fn enum_named(&self, name: &str) -> Option<EnumType> {
+        self.enums().find(|ty| ty.name() == name)
+    }
+
+    /// The type that a statement has made with this name: an enum, or its arrays, which have a `_`
+    /// before it.
+    pub fn type_named(&self, name: &str) -> Option<Type> {
+        let own = self.enum_named(name).map(Type::Enum);
+        own.or_else(|| Type::Enum(self.enum_named(name.strip_prefix('_')?)?).array())
+    }
+
+    /// The type with this object id, also of those that statements have made.
+    pub fn type_by_oid(&self, oid: Oid) -> Option<Type> {
+        let made = self.enums().map(Type::Enum).flat_map(|ty| [Some(ty), ty.array()]);
+        Type::from_oid(oid).or_else(|| made.flatten().find(|ty| ty.oid() == oid))
+    }
+
+    /// The type with the labels that it has now, of one that may have been known before.
+    pub fn current(&self, ty: Type) -> Type {
+        self.type_by_oid(ty.oid()).unwrap_or(ty)
     }
 
     /// The sequence with this name.

@@ -199,7 +199,7 @@ impl Altering<'_> {
         data_type: &DataType,
         using: Option<&Expr>,
     ) -> Result<()> {
-        let kind = kind_of(data_type)?;
+        let kind = kind_of(self.draft.catalog, data_type)?;
         let at = usize::from(column);
         if self.draft.table.columns[at].identity.is_some() {
             refuse_no_integer(kind.ty)?;

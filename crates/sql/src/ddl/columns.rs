@@ -36,7 +36,7 @@ impl Draft<'_> {
         let serial = serial(&definition.data_type);
         let kind = match serial {
             Some(ty) => Kind::plain(ty),
-            None => kind_of(&definition.data_type)?,
+            None => kind_of(self.catalog, &definition.data_type)?,
         };
         if kind.ty.is_of_catalog() {
             let message = format!("a column of type {} is not supported", kind.ty.name());

@@ -1,7 +1,7 @@
 //! The entrance for definitions.
 
 use super::definition::Definition;
-use super::{alter, indexes, sequences, set_value, table, views};
+use super::{alter, indexes, sequences, set_value, table, table_as, types, views};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::Catalog;
 use crate::parse::Statement;
@@ -20,14 +20,26 @@ pub fn define(
     if let Some(tree) = &statement.sequence {
         return sequences::alter(catalog, tree, rows).map(Some);
     }
+    if let Some(tree) = &statement.table_as {
+        return table_as::create(catalog, statement, tree, context, rows).map(Some);
+    }
     let definition = match &statement.tree {
-        Tree::CreateTable(tree) => table::create(catalog, &statement.lines, tree, context)?,
+        Tree::CreateTable(tree) => table::create(catalog, statement, tree, context)?,
         Tree::CreateView(tree) => views::create(catalog, statement, tree, context)?,
         Tree::CreateIndex(tree) => indexes::create(catalog, tree, context, rows)?,
         Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
             sequences::create(catalog, name, *if_not_exists, sequence_options)?
         }
+        Tree::CreateType { name, representation } => {
+            types::create(catalog, name, representation.as_ref())?
+        }
+        Tree::AlterType(tree) => types::alter(catalog, statement, tree, context)?,
         Tree::Drop { object_type, if_exists, names, cascade, .. } => match object_type {
+            ObjectType::Type => {
+                let (if_exists, cascade) = (*if_exists, *cascade);
+                let dropping = types::Dropping { names, if_exists, cascade };
+                types::drop(catalog, statement, &dropping, context, rows)?
+            }
             ObjectType::Table => table::drop(catalog, names, *if_exists, *cascade)?,
             ObjectType::View => views::drop(catalog, names, *if_exists, *cascade)?,
             ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,

@@ -1,6 +1,6 @@
 //! What a definition comes to.
 
-use crate::catalog::Delta;
+use crate::catalog::{Catalog, Delta};
 use values::{Datum, Error, Result, SqlState};
 
 /// A definition that was made of a statement: the catalog and the store have to take it together.
@@ -12,20 +12,22 @@ pub struct Definition {
     pub delta: Delta,
     /// The rows of its answer, if it has any.
     pub rows: Vec<Vec<Datum>>,
+    /// How many rows the tag says, if it says that.
+    pub(super) count: Option<usize>,
     /// What the client is told although it is no error.
     pub notice: Option<String>,
 }
 
 impl Definition {
     pub(super) fn new(tag: &'static str, delta: Delta) -> Definition {
-        Definition { tag, delta, rows: Vec::new(), notice: None }
+        Definition { tag, delta, rows: Vec::new(), count: None, notice: None }
     }
 
     /// The whole command tag.
     pub fn shown_tag(&self) -> String {
-        match self.tag {
-            "SELECT" => format!("SELECT {}", self.rows.len()),
-            tag => tag.to_owned(),
+        match self.count {
+            Some(count) => format!("{} {count}", self.tag),
+            None => self.tag.to_owned(),
         }
     }
 
@@ -47,4 +49,16 @@ impl Definition {
         self.notice = Some(format!("{}, skipping", error.message()));
         Ok(())
     }
+}
+
+/// Refuses the name of a type for a table or view.
+pub(super) fn refuse_name_of_type(catalog: &Catalog, name: &str) -> Result<()> {
+    if catalog.type_named(name).is_none() {
+        return Ok(());
+    }
+    let message = format!("type \"{name}\" already exists");
+    Err(Error::new(SqlState::DUPLICATE_OBJECT, message).with_hint(
+        "A relation has an associated type of the same name, so you must use a name that doesn't \
+         conflict with any existing type.",
+    ))
 }

@@ -150,7 +150,7 @@ struct Pass<'a> {
 }
 
 /// The sequence goes on behind the numbers that rows have got.
-fn count_on(draft: &mut Draft<'_>, sequence: &Sequence, given: u64) -> Result<()> {
+pub(super) fn count_on(draft: &mut Draft<'_>, sequence: &Sequence, given: u64) -> Result<()> {
     let Some(before) = given.checked_sub(1) else { return Ok(()) };
     let (last, is_called) = (sequence_number(sequence, before)?, true);
     let next = Sequence { last, is_called, ..sequence.clone() };

@@ -12,11 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
 
-/// The types of the parameters of a definition, and the columns of its answer: `setval` has them.
-///
-/// # Errors
-/// What is wrong with the arguments.
-pub fn described(
+/// The types of the parameters, and the one column of the answer.
+pub(super) fn described(
     catalog: &Catalog,
     statement: &Statement,
     options: &Options,
@@ -69,6 +66,7 @@ pub(super) fn set(
         answers.push(vec![Datum::Int8(*number)]);
     }
     let mut definition = Definition::new("SELECT", delta_of(catalog, &set));
+    definition.count = Some(answers.len());
     definition.rows = answers;
     Ok(Some(definition))
 }

@@ -1,6 +1,6 @@
 //! Tables.
 
-use super::definition::Definition;
+use super::definition::{Definition, refuse_name_of_type};
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
 use super::sequences::replace;
@@ -8,7 +8,7 @@ use super::views::{drop_dependents, refuse_view};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Sequence, Table};
 use crate::ir::{ObjectId, Relation, Space};
-use crate::parse::Lines;
+use crate::parse::Statement;
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
     CascadeOption, CreateTable, CreateTableOptions, ObjectName, SqlOption, Truncate,
@@ -20,7 +20,7 @@ use values::{Error, Result, SqlState, Type};
 
 pub(super) fn create(
     catalog: &Catalog,
-    lines: &Lines,
+    statement: &Statement,
     tree: &CreateTable,
     context: &Context,
 ) -> Result<Definition> {
@@ -30,26 +30,12 @@ pub(super) fn create(
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, tree.if_not_exists);
     }
+    refuse_name_of_type(catalog, &own)?;
     if tree.columns.len() >= COLUMNS_MAX {
         let message = format!("tables can have at most {} columns", COLUMNS_MAX - 1);
         return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
     }
-    let relation = Relation {
-        id: catalog.next_id(),
-        name: own.clone(),
-        space: Space::Row256,
-        columns: Vec::new(),
-        primary_name: String::new(),
-        primary: Vec::new(),
-        indexes: Vec::new(),
-        checks: Vec::new(),
-    };
-    let table = Table { relation, columns: Vec::new() };
-    let mut draft = Draft {
-        next_id: catalog.next_id().next(),
-        names: BTreeSet::from([own]),
-        ..Draft::new(catalog, lines, context, table)
-    };
+    let mut draft = new_draft(catalog, statement, context, own);
     for column in &tree.columns {
         draft.add_column(column)?;
     }
@@ -66,6 +52,31 @@ pub(super) fn create(
     assert!(indexes.map(|index| index.id).all(|id| id < next_id), "an id is of one object");
     draft.delta.set_next_id(next_id);
     Ok(Definition::new(TAG, draft.delta))
+}
+
+/// A table without columns.
+pub(super) fn new_draft<'a>(
+    catalog: &'a Catalog,
+    statement: &'a Statement,
+    context: &'a Context,
+    name: String,
+) -> Draft<'a> {
+    let relation = Relation {
+        id: catalog.next_id(),
+        name: name.clone(),
+        space: Space::Row256,
+        columns: Vec::new(),
+        primary_name: String::new(),
+        primary: Vec::new(),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+    };
+    let table = Table { relation, columns: Vec::new() };
+    Draft {
+        next_id: catalog.next_id().next(),
+        names: BTreeSet::from([name]),
+        ..Draft::new(catalog, &statement.lines, context, table)
+    }
 }
 
 pub(super) fn choose_spaces(table: &mut Table) {

@@ -1,6 +1,6 @@
 //! Views, and what depends on the tables and views that they select from.
 
-use super::definition::Definition;
+use super::definition::{Definition, refuse_name_of_type};
 use crate::bind::{Binder, NewView, name_of, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table, Used, View, ViewColumn};
 use crate::ir::Kind;
@@ -20,6 +20,7 @@ pub(super) fn create(
     const TAG: &str = "CREATE VIEW";
     refuse(tree)?;
     let name = table_name(&tree.name)?;
+    refuse_name_of_type(catalog, &name)?;
     let old = catalog.view(&name);
     if catalog.is_named(&name) && !tree.or_replace {
         return Definition::existing(TAG, &name, false);
@@ -231,7 +232,7 @@ fn users<'c>(catalog: &'c Catalog, name: &'c str) -> Vec<(&'c str, &'c Arc<View>
     all
 }
 
-fn dependent(message: String, detail: String) -> Error {
+pub(super) fn dependent(message: String, detail: String) -> Error {
     Error::new(SqlState::DEPENDENT_OBJECTS, message)
         .with_detail(detail)
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")

@@ -62,6 +62,8 @@ pub enum Use {
     All(Function, u16),
     /// The values of its one column as an array of elements of this type's code.
     Array(u8),
+    /// The same, of elements of an enum.
+    ArrayOf(Kind),
 }
 
 /// What [`Op::Call`] computes. The types of the arguments were made equal where they must be.
@@ -197,6 +199,9 @@ pub enum Function {
     JsonRow,
     /// A pattern of LIKE with another escape, as one with a backslash.
     EscapedPattern,
+    /// Those of the values of an enum that are not below one value and not above another.
+    EnumRange,
+    MakeTime,
 }
 
 /// A random value, another one for each row.
@@ -277,7 +282,7 @@ impl Op {
             | Op::Next(_)
             | Op::Random(_)
             | Op::Outer(..)
-            | Op::Query(Use::Value | Use::Exists | Use::Array(_), _) => (0, 1),
+            | Op::Query(Use::Value | Use::Exists | Use::Array(_) | Use::ArrayOf(_), _) => (0, 1),
             Op::Query(Use::Any(_, count) | Use::All(_, count), _) => (usize::from(*count), 1),
             Op::Call(_, count) | Op::System(_, count) => (*count as usize, 1),
             Op::Cast(..) | Op::JumpIf(..) | Op::JumpIfNotNull(_) => (1, 1),

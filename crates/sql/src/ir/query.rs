@@ -180,7 +180,7 @@ impl Source {
 }
 
 impl Select {
-    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+    pub(crate) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
         self.source.each_expression(each);
         if let Some(group) = &self.group {
             group.keys.iter().for_each(&mut *each);

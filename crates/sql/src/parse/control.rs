@@ -65,7 +65,7 @@ impl Statement {
         if let Some(own) = &self.own {
             return Some(own.clone());
         }
-        if self.sequence.is_some() {
+        if self.sequence.is_some() || self.table_as.is_some() {
             return None;
         }
         Some(match &self.tree {
@@ -131,12 +131,14 @@ impl Statement {
                 | Tree::CreateView(_)
                 | Tree::CreateIndex(_)
                 | Tree::CreateSequence { .. }
+                | Tree::CreateType { .. }
+                | Tree::AlterType(_)
                 | Tree::Drop { .. }
                 | Tree::Truncate(_)
                 | Tree::AlterTable(_)
                 | Tree::AlterIndex { .. }
         );
-        self.sequence.is_some() || is_tree_of_one || self.sets_value()
+        self.sequence.is_some() || self.table_as.is_some() || is_tree_of_one || self.sets_value()
     }
 }
 

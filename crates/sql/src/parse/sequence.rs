@@ -259,14 +259,14 @@ fn is_number(parser: &Parser<'_>) -> bool {
 }
 
 /// Whether these words are next.
-fn are_next(parser: &Parser<'_>, words: &[&str]) -> bool {
+pub(super) fn are_next(parser: &Parser<'_>, words: &[&str]) -> bool {
     let is_at = |(at, expected): (usize, &&str)| {
         word(&parser.peek_nth_token_ref(at).token).as_deref() == Some(*expected)
     };
     words.iter().enumerate().all(is_at)
 }
 
-fn skip(parser: &mut Parser<'_>, count: usize) {
+pub(super) fn skip(parser: &mut Parser<'_>, count: usize) {
     for _ in 0..count {
         parser.next_token();
     }

@@ -6,6 +6,7 @@ use super::own::{self, Declared};
 use super::position::Lines;
 use super::sequence::{self, AlterSequence, IdentityChanges};
 use super::signs;
+use super::table_as::{self, TableAs};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
@@ -31,6 +32,8 @@ pub struct Statement {
     pub(crate) sequence: Option<AlterSequence>,
     /// What ALTER TABLE changes of identity columns.
     pub(crate) identities: IdentityChanges,
+    /// CREATE TABLE AS, of which there is no tree.
+    pub(crate) table_as: Option<Box<TableAs>>,
     /// The cursor that it declares.
     declared: Option<Declared>,
 }
@@ -41,11 +44,16 @@ struct Found {
     own: Option<Control>,
     sequence: Option<AlterSequence>,
     identities: IdentityChanges,
+    table_as: Option<Box<TableAs>>,
 }
 
 impl Found {
     fn of(tree: ast::Statement) -> Found {
-        Found { tree, own: None, sequence: None, identities: Vec::new() }
+        Found { tree, own: None, sequence: None, identities: Vec::new(), table_as: None }
+    }
+
+    fn table_as(made: TableAs) -> Found {
+        Found { table_as: Some(Box::new(made)), ..Found::without_tree() }
     }
 
     /// One that has no tree.
@@ -55,6 +63,11 @@ impl Found {
 }
 
 impl Statement {
+    /// A statement that is a part of this one.
+    pub(crate) fn part(&self, tree: &ast::Statement) -> Statement {
+        Statement { tree: tree.clone(), table_as: None, ..self.clone() }
+    }
+
     /// The cursor that it declares; otherwise it is its query.
     pub fn declared(&self) -> Option<&Declared> {
         self.declared.as_ref()
@@ -92,11 +105,12 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
     let statement = |found: Found| {
-        let Found { tree, own, sequence, identities } = found;
+        let Found { tree, own, sequence, identities, table_as } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
-        Statement { tree, lines: lines.clone(), text, own, sequence, identities, declared }
+        let lines = lines.clone();
+        Statement { tree, lines, text, own, sequence, identities, table_as, declared }
     };
     Ok(trees.into_iter().map(statement).collect())
 }
@@ -131,10 +145,15 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     if let Some(sequence) = sequence::alter_sequence(parser)? {
         return Ok(Found { sequence: Some(sequence), ..Found::without_tree() });
     }
-    Ok(match sequence::alter_table(parser)? {
-        Some((tree, identities)) => Found { identities, ..Found::of(tree) },
-        None => Found::of(whole_view(parser.parse_statement()?, parser)),
-    })
+    if let Some((tree, identities)) = sequence::alter_table(parser)? {
+        return Ok(Found { identities, ..Found::of(tree) });
+    }
+    if let Some(made) = table_as::create_table_as(parser)? {
+        return Ok(Found::table_as(made));
+    }
+    let mut tree = whole_view(parser.parse_statement()?, parser);
+    let made = table_as::select_into(&mut tree);
+    Ok(made.map_or_else(|| Found::of(tree), Found::table_as))
 }
 
 /// CREATE VIEW with its CHECK OPTION, which the parser does not know: an option of the view.

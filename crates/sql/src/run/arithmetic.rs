@@ -228,6 +228,13 @@ fn times(function: Function, arguments: &[Datum], zone: &Zone) -> Option<Result<
         {
             since(left, right)
         }
+        (Datum::Time(left), Datum::Time(right)) if negative => {
+            Ok(Datum::Interval(left.since(*right)))
+        }
+        (Datum::Time(time), Datum::Interval(interval)) => {
+            let interval = if negative { interval.negate() } else { Ok(*interval) };
+            interval.map(|interval| Datum::Time(time.add_interval(interval)))
+        }
         (Datum::Timestamp(at), Datum::Interval(interval)) => {
             let interval = if negative { interval.negate() } else { Ok(*interval) };
             interval.and_then(|interval| at.add_interval(interval)).map(Datum::Timestamp)

@@ -2,7 +2,8 @@
 
 use crate::ir::Kind;
 use values::{
-    Array, Datum, Error, Json, Numeric, Result, SqlState, Strictness, Type, Zone, fit, float, text,
+    Array, Datum, Error, Json, Numeric, Result, SqlState, Strictness, Time, Timestamp, Type, Zone,
+    fit, float, text,
 };
 
 /// The value as one of `kind`. The binder lets through only casts that there are.
@@ -33,6 +34,12 @@ fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
         (Datum::Timestamptz(at), Type::Date) => at.to_local(zone)?.date().map(Datum::Date),
         (Datum::Timestamp(at), Type::Timestamptz) => at.to_utc(zone).map(Datum::Timestamptz),
         (Datum::Timestamptz(at), Type::Timestamp) => at.to_local(zone).map(Datum::Timestamp),
+        (Datum::Time(time), Type::Interval) => Ok(Datum::Interval(time.of_day())),
+        (Datum::Timestamp(at), Type::Time) => time_of(*at),
+        (Datum::Timestamptz(at), Type::Time) => time_of(at.to_local(zone)?),
+        (Datum::Interval(interval), Type::Time) => {
+            Time::from_microseconds(0).map(|time| Datum::Time(time.add_interval(*interval)))
+        }
         (Datum::Json(text), Type::Jsonb) => text::parse(ty, text, zone),
         (Datum::Jsonb(json), Type::Json) => Ok(Datum::Json(json.to_string().into())),
         (Datum::Jsonb(json), _) if ty.is_number() || ty == Type::Bool => from_json(json, ty),
@@ -57,6 +64,14 @@ fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
         _ if ty.is_number() => number(&datum, ty),
         _ => Err(impossible(&datum, ty)),
     }
+}
+
+/// The time of the day; infinities have none.
+fn time_of(at: Timestamp) -> Result<Datum> {
+    if !at.is_finite() {
+        return Ok(Datum::Null);
+    }
+    Time::from_microseconds(at.split().1).map(Datum::Time)
 }
 
 fn impossible(datum: &Datum, ty: Type) -> Error {

@@ -113,6 +113,17 @@ fn with_nulls(function: Function, arguments: &[Datum]) -> Result<Option<Datum>> 
             let element = element.ok_or_else(|| mismatch(function))?;
             Datum::Array(Box::new(Array::new(element, items.to_vec())?))
         }
+        (Function::MakeArray, [Datum::Array(like), items @ ..]) => {
+            Datum::Array(Box::new(Array::new(like.element(), items.to_vec())?))
+        }
+        (Function::EnumRange, [Datum::Array(all), low, high]) => {
+            let is_within = |value: &&Datum| {
+                (low.is_null() || value.compare(low).is_ge())
+                    && (high.is_null() || value.compare(high).is_le())
+            };
+            let within = all.items().iter().filter(is_within).cloned().collect();
+            Datum::Array(Box::new(Array::new(all.element(), within)?))
+        }
         _ => return Ok(None),
     };
     Ok(Some(result))

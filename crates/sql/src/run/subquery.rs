@@ -105,7 +105,11 @@ impl Evaluator<'_> {
                 let left = stack.split_off(begin);
                 self.quantified(function, all, &left, number, row)
             }
-            Use::Array(code) => self.array_of(code, number, row),
+            Use::Array(code) => {
+                let element = Type::from_code(code).ok_or_else(malformed)?;
+                self.array_of(element, number, row)
+            }
+            Use::ArrayOf(kind) => self.array_of(kind.ty, number, row),
         };
         if self.is_correlated(number) {
             self.memory.release(before + self.queries.kept);
@@ -125,8 +129,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn array_of(&mut self, code: u8, number: QueryNumber, row: &[Datum]) -> Result<Datum> {
-        let element = Type::from_code(code).ok_or_else(malformed)?;
+    fn array_of(&mut self, element: Type, number: QueryNumber, row: &[Datum]) -> Result<Datum> {
         let found = self.rows_within(number, row, usize::MAX)?;
         let items = found.iter().map(|row| row.first().cloned().ok_or_else(malformed));
         let items = items.collect::<Result<Vec<_>>>()?;

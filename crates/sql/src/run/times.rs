@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::ir::Function;
 use values::time::{Civil, Field, age, bin, divided, field_of, scaled, shown, time_of_day};
-use values::{Date, Datum, Error, Interval, Result, SqlState, Timestamp};
+use values::{Date, Datum, Error, Interval, Result, SqlState, Time, Timestamp};
 
 /// The longest form of `to_char`.
 const FORM_BYTES_MAX: usize = 10_000;
@@ -28,6 +28,12 @@ pub(super) fn call(
             day_of(*year, *month, *day)
                 .and_then(|civil| Date::from_days(civil.to_days()))
                 .map(Datum::Date)
+        }
+        (Function::MakeTime, [Datum::Int4(hour), Datum::Int4(minute), Datum::Float8(second)]) => {
+            match time_of_day(*hour, *minute, *second) {
+                Some(time) => Time::from_microseconds(time).map(Datum::Time),
+                None => Err(time_out_of_range(*hour, *minute, *second)),
+            }
         }
         (
             Function::MakeTimestamp,
@@ -87,13 +93,16 @@ fn day_of(year: i32, month: i32, day: i32) -> Result<Civil> {
     })
 }
 
+fn time_out_of_range(hour: i32, minute: i32, second: f64) -> Error {
+    let message = format!("time field value out of range: {hour}:{minute:02}:{second:02}");
+    Error::new(SqlState::DATETIME_OUT_OF_RANGE, message)
+}
+
 fn made(year: i32, month: i32, day: i32, time: &[Datum]) -> Option<Result<Timestamp>> {
     let [Datum::Int4(hour), Datum::Int4(minute), Datum::Float8(second)] = time else { return None };
     Some(day_of(year, month, day).and_then(|civil| {
-        let time = time_of_day(*hour, *minute, *second).ok_or_else(|| {
-            let message = format!("time field value out of range: {hour}:{minute:02}:{second:02}");
-            Error::new(SqlState::DATETIME_OUT_OF_RANGE, message)
-        })?;
+        let time = time_of_day(*hour, *minute, *second)
+            .ok_or_else(|| time_out_of_range(*hour, *minute, *second))?;
         let midnight = Date::from_days(civil.to_days())?.midnight()?;
         Timestamp::from_microseconds(i128::from(midnight.bits()) + i128::from(time))
     }))

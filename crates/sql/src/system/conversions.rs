@@ -17,8 +17,11 @@ pub(super) struct Conversions {
 /// Those of arrays.
 const OF_ARRAYS: (&str, [i32; 4]) = ("array_", [750, 751, 2_400, 2_401]);
 
+/// Those of enums.
+const OF_ENUMS: (&str, [i32; 4]) = ("enum_", [3_506, 3_507, 3_532, 3_533]);
+
 /// Types with what the names of their functions begin with.
-const OF_TYPES: [(Type, &str, [i32; 4]); 26] = [
+const OF_TYPES: [(Type, &str, [i32; 4]); 27] = [
     (Type::Bool, "bool", [1_242, 1_243, 2_436, 2_437]),
     (Type::Bytea, "bytea", [1_244, 31, 2_412, 2_413]),
     (Type::Letter, "char", [1_245, 33, 2_434, 2_435]),
@@ -35,6 +38,7 @@ const OF_TYPES: [(Type, &str, [i32; 4]); 26] = [
     (Type::Char, "bpchar", [1_044, 1_045, 2_430, 2_431]),
     (Type::Varchar, "varchar", [1_046, 1_047, 2_432, 2_433]),
     (Type::Date, "date_", [1_084, 1_085, 2_468, 2_469]),
+    (Type::Time, "time_", [1_143, 1_144, 2_470, 2_471]),
     (Type::Timestamp, "timestamp_", [1_312, 1_313, 2_474, 2_475]),
     (Type::Timestamptz, "timestamptz_", [1_150, 1_151, 2_476, 2_477]),
     (Type::Interval, "interval_", [1_160, 1_161, 2_478, 2_479]),
@@ -47,9 +51,10 @@ const OF_TYPES: [(Type, &str, [i32; 4]); 26] = [
     (Type::Regrole, "regrole", [4_098, 4_092, 4_094, 4_095]),
 ];
 
-const OF_MODIFIERS: [(Type, [i32; 2]); 6] = [
+const OF_MODIFIERS: [(Type, [i32; 2]); 7] = [
     (Type::Char, [2_913, 2_914]),
     (Type::Varchar, [2_915, 2_916]),
+    (Type::Time, [2_909, 2_910]),
     (Type::Timestamp, [2_905, 2_906]),
     (Type::Timestamptz, [2_907, 2_908]),
     (Type::Interval, [2_903, 2_904]),
@@ -65,8 +70,9 @@ const OTHERS: [(i32, &str); 4] = [
 
 pub(super) fn of(ty: Type) -> Conversions {
     let element = ty.element().unwrap_or(ty);
-    let known = OF_TYPES.iter().find(|(own, ..)| *own == ty);
-    let both_ways = known.map_or(OF_ARRAYS.1, |(_, _, ids)| *ids);
+    let known = OF_TYPES.iter().find(|(own, ..)| *own == ty).map(|(_, _, ids)| *ids);
+    let of_others = if ty.element().is_some() { OF_ARRAYS.1 } else { OF_ENUMS.1 };
+    let both_ways = known.unwrap_or(of_others);
     let modifier = OF_MODIFIERS.iter().find(|(own, _)| *own == element);
     let (subscript, analyze) = match ty {
         Type::Array(_) => (6_179, 3_816),
@@ -80,7 +86,7 @@ pub(super) fn of(ty: Type) -> Conversions {
 /// All of them, with their object ids.
 fn all() -> impl Iterator<Item = (i32, String)> {
     let of_types = OF_TYPES.iter().map(|(_, stem, ids)| (*stem, *ids));
-    let both_ways = of_types.chain([OF_ARRAYS]).flat_map(|(stem, ids)| {
+    let both_ways = of_types.chain([OF_ARRAYS, OF_ENUMS]).flat_map(|(stem, ids)| {
         let ends = ["in", "out", "recv", "send"];
         ids.into_iter().zip(ends).map(move |(id, end)| (id, format!("{stem}{end}")))
     });

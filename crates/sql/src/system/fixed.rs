@@ -5,7 +5,7 @@ use super::objects::{BTREE, DATABASE, HEAP, OWNER, PG_CATALOG};
 use super::relations::Known;
 use super::rows::Row;
 use super::session::{NAME, System};
-use super::types::OPERATOR_CLASSES;
+use super::types::{ENUM_OPERATOR_CLASS, OPERATOR_CLASSES};
 
 /// PostgreSQL's number of encoding UTF8.
 pub(super) const UTF8: i32 = 6;
@@ -47,14 +47,16 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
         "pg_collation" => collations(&new),
         "pg_opclass" => OPERATOR_CLASSES
             .iter()
+            .map(|(id, name, ty)| (*id, *name, ty.oid().number() as i32))
+            .chain([ENUM_OPERATOR_CLASS])
             .map(|(id, name, ty)| {
                 new()
-                    .set("oid", *id)
+                    .set("oid", id)
                     .set("opcmethod", BTREE)
-                    .set("opcname", *name)
+                    .set("opcname", name)
                     .set("opcnamespace", PG_CATALOG)
                     .set("opcowner", OWNER)
-                    .set("opcintype", ty.oid().number() as i32)
+                    .set("opcintype", ty)
                     .set("opcdefault", true)
             })
             .collect(),

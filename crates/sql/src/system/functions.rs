@@ -6,6 +6,7 @@ use super::names::{ROLES, class_name, find, literal, quoted, shown};
 use super::objects::{constraints, indexes, view};
 use super::session::System;
 use super::{classes, type_names};
+use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -29,7 +30,7 @@ fn optional(text: Option<String>) -> Datum {
 impl System {
     /// The result of a function. NULL in gives NULL out but for the few that ask for it.
     pub(crate) fn call(&self, function: SystemFunction, arguments: &[Datum]) -> Result<Datum> {
-        if let Some(result) = with_nulls(function, arguments) {
+        if let Some(result) = with_nulls(&self.catalog, function, arguments) {
             return result;
         }
         if arguments.iter().any(Datum::is_null) {
@@ -113,7 +114,11 @@ impl System {
 }
 
 /// Functions for which NULL is an argument as others are.
-fn with_nulls(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Datum>> {
+fn with_nulls(
+    catalog: &Catalog,
+    function: SystemFunction,
+    arguments: &[Datum],
+) -> Option<Result<Datum>> {
     let result = match (function, arguments) {
         (SystemFunction::FormatType, [Datum::Null, _]) => Ok(Datum::Null),
         (SystemFunction::FormatType, [Datum::Int4(id), modifier]) => {
@@ -121,7 +126,7 @@ fn with_nulls(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Da
                 Datum::Int4(modifier) => Some(*modifier),
                 _ => None,
             };
-            Ok(Datum::text(type_names::formatted(*id, modifier)))
+            Ok(Datum::text(type_names::formatted(catalog, *id, modifier)))
         }
         _ => return None,
     };

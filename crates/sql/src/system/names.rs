@@ -103,7 +103,7 @@ pub(super) fn find(catalog: &Catalog, ty: Type, text: &str) -> Result<i32> {
     let missing =
         |state, what: &str| Error::new(state, format!("{what} \"{}\" does not exist", text.trim()));
     match ty {
-        Type::Regtype => type_names::parse(text)
+        Type::Regtype => type_named(catalog, text)
             .map(|ty| ty.oid().number() as i32)
             .ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "type")),
         Type::Regnamespace => {
@@ -136,6 +136,24 @@ pub(super) fn find(catalog: &Catalog, ty: Type, text: &str) -> Result<i32> {
             found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function"))
         }
     }
+}
+
+/// The type that text names: with a schema before it and brackets behind it, perhaps.
+fn type_named(catalog: &Catalog, text: &str) -> Option<Type> {
+    if let Some(known) = type_names::parse(text) {
+        return Some(known);
+    }
+    let text = text.trim();
+    let (own, is_array) = match text.strip_suffix("[]") {
+        Some(element) => (element, true),
+        None => (text, false),
+    };
+    let found = match &name_parts(own).ok()?[..] {
+        [own] => catalog.type_named(own),
+        [schema, own] if schema == "public" => catalog.type_named(own),
+        _ => None,
+    }?;
+    if is_array { found.array() } else { Some(found) }
 }
 
 fn class(catalog: &Catalog, name: &str) -> Option<i32> {
@@ -187,7 +205,7 @@ pub(super) fn shown(catalog: &Catalog, ty: Type, id: i32) -> String {
         _ if id == 0 => Some("-".to_owned()),
         Type::Regclass => class_name(catalog, id)
             .map(|(name, visible)| if visible { quoted(&name) } else { name }),
-        Type::Regtype => Type::from_oid(Oid::new(id as u32)).map(Type::name),
+        Type::Regtype => catalog.type_by_oid(Oid::new(id as u32)).map(Type::name),
         Type::Regnamespace => {
             SCHEMAS.iter().find(|schema| schema.0 == id).map(|schema| schema.1.to_owned())
         }

@@ -13,7 +13,7 @@ impl System {
             ("information_schema", own) => standard::rows(self, relation, own),
             (_, own) => classes::rows(self, relation, own)
                 .or_else(|| constraints::rows(self, relation, own))
-                .or_else(|| types::rows(relation, own))
+                .or_else(|| types::rows(self, relation, own))
                 .or_else(|| fixed::rows(self, relation, own)),
         };
         // The others are of what there is none here.

@@ -58,6 +58,16 @@ pub(super) fn expression(
     Some(part.text)
 }
 
+/// An expression over the rows of a table as EXPLAIN shows it.
+pub(crate) fn expression_text(
+    catalog: &Catalog,
+    relation: &Relation,
+    expression: &Expression,
+) -> Option<String> {
+    let writer = Writer { catalog, relation, pretty: false };
+    writer.program(&expression.code).map(|part| part.text)
+}
+
 impl Writer<'_> {
     fn program(&self, code: &[Op]) -> Option<Part> {
         let mut stack: Vec<Part> = Vec::new();
@@ -69,6 +79,9 @@ impl Writer<'_> {
                     Some(part) => part,
                     None => self.constant(&value.0, value.0.kind().unwrap_or(Type::Text)),
                 },
+                Op::Parameter(at) => {
+                    Part { text: format!("${}", u32::from(*at) + 1), bond: Bond::Whole, ty: None }
+                }
                 Op::Next(_) => self.sequence_number(op, code, &mut at)?,
                 Op::Random(Random::Fraction) => function_call("random()", Type::Float8),
                 Op::Random(Random::Uuid) => function_call("gen_random_uuid()", Type::Uuid),

@@ -203,12 +203,15 @@ fn bits(ty: Type) -> Option<i32> {
 /// What the type of a column says.
 fn described(row: Row, place: usize, kind: Kind) -> Row {
     let (ty, modifier) = (kind.ty, kind.modifier);
-    let is_array = ty.element().is_some();
-    let name = if is_array { "ARRAY".to_owned() } else { ty.name() };
+    let name = match ty {
+        Type::Array(_) => "ARRAY".to_owned(),
+        Type::Enum(_) => "USER-DEFINED".to_owned(),
+        _ => ty.name(),
+    };
     let precise = modifier.precision_and_scale().filter(|_| ty == Type::Numeric);
     let digits = match ty {
         Type::Date => Some(0),
-        Type::Timestamp | Type::Timestamptz | Type::Interval => {
+        Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval => {
             Some(modifier.second_digits().map_or(6, |digits| digits as i32))
         }
         _ => None,
@@ -230,7 +233,7 @@ fn described(row: Row, place: usize, kind: Kind) -> Row {
         .set("numeric_scale", ty.is_integer().then_some(0).or(precise.map(|both| both.1)))
         .set("datetime_precision", digits)
         .set("udt_catalog", NAME)
-        .set("udt_schema", "pg_catalog")
+        .set("udt_schema", if ty.enum_type().is_some() { "public" } else { "pg_catalog" })
         .set("udt_name", short_name(ty))
         .set("dtd_identifier", (place + 1).to_string())
         .set("is_self_referencing", yes(false))

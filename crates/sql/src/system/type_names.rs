@@ -1,9 +1,14 @@
 //! Names of types.
 
+use crate::catalog::Catalog;
 use values::{Modifier, Oid, Type};
 
-/// PostgreSQL's own name of a type; arrays have a `_` before it.
+/// The name of a type in the catalog; arrays have a `_` before it.
 pub(super) fn short_name(ty: Type) -> String {
+    if let Some(own) = ty.enum_type() {
+        let before = if ty.element().is_some() { "_" } else { "" };
+        return format!("{before}{}", own.name());
+    }
     let own = match ty.element().unwrap_or(ty) {
         Type::Bool => "bool",
         Type::Int2 => "int2",
@@ -13,6 +18,7 @@ pub(super) fn short_name(ty: Type) -> String {
         Type::Float8 => "float8",
         Type::Varchar => "varchar",
         Type::Char => "bpchar",
+        Type::Time => "time",
         Type::Timestamp => "timestamp",
         Type::Timestamptz => "timestamptz",
         Type::Letter => "char",
@@ -41,7 +47,8 @@ pub(crate) fn named(name: &str) -> Option<Type> {
         .or_else(|| both().find(|ty| short_name(*ty) == name))
 }
 
-/// The type that text names: with a schema before it and brackets behind it, perhaps.
+/// The type of PostgreSQL's own that text names: with a schema before it and brackets behind it,
+/// perhaps.
 pub(super) fn parse(text: &str) -> Option<Type> {
     let text = text.trim().to_ascii_lowercase();
     let text = text.strip_prefix("pg_catalog.").unwrap_or(&text);
@@ -61,8 +68,8 @@ pub(super) fn parse(text: &str) -> Option<Type> {
 }
 
 /// The name of a type with its modifier, by its object id.
-pub(super) fn formatted(id: i32, modifier: Option<i32>) -> String {
-    let known = u32::try_from(id).ok().and_then(|id| Type::from_oid(Oid::new(id)));
+pub(super) fn formatted(catalog: &Catalog, id: i32, modifier: Option<i32>) -> String {
+    let known = u32::try_from(id).ok().and_then(|id| catalog.type_by_oid(Oid::new(id)));
     match (known, modifier) {
         (None, _) if id == 0 => "-".to_owned(),
         (None, _) => "???".to_owned(),

@@ -1,11 +1,13 @@
 //! Types, as the catalog describes them.
 
 use super::conversions;
-use super::objects::{OWNER, PG_CATALOG};
+use super::objects::{OWNER, PG_CATALOG, PUBLIC};
 use super::relations::Known;
 use super::rows::Row;
+use super::session::System;
 use super::type_names::short_name;
-use values::Type;
+use crate::catalog::Catalog;
+use values::{EnumType, Type};
 
 /// `typlen`
 pub(super) fn length(ty: Type) -> i16 {
@@ -22,6 +24,10 @@ pub(super) fn is_by_value(ty: Type) -> bool {
 
 pub(super) fn alignment(ty: Type) -> &'static str {
     match ty {
+        Type::Array(_) => match ty.element().map(alignment) {
+            Some("d") => "d",
+            _ => "i",
+        },
         Type::Uuid | Type::Name => "c",
         Type::Interval => "d",
         ty => match length(ty) {
@@ -50,12 +56,18 @@ pub(super) fn collation(ty: Type) -> i32 {
     }
 }
 
+/// The object id of a type's schema.
+fn schema(ty: Type) -> i32 {
+    if ty.enum_type().is_some() { PUBLIC } else { PG_CATALOG }
+}
+
 fn category(ty: Type) -> &'static str {
     match ty {
         Type::Array(_) => "A",
+        Type::Enum(_) => "E",
         Type::Bool => "B",
         Type::Letter => "Z",
-        Type::Date | Type::Timestamp | Type::Timestamptz => "D",
+        Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz => "D",
         Type::Interval => "T",
         ty if ty.is_number() || ty.is_object_id() => "N",
         ty if ty.is_text() => "S",
@@ -64,7 +76,7 @@ fn category(ty: Type) -> &'static str {
 }
 
 /// The operator classes of B-trees: object id, name, type, and how PostgreSQL calls them.
-pub(super) const OPERATOR_CLASSES: [(i32, &str, Type); 16] = [
+pub(super) const OPERATOR_CLASSES: [(i32, &str, Type); 17] = [
     (10_019, "bool_ops", Type::Bool),
     (1_979, "int2_ops", Type::Int2),
     (1_978, "int4_ops", Type::Int4),
@@ -81,32 +93,59 @@ pub(super) const OPERATOR_CLASSES: [(i32, &str, Type); 16] = [
     (3_128, "timestamp_ops", Type::Timestamp),
     (3_127, "timestamptz_ops", Type::Timestamptz),
     (10_022, "interval_ops", Type::Interval),
+    (10_038, "time_ops", Type::Time),
 ];
+
+/// That of all enums.
+pub(super) const ENUM_OPERATOR_CLASS: (i32, &str, i32) = (10_069, "enum_ops", 3_500);
 
 /// The operator class that an index has for a column of the type.
 pub(super) fn operator_class(ty: Type) -> i32 {
     let own = if ty == Type::Varchar { Type::Text } else { ty };
+    if let Type::Enum(_) = ty {
+        return ENUM_OPERATOR_CLASS.0;
+    }
     OPERATOR_CLASSES.iter().find(|class| class.2 == own).map_or(0, |class| class.0)
 }
 
-/// The rows of `pg_type`.
-pub(super) fn rows(relation: &'static Known, own: &str) -> Option<Vec<Row>> {
-    if own != "pg_type" {
-        return None;
+/// The rows of `pg_type` and `pg_enum`.
+pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Option<Vec<Row>> {
+    match own {
+        "pg_type" => Some(types(&system.catalog, relation)),
+        "pg_enum" => Some(labels(&system.catalog, relation)),
+        _ => None,
     }
+}
+
+/// Labels, each with its place among all as its object id.
+fn labels(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
+    let of_type = |ty: EnumType| (1_u16..).zip(ty.labels()).map(move |label| (ty, label));
+    let all = (1_i32..).zip(catalog.enums().flat_map(of_type));
+    let row = |(id, (ty, (place, label))): (i32, (EnumType, (u16, &str)))| {
+        Row::of(relation)
+            .set("oid", id)
+            .set("enumtypid", ty.oid().number() as i32)
+            .set("enumsortorder", f32::from(place))
+            .set("enumlabel", label)
+    };
+    all.map(row).collect()
+}
+
+fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
     let id = |ty: Option<Type>| ty.map_or(0, |ty| ty.oid().number() as i32);
-    let all = Type::scalars().chain(Type::scalars().filter_map(Type::array));
+    let all = || Type::scalars().chain(catalog.enums().map(Type::Enum));
+    let all = all().chain(all().filter_map(Type::array));
     let row = |ty: Type| {
         let known = conversions::of(ty);
         let [input, output, receive, send] = known.both_ways;
         Row::of(relation)
             .set("oid", id(Some(ty)))
             .set("typname", short_name(ty))
-            .set("typnamespace", PG_CATALOG)
+            .set("typnamespace", schema(ty))
             .set("typowner", OWNER)
             .set("typlen", length(ty))
             .set("typbyval", is_by_value(ty))
-            .set("typtype", "b")
+            .set("typtype", if matches!(ty, Type::Enum(_)) { "e" } else { "b" })
             .set("typcategory", category(ty))
             .set(
                 "typispreferred",
@@ -137,5 +176,5 @@ pub(super) fn rows(relation: &'static Known, own: &str) -> Option<Vec<Row>> {
             .set("typsubscript", known.subscript)
             .set("typanalyze", known.analyze)
     };
-    Some(all.map(row).collect())
+    all.map(row).collect()
 }

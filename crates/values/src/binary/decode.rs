@@ -7,7 +7,7 @@ use super::{
 use crate::numeric::Digits;
 use crate::{
     Array, DIMENSIONS_MAX, Date, Datum, Dimension, Error, ITEMS_MAX, Interval, Json, Numeric, Oid,
-    Result, SqlState, Timestamp, Type, text,
+    Result, SqlState, Time, Timestamp, Type, text,
 };
 
 fn invalid(ty: Type) -> Error {
@@ -55,6 +55,8 @@ pub fn decode(ty: Type, bytes: &[u8]) -> Result<Datum> {
             Some((&JSONB_VERSION, json)) => Datum::Jsonb(Box::new(Json::parse(utf8(json)?)?)),
             _ => return Err(invalid(ty)),
         },
+        Type::Time => Datum::Time(Time::from_microseconds(i64::from_be_bytes(fixed(ty, bytes)?))?),
+        Type::Enum(ty) => Datum::Enum(ty.parse(utf8(bytes)?)?),
         Type::Array(_) => Datum::Array(Box::new(decode_array(ty, bytes)?)),
     })
 }

@@ -34,6 +34,8 @@ pub fn encode(datum: &Datum, bytes: &mut Vec<u8>) {
             bytes.push(JSONB_VERSION);
             bytes.extend_from_slice(json.to_string().as_bytes());
         }
+        Datum::Time(time) => bytes.extend_from_slice(&time.microseconds().to_be_bytes()),
+        Datum::Enum(value) => bytes.extend_from_slice(value.label().as_bytes()),
         Datum::Array(array) => encode_array(array, bytes),
     }
 }

@@ -30,6 +30,10 @@ pub fn fit(datum: Datum, ty: Type, modifier: Modifier, strictness: Strictness) -
             Some(digits) => at.round(digits).map(Datum::Timestamptz),
             None => Ok(Datum::Timestamptz(at)),
         },
+        Datum::Time(time) => match modifier.second_digits() {
+            Some(digits) => Ok(Datum::Time(time.round(digits))),
+            None => Ok(Datum::Time(time)),
+        },
         Datum::Interval(interval) => match modifier.second_digits() {
             Some(digits) => interval.round(digits).map(Datum::Interval),
             None => Ok(Datum::Interval(interval)),

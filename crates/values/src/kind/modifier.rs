@@ -48,13 +48,16 @@ impl Modifier {
             }
             (Type::Numeric, [precision]) => Modifier::of_numeric(*precision, 0),
             (Type::Numeric, [precision, scale]) => Modifier::of_numeric(*precision, *scale),
-            (Type::Timestamp | Type::Timestamptz | Type::Interval, [digits]) => match *digits {
-                0..=6 => Ok(Modifier(*digits as i32)),
-                ..0 => {
-                    Err(invalid(format!("{}({digits}) precision must not be negative", ty.name())))
+            (Type::Timestamp | Type::Timestamptz | Type::Interval | Type::Time, [digits]) => {
+                match *digits {
+                    0..=6 => Ok(Modifier(*digits as i32)),
+                    ..0 => Err(invalid(format!(
+                        "{}({digits}) precision must not be negative",
+                        ty.name()
+                    ))),
+                    _ => Ok(Modifier(6)),
                 }
-                _ => Ok(Modifier(6)),
-            },
+            }
             _ => Err(Error::new(
                 SqlState::SYNTAX_ERROR,
                 format!("type modifier is not allowed for type \"{}\"", ty.name()),
@@ -95,7 +98,7 @@ impl Modifier {
         Some(((packed >> 16) & 0xffff, scale))
     }
 
-    /// The digits of the seconds of a timestamp or interval.
+    /// The digits of the seconds of a time, timestamp or interval.
     pub fn second_digits(self) -> Option<u32> {
         (0..=6).contains(&self.0).then_some(self.0 as u32)
     }
@@ -113,10 +116,8 @@ impl Modifier {
                 Some((precision, scale)) => format!("numeric({precision},{scale})"),
                 None => base.name(),
             },
-            Type::Timestamp | Type::Timestamptz => match self.second_digits() {
-                Some(digits) => {
-                    base.name().replacen("timestamp", &format!("timestamp({digits})"), 1)
-                }
+            Type::Timestamp | Type::Timestamptz | Type::Time => match self.second_digits() {
+                Some(digits) => base.name().replacen(' ', &format!("({digits}) "), 1),
                 None => base.name(),
             },
             Type::Interval => match self.second_digits() {

@@ -1,5 +1,7 @@
 //! Types of values, with PostgreSQL's names and object ids.
 
+use super::EnumType;
+
 /// The type of a value, without length or precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Type {
@@ -56,13 +58,24 @@ pub enum Type {
     Regrole,
     /// `json`: text as it was given.
     Json,
+    /// `time without time zone`
+    Time,
+    /// An enum type.
+    Enum(EnumType),
     /// An array of one of the others.
     Array(Element),
 }
 
 /// The type of an array's items; made by [`Type::array`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Element(u8);
+pub struct Element(Item);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Item {
+    /// The place in the table.
+    Known(u8),
+    Enum(EnumType),
+}
 
 /// The number of a type in PostgreSQL's catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,8 +93,8 @@ impl Oid {
     }
 }
 
-/// What is known of a type that is no array. The place in the table is the type's code in stored
-/// bytes.
+/// What is known of a type that is neither an array nor an enum. The place in the table is the
+/// type's code in stored bytes.
 struct Known {
     ty: Type,
     name: &'static str,
@@ -100,7 +113,7 @@ const fn known(
     Known { ty, name, oid: Oid(oid), array_oid: Oid(array_oid), fixed_bytes }
 }
 
-const KNOWN: [Known; 26] = [
+const KNOWN: [Known; 27] = [
     known(Type::Bool, "boolean", 16, 1000, Some(1)),
     known(Type::Int2, "smallint", 21, 1005, Some(2)),
     known(Type::Int4, "integer", 23, 1007, Some(4)),
@@ -127,20 +140,23 @@ const KNOWN: [Known; 26] = [
     known(Type::Regnamespace, "regnamespace", 4089, 4090, Some(4)),
     known(Type::Regrole, "regrole", 4096, 4097, Some(4)),
     known(Type::Json, "json", 114, 199, None),
+    known(Type::Time, "time without time zone", 1083, 1183, Some(8)),
 ];
 
 /// Set in the stored code of an array.
 const ARRAY_BIT: u8 = 0x80;
+/// The stored code of an enum, whose definition is beside it.
+const ENUM_CODE: u8 = 0x7f;
 
 impl Type {
-    /// All types that are no arrays.
+    /// All types that are no arrays and that no statement makes.
     pub fn scalars() -> impl Iterator<Item = Type> {
         KNOWN.iter().map(|known| known.ty)
     }
 
-    /// The place in the table; of an array, that of its items.
-    fn place(self) -> u8 {
-        match self {
+    /// The place in the table; of an array, that of its items. Enums have none.
+    fn place(self) -> Option<u8> {
+        Some(match self {
             Type::Bool => 0,
             Type::Int2 => 1,
             Type::Int4 => 2,
@@ -167,12 +183,22 @@ impl Type {
             Type::Regnamespace => 23,
             Type::Regrole => 24,
             Type::Json => 25,
-            Type::Array(Element(place)) => place,
-        }
+            Type::Time => 26,
+            Type::Enum(_) | Type::Array(Element(Item::Enum(_))) => return None,
+            Type::Array(Element(Item::Known(place))) => place,
+        })
     }
 
-    fn known(self) -> &'static Known {
-        &KNOWN[usize::from(self.place())]
+    fn known(self) -> Option<&'static Known> {
+        self.place().map(|place| &KNOWN[usize::from(place)])
+    }
+
+    /// The enum type that it is, or that its items are of.
+    pub fn enum_type(self) -> Option<EnumType> {
+        match self {
+            Type::Enum(ty) | Type::Array(Element(Item::Enum(ty))) => Some(ty),
+            _ => None,
+        }
     }
 
     /// The array type with items of this type; `None` of an array, as arrays of arrays are one
@@ -180,48 +206,70 @@ impl Type {
     pub fn array(self) -> Option<Type> {
         match self {
             Type::Array(_) => None,
-            scalar => Some(Type::Array(Element(scalar.place()))),
+            Type::Enum(ty) => Some(Type::Array(Element(Item::Enum(ty)))),
+            scalar => scalar.place().map(|place| Type::Array(Element(Item::Known(place)))),
         }
     }
 
     /// The type of an array's items.
     pub fn element(self) -> Option<Type> {
         match self {
-            Type::Array(_) => Some(self.known().ty),
+            Type::Array(Element(Item::Enum(ty))) => Some(Type::Enum(ty)),
+            Type::Array(_) => self.known().map(|known| known.ty),
             _ => None,
         }
     }
 
-    /// The code of the type in stored bytes.
+    /// The code of the type in stored bytes. That of an enum says only that it is one, or an array
+    /// of one: its [`Type::enum_type`] is stored beside it.
     pub fn code(self) -> u8 {
-        match self {
-            Type::Array(_) => self.place() | ARRAY_BIT,
-            _ => self.place(),
-        }
+        let own = self.place().unwrap_or(ENUM_CODE);
+        if matches!(self, Type::Array(_)) { own | ARRAY_BIT } else { own }
     }
 
-    /// The type with this code.
+    /// The type with this code, unless it is one of an enum.
     pub fn from_code(code: u8) -> Option<Type> {
         let known = KNOWN.get(usize::from(code & !ARRAY_BIT))?;
         if code & ARRAY_BIT == 0 { Some(known.ty) } else { known.ty.array() }
     }
 
+    /// Whether this code is that of an enum, or of an array of one.
+    pub fn is_code_of_enum(code: u8) -> bool {
+        code & !ARRAY_BIT == ENUM_CODE
+    }
+
+    /// The type with this code, of this enum.
+    pub fn from_code_of_enum(code: u8, ty: EnumType) -> Option<Type> {
+        match code {
+            ENUM_CODE => Some(Type::Enum(ty)),
+            _ if Type::is_code_of_enum(code) => Type::Enum(ty).array(),
+            _ => None,
+        }
+    }
+
     /// PostgreSQL's name, as `format_type` prints it.
     pub fn name(self) -> String {
-        let known = self.known();
+        let own = match (self.known(), self.enum_type()) {
+            (Some(known), _) => known.name,
+            (None, enumeration) => enumeration.map_or("", EnumType::shown),
+        };
         match self {
-            Type::Array(_) => format!("{}[]", known.name),
-            _ => known.name.to_owned(),
+            Type::Array(_) => format!("{own}[]"),
+            _ => own.to_owned(),
         }
     }
 
     /// PostgreSQL's object id.
     pub fn oid(self) -> Oid {
-        let known = self.known();
-        if matches!(self, Type::Array(_)) { known.array_oid } else { known.oid }
+        let (own, array) = match (self.known(), self.enum_type()) {
+            (Some(known), _) => (known.oid, known.array_oid),
+            (None, Some(ty)) => (ty.oid(), ty.array_oid()),
+            (None, None) => unreachable!("a type is in the table or an enum"),
+        };
+        if matches!(self, Type::Array(_)) { array } else { own }
     }
 
-    /// The type with this object id.
+    /// The type with this object id, of those that no statement makes.
     pub fn from_oid(oid: Oid) -> Option<Type> {
         let known = KNOWN.iter().find(|known| known.oid == oid || known.array_oid == oid)?;
         if known.oid == oid { Some(known.ty) } else { known.ty.array() }
@@ -229,7 +277,11 @@ impl Type {
 
     /// The number of bytes of all its values in rows, if they all have the same.
     pub fn fixed_bytes(self) -> Option<usize> {
-        if matches!(self, Type::Array(_)) { None } else { self.known().fixed_bytes }
+        match self {
+            Type::Array(_) => None,
+            Type::Enum(_) => Some(4),
+            _ => self.known().and_then(|known| known.fixed_bytes),
+        }
     }
 
     /// The number of bytes that PostgreSQL's `RowDescription` gives: -1 for varying ones.
@@ -285,7 +337,7 @@ mod tests {
     fn codes_and_object_ids_name_one_type() {
         for ty in Type::scalars() {
             let array = ty.array().unwrap();
-            assert_eq!(ty.known().ty, ty);
+            assert_eq!(ty.known().map(|known| known.ty), Some(ty));
             for ty in [ty, array] {
                 assert_eq!(Type::from_code(ty.code()), Some(ty));
                 assert_eq!(Type::from_oid(ty.oid()), Some(ty));
@@ -293,7 +345,8 @@ mod tests {
             assert_eq!(array.element(), Some(ty));
             assert_eq!(array.array(), None);
         }
-        assert_eq!(Type::from_code(26), None);
+        assert_eq!(Type::from_code(27), None);
+        assert_eq!(Type::from_code(ENUM_CODE), None);
         assert_eq!(Type::from_oid(Oid::new(2)), None);
     }
 }

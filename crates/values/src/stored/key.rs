@@ -65,6 +65,8 @@ fn push_value(bytes: &mut Vec<u8>, datum: &Datum) {
         Datum::Timestamp(at) | Datum::Timestamptz(at) => {
             bytes.extend_from_slice(&(at.bits() as u64 ^ 1 << 63).to_be_bytes());
         }
+        Datum::Time(time) => bytes.extend_from_slice(&time.microseconds().to_be_bytes()),
+        Datum::Enum(value) => bytes.extend_from_slice(&value.number().to_be_bytes()),
         Datum::Interval(interval) => {
             bytes.extend_from_slice(&(interval.length() as u128 ^ 1 << 127).to_be_bytes());
         }

@@ -13,7 +13,7 @@
 //! later have the catalog's default. Any bytes can be decoded: what is no row is an error.
 
 use crate::{
-    Array, Date, Datum, Dimension, Error, Interval, Json, Numeric, Result, Timestamp, Type,
+    Array, Date, Datum, Dimension, Error, Interval, Json, Numeric, Result, Time, Timestamp, Type,
 };
 
 /// The version of the layout.
@@ -153,6 +153,8 @@ pub fn push_value(datum: &Datum, bytes: &mut Vec<u8>) {
             bytes.extend_from_slice(&interval.microseconds.to_le_bytes());
         }
         Datum::Jsonb(json) => bytes.extend_from_slice(json.to_string().as_bytes()),
+        Datum::Time(time) => bytes.extend_from_slice(&time.microseconds().to_le_bytes()),
+        Datum::Enum(value) => bytes.extend_from_slice(&value.number().to_le_bytes()),
         Datum::Array(array) => push_array(array, bytes),
     }
 }
@@ -214,6 +216,14 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             let text = text()?;
             Json::parse(text).map_err(|_| corrupted("json is no JSON"))?;
             Datum::Json(text.into())
+        }
+        Type::Time => {
+            let time = Time::from_microseconds(i64::from_le_bytes(fixed(bytes)?));
+            Datum::Time(time.map_err(inner)?)
+        }
+        Type::Enum(ty) => {
+            let value = ty.value(u32::from_le_bytes(fixed(bytes)?));
+            Datum::Enum(value.ok_or_else(|| corrupted("an enum has no such value"))?)
         }
         Type::Array(_) => Datum::Array(Box::new(read_array(ty, bytes)?)),
     })

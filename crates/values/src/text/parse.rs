@@ -1,8 +1,8 @@
 //! From text to a value.
 
 use crate::{
-    Array, Date, Datum, Dimension, Error, Interval, Json, Result, SqlState, Timestamp, Type, Zone,
-    float,
+    Array, Date, Datum, Dimension, Error, Interval, Json, Result, SqlState, Time, Timestamp, Type,
+    Zone, float,
 };
 
 fn invalid(ty: Type, text: &str) -> Error {
@@ -50,6 +50,8 @@ pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
         Type::Interval => Datum::Interval(Interval::parse(text)?),
         Type::Jsonb => Datum::Jsonb(Box::new(Json::parse(text)?)),
         Type::Json => Json::parse(text).map(|_| Datum::Json(text.into()))?,
+        Type::Time => Datum::Time(Time::parse(text)?),
+        Type::Enum(ty) => Datum::Enum(ty.parse(text)?),
         Type::Array(_) => Datum::Array(Box::new(parse_array(ty, text, zone)?)),
     })
 }

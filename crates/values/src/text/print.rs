@@ -23,6 +23,8 @@ pub fn print(datum: &Datum, zone: &Zone) -> String {
         Datum::Interval(interval) => interval.to_string(),
         Datum::Jsonb(json) => json.to_string(),
         Datum::Json(text) => text.to_string(),
+        Datum::Time(time) => time.to_string(),
+        Datum::Enum(value) => value.label().to_owned(),
         Datum::Array(array) => print_array(array, zone),
     }
 }

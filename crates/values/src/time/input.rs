@@ -17,7 +17,7 @@ pub(super) struct Input {
     pub(super) zone: Option<Zone>,
     date: Option<(i64, u32, u32)>,
     before_christ: bool,
-    has_time: bool,
+    pub(super) has_time: bool,
     afternoon: Option<bool>,
     month: Option<u32>,
     numbers: Vec<i64>,

@@ -1,0 +1,417 @@
+//! Enum types. A table has the definition of each of its types in itself, so that plans and replays
+//! need no catalog: a type that changes is changed in all that names it.
+
+use super::alter;
+use super::definition::Definition;
+use super::views::{dependent, drop_dependents};
+use crate::bind::{Binder, name_of, table_name, unsupported};
+use crate::catalog::{Catalog, Delta, Table, View};
+use crate::ir::{Expression, Kind, Op, Value, to_bytes};
+use crate::parse::Statement;
+use crate::run::{Context, Rows};
+use crate::system::quoted;
+use sqlparser::ast::{
+    AlterTable, AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, Ident,
+    ObjectName, UserDefinedTypeRepresentation,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use values::{Array, Datum, EnumType, Error, Oid, Place, Result, SqlState, Type};
+
+/// CREATE TYPE
+pub(super) fn create(
+    catalog: &Catalog,
+    name: &ObjectName,
+    representation: Option<&UserDefinedTypeRepresentation>,
+) -> Result<Definition> {
+    let Some(UserDefinedTypeRepresentation::Enum { labels }) = representation else {
+        return Err(unsupported("a type that is no enum"));
+    };
+    let own = table_name(name)?;
+    refuse_existing(catalog, &own)?;
+    let labels = labels.iter().map(label).collect::<Result<Vec<&str>>>()?;
+    let id = catalog.next_id();
+    let ty = EnumType::new(Oid::new(id.number()), &own, &quoted(&own), &labels)?;
+    let mut delta = Delta::default();
+    delta.put_enum(ty);
+    // The next id is that of its arrays.
+    delta.set_next_id(id.next().next());
+    Ok(Definition::new("CREATE TYPE", delta))
+}
+
+/// The text of a label, which must be in quotes.
+fn label(ident: &Ident) -> Result<&str> {
+    if ident.quote_style == Some('\'') {
+        return Ok(&ident.value);
+    }
+    Err(Error::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{ident}\"")))
+}
+
+/// Refuses the name of a type that there is; rows of tables and views are types, too.
+fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
+    let has_rows = catalog.table(name).is_some() || catalog.view(name).is_some();
+    if has_rows || catalog.type_named(name).is_some() {
+        return Err(Error::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!("type \"{name}\" already exists"),
+        ));
+    }
+    Ok(())
+}
+
+fn found(catalog: &Catalog, name: &str) -> Result<EnumType> {
+    catalog.enum_named(name).ok_or_else(|| {
+        Error::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+    })
+}
+
+/// ALTER TYPE
+pub(super) fn alter(
+    catalog: &Catalog,
+    statement: &Statement,
+    tree: &AlterType,
+    context: &Context,
+) -> Result<Definition> {
+    let mut definition = Definition::new("ALTER TYPE", Delta::default());
+    let old = found(catalog, &table_name(&tree.name)?)?;
+    let new = match &tree.operation {
+        AlterTypeOperation::AddValue(value) => match added(old, value)? {
+            Some(new) => new,
+            None => {
+                let text = label(&value.value)?;
+                definition.notice = Some(format!("enum label \"{text}\" already exists, skipping"));
+                return Ok(definition);
+            }
+        },
+        AlterTypeOperation::RenameValue(value) => {
+            old.with_renamed_label(label(&value.from)?, label(&value.to)?)?
+        }
+        AlterTypeOperation::Rename(rename) => {
+            let name = name_of(&rename.new_name);
+            refuse_existing(catalog, &name)?;
+            old.with_name(&name, &quoted(&name))?
+        }
+    };
+    definition.delta.put_enum(new);
+    for table in catalog.tables() {
+        if let Some(changed) = changed_table(table, new)? {
+            definition.delta.put_table(&changed);
+        }
+    }
+    for view in catalog.views().filter(|view| view_has(view, new)) {
+        let mut view = View::clone(view);
+        view.columns.iter_mut().for_each(|column| change_kind(&mut column.kind, new));
+        definition.delta.put_view(&view);
+    }
+    refuse_broken(catalog, &definition.delta, statement, context)?;
+    Ok(definition)
+}
+
+/// The type with another label; `None` if it has it already and the statement lets that pass.
+fn added(old: EnumType, tree: &AlterTypeAddValue) -> Result<Option<EnumType>> {
+    let text = label(&tree.value)?;
+    if old.has(text) {
+        if tree.if_not_exists {
+            return Ok(None);
+        }
+        let message = format!("enum label \"{text}\" already exists");
+        return Err(Error::new(SqlState::DUPLICATE_OBJECT, message));
+    }
+    let place = match &tree.position {
+        None => Place::Last,
+        Some(AlterTypeAddValuePosition::Before(other)) => Place::Before(label(other)?),
+        Some(AlterTypeAddValuePosition::After(other)) => Place::After(label(other)?),
+    };
+    old.with_label(text, place).map(Some)
+}
+
+/// Refuses a change after which a view's text does not mean what it did.
+fn refuse_broken(
+    catalog: &Catalog,
+    delta: &Delta,
+    statement: &Statement,
+    context: &Context,
+) -> Result<()> {
+    let next = catalog.with(delta)?;
+    match broken_view(&next, statement, context) {
+        None => Ok(()),
+        Some(view) => {
+            let message = format!(
+                "another name for what view \"{}\" names of a type is not supported",
+                view.name
+            );
+            Err(Error::unsupported(message, "Drop the view, and create it again after that."))
+        }
+    }
+}
+
+/// The first view that cannot be bound.
+fn broken_view<'c>(
+    catalog: &'c Catalog,
+    statement: &Statement,
+    context: &Context,
+) -> Option<&'c Arc<View>> {
+    catalog.views().find(|view| {
+        Binder::new(catalog, &statement.lines, &context.zone, &[]).check_view(view).is_err()
+    })
+}
+
+/// DROP TYPE
+pub(super) fn drop(
+    catalog: &Catalog,
+    statement: &Statement,
+    dropping: &Dropping<'_>,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Definition> {
+    let mut definition = Definition::new("DROP TYPE", Delta::default());
+    let mut current = catalog.clone();
+    for name in dropping.names {
+        let own = table_name(name)?;
+        let ty = match found(&current, &own) {
+            Ok(ty) => ty,
+            Err(error) => {
+                definition.skip_missing(error, dropping.if_exists)?;
+                continue;
+            }
+        };
+        let columns = columns_of(&current, ty);
+        refuse_expressions(&current, ty)?;
+        if !columns.is_empty() && !dropping.cascade {
+            return Err(depended_on(ty, columns.iter().map(DependentColumn::line)));
+        }
+        let mut notices = Vec::new();
+        for column in &columns {
+            let tree = column.drop();
+            let part = alter::alter(&current, statement, &tree, context, rows)?;
+            notices.extend(part.notice);
+            notices
+                .push(format!("drop cascades to column {} of table {}", column.name, column.table));
+            current = current.with(&part.delta)?;
+            definition.delta.append(part.delta);
+        }
+        let mut gone = Definition::new(definition.tag, Delta::default());
+        gone.delta.drop_enum(ty);
+        drop_views(&current, ty, statement, context, dropping.cascade, &mut gone)?;
+        notices.extend(gone.notice);
+        current = current.with(&gone.delta)?;
+        definition.delta.append(gone.delta);
+        if !notices.is_empty() {
+            let before = definition.notice.take().map(|before| before + "\n").unwrap_or_default();
+            definition.notice = Some(before + &notices.join("\n"));
+        }
+    }
+    Ok(definition)
+}
+
+/// What DROP TYPE says.
+pub(super) struct Dropping<'a> {
+    pub(super) names: &'a [ObjectName],
+    pub(super) if_exists: bool,
+    pub(super) cascade: bool,
+}
+
+/// A column of the type.
+struct DependentColumn {
+    table: String,
+    name: String,
+    ty: String,
+}
+
+impl DependentColumn {
+    fn line(&self) -> String {
+        format!("column {} of table {} depends on type {}", self.name, self.table, self.ty)
+    }
+
+    /// The statement that drops it.
+    fn drop(&self) -> AlterTable {
+        use sqlparser::ast::helpers::attached_token::AttachedToken;
+        use sqlparser::ast::{AlterTableOperation, DropBehavior};
+        let ident = |name: &str| Ident::with_quote('"', name);
+        AlterTable {
+            name: ObjectName::from(vec![ident(&self.table)]),
+            if_exists: false,
+            only: false,
+            operations: vec![AlterTableOperation::DropColumn {
+                has_column_keyword: true,
+                column_names: vec![ident(&self.name)],
+                if_exists: false,
+                drop_behavior: Some(DropBehavior::Cascade),
+            }],
+            location: None,
+            on_cluster: None,
+            table_type: None,
+            end_token: AttachedToken::empty(),
+        }
+    }
+}
+
+fn columns_of(catalog: &Catalog, ty: EnumType) -> Vec<DependentColumn> {
+    let mut all = Vec::new();
+    for table in catalog.tables() {
+        for column in &table.relation.columns {
+            // Rows still have values of dropped columns, by the definition in the table.
+            if column.kind.ty.enum_type() == Some(ty) && !column.hidden {
+                let (table, name) = (table.relation.name.clone(), column.name.clone());
+                all.push(DependentColumn { table, name, ty: column.kind.ty.name() });
+            }
+        }
+    }
+    all
+}
+
+fn depended_on(ty: EnumType, lines: impl Iterator<Item = String>) -> Error {
+    let message = format!("cannot drop type {} because other objects depend on it", ty.shown());
+    dependent(message, lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Refuses to drop a type that defaults or checks of other columns name.
+fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
+    let mut lines = Vec::new();
+    for Table { relation, columns } in catalog.tables().map(|table| &**table) {
+        let own = &relation.name;
+        for (column, info) in relation.columns.iter().zip(columns) {
+            let is_own = column.kind.ty.enum_type() == Some(ty) || column.hidden;
+            if !is_own && info.default.as_ref().is_some_and(|default| has(default, ty)) {
+                let name = &column.name;
+                let shown = ty.shown();
+                lines.push(format!(
+                    "default value for column {name} of table {own} depends on type {shown}"
+                ));
+            }
+        }
+        for check in &relation.checks {
+            let of_column = |op: &Op| match op {
+                Op::Column(column) => {
+                    relation.columns[usize::from(*column)].kind.ty.enum_type() == Some(ty)
+                }
+                _ => false,
+            };
+            // A check of a column of the type goes with the column.
+            let goes = check.condition.code.iter().any(of_column);
+            if !goes && has(&check.condition, ty) {
+                let (name, shown) = (&check.name, ty.shown());
+                lines.push(format!("constraint {name} on table {own} depends on type {shown}"));
+            }
+        }
+    }
+    if lines.is_empty() { Ok(()) } else { Err(depended_on(ty, lines.into_iter())) }
+}
+
+/// Drops the views that name a type that is dropped, or refuses to drop it.
+fn drop_views(
+    catalog: &Catalog,
+    ty: EnumType,
+    statement: &Statement,
+    context: &Context,
+    cascade: bool,
+    definition: &mut Definition,
+) -> Result<()> {
+    let mut views = BTreeSet::new();
+    let mut notices = Vec::new();
+    let by_column = catalog.views().filter(|view| view_has(view, ty)).cloned();
+    let mut next: Vec<Arc<View>> = by_column.collect();
+    let mut delta = definition.delta.clone();
+    loop {
+        for view in std::mem::take(&mut next) {
+            if views.insert(view.name.clone()) {
+                notices.push(format!("drop cascades to view {}", view.name));
+                delta.drop_view(view.id);
+            }
+        }
+        match broken_view(&catalog.with(&delta)?, statement, context) {
+            Some(view) => next.push(Arc::clone(view)),
+            None => break,
+        }
+    }
+    if views.is_empty() {
+        return Ok(());
+    }
+    if !cascade {
+        let line = |name: &String| format!("view {name} depends on type {}", ty.shown());
+        return Err(depended_on(ty, views.iter().map(line)));
+    }
+    for name in &views {
+        if let Some(view) = catalog.view(name) {
+            definition.delta.drop_view(view.id);
+        }
+    }
+    drop_dependents(catalog, "view", &views, true, definition)?;
+    notices.extend(definition.notice.take());
+    definition.notice = Some(notices.join("\n"));
+    Ok(())
+}
+
+fn view_has(view: &View, ty: EnumType) -> bool {
+    view.columns.iter().any(|column| column.kind.ty.enum_type() == Some(ty))
+}
+
+/// Whether a program has values of a type, or makes them.
+fn has(expression: &Expression, ty: EnumType) -> bool {
+    expression.code.iter().any(|op| match op {
+        Op::Cast(kind, _) => kind.ty.enum_type() == Some(ty),
+        Op::Constant(value) => value.0.kind().and_then(Type::enum_type) == Some(ty),
+        _ => false,
+    })
+}
+
+/// A table with the definition of a type as it is now; `None` if it has nothing of the type.
+fn changed_table(table: &Table, ty: EnumType) -> Result<Option<Table>> {
+    let mut changed = table.clone();
+    let relation = &mut changed.relation;
+    for column in &mut relation.columns {
+        change_kind(&mut column.kind, ty);
+        change_value(&mut column.missing, ty)?;
+    }
+    for check in &mut relation.checks {
+        change_expression(&mut check.condition, ty)?;
+    }
+    for info in &mut changed.columns {
+        info.default.iter_mut().try_for_each(|default| change_expression(default, ty))?;
+    }
+    // Types are compared by their ids: what has one is what is written in other bytes.
+    let is_same = to_bytes(&changed) == to_bytes(table);
+    Ok((!is_same).then_some(changed))
+}
+
+fn change_kind(kind: &mut Kind, ty: EnumType) {
+    if kind.ty == Type::Enum(ty) {
+        kind.ty = Type::Enum(ty);
+    } else if Some(kind.ty) == Type::Enum(ty).array() {
+        kind.ty = Type::Enum(ty).array().unwrap_or(kind.ty);
+    }
+}
+
+fn change_expression(expression: &mut Expression, ty: EnumType) -> Result<()> {
+    expression.code.iter_mut().try_for_each(|op| match op {
+        Op::Cast(kind, _) => {
+            change_kind(kind, ty);
+            Ok(())
+        }
+        Op::Constant(value) => change_value(value, ty),
+        _ => Ok(()),
+    })
+}
+
+fn change_value(value: &mut Value, ty: EnumType) -> Result<()> {
+    let same = |datum: &Datum| match datum {
+        Datum::Enum(own) => {
+            let own = ty.value(own.number()).ok_or_else(|| {
+                Error::corrupted(format!("a value of type {} is damaged", ty.shown()))
+            })?;
+            Ok(Datum::Enum(own))
+        }
+        other => Ok(other.clone()),
+    };
+    match &value.0 {
+        own @ Datum::Enum(_) if own.kind() == Some(Type::Enum(ty)) => value.0 = same(own)?,
+        Datum::Array(array) if array.element() == Type::Enum(ty) => {
+            let items = array.items().iter().map(same).collect::<Result<Vec<_>>>()?;
+            let dimensions = array.dimensions().to_vec();
+            let array = Array::with_dimensions(Type::Enum(ty), dimensions, items)?;
+            value.0 = Datum::Array(Box::new(array));
+        }
+        _ => {}
+    }
+    Ok(())
+}
