@@ -39,6 +39,7 @@ pub use call::answers::{Abort, Answer, EpochOutcome};
 pub use call::batch::{ARGUMENT_BYTES_MAX, Calls, EpochInfo, SUBMITTERS_MAX};
 pub use call::panics::{PanicText, caught, text_of};
 pub use contention::rows::ContendedRow;
+pub use declaration::PieceResult;
 pub use declaration::declare::{Sequences, WriteSet};
 pub use design::append_method::AppendMethod;
 pub use design::packing::Packing;

@@ -221,6 +221,7 @@ mod table;
 
 pub use call::declare::{Sequences, WriteSet};
 pub use call::piece::Piece;
+pub use call::piece_result::{PieceResult, PieceResults};
 pub use call::procedure::{Procedure, Was};
 pub use call::ticket::Ticket;
 pub use call::transaction::Transaction;

@@ -13,7 +13,7 @@ pub mod tpcc;
 pub mod ycsb;
 
 pub use api::{
-    Abort, Allocate, Answer, Declare, IndexKind, Observer, PieceTx, Procedure, ProcedureId,
-    Register, StreamEpoch, TableId, TableSpec, Tx, View, Visit, Workload,
+    Abort, Allocate, Answer, Declare, IndexKind, Observer, PieceResult, PieceTx, Procedure,
+    ProcedureId, Register, StreamEpoch, TableId, TableSpec, Tx, View, Visit, Workload,
 };
 pub use common::{SettingsError, code};

@@ -104,6 +104,7 @@ fn tpcc(mix: Mix) -> WorkloadParameters {
         items: 300,
         customers_per_district: 90,
         commit_points: false,
+        pieces: false,
     }
 }
 

@@ -101,6 +101,7 @@ fn o_62_tpcc_stops_before_any_epoch_and_goes_on() {
         items: 100,
         customers_per_district: 30,
         commit_points: false,
+        pieces: false,
     };
     check(workload, 15);
 }

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
 
-use nvcaracal::{Data, Piece, Sequences, Stop, Transaction, WriteSet};
+use nvcaracal::{Data, Piece, PieceResult, PieceResults, Sequences, Stop, Transaction, WriteSet};
 use workloads::{Abort, Procedure, TableId, Visit};
 
 use super::buffer::{Buffer, Output};
@@ -107,13 +107,15 @@ impl<P: Procedure> nvcaracal::Procedure for Call<P> {
             .map_err(|ended| ended.0)
     }
 
-    fn piece(&self, piece: &mut Piece) -> std::result::Result<u64, Stop> {
-        let number = piece.number();
-        P::piece(&self.0, number, &mut Part(piece)).map_err(|ended| ended.0)
+    fn piece(&self, piece: &mut Piece) -> std::result::Result<PieceResult, Stop> {
+        let (number, handles) = (piece.number(), piece.context()?);
+        let result = P::piece(&self.0, number, &mut Part { piece, handles });
+        result.map(|words| PieceResult::of(&words)).map_err(|ended| ended.0)
     }
 
-    fn finish(&self, output: Output, results: &[u64]) -> Output {
-        output.changed(|bytes| P::finish(&self.0, results, bytes))
+    fn finish(&self, output: Output, results: PieceResults) -> Output {
+        let mut each = (0..results.len()).map(|number| results.get(number));
+        output.changed(|bytes| P::finish(&self.0, &mut each, bytes))
     }
 }
 
@@ -165,6 +167,21 @@ impl workloads::Declare for Declaring<'_, '_, '_> {
 
     fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
         with_row!(self.handles, table, key, |t, k| self.set.get_mut().update_piece(t, k, weight));
+    }
+
+    fn insert_in_piece(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().insert_in_piece(t, k));
+    }
+
+    fn update_in_piece(&mut self, table: TableId, key: &[u8]) {
+        with_row!(self.handles, table, key, |t, k| self.set.get_mut().update_in_piece(t, k));
+    }
+
+    fn update_range_in_piece(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        with_range!(self.handles, table, low, high, |t, range, _bytes| self
+            .set
+            .get_mut()
+            .update_range_in_piece(t, range));
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
@@ -310,13 +327,16 @@ impl workloads::Tx for Running<'_, '_, '_> {
     }
 }
 
-struct Part<'p, 'a, 'e>(&'p mut Piece<'a, 'e>);
+struct Part<'p, 'a, 'e> {
+    piece: &'p mut Piece<'a, 'e>,
+    handles: &'a Handles,
+}
 
 impl workloads::PieceTx for Part<'_, '_, '_> {
     type Error = Ended;
 
     fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> std::result::Result<bool, Ended> {
-        Ok(self.0.modify_bytes::<Bytes>(.., |_, value| change(value))?)
+        Ok(self.piece.modify_bytes::<Bytes>(.., |_, value| change(value))?)
     }
 
     fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
@@ -324,6 +344,63 @@ impl workloads::PieceTx for Part<'_, '_, '_> {
         part: Range<usize>,
         change: F,
     ) -> std::result::Result<bool, Ended> {
-        Ok(self.0.modify_bytes::<Bytes>(part, change)?)
+        Ok(self.piece.modify_bytes::<Bytes>(part, change)?)
+    }
+
+    fn get(&mut self, table: TableId, key: &[u8]) -> std::result::Result<Option<&[u8]>, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.piece.get_bytes(t, k))?)
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> std::result::Result<(), Ended> {
+        Ok(with_range!(self.handles, table, low, high, |t, range, _bytes| self
+            .piece
+            .visit_bytes(t, range, false, each))?)
+    }
+
+    fn insert_row(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        value: &[u8],
+    ) -> std::result::Result<(), Ended> {
+        let inserted =
+            with_row!(self.handles, table, key, |t, k| self.piece.insert_row_bytes(t, k, value));
+        Ok(inserted?)
+    }
+
+    fn modify_row<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> std::result::Result<bool, Ended> {
+        let changed = with_row!(self.handles, table, key, |t, k| {
+            self.piece.modify_row_bytes(t, k, part, change)
+        });
+        Ok(changed?)
+    }
+
+    fn delete_row(&mut self, table: TableId, key: &[u8]) -> std::result::Result<bool, Ended> {
+        Ok(with_row!(self.handles, table, key, |t, k| self.piece.delete_row(t, k))?)
+    }
+
+    fn result(&mut self, number: usize) -> std::result::Result<workloads::PieceResult, Ended> {
+        Ok(self.piece.result(number)?)
+    }
+
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.piece.sequence_number(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        let start = self.piece.sequence_start(self.handles.sequence(table, key));
+        start.unwrap_or_else(|_| panic!("the sequences of a workload are registered"))
     }
 }

@@ -330,6 +330,7 @@ impl Parameters {
                 items,
                 customers_per_district,
                 commit_points,
+                pieces,
             } => {
                 let settings = TpccSettings {
                     warehouses,
@@ -337,6 +338,7 @@ impl Parameters {
                     items,
                     customers_per_district,
                     commit_points,
+                    pieces,
                     seed,
                 };
                 Ok(visitor.visit(Arc::new(Tpcc::new(settings).map_err(usage)?)))

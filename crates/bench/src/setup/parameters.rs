@@ -100,6 +100,9 @@ pub enum WorkloadParameters {
         /// Whether transactions have commit points.
         #[serde(default)]
         commit_points: bool,
+        /// Whether transactions are cut into pieces.
+        #[serde(default)]
+        pieces: bool,
     },
 }
 
@@ -181,6 +184,7 @@ impl WorkloadParameters {
             items: standard.items,
             customers_per_district: standard.customers_per_district,
             commit_points: standard.commit_points,
+            pieces: standard.pieces,
         }
     }
 }

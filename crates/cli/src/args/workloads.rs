@@ -107,6 +107,11 @@ pub struct TpccArguments<R: Args> {
     /// others see each of their writes at once (NV 3.1.2); answers and state are the same
     #[arg(long)]
     pub commit_points: bool,
+    /// What NewOrder does with stock, Payment with warehouse and district, and Delivery with an
+    /// order and its customer are pieces of them, which --split-threshold can split off (CA 5.4);
+    /// answers and state are the same
+    #[arg(long)]
+    pub pieces: bool,
     /// Options that all workloads have.
     #[command(flatten)]
     pub run: R,

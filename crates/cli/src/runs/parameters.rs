@@ -223,6 +223,7 @@ impl<R: Args + AsRef<RunArguments>> Options for TpccArguments<R> {
             items,
             customers_per_district,
             commit_points,
+            pieces,
         } = workload
         else {
             return;
@@ -238,6 +239,7 @@ impl<R: Args + AsRef<RunArguments>> Options for TpccArguments<R> {
         set(items, self.items);
         set(customers_per_district, self.customers_per_district);
         *commit_points |= self.commit_points;
+        *pieces |= self.pieces;
     }
 }
 
@@ -283,7 +285,7 @@ mod tests {
         for line in [
             "ycsb --contention medium --rows 500 --theta 0.9 --epoch-size 7 --hot-keys 5 --seed 3",
             "smallbank --customers 3600 --contention high --commit-points",
-            "tpcc --warehouses 3 --mix full --items 1000 --commit-points",
+            "tpcc --warehouses 3 --mix full --items 1000 --commit-points --pieces",
         ] {
             let stored = parameters(line, None);
             let name = line.split(' ').next().expect("a workload");

@@ -28,6 +28,11 @@ fn all_workloads_run_through_the_library_and_pass_their_checks() {
         ("smallbank --customers 500", true),
         ("tpcc --warehouses 1 --items 200 --customers-per-district 30", false),
         ("tpcc --warehouses 1 --items 200 --customers-per-district 30 --mix full", true),
+        (
+            "tpcc --warehouses 1 --items 200 --customers-per-district 30 --mix full --pieces \
+             --split-threshold 2",
+            true,
+        ),
     ]
     .into_iter()
     .enumerate()

@@ -61,7 +61,9 @@ fn smallbank_comes_to_one_state() {
 #[test]
 fn tpcc_comes_to_one_state() {
     check(SMALL[2].0, SMALL[2].1);
-    check("tpcc", "--warehouses 2 --items 300 --customers-per-district 30 --epoch-size 300");
+    let two = "--warehouses 2 --items 300 --customers-per-district 30 --epoch-size 300";
+    check("tpcc", two);
+    check("tpcc", &format!("{two} --pieces --split-threshold 2"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! One call of a worker's lists.
 
-use storage::Position;
+use storage::{Position, TableId};
 
-use super::{Declarations, Declared, Extra, Member, PieceState, Span};
+use super::{Declarations, Declared, DeclaredRange, Extra, Member, PieceState, Span};
 use crate::call::answers::Failure;
 use crate::version::Access;
 
@@ -41,9 +41,42 @@ impl<'d> CallView<'d> {
         &self.lists.pieces[self.extra.pieces.range()]
     }
 
-    /// The key of one of its pieces.
+    /// The key of the row of one of its pieces that may be contended.
     pub(crate) fn declared_of(&self, piece: &PieceState) -> &'d Declared {
         &self.lists.declared[piece.declared as usize]
+    }
+
+    /// All keys of one of its pieces, that one first.
+    pub(crate) fn keys_of(
+        &self,
+        piece: &PieceState,
+    ) -> impl Iterator<Item = &'d Declared> + Clone + use<'d> {
+        let lists = self.lists;
+        let others = &lists.piece_keys[piece.keys.range()];
+        let all = std::iter::once(piece.declared).chain(others.iter().copied());
+        all.map(|at| &lists.declared[at as usize])
+    }
+
+    /// The rows of the ranges of one of its pieces.
+    pub(crate) fn members_of(&self, piece: &PieceState) -> &'d [Member] {
+        &self.lists.piece_members[piece.members.range()]
+    }
+
+    /// Whether a range covers a key that its body declared ([`NO_PIECE`]) or one of its pieces.
+    pub(crate) fn is_in_range(&self, piece: u32, table: TableId, key: &[u8]) -> bool {
+        self.ranges_around(table, key).any(|range| range.piece == piece)
+    }
+
+    /// The declared ranges that cover a key.
+    pub(crate) fn ranges_around(
+        &self,
+        table: TableId,
+        key: &[u8],
+    ) -> impl Iterator<Item = &'d DeclaredRange> {
+        let ranges = &self.lists.ranges[self.extra.ranges.range()];
+        ranges.iter().filter(move |range| {
+            range.table == table && self.key(range.low) <= key && key < self.key(range.high)
+        })
     }
 
     /// A declared key; `room` is for one that is a word.

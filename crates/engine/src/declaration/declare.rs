@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::declaration::overlay::{Overlay, OverlayValue};
 use crate::declaration::{
     Allocation, AllocationKind, Declarations, Declared, DeclaredKind, DeclaredRange, Lookup,
-    NO_ENTRY, PieceState, Span,
+    NO_ENTRY, NO_PIECE, PieceState, Span,
 };
 use crate::error::{EngineError, Words};
 use crate::index::EntryId;
@@ -319,7 +319,7 @@ impl<'a> Declaration<'a> {
     #[inline]
     fn push(&mut self, table: TableId, word: u64, key: Option<Span>, kind: DeclaredKind) -> usize {
         let at = self.lists.declared.len();
-        if kind == DeclaredKind::Insert {
+        if kind.inserts() {
             self.lists.inserts.push(at as u32);
         }
         let (is_word, key) = (key.is_none(), key.unwrap_or(Span::EMPTY));
@@ -358,7 +358,7 @@ impl<'a> Declaration<'a> {
         declared[self.first..].iter().position(same).map(|at| self.first + at)
     }
 
-    /// A key counts once in a write set, with the strongest kind (O-02); but what a piece updates
+    /// A key counts once in a write set, with the strongest kind (O-02); but what a piece writes
     /// nothing else may write.
     #[inline(never)]
     fn declare_again(
@@ -370,13 +370,13 @@ impl<'a> Declaration<'a> {
     ) -> Option<usize> {
         let before = self.lists.declared[at].kind;
         let are_writes = before != DeclaredKind::Read && kind != DeclaredKind::Read;
-        if are_writes && (before == DeclaredKind::Piece || kind == DeclaredKind::Piece) {
+        if are_writes && (before.is_of_piece() || kind.is_of_piece()) {
             self.note(format!("table {:?}: key {key:02x?} of a piece is declared twice", t.name));
             return None;
         }
         if (before as u8) < kind as u8 {
             self.lists.declared[at].kind = kind;
-            if kind == DeclaredKind::Insert {
+            if kind.inserts() {
                 self.lists.inserts.push(at as u32);
             }
         }
@@ -443,9 +443,18 @@ impl Sequences<'_> {
 pub struct WriteSet<'a> {
     pub(crate) declaration: Declaration<'a>,
     pub(crate) allocations: Span,
+    /// Pieces that calls before declared.
+    pieces_from: usize,
 }
 
-impl WriteSet<'_> {
+impl<'a> WriteSet<'a> {
+    /// The write set of a call that has declared nothing yet, and has made these allocations.
+    #[inline]
+    pub(crate) fn new(declaration: Declaration<'a>, allocations: Span) -> Self {
+        let pieces_from = declaration.lists.pieces.len();
+        Self { declaration, allocations, pieces_from }
+    }
+
     /// For layers above that find a mistake themselves: the call fails with the first one.
     #[cold]
     pub fn mistake(&mut self, what: String) {
@@ -484,22 +493,86 @@ impl WriteSet<'_> {
         self.declaration.declare(table, key, DeclaredKind::Update);
     }
 
-    /// A piece of the call may update `key` if it exists at its serial position, and nothing else
-    /// of the call may write it (CA 3.4, `ApplyRowUpdate`). Where the row is contended the piece
-    /// runs apart from the body, on a worker that runs other updates of the row; else with the
-    /// body, after it. `weight` is an estimate of its work, 1 for an ordinary update.
+    /// A piece of the call may update or delete `key` if it exists at its serial position, and
+    /// nothing else of the call may write it (CA 3.4, `ApplyRowUpdate`). Where the row is contended
+    /// the piece runs apart from the body, on a worker that runs other updates of the row; else
+    /// with the body, after it. `weight` is an estimate of its work, 1 for an ordinary update.
     ///
     /// Pieces are numbered in the order of their declaration, from 0.
     pub fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
-        if self.declaration.core.secondary.are_of(table) {
-            let name = &self.declaration.core.tables[table.index()].name;
+        if let Some(at) = self.declare_for_piece(table, key, DeclaredKind::PieceUpdate) {
+            let lists = &mut *self.declaration.lists;
+            let piece = PieceState::new(at as u32, weight.max(1), lists.piece_keys.len());
+            lists.pieces.push(piece);
+        }
+    }
+
+    /// The piece that was declared last may insert or overwrite `key`, too, update or delete it,
+    /// and nothing else of the call may write it.
+    pub fn insert_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.declare_in_piece(table, key, DeclaredKind::PieceInsert);
+    }
+
+    /// The piece that was declared last may update or delete `key`, too, if it exists at the call's
+    /// serial position, and nothing else of the call may write it. Where the row is contended, the
+    /// piece waits for it; which row decides where the piece runs is what
+    /// [`WriteSet::update_piece`] named.
+    pub fn update_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.declare_in_piece(table, key, DeclaredKind::PieceUpdate);
+    }
+
+    /// The piece that was declared last may update or delete any row with `low <= key < high` of an
+    /// ordered table, as [`WriteSet::update_range`]. A row that is declared by its key belongs to
+    /// whom that was for; one in several ranges to the body, or to the first of the pieces.
+    pub fn update_range_in_piece(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        if let Some(piece) = self.last_piece()
+            && self.may_be_of_piece(table)
+        {
+            self.add_range(table, low, high, piece);
+        }
+    }
+
+    fn declare_in_piece(&mut self, table: TableId, key: &[u8], kind: DeclaredKind) {
+        if self.last_piece().is_some()
+            && let Some(at) = self.declare_for_piece(table, key, kind)
+        {
+            let lists = &mut *self.declaration.lists;
+            lists.piece_keys.push(at as u32);
+            lists.pieces.last_mut().expect("there is one").keys.to += 1;
+        }
+    }
+
+    fn declare_for_piece(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        kind: DeclaredKind,
+    ) -> Option<usize> {
+        if !self.may_be_of_piece(table) {
+            return None;
+        }
+        self.declaration.declare(table, key, kind)
+    }
+
+    /// The number of the piece that this call declared last; without one, notes the mistake.
+    fn last_piece(&mut self) -> Option<u32> {
+        let pieces = self.declaration.lists.pieces.len() - self.pieces_from;
+        if pieces == 0 {
+            self.declaration.note("a key or range of a piece comes before every piece".into());
+        }
+        (pieces as u32).checked_sub(1)
+    }
+
+    /// Whether pieces may write rows of a table; if not, notes the mistake.
+    fn may_be_of_piece(&mut self, table: TableId) -> bool {
+        let core = self.declaration.core;
+        let has_indexes = core.secondary.are_of(table);
+        if has_indexes {
+            let name = &core.tables[table.index()].name;
             let what = format!("table {name:?} has indexes: no piece can write its rows");
-            return self.declaration.note(what);
+            self.declaration.note(what);
         }
-        if let Some(at) = self.declaration.declare(table, key, DeclaredKind::Piece) {
-            let piece = PieceState::new(at as u32, weight.max(1));
-            self.declaration.lists.pieces.push(piece);
-        }
+        !has_indexes
     }
 
     /// A hint: the body will read `key`, which the engine prefetches.
@@ -511,6 +584,10 @@ impl WriteSet<'_> {
     /// The call may update or delete any row with `low <= key < high` of an ordered table that
     /// exists at its serial position (CA 3.2).
     pub fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        self.add_range(table, low, high, NO_PIECE);
+    }
+
+    fn add_range(&mut self, table: TableId, low: &[u8], high: &[u8], piece: u32) {
         let ordered = self.declaration.core.table(table).and_then(|t| {
             let right = t.ordered.is_some() && (!t.exact || low.len() == 8 && high.len() == 8);
             let why = "cannot be scanned, or the bounds have another length than its keys";
@@ -521,7 +598,7 @@ impl WriteSet<'_> {
         }
         let (low, high) =
             (self.declaration.lists.keep_key(low), self.declaration.lists.keep_key(high));
-        self.declaration.lists.ranges.push(DeclaredRange { table, low, high });
+        self.declaration.lists.ranges.push(DeclaredRange { table, piece, low, high });
     }
 
     /// The number that this call's `i`-th allocation got, or its `i`-th look saw: allocations and

@@ -5,20 +5,38 @@ use storage::TableId;
 use super::Span;
 use crate::index::EntryId;
 
-/// What a declaration says about a key.
+/// What a declaration says about a key. Bits tell what that means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum DeclaredKind {
     /// Only a hint.
-    Read,
+    Read = 0,
     /// May be updated or deleted if it exists.
-    Update,
+    Update = 1,
     /// May be inserted, too.
-    Insert,
-    /// May be updated by a piece of the call, and by nothing else.
-    Piece,
+    Insert = Self::INSERTS,
+    /// May be updated or deleted by a piece of the call, and be written by nothing else.
+    PieceUpdate = Self::OF_PIECE | 1,
+    /// May be inserted by it, too.
+    PieceInsert = Self::OF_PIECE | Self::INSERTS,
 }
 
 impl DeclaredKind {
+    const INSERTS: u8 = 2;
+    const OF_PIECE: u8 = 4;
+
+    /// Whether a row is made for the key if there is none.
+    #[inline]
+    pub(crate) fn inserts(self) -> bool {
+        self as u8 & Self::INSERTS != 0
+    }
+
+    /// Whether the row belongs to a piece of the call.
+    #[inline]
+    pub(crate) fn is_of_piece(self) -> bool {
+        self as u8 & Self::OF_PIECE != 0
+    }
+
     /// Whether the body of the call may write the row.
     #[inline]
     pub(crate) fn is_of_body(self) -> bool {
@@ -46,10 +64,15 @@ pub(crate) struct Declared {
     pub(crate) id: EntryId,
 }
 
+/// The body of a call.
+pub(crate) const NO_PIECE: u32 = u32::MAX;
+
 /// One declared range of one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeclaredRange {
     pub(crate) table: TableId,
+    /// The piece of the call to which its rows belong, by number; [`NO_PIECE`]: the body.
+    pub(crate) piece: u32,
     pub(crate) low: Span,
     pub(crate) high: Span,
 }

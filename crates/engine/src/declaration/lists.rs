@@ -22,6 +22,10 @@ pub(crate) struct Declarations {
     pub(crate) members: Vec<Member>,
     pub(crate) lookups: Vec<Lookup>,
     pub(crate) pieces: Vec<PieceState>,
+    /// Which of the declared keys belong to pieces, besides the rows that may be contended.
+    pub(crate) piece_keys: Vec<u32>,
+    /// Rows of declared ranges that belong to pieces.
+    pub(crate) piece_members: Vec<Member>,
     /// Calls that may change a secondary index.
     pub(crate) index_writers: IndexWriters,
     /// Key bytes of tables whose keys are not words, and range bounds.
@@ -63,6 +67,8 @@ impl Declarations {
         self.members.clear();
         self.lookups.clear();
         self.pieces.clear();
+        self.piece_keys.clear();
+        self.piece_members.clear();
         self.index_writers.clear();
         self.keys.clear();
         self.early.clear();
@@ -82,6 +88,9 @@ impl Declarations {
         self.declared.truncate(declared);
         self.inserts.truncate(inserts);
         self.ranges.truncate(ranges);
+        if let Some(first) = self.pieces.get(pieces) {
+            self.piece_keys.truncate(first.keys.from as usize);
+        }
         self.pieces.truncate(pieces);
     }
 

@@ -17,8 +17,9 @@ mod span;
 
 pub(crate) use call::CallView;
 pub(crate) use index_writers::{IndexWriters, may_change};
-pub(crate) use keys::{Declared, DeclaredKind, DeclaredRange, Lookup, Member, NO_ENTRY};
+pub(crate) use keys::{Declared, DeclaredKind, DeclaredRange, Lookup, Member, NO_ENTRY, NO_PIECE};
 pub(crate) use lists::{Declarations, Extra, Txn};
 pub(crate) use numbers::{AllocatingCall, Allocation, AllocationKind, ChangedSequence};
+pub use piece::PieceResult;
 pub(crate) use piece::PieceState;
 pub(crate) use span::Span;

@@ -719,7 +719,7 @@ pub(crate) fn new_worker<D: Device>(
         parts: Vec::new(),
         index_changes: CallIndexChanges::default(),
         pieces: crate::memory::PieceQueue::default(),
-        piece_value: Vec::new(),
+        piece: crate::memory::PieceWrites::default(),
         piece_results: Vec::new(),
         allocating_calls: Vec::new(),
         fetching: PrefetchPolicy::default(),

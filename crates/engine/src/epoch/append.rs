@@ -9,7 +9,9 @@
 use pmem::{Device, Port};
 use storage::{EpochNumber, NewValue, Position, SerialId, row};
 
-use crate::declaration::{Declarations, Declared, DeclaredKind, Member, NO_ENTRY, Span, Txn};
+use crate::declaration::{
+    Declarations, Declared, DeclaredKind, DeclaredRange, Member, NO_ENTRY, NO_PIECE, Span, Txn,
+};
 use crate::design::append_method::AppendMethod;
 use crate::epoch::batch::{self, Method, Outbox};
 use crate::epoch::page_in;
@@ -62,7 +64,8 @@ fn write_back_arrays<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) ->
     let is_written =
         |declared: &&Declared| declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
     let declared = local.lists.declared.iter().filter(is_written).map(|declared| declared.id);
-    for id in declared.chain(local.lists.members.iter().map(|member| member.id)) {
+    let members = local.lists.members.iter().chain(&local.lists.piece_members);
+    for id in declared.chain(members.map(|member| member.id)) {
         row_store.write_back_versions(epoch.core.entries.get(id), epoch.number);
     }
     Ok(())
@@ -206,7 +209,7 @@ fn append_declared<D: Device>(
         for declared in &lists.declared[txn.declared.range()] {
             let is_written = declared.kind != DeclaredKind::Read && declared.id != NO_ENTRY;
             debug_assert!(
-                is_written || declared.kind != DeclaredKind::Insert,
+                is_written || !declared.kind.inserts(),
                 "the insert step has made a row for each key that may be inserted"
             );
             debug_assert!(
@@ -241,7 +244,8 @@ fn append_ranges<D: Device>(
     let from = members.len();
     let written = || declared[txn.declared.range()].iter().filter(|d| d.kind != DeclaredKind::Read);
     let (mut are_declared, mut are_sorted) = (false, true);
-    for range in &ranges[extra.ranges.range()] {
+    let of_body = |range: &&DeclaredRange| range.piece == NO_PIECE;
+    for range in ranges[extra.ranges.range()].iter().filter(of_body) {
         are_declared |= written().any(|d| d.table == range.table);
         let table = core.table(range.table)?;
         let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
@@ -274,7 +278,86 @@ fn append_ranges<D: Device>(
     let kept = append_members(core, of_call, sid, method, pool, &mut claimer);
     lists.members.truncate(from + kept);
     work.appends += kept as u64;
-    lists.extras[lists.txns[index].extra as usize].members = Span::up_to(from, from + kept);
+    let extra = &mut lists.extras[lists.txns[index].extra as usize];
+    extra.members = Span::up_to(from, from + kept);
+    if extra.pieces.is_empty() {
+        return Ok(());
+    }
+    append_piece_ranges(epoch, local, method, index)
+}
+
+/// The same of the ranges of its pieces. A row is one piece's at most: not of a key that is
+/// declared, nor of a range of the body or of a piece before.
+#[inline(never)]
+fn append_piece_ranges<D: Device>(
+    epoch: &Epoch<'_, D>,
+    local: &mut Local,
+    method: &mut impl Method,
+    index: usize,
+) -> Result<(), String> {
+    let (core, txn) = (epoch.core, local.lists.txns[index]);
+    let sid = epoch.sid_at(txn.position);
+    let first = local.lists.piece_members.len();
+    for at in local.lists.extra(&txn).pieces.range() {
+        let from = local.lists.piece_members.len();
+        find_piece_members(core, local, &txn, at, first)?;
+        page_in::members(epoch, &local.lists.piece_members[from..], &mut local.missing_pages);
+        let Local { lists, cache, pool, work, reads, .. } = &mut *local;
+        let mut claimer = Claimer::new(epoch, cache, reads);
+        let of_piece = &mut lists.piece_members[from..];
+        let kept = append_members(core, of_piece, sid, method, pool, &mut claimer);
+        lists.piece_members.truncate(from + kept);
+        lists.pieces[at].members = Span::up_to(from, from + kept);
+        work.appends += kept as u64;
+    }
+    Ok(())
+}
+
+/// Adds the rows of the ranges of a piece to the list of them, in order; those of pieces before of
+/// the same call begin at `first`.
+fn find_piece_members(
+    core: &Core,
+    local: &mut Local,
+    txn: &Txn,
+    piece: usize,
+    first: usize,
+) -> Result<(), String> {
+    let Local { lists, reads, .. } = local;
+    let Declarations { extras, declared, ranges, members, piece_members, keys, .. } = lists;
+    let extra = &extras[txn.extra as usize];
+    let (ranges, number) = (&ranges[extra.ranges.range()], piece - extra.pieces.range().start);
+    let from = piece_members.len();
+    let mut are_alone = true;
+    for range in ranges.iter().filter(|range| range.piece as usize == number) {
+        let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
+        let overlap = ranges.iter().filter(|other| {
+            let (from, to) = (&keys[other.low.range()], &keys[other.high.range()]);
+            other.table == range.table && low < to && from < high
+        });
+        let is_declared = declared[txn.declared.range()].iter().any(|d| d.table == range.table);
+        are_alone &= overlap.count() <= 1 && !is_declared;
+        core.range(core.table(range.table)?, low, high, reads)?.for_each_run(|words, ids| {
+            piece_members.extend(words.iter().zip(ids).map(|(&word, &id)| {
+                core.entries.prefetch(id);
+                Member { table: range.table, word, id }
+            }));
+        });
+    }
+    // Sorted, so that the piece finds them.
+    piece_members[from..].sort_unstable();
+    if !are_alone {
+        let declared = &declared[txn.declared.range()];
+        let of_body = &members[extra.members.range()];
+        let mut taken: Vec<_> = piece_members[first..from].iter().map(|m| m.id).collect();
+        taken.extend(of_body.iter().map(|m| m.id));
+        let written = declared.iter().filter(|d| d.kind != DeclaredKind::Read);
+        taken.extend(written.map(|d| d.id));
+        keep(piece_members, from, |member| {
+            let is_free = !taken.contains(&member.id);
+            taken.push(member.id);
+            is_free
+        });
+    }
     Ok(())
 }
 

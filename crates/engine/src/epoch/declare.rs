@@ -185,7 +185,7 @@ fn declare_one<D: Device>(
         let (number, arguments) = epoch.calls.get(position);
         let procedure = epoch.procedures.get(number).expect("checked before the epoch began");
         let declaration = Declaration::new(epoch.state_before(), lists, reads);
-        let mut set = WriteSet { declaration, allocations };
+        let mut set = WriteSet::new(declaration, allocations);
         let declare = || caught(|| procedure.write_set(arguments, &mut set));
         let result = epoch.noting(*worker, Position::from_index(position), number, declare);
         let mut mistake = set.declaration.mistake.take();

@@ -24,7 +24,7 @@ use crate::epoch::prefetch::PrefetchQueue;
 use crate::epoch::publish::{Mode, Runner};
 use crate::epoch::reuse;
 use crate::error::EngineError;
-use crate::memory::{Local, PrivateWrite};
+use crate::memory::{Local, PrivateWrite, QueuedPiece};
 use crate::reads::KeyRange;
 use crate::secondary::CallIndexChanges;
 use crate::state::core::Core;
@@ -106,7 +106,7 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
             if local.pieces.front().is_some()
                 && let Some(next) = queue.next_position()
             {
-                runner.run_ready_pieces(local, next)?;
+                runner.run_ready_pieces(local, QueuedPiece::first_of(next))?;
             }
             let Some(call) = queue.next() else { break };
             run_call(epoch, local, runner, &call)?;
@@ -188,7 +188,8 @@ fn run_in_order<D: Device>(
 #[inline(never)]
 fn charge_version_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &Local, call: &CallView<'_>) {
     let ids = call.declared.iter().map(|declared| declared.id);
-    for id in ids.chain(call.members().iter().map(|member| member.id)) {
+    let of_pieces = call.pieces().iter().flat_map(|piece| call.members_of(piece));
+    for id in ids.chain(call.members().iter().chain(of_pieces).map(|member| member.id)) {
         if id != NO_ENTRY {
             let entry = epoch.core.entries.get(id);
             let sid = epoch.sid_at(call.position);

@@ -8,7 +8,7 @@
 use pmem::Device;
 use storage::SerialId;
 
-use crate::declaration::{Declarations, DeclaredKind, NO_ENTRY, Txn};
+use crate::declaration::{Declarations, NO_ENTRY, Txn};
 use crate::epoch::index_changes::{self, Change};
 use crate::index::{EntryId, VacantEntry};
 use crate::memory::Local;
@@ -56,7 +56,7 @@ fn insert_declared<D: Device>(
                 tables[ahead.table.index()].hash.prefetch_to_add(ahead.word);
             }
             let declared = &mut declared[insert as usize];
-            debug_assert!(declared.kind == DeclaredKind::Insert, "it is in the list of inserts");
+            debug_assert!(declared.kind.inserts(), "it is in the list of inserts");
             debug_assert!(declared.id == NO_ENTRY, "no key is looked up before the insert step");
             let table = &tables[declared.table.index()];
             let (found, word) = if table.exact {

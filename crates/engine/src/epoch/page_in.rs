@@ -85,9 +85,9 @@ pub(super) fn evict<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     Ok(())
 }
 
-/// Lets row entries go that are too many in memory (between E6 and E7). Of those that stay rows were
-/// made in E5; no call has claimed others, no list of the collector names any, and no reader from
-/// outside is inside.
+/// Lets row entries go that are too many in memory (between E6 and E7). Those of rows that were
+/// made in E5 stay. No call has claimed another, no list of the collector names any, and no reader
+/// from outside is inside.
 pub(super) fn let_entries_go<D: Device>(
     epoch: &Epoch<'_, D>,
     worker: &Worker<D>,

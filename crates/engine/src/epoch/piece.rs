@@ -1,29 +1,40 @@
 //! Running pieces (CA 3.4, 4.2): those in a worker's queue, and those that stay with their calls.
 //!
-//! The latter run when the body has come to its end. A piece in a queue runs once it is known that
-//! its call commits and the version before is there. A worker runs them in serial order, those
-//! before the next call that it runs first, and also while a body waits for a version. That cannot
-//! deadlock: the smallest unfinished call is the next one of the worker that claimed it, which runs
-//! it at once or waits for nothing but smaller ones; and the smallest unfinished piece is the first
-//! in the queue of a worker that runs nothing smaller, so whatever that worker waits for, it runs
-//! the piece meanwhile (O-11).
+//! The latter run when the body has come to its end, in the order of their numbers. A piece in a
+//! queue runs once it is known that its call commits and the version before of the row that may be
+//! contended is there. A worker runs them in serial order, and those of a call by their numbers:
+//! what is before the next call that it runs comes first, and some run while a body or piece waits.
+//!
+//! That cannot deadlock (O-11). Bodies and pieces are in one order: by calls; within a call the
+//! body up to where it is decided, pieces by their numbers, and the body behind each result that it
+//! asks for. Everything waits for what is before it only:
+//!
+//! - for versions of calls before,
+//! - a piece for results of pieces with smaller numbers, which are decided when it runs,
+//! - the body, decided, for a result. It has run those pieces first that stayed with it up to that
+//!   one, because it may wait for them in turn.
+//!
+//! What a worker runs while something waits is before that: pieces of calls before, or, for a
+//! result, up to the one that is waited for. So the first that is not done is a call that a worker
+//! runs next, or runs; or a piece at the front of the queue of a worker which, whatever it waits
+//! for, runs it meanwhile.
 
 use pmem::Device;
 use pmem::sync::RwLockReadGuard;
-use storage::{NewValue, Position};
+use storage::Position;
 
 use super::declare::panic_text;
 use super::execute::begin;
 use super::prefetch::call_at;
-use super::publish::{Runner, with_lines};
+use super::publish::Runner;
 use crate::call::panics::caught;
-use crate::declaration::{CallView, Declarations, NO_ENTRY};
+use crate::declaration::{CallView, Declarations, PieceResult};
 use crate::error::EngineError;
 use crate::memory::{Local, QueuedPiece};
 use crate::program::procedure::Registered;
-use crate::transaction::piece::{Piece, PieceWrite};
+use crate::transaction::piece::Piece;
 use crate::transaction::{FirstError, Stop};
-use crate::version::{ReadPhase, Stopped, Waiter, Write};
+use crate::version::{Stopped, Waiter};
 use crate::worker::{Epoch, Leave};
 
 impl<D: Device> Runner<'_, '_, D> {
@@ -55,15 +66,14 @@ impl<D: Device> Runner<'_, '_, D> {
         Ok(())
     }
 
-    /// Runs pieces of calls before a position as long as the next one is ready; whether there was
-    /// one.
+    /// Runs pieces before another one as long as the next one is ready; whether there was one.
     pub(super) fn run_ready_pieces(
         &mut self,
         local: &mut Local,
-        before: Position,
+        end: QueuedPiece,
     ) -> Result<bool, Stopped> {
         let mut ran = false;
-        while let Some(queued) = local.pieces.front_before(before)
+        while let Some(queued) = local.pieces.front_before(end)
             && let Some(commits) = self.ready(queued)
         {
             self.run_queued(local, queued, commits)?;
@@ -78,34 +88,43 @@ impl<D: Device> Runner<'_, '_, D> {
         local: &mut Local,
         before: Position,
     ) -> Result<(), Stopped> {
-        let mut waiter = Waiter::new(self.epoch.core.stopped());
-        while let Some(queued) = local.pieces.front_before(before) {
+        let (mut waiter, end) =
+            (Waiter::new(self.epoch.core.stopped()), QueuedPiece::first_of(before));
+        while let Some(queued) = local.pieces.front_before(end) {
             let commits = waiter.until(|| self.ready(queued), || Ok(false))?;
             self.run_queued(local, queued, commits)?;
         }
         Ok(())
     }
 
-    /// What a piece of the running call, which commits, comes to.
+    /// What a piece of the running call, which commits, comes to, for its body. Those that stayed
+    /// with the call run up to it, because it may wait for them wherever it runs.
+    pub(super) fn come_to_piece(
+        &mut self,
+        local: &mut Local,
+        call: &CallView<'_>,
+        number: usize,
+    ) -> Result<PieceResult, Stopped> {
+        self.run_own_pieces(local, call, number + 1, true)?;
+        self.wait_for_piece(local, call, number)
+    }
+
+    /// What a piece comes to that runs apart, or has run. The worker runs no piece behind that one
+    /// meanwhile: it may wait for the one that waits here.
     pub(super) fn wait_for_piece(
         &mut self,
         local: &mut Local,
         call: &CallView<'_>,
         number: usize,
-    ) -> Result<u64, Stopped> {
+    ) -> Result<PieceResult, Stopped> {
         let piece = &call.pieces()[number];
         if let Some(result) = piece.result() {
             return Ok(result);
         }
-        if piece.is_split {
-            local.work.waits += 1;
-            let before = call.position.next();
-            let mut waiter = Waiter::new(self.epoch.core.stopped());
-            return waiter.until(|| piece.result(), || self.run_ready_pieces(local, before));
-        }
-        self.run_piece(local, call, number, true)?;
-        self.reveal();
-        Ok(piece.result().expect("it was run"))
+        local.work.waits += 1;
+        let end = QueuedPiece { position: call.position, number: number as u32 }.next();
+        let mut waiter = Waiter::new(self.epoch.core.stopped());
+        waiter.until(|| piece.result(), || self.run_ready_pieces(local, end))
     }
 
     /// It is known whether a call commits: those of its pieces that stayed with it run now.
@@ -115,10 +134,21 @@ impl<D: Device> Runner<'_, '_, D> {
         call: &CallView<'_>,
         commits: bool,
     ) -> Result<(), Stopped> {
-        for (number, piece) in call.pieces().iter().enumerate() {
-            if piece.is_split {
-                piece.decide(commits);
-            } else if piece.result().is_none() {
+        let pieces = call.pieces();
+        pieces.iter().filter(|piece| piece.is_split).for_each(|piece| piece.decide(commits));
+        self.run_own_pieces(local, call, pieces.len(), commits)
+    }
+
+    /// Runs the first pieces of a call, so many, as far as they stayed with it and have not run.
+    fn run_own_pieces(
+        &mut self,
+        local: &mut Local,
+        call: &CallView<'_>,
+        count: usize,
+        commits: bool,
+    ) -> Result<(), Stopped> {
+        for (number, piece) in call.pieces()[..count].iter().enumerate() {
+            if !piece.is_split && !piece.is_done() {
                 self.run_piece(local, call, number, commits)?;
             }
         }
@@ -135,61 +165,49 @@ impl<D: Device> Runner<'_, '_, D> {
         number: usize,
         commits: bool,
     ) -> Result<(), Stopped> {
-        // Another piece may be half done, and wait for this one.
-        let outer = std::mem::take(&mut local.piece_value);
-        let (result, write) =
-            if commits { self.call_piece(local, call, number)? } else { (0, PieceWrite::None) };
-        let mut value = std::mem::replace(&mut local.piece_value, outer);
         let piece = &call.pieces()[number];
-        let declared = call.declared_of(piece);
-        if declared.id != NO_ENTRY {
-            let sid = self.epoch.sid_at(call.position);
-            let write = match write {
-                PieceWrite::Value => Write::Value(NewValue::whole(&value)),
-                PieceWrite::Lines { seen, at } => {
-                    let initial = self.epoch.core.entries.get(declared.id).initial_version();
-                    Write::Value(with_lines(ReadPhase::of(self.epoch), seen, initial, at, &value))
-                }
-                PieceWrite::None => {
-                    // The owner of a last version that becomes IGNORE waits for those before, which
-                    // may be those of pieces that this worker has to run.
-                    self.drain_pieces(local, call.position)?;
-                    Write::Ignore
-                }
-            };
-            self.publish_piece(local, declared, sid, write)?;
+        // Another piece may be half done, and wait for this one.
+        let outer = std::mem::take(&mut local.piece);
+        let result = match commits {
+            true => self.call_piece(local, call, number)?,
+            false => {
+                local.piece.begin(1 + piece.keys.len() + piece.members.len());
+                PieceResult::NONE
+            }
+        };
+        let written = std::mem::replace(&mut local.piece, outer);
+        self.publish_piece(local, call, piece, &written)?;
+        if local.piece.writes.capacity() == 0 {
+            // No piece is half done: its memory serves the next one.
+            local.piece = written;
         }
-        if local.piece_value.capacity() == 0 {
-            value.clear();
-            local.piece_value = value;
-        }
-        debug_assert!(piece.result().is_none(), "a piece runs once");
+        debug_assert!(!piece.is_done(), "a piece runs once");
         local.work.pieces += 1;
-        piece.finish(result);
+        piece.finish(&result);
         Ok(())
     }
 
-    /// Calls the function of a piece: its result, and what it wrote. A failure stops the engine:
-    /// the rest of the call may have been seen (O-49).
+    /// Calls the function of a piece: its result. A failure stops the engine: the rest of the call
+    /// may have been seen (O-49).
     fn call_piece(
         &mut self,
         local: &mut Local,
         call: &CallView<'_>,
         number: usize,
-    ) -> Result<(u64, PieceWrite), Stopped> {
+    ) -> Result<PieceResult, Stopped> {
         let epoch = self.epoch;
         let (procedure_number, arguments) = epoch.calls.get(call.position.index());
         let procedure = epoch.procedures.get(procedure_number).expect("checked before");
         let first_error = FirstError::default();
         let worker = local.worker;
         let tx = begin(epoch, local, self, call, &first_error);
-        let mut piece = Piece { tx, number, write: PieceWrite::None };
+        let mut piece = Piece::new(tx, number);
         let body = || caught(|| procedure.piece(arguments, &mut piece));
         let result = epoch.noting(worker, call.position, procedure_number, body);
-        let (write, waits) = (piece.write, piece.tx.waiter.waits);
+        let waits = piece.waits();
         local.work.waits += waits;
         let what = match first_error.take().map_or(result, |stop| Ok(Err(stop))) {
-            Ok(Ok(result)) => return Ok((result, write)),
+            Ok(Ok(result)) => return Ok(result),
             Ok(Err(Stop::Stopped)) => return Err(Stopped),
             Ok(Err(stop)) => stop.to_string(),
             Err(panic) => panic_text(&panic),
@@ -212,15 +230,15 @@ pub(super) fn commit_answer<D: Device>(
     let position = call.position;
     if !procedure.steps.finish {
         local.answers.commit(position);
-    } else if call.pieces().iter().any(|piece| piece.result().is_none()) {
+    } else if call.pieces().iter().any(|piece| !piece.is_done()) {
         local.answers.commit_later(position);
     } else {
-        let mut bytes = std::mem::take(&mut local.piece_value);
+        let mut bytes = std::mem::take(&mut local.piece.values);
         bytes.clear();
         bytes.extend_from_slice(local.answers.put_out());
         run_finish(epoch, local, call, &mut bytes)?;
         local.answers.commit_instead(position, &bytes);
-        local.piece_value = bytes;
+        local.piece.values = bytes;
     }
     Ok(())
 }
@@ -231,7 +249,7 @@ pub(super) fn finish_answers<D: Device>(
     local: &mut Local,
     lists: &[RwLockReadGuard<'_, Declarations>],
 ) -> Result<(), Leave> {
-    let mut bytes = std::mem::take(&mut local.piece_value);
+    let mut bytes = std::mem::take(&mut local.piece.values);
     for later in 0..local.answers.later() {
         let (position, put_out) = local.answers.put_out_for(later);
         bytes.clear();
@@ -239,7 +257,7 @@ pub(super) fn finish_answers<D: Device>(
         run_finish(epoch, local, &call_at(lists, position.index()), &mut bytes)?;
         local.answers.finish(later, &bytes);
     }
-    local.piece_value = bytes;
+    local.piece.values = bytes;
     Ok(())
 }
 

@@ -6,9 +6,11 @@ use pmem::sync::RwLockReadGuard;
 use storage::{ALL_LINES, NewValue, Position, SerialId, TableId};
 
 use crate::declaration::overlay::{Now, Overlay};
-use crate::declaration::{CallView, Declarations, Declared, NO_ENTRY};
+use crate::declaration::{
+    CallView, Declarations, Declared, Member, NO_ENTRY, PieceResult, PieceState,
+};
 use crate::index::EntryId;
-use crate::memory::{Local, PrivatePart, PrivateWrite};
+use crate::memory::{Local, PieceWrite, PieceWrites, PrivatePart, PrivateWrite, QueuedPiece};
 use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::transaction::{PublishNow, Stop};
@@ -63,7 +65,7 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
         local: &mut Local,
         position: Position,
     ) -> Result<bool, Stopped> {
-        self.run_ready_pieces(local, position)
+        self.run_ready_pieces(local, QueuedPiece::first_of(position))
     }
 
     fn wait_for_index_writers(
@@ -78,7 +80,8 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
             while let Some(writer) = writers.unended_before(position) {
                 let mut waiter = Waiter::new(self.epoch.core.stopped());
                 let has_ended = || writer.has_ended().then_some(());
-                waiter.until(has_ended, || self.run_ready_pieces(local, position))?;
+                let end = QueuedPiece::first_of(position);
+                waiter.until(has_ended, || self.run_ready_pieces(local, end))?;
                 local.work.waits += 1;
             }
         }
@@ -91,8 +94,17 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
         _: Option<&mut Overlay>,
         call: &CallView<'_>,
         number: usize,
-    ) -> Result<u64, Stop> {
-        Ok(self.wait_for_piece(local, call, number)?)
+    ) -> Result<PieceResult, Stop> {
+        Ok(self.come_to_piece(local, call, number)?)
+    }
+
+    fn earlier_result(
+        &mut self,
+        local: &mut Local,
+        call: &CallView<'_>,
+        number: usize,
+    ) -> Result<PieceResult, Stopped> {
+        self.wait_for_piece(local, call, number)
     }
 }
 
@@ -115,7 +127,7 @@ fn publisher<'w, D: Device>(
 
 /// The value that a call saw, with lines replaced; `base` is what the row was before the epoch.
 #[inline(always)]
-pub(super) fn with_lines<'v>(
+fn with_lines<'v>(
     phase: ReadPhase<'v>,
     seen: ValueWord,
     initial: ValueWord,
@@ -143,6 +155,12 @@ impl NamedRow {
     #[inline(always)]
     fn of(declared: &Declared) -> Self {
         Self { id: declared.id, table: declared.table, word: declared.word }
+    }
+
+    /// The row of a member of a range.
+    #[inline(always)]
+    fn of_member(member: &Member) -> Self {
+        Self { id: member.id, table: member.table, word: member.word }
     }
 }
 
@@ -193,7 +211,7 @@ impl<D: Device> Runner<'_, '_, D> {
             }
         }
         for (m, write) in call.members().iter().zip(members) {
-            let row = NamedRow { id: m.id, table: m.table, word: m.word };
+            let row = NamedRow::of_member(m);
             let at = VersionPlace { sid, place: NO_PLACE };
             self.publish_write(row, at, mode, write, private, with)?;
         }
@@ -266,18 +284,42 @@ impl<D: Device> Runner<'_, '_, D> {
         self.row_store.publish(&to, write, with)
     }
 
-    /// Publishes what a piece wrote to the row of its key.
+    /// Publishes what a piece of a call wrote to its rows, or IGNORE.
     pub(super) fn publish_piece(
         &mut self,
         local: &mut Local,
-        of: &Declared,
-        sid: SerialId,
-        write: Write<'_>,
+        call: &CallView<'_>,
+        piece: &PieceState,
+        written: &PieceWrites,
     ) -> Result<(), Stopped> {
+        let of_keys = call.keys_of(piece).map(NamedRow::of);
+        let of_members = call.members_of(piece).iter().map(NamedRow::of_member);
+        let rows = of_keys.chain(of_members).zip(&written.writes);
+        let rows = rows.filter(|(row, _)| row.id != NO_ENTRY);
+        if local.pieces.front().is_some()
+            && rows.clone().any(|(_, write)| matches!(write, PieceWrite::None))
+        {
+            // The owner of a last version that becomes IGNORE waits for those before, which may be
+            // those of pieces that this worker has to run.
+            self.drain_pieces(local, call.position)?;
+        }
+        let at = VersionPlace { sid: self.epoch.sid_at(call.position), place: NO_PLACE };
         let Local { pool, cache, work, .. } = local;
-        let to =
-            version_of(self.epoch.core, NamedRow::of(of), VersionPlace { sid, place: NO_PLACE });
-        self.row_store.publish(&to, write, &mut publisher(self.epoch, pool, cache, work))
+        let with = &mut publisher(self.epoch, pool, cache, work);
+        for (row, &write) in rows {
+            let to = version_of(self.epoch.core, row, at);
+            let write = match write {
+                PieceWrite::None => Write::Ignore,
+                PieceWrite::Tombstone => Write::Tombstone,
+                PieceWrite::Value(span) => Write::Value(NewValue::whole(written.value(span))),
+                PieceWrite::Lines { seen, at, lines } => {
+                    let (phase, lines) = (ReadPhase::of(self.epoch), written.value(lines));
+                    Write::Value(with_lines(phase, seen, to.initial, at as usize, lines))
+                }
+            };
+            self.row_store.publish(&to, write, with)?;
+        }
+        Ok(())
     }
 
     /// Publishes the final writes that still hide.

@@ -21,7 +21,7 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
     let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
     for declared in worker.local.lists.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
         writes[declared.table.index()] += 1;
-        inserts[declared.table.index()] += u64::from(declared.kind == DeclaredKind::Insert);
+        inserts[declared.table.index()] += u64::from(declared.kind.inserts());
     }
     if epoch.leads(worker) {
         for changed in &worker.local.sequences {

@@ -17,13 +17,12 @@ use crate::call::answers::{Abort, Failure};
 use crate::call::batch::Part;
 use crate::call::panics::caught;
 use crate::declaration::declare::{Declaration, Sequences, WriteSet};
-use crate::declaration::overlay::{Now, Overlay};
-use crate::declaration::{CallView, Declarations, Extra, Span, Txn};
+use crate::declaration::overlay::Overlay;
+use crate::declaration::{CallView, Declarations, Extra, PieceResult, Span, Txn};
 use crate::memory::Local;
 use crate::program::procedure::Registered;
 use crate::state::core::BySequence;
-use crate::table::KeyWord;
-use crate::transaction::piece::{Piece, PieceWrite};
+use crate::transaction::piece::Piece;
 use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::Stopped;
 use crate::worker::{Epoch, Leave, Worker};
@@ -169,7 +168,7 @@ impl<D: Device> Call<'_, '_, D> {
         let allocations = Span::up_to(0, lists.allocations.len());
         let before = self.epoch.state_before();
         let declaration = Declaration::serial(before, lists, &local.reads, &mut *overlay);
-        let mut set = WriteSet { declaration, allocations };
+        let mut set = WriteSet::new(declaration, allocations);
         let declare = || caught(|| procedure.write_set(arguments, &mut set));
         let result = self.epoch.noting(local.worker, self.position, self.number(), declare);
         let mut mistake = set.declaration.mistake.take();
@@ -228,20 +227,16 @@ impl<D: Device> Call<'_, '_, D> {
         overlay: &mut Overlay,
         call: &CallView<'_>,
     ) -> Result<(), Leaving> {
-        for number in 0..call.pieces().len() {
-            self.run_piece(local, overlay, call, number)?;
-        }
-        for (number, value) in overlay.take_of_pieces() {
-            let (of, mut room) = (call.declared_of(&call.pieces()[number]), [0; 8]);
-            let word = KeyWord { hash: of.word, key: call.key_of(of, &mut room) };
-            overlay.write(self.epoch.core, of.table, word, Now::Value(value), &local.reads);
-        }
+        self.run_pieces(local, overlay, call, call.pieces().len())?;
+        let written = overlay.write_of_pieces(self.epoch.core, &local.reads);
+        written.map_err(Failure::Failed)?;
         let (procedure, arguments) = self.procedure();
         if !procedure.steps.finish {
             local.answers.commit(self.position);
             return Ok(());
         }
-        let results: Vec<u64> = call.pieces().iter().filter_map(|piece| piece.result()).collect();
+        let results: Vec<PieceResult> =
+            call.pieces().iter().filter_map(|piece| piece.result()).collect();
         let mut bytes = local.answers.put_out().to_vec();
         let finish = || procedure.finish(arguments, &results, &mut bytes);
         let make = || caught(finish);
@@ -251,35 +246,28 @@ impl<D: Device> Call<'_, '_, D> {
         Ok(())
     }
 
-    /// What a piece comes to, which runs if it has not run yet.
-    fn run_piece(
+    /// Runs the first pieces, so many, as far as they have not run yet, in the order of their
+    /// numbers: none finds that one before it has not run.
+    fn run_pieces(
         &self,
         local: &mut Local,
         overlay: &mut Overlay,
         call: &CallView<'_>,
-        number: usize,
-    ) -> Result<u64, Leaving> {
-        let piece = &call.pieces()[number];
-        if let Some(result) = piece.result() {
-            return Ok(result);
-        }
-        let (procedure, arguments) = self.procedure();
-        local.piece_value.clear();
-        let first_error = FirstError::default();
-        let write = |tx: Transaction<'_>| {
-            let mut piece = Piece { tx, number, write: PieceWrite::None };
-            let result = procedure.piece(arguments, &mut piece)?;
-            if !matches!(piece.write, PieceWrite::None) {
-                let value = std::mem::take(&mut piece.tx.local.piece_value);
-                piece.tx.serial_write_later(number, &value);
+        count: usize,
+    ) -> Result<(), Leaving> {
+        for (number, piece) in call.pieces()[..count].iter().enumerate() {
+            if piece.is_done() {
+                continue;
             }
-            Ok(result)
-        };
-        let result = self.in_transaction(local, overlay, call, &first_error, write)?;
-        debug_assert!(piece.result().is_none(), "a piece does not wait for itself");
-        local.work.pieces += 1;
-        piece.finish(result);
-        Ok(result)
+            let (procedure, arguments) = self.procedure();
+            let first_error = FirstError::default();
+            let run = |tx: Transaction<'_>| procedure.piece(arguments, &mut Piece::new(tx, number));
+            let result = self.in_transaction(local, overlay, call, &first_error, run)?;
+            debug_assert!(!piece.is_done(), "a piece does not wait for itself");
+            local.work.pieces += 1;
+            piece.finish(&result);
+        }
+        Ok(())
     }
 }
 
@@ -302,13 +290,23 @@ impl<D: Device> PublishNow for Call<'_, '_, D> {
         serial: Option<&mut Overlay>,
         call: &CallView<'_>,
         number: usize,
-    ) -> Result<u64, Stop> {
+    ) -> Result<PieceResult, Stop> {
         let overlay = serial.expect("a call of the serial part sees what that has written");
-        self.run_piece(local, overlay, call, number).map_err(|leaving| match leaving {
+        self.run_pieces(local, overlay, call, number + 1).map_err(|leaving| match leaving {
             Leaving::Stopped => Stop::Stopped,
             Leaving::Failure(Failure::Aborted(abort)) => abort.into(),
             Leaving::Failure(Failure::Failed(what)) => Stop::mistake(what),
             Leaving::Failure(Failure::Deferred) => Stop::Deferred,
-        })
+        })?;
+        Ok(call.pieces()[number].result().expect("it was run"))
+    }
+
+    fn earlier_result(
+        &mut self,
+        _: &mut Local,
+        call: &CallView<'_>,
+        number: usize,
+    ) -> Result<PieceResult, Stopped> {
+        Ok(call.pieces()[number].result().expect("pieces run in the order of their numbers"))
     }
 }

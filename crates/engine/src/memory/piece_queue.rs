@@ -34,9 +34,9 @@ impl PieceQueue {
         self.pieces.get(self.next).copied()
     }
 
-    /// The next one to run, if its call is before a position.
-    pub(crate) fn front_before(&self, position: Position) -> Option<QueuedPiece> {
-        self.front().filter(|next| next.position < position)
+    /// The next one to run, if it comes before another.
+    pub(crate) fn front_before(&self, end: QueuedPiece) -> Option<QueuedPiece> {
+        self.front().filter(|&next| next < end)
     }
 
     /// The next one is being run.
@@ -52,4 +52,16 @@ impl PieceQueue {
 pub(crate) struct QueuedPiece {
     pub(crate) position: Position,
     pub(crate) number: u32,
+}
+
+impl QueuedPiece {
+    /// The first one of the call at a position.
+    pub(crate) fn first_of(position: Position) -> Self {
+        Self { position, number: 0 }
+    }
+
+    /// The one behind it, of the same call.
+    pub(crate) fn next(self) -> Self {
+        Self { number: self.number + 1, ..self }
+    }
 }

@@ -2,10 +2,10 @@
 
 use storage::Position;
 
-use super::{PieceQueue, PrivatePart, PrivateWrite};
+use super::{PieceQueue, PieceWrites, PrivatePart, PrivateWrite};
 use crate::call::answers::WorkerAnswers;
 use crate::contention::rows::Contention;
-use crate::declaration::{AllocatingCall, ChangedSequence, Declarations};
+use crate::declaration::{AllocatingCall, ChangedSequence, Declarations, PieceResult};
 use crate::index::{EntryId, SortRoom};
 use crate::reads::Reads;
 use crate::secondary::CallIndexChanges;
@@ -32,10 +32,10 @@ pub(crate) struct Local {
     pub(crate) index_changes: CallIndexChanges,
     /// Contended pieces of anybody's calls that this worker runs.
     pub(crate) pieces: PieceQueue,
-    /// The value that the running piece writes: a call may be half done meanwhile.
-    pub(crate) piece_value: Vec<u8>,
+    /// What the running piece writes: a call may be half done meanwhile.
+    pub(crate) piece: PieceWrites,
     /// What the pieces of a call came to.
-    pub(crate) piece_results: Vec<u64>,
+    pub(crate) piece_results: Vec<PieceResult>,
     /// What the next calls need.
     pub(crate) fetching: PrefetchPolicy,
     /// Memory of access plans, between epochs.

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::call::answers::Abort;
+use crate::declaration::PieceResult;
 use crate::declaration::declare::{Sequences, WriteSet};
 use crate::transaction::piece::Piece;
 use crate::transaction::{Stop, Transaction};
@@ -53,19 +54,20 @@ pub trait Procedure: Send + Sync {
     /// An abort, or what the transaction said.
     fn run(&self, arguments: &[u8], transaction: &mut Transaction<'_>) -> Result<(), Stop>;
 
-    /// Runs a piece (CA 3.4): the update of one row that [`WriteSet::update_piece`] declared. Its
-    /// result goes to [`Transaction::piece_result`] and to [`Procedure::finish`].
+    /// Runs a piece (CA 3.4): the update of the rows that [`WriteSet::update_piece`] and what came
+    /// behind it declared. Its result goes to [`Transaction::piece_result`], to [`Piece::result`]
+    /// and to [`Procedure::finish`].
     ///
     /// # Errors
     /// All of them stop the engine: the transaction has committed.
-    fn piece(&self, arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+    fn piece(&self, arguments: &[u8], piece: &mut Piece<'_>) -> Result<PieceResult, Stop> {
         let _ = (arguments, piece);
         Err(Stop::mistake("the procedure has no function for its pieces"))
     }
 
     /// Makes the answer from what the body put out and from the results of the pieces, in the order
     /// of their declaration.
-    fn finish(&self, arguments: &[u8], results: &[u64], output: &mut Vec<u8>) {
+    fn finish(&self, arguments: &[u8], results: &[PieceResult], output: &mut Vec<u8>) {
         let _ = (arguments, results, output);
     }
 }
@@ -80,9 +82,9 @@ pub type WriteSetFn = fn(&[u8], &mut WriteSet<'_>) -> Result<(), Abort>;
 /// See [`Procedure::run`].
 pub type BodyFn = fn(&[u8], &mut Transaction<'_>) -> Result<(), Stop>;
 /// See [`Procedure::piece`].
-pub type PieceFn = fn(&[u8], &mut Piece<'_>) -> Result<u64, Stop>;
+pub type PieceFn = fn(&[u8], &mut Piece<'_>) -> Result<PieceResult, Stop>;
 /// See [`Procedure::finish`].
-pub type FinishFn = fn(&[u8], &[u64], &mut Vec<u8>);
+pub type FinishFn = fn(&[u8], &[PieceResult], &mut Vec<u8>);
 
 /// What a procedure with pieces has besides.
 #[derive(Debug, Clone, Copy)]
@@ -133,11 +135,11 @@ impl Procedure for ProcedureDefinition {
         (self.body)(arguments, transaction)
     }
 
-    fn piece(&self, arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+    fn piece(&self, arguments: &[u8], piece: &mut Piece<'_>) -> Result<PieceResult, Stop> {
         (self.pieces.expect("it has this step").piece)(arguments, piece)
     }
 
-    fn finish(&self, arguments: &[u8], results: &[u64], output: &mut Vec<u8>) {
+    fn finish(&self, arguments: &[u8], results: &[PieceResult], output: &mut Vec<u8>) {
         if let Some(finish) = self.pieces.and_then(|functions| functions.finish) {
             finish(arguments, results, output);
         }

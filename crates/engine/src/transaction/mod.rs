@@ -20,7 +20,7 @@ pub(crate) use self::modify::{Bounds, change_lines, change_part};
 use crate::call::answers::Abort;
 use crate::declaration::declare::LookupError;
 use crate::declaration::overlay::Overlay;
-use crate::declaration::{CallView, DeclaredKind, NO_ENTRY, Span};
+use crate::declaration::{CallView, DeclaredKind, NO_ENTRY, PieceResult, Span};
 use crate::error::Words;
 use crate::index::EntryId;
 use crate::memory::{Local, PrefetchedRow, PrivateWrite};
@@ -122,7 +122,14 @@ pub(crate) trait PublishNow {
         serial: Option<&mut Overlay>,
         call: &CallView<'_>,
         number: usize,
-    ) -> Result<u64, Stop>;
+    ) -> Result<PieceResult, Stop>;
+    /// The result of a piece of a call, for one of its pieces that comes later.
+    fn earlier_result(
+        &mut self,
+        local: &mut Local,
+        call: &CallView<'_>,
+        number: usize,
+    ) -> Result<PieceResult, Stopped>;
 }
 
 /// Rows of a scan that are prefetched: at its start, and at most.
@@ -510,7 +517,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Stop`] if there is no such piece, and as [`Transaction::commit_point`].
-    pub fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
+    pub fn piece_result(&mut self, number: usize) -> Result<PieceResult, Stop> {
         let count = self.call.pieces().len();
         if number >= count {
             return Err(self.mistake(format!("the result of piece {number} of {count}")));
@@ -532,13 +539,46 @@ impl<'a> Transaction<'a> {
         if id == NO_ENTRY {
             return Ok(None);
         }
-        let declared = self.call.declared.iter();
-        if declared.clone().any(|d| d.id == id && d.kind != DeclaredKind::Read)
-            || self.call.members().iter().any(|m| m.id == id)
-        {
+        if self.is_of_call(id) {
             return Err(of_its_call(t, key));
         }
         Ok(self.see(id, false)?)
+    }
+
+    /// Whether the call may write a row, in its body or in a piece.
+    fn is_of_call(&self, id: EntryId) -> bool {
+        let call = self.call;
+        let of_pieces = call.pieces().iter().flat_map(|piece| call.members_of(piece));
+        call.declared.iter().any(|d| d.id == id && d.kind != DeclaredKind::Read)
+            || call.members().iter().chain(of_pieces).any(|m| m.id == id)
+    }
+
+    /// For a piece: scans rows that its call does not write.
+    pub(crate) fn scan_before(
+        &mut self,
+        table: TableId,
+        keys: KeyRange<'_>,
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
+        if self.is_serial() {
+            return self.serial_scan_before(table, keys, each);
+        }
+        let (core, t) = (self.core, self.core.row_table(table)?);
+        let mut range = core.range(t, keys.low, keys.high, &self.local.reads)?;
+        let mut next = || if keys.is_descending { range.next_back() } else { range.next() };
+        while let Some((word, id)) = next() {
+            let mut room = [0; 8];
+            let key = core.key(t, word, id, &mut room, &self.local.reads);
+            if self.is_of_call(id) {
+                return Err(of_its_call(t, key));
+            }
+            if let Some(value) = self.see(id, false)?
+                && each(key, value).is_break()
+            {
+                break;
+            }
+        }
+        Ok(())
     }
 
     #[inline]

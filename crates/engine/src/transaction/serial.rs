@@ -1,13 +1,15 @@
 //! What a running transaction does in the serial part of its epoch: reads and writes go to the
 //! overlay, and nothing need be predicted.
 
+use std::ops::ControlFlow;
+
 use storage::TableId;
 
 use super::modify::{Bounds, change_part};
 use super::{Stop, Transaction, for_a_piece};
 use crate::declaration::declare::value_before;
-use crate::declaration::overlay::{Kept, Now, Overlay, OverlayValue};
-use crate::declaration::{Declared, DeclaredKind};
+use crate::declaration::overlay::{Kept, Now, Overlay, OverlayValue, PieceRow};
+use crate::declaration::{Declared, DeclaredKind, NO_PIECE};
 use crate::index::EntryId;
 use crate::memory::Local;
 use crate::reads::{KeyRange, Visit};
@@ -190,9 +192,33 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// A piece of the call writes its row.
-    pub(crate) fn serial_write_later(&mut self, piece: usize, value: &[u8]) {
-        self.overlay().write_later(piece, value);
+    /// A piece of the call writes one of its rows, or deletes it.
+    pub(super) fn serial_write_later(&mut self, row: PieceRow<'_>, value: Option<&[u8]>) {
+        self.overlay().write_later(row, value);
+    }
+
+    /// A row of a piece: what it has written, or what was there before.
+    pub(super) fn serial_get_of_piece(&mut self, row: PieceRow<'_>) -> Result<Option<&[u8]>, Stop> {
+        match self.overlay().of_piece(row) {
+            Now::Value(kept) => Ok(Some(self.overlay().bytes(kept))),
+            Now::Deleted => Ok(None),
+            Now::Unchanged => self.serial_get(row.table, row.key),
+        }
+    }
+
+    /// Whether a key in a range of a piece was declared for nothing else: by itself, or in a range
+    /// that comes before that one.
+    pub(super) fn is_free_for(
+        &self,
+        piece: usize,
+        t: &Table,
+        table: TableId,
+        word: KeyWord<'_>,
+    ) -> bool {
+        let declared = self.declared_as(t, table, word);
+        let is_before = |other: u32| other == NO_PIECE || (other as usize) < piece;
+        let is_in_range = self.call.ranges_around(table, word.key).any(|r| is_before(r.piece));
+        !is_in_range && declared.is_none_or(|kind| kind == DeclaredKind::Read)
     }
 
     /// The key that was declared.
@@ -214,12 +240,12 @@ impl<'a> Transaction<'a> {
             return Ok((t, word));
         }
         match (self.declared_as(t, table, word), op) {
-            (Some(DeclaredKind::Piece), _) => return Err(for_a_piece(t, key)),
+            (Some(kind), _) if kind.is_of_piece() => return Err(for_a_piece(t, key)),
             (Some(DeclaredKind::Insert), _) | (Some(DeclaredKind::Update), Op::Change) => {}
             (Some(DeclaredKind::Update), Op::Insert) => {
                 return Err(self.may_not_insert(table, key));
             }
-            _ if self.is_in_range(table, key) => match op {
+            _ if self.call.is_in_range(NO_PIECE, table, key) => match op {
                 Op::Change => {}
                 Op::Insert => return Err(self.may_not_insert(table, key)),
             },
@@ -238,10 +264,34 @@ impl<'a> Transaction<'a> {
         let declared = self.declared_as(t, table, t.word(key)?);
         let is_written = declared.is_some_and(|kind| kind != DeclaredKind::Read);
         let exists = self.serial_get(table, key)?.is_some();
-        if exists && (is_written || self.is_in_range(table, key)) {
+        if exists && (is_written || self.call.ranges_around(table, key).next().is_some()) {
             return Err(super::of_its_call(t, key));
         }
         self.serial_get(table, key)
+    }
+
+    /// For a piece: scans rows that its call does not write.
+    pub(super) fn serial_scan_before(
+        &mut self,
+        table: TableId,
+        keys: KeyRange<'_>,
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
+        let t = self.core.row_table(table)?;
+        let call = self.call;
+        let mut of_call = None;
+        self.serial_scan(table, keys, &mut |key, value| {
+            let is_same = |d: &&Declared| d.table == table && call.key_of(d, &mut [0; 8]) == key;
+            let declared = call.declared.iter().find(is_same).map(|d| d.kind);
+            if declared.is_some_and(|kind| kind != DeclaredKind::Read)
+                || call.ranges_around(table, key).next().is_some()
+            {
+                of_call = Some(super::of_its_call(t, key));
+                return ControlFlow::Break(());
+            }
+            each(key, value)
+        })?;
+        of_call.map_or(Ok(()), Err)
     }
 
     fn declared_as(&self, t: &Table, table: TableId, word: KeyWord<'_>) -> Option<DeclaredKind> {

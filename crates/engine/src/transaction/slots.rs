@@ -3,7 +3,7 @@
 use storage::TableId;
 
 use super::{Slot, Stop, Transaction, for_a_piece};
-use crate::declaration::{CallView, Declared, DeclaredKind, Member, NO_ENTRY};
+use crate::declaration::{Declared, DeclaredKind, Member, NO_ENTRY, NO_PIECE};
 use crate::index::EntryId;
 use crate::memory::PrivateWrite;
 use crate::table::{KeyWord, Table, order_word, word_of};
@@ -37,7 +37,7 @@ impl Transaction<'_> {
         let word = t.word(key)?;
         match self.find_slot(t, table, word) {
             Some(slot) if slot.kind.is_of_body() => Ok(slot),
-            Some(slot) if slot.kind == DeclaredKind::Piece => Err(for_a_piece(t, key)),
+            Some(slot) if slot.kind.is_of_piece() => Err(for_a_piece(t, key)),
             _ => {
                 let write = self.without_row(t, table, key)?;
                 Ok(Slot { write, id: NO_ENTRY, kind: DeclaredKind::Update })
@@ -55,7 +55,7 @@ impl Transaction<'_> {
         table: TableId,
         key: &[u8],
     ) -> Result<usize, Stop> {
-        if !self.is_in_range(table, key) {
+        if !self.call.is_in_range(NO_PIECE, table, key) {
             if self.keeps_to_its_set() {
                 return Err(super::undeclared(t, key));
             }
@@ -67,16 +67,6 @@ impl Transaction<'_> {
         assert!(self.local.writes.len() >= of_set, "declared keys have the first private writes");
         self.local.writes.push(PrivateWrite::None);
         Ok(self.local.writes.len() - 1)
-    }
-
-    /// Whether a declared range covers a key.
-    pub(super) fn is_in_range(&self, table: TableId, key: &[u8]) -> bool {
-        let CallView { lists, extra, .. } = self.call;
-        lists.ranges[extra.ranges.range()].iter().any(|range| {
-            range.table == table
-                && &lists.keys[range.low.range()] <= key
-                && key < &lists.keys[range.high.range()]
-        })
     }
 
     /// Whether it can no longer be deferred, or its pieces could not: then leaving its write set is
@@ -188,13 +178,26 @@ impl Transaction<'_> {
             self.next_member += 1;
             return Some(write);
         }
+        let at = self.search_members(members, t, table, key)?;
+        self.next_member = at + 1;
+        Some(self.call.declared.len() + at)
+    }
+
+    /// Which of these members a key is, which are of ordered tables.
+    pub(super) fn search_members(
+        &self,
+        members: &[Member],
+        t: &Table,
+        table: TableId,
+        key: &[u8],
+    ) -> Option<usize> {
+        let word = order_word(key);
         let before = |m: &Member| (m.table, m.word) < (table, word);
         debug_assert!(members.is_sorted_by_key(|m| (m.table, m.word)), "members are in order");
         let first = members.partition_point(before);
-        self.next_member = first + 1;
         let reads = &self.local.reads;
         let mut same = members[first..].iter().take_while(|m| (m.table, m.word) == (table, word));
         let at = same.position(|m| t.exact || self.core.key_of(m.id, reads) == key)?;
-        Some(self.call.declared.len() + first + at)
+        Some(first + at)
     }
 }

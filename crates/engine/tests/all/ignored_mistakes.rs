@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use engine::{
-    Abort, Answer, Calls, Engine, EngineError, Piece, PieceFunctions, ProcedureDefinition,
-    ProcedureTable, Stop, Transaction, WriteSet,
+    Abort, Answer, Calls, Engine, EngineError, Piece, PieceFunctions, PieceResult,
+    ProcedureDefinition, ProcedureTable, Stop, Transaction, WriteSet,
 };
 use pmem::Dram;
 use sim::history::{HASHED, LONG, ORDERED, SEQUENCES, Setup};
@@ -118,8 +118,8 @@ fn open(workers: usize, body: engine::BodyFn, piece: engine::PieceFn) -> (Arc<Dr
     (device, engine)
 }
 
-fn piece(_: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
-    piece.update(b"changed").map(u64::from)
+fn piece(_: &[u8], piece: &mut Piece<'_>) -> Result<PieceResult, Stop> {
+    piece.update(b"changed").map(|is_there| u64::from(is_there).into())
 }
 
 /// O-02, O-03: nothing of a call that made a mistake is committed, however it ends.
@@ -185,9 +185,9 @@ fn o_49_a_mistake_that_a_piece_ignores_stops_the_engine() {
             "bytes 0 to 96 of a value of 3",
         ),
     ];
-    fn careless(args: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+    fn careless(args: &[u8], piece: &mut Piece<'_>) -> Result<PieceResult, Stop> {
         let _ = WRONG[usize::from(args[0])].0(piece);
-        piece.update(b"changed").map(u64::from)
+        piece.update(b"changed").map(|is_there| u64::from(is_there).into())
     }
     for (wrong, (_, words)) in WRONG.iter().enumerate() {
         let (_, mut engine) = open(1, |_, _| Ok(()), careless);

@@ -101,7 +101,7 @@ fn procedures() -> ProcedureTable {
         pieces: Some(PieceFunctions {
             piece: |_, piece| {
                 let count = piece.value()?.expect("it was made")[0];
-                Ok(u64::from(piece.update(&[count + 1])?))
+                Ok(u64::from(piece.update(&[count + 1])?).into())
             },
             finish: None,
         }),

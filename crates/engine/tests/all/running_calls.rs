@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use engine::{
-    Abort, Calls, Engine, EngineConfig, EpochInfo, Piece, Procedure, ProcedureTable, RunningCalls,
-    Sequences, Steps, Stop, Transaction, WriteSet,
+    Abort, Calls, Engine, EngineConfig, EpochInfo, Piece, PieceResult, Procedure, ProcedureTable,
+    RunningCalls, Sequences, Steps, Stop, Transaction, WriteSet,
 };
 use pmem::Dram;
 use storage::TableId;
@@ -59,12 +59,12 @@ impl Procedure for Noting {
         Ok(())
     }
 
-    fn piece(&self, _: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+    fn piece(&self, _: &[u8], piece: &mut Piece<'_>) -> Result<PieceResult, Stop> {
         self.note("piece");
-        piece.update(&[1; 8]).map(u64::from)
+        piece.update(&[1; 8]).map(|is_there| u64::from(is_there).into())
     }
 
-    fn finish(&self, _: &[u8], _: &[u64], _: &mut Vec<u8>) {
+    fn finish(&self, _: &[u8], _: &[PieceResult], _: &mut Vec<u8>) {
         self.note("finish");
     }
 }

@@ -405,8 +405,10 @@ fn o_68_a_call_with_pieces_does_not_leave_its_set() {
             }
         },
         pieces: Some(PieceFunctions {
-            piece: |_, piece| piece.update(&[7; 8]).map(u64::from),
-            finish: Some(|_, results, output| output.extend(results.iter().map(|&r| r as u8))),
+            piece: |_, piece| piece.update(&[7; 8]).map(|is_there| u64::from(is_there).into()),
+            finish: Some(|_, results, output| {
+                output.extend(results.iter().map(|result| result.words()[0] as u8));
+            }),
         }),
     });
     for is_serial in [false, true] {
@@ -459,7 +461,7 @@ fn of_a_range() -> ProcedureTable {
                 DELETE => assert!(tx.delete(ROWS, &key)?, "it is there"),
                 ASK => {
                     let result = tx.piece_result(0)?;
-                    tx.output().push(result as u8);
+                    tx.output().push(result.words()[0] as u8);
                 }
                 _ => {}
             }
@@ -469,9 +471,11 @@ fn of_a_range() -> ProcedureTable {
             piece: |args, piece| {
                 let read = piece.get(ROWS, &key(args[2]))?.map_or(0, |value| value[0]);
                 assert!(piece.update(&[7; 8])?, "its row is there");
-                Ok(u64::from(read))
+                Ok(u64::from(read).into())
             },
-            finish: Some(|_, results, output| output.extend(results.iter().map(|&r| r as u8))),
+            finish: Some(|_, results, output| {
+                output.extend(results.iter().map(|result| result.words()[0] as u8));
+            }),
         }),
     });
     procedures.add(ProcedureDefinition {

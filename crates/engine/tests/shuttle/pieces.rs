@@ -13,6 +13,16 @@ fn with_piece(random: &mut Random) -> Vec<u8> {
     let piece = Step::new(Op::DeclarePiece, ORDERED, row).tag(random.byte(250));
     let mut declares = vec![piece.n(random.byte(4)).to(other).flag(random.percent(50))];
     let mut body = vec![];
+    if random.percent(40) {
+        // Rows of its own, which other pieces want, too, and bodies read.
+        let of_pieces = Step::new(Op::InsertInPiece, HASHED, 10 + random.byte(2)).size(3);
+        declares.push(of_pieces.n(random.byte(4)).tag(random.byte(250)));
+        body.push(Step::new(Op::Get, HASHED, 10 + random.byte(2)));
+    }
+    if random.percent(40) {
+        let second = Step::new(Op::DeclarePiece, ORDERED, (row + 1) % ROWS as u8);
+        declares.push(second.tag(random.byte(250)).n(random.byte(8)));
+    }
     if random.percent(30) {
         let own = random.byte(2);
         declares.push(Step::new(Op::DeclareInsert, HASHED, own));
@@ -23,7 +33,10 @@ fn with_piece(random: &mut Random) -> Vec<u8> {
     }
     match random.below(5) {
         0 => body.push(Step::new(Op::Abort, HASHED, 0)),
-        1 => body.push(Step::new(Op::PieceResult, HASHED, 0)),
+        1 => {
+            let pieces = declares.iter().filter(|step| step.op == Op::DeclarePiece).count();
+            body.push(Step::new(Op::PieceResult, HASHED, 0).n(random.byte(pieces as u64)));
+        }
         _ => {}
     }
     Program { sequences: vec![], declares, body }.encode()
@@ -100,4 +113,40 @@ fn o_11_a_piece_that_writes_nothing_waits_while_its_worker_runs_other_pieces() {
         }
         pair.compare_state().unwrap();
     });
+}
+
+/// O-11: of a call's four pieces the second and the fourth run apart, and each but the first asks
+/// what the one before came to; the body asks for the fourth, or for none. A worker may come to a
+/// later piece of a call while it waits within an earlier one.
+#[test]
+fn o_11_pieces_of_a_call_wait_for_one_another_wherever_they_run() {
+    let (contended, others) = ([0, 1], [2, 3]);
+    let insert = |row| {
+        let declares = vec![Step::new(Op::DeclareInsert, ORDERED, row)];
+        let body = vec![Step::new(Op::Insert, ORDERED, row).size(4).tag(5)];
+        Program { sequences: vec![], declares, body }.encode()
+    };
+    let call = |own: u8, asks: bool| {
+        let rows = [others[usize::from(own) % 2], contended[0], 4 + own, contended[1]];
+        let piece = |(number, row): (usize, &u8)| {
+            let asks = if number > 0 { 4 } else { 0 };
+            Step::new(Op::DeclarePiece, ORDERED, *row).tag(7 + number as u8).n(1 | asks)
+        };
+        let declares = rows.iter().enumerate().map(piece).collect();
+        let result = Step::new(Op::PieceResult, HASHED, 0).n(3);
+        Program { sequences: vec![], declares, body: vec![result; asks.into()] }.encode()
+    };
+    let rows: Vec<Vec<u8>> = (0..8).map(insert).collect();
+    let calls: Vec<Vec<u8>> = (0..4).map(|own| call(own, own % 2 == 1)).collect();
+    for workers in [2, 3] {
+        let setup = Setup { workers, split_threshold: 3, ..Setup::default() };
+        let epochs = [rows.clone(), calls.clone()];
+        explore("of a call", workers as u64, 150, move || {
+            let mut pair = Pair::open(&device(), &setup, Model::default()).unwrap();
+            for epoch in &epochs {
+                pair.run(epoch).unwrap_or_else(|error| panic!("{error}"));
+            }
+            pair.compare_state().unwrap();
+        });
+    }
 }

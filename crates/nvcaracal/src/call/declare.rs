@@ -130,11 +130,14 @@ impl<'a> WriteSet<'a, '_> {
         }
     }
 
-    /// A piece of the transaction may update this row, if it exists by then, and nothing else of
-    /// it may write the row. For rows that many transactions of an epoch want, such as a counter or
-    /// a sum: where [`Tuning::split_threshold`](crate::Tuning::split_threshold) says that the row
-    /// is contended, [`Procedure::piece`](crate::Procedure::piece) runs apart from the rest of the
-    /// transaction, next to the other updates of the row; else with it, after its body (CA 3.4).
+    /// A piece of the transaction may update or delete this row, if it exists by then, and nothing
+    /// else of it may write the row. For rows that many transactions of an epoch want, such as a
+    /// counter or a sum: where
+    /// [`Tuning::split_threshold`](crate::Tuning::split_threshold) says that the row is contended,
+    /// [`Procedure::piece`](crate::Procedure::piece) runs apart from the rest of the transaction,
+    /// next to the other updates of the row; else with it, after its body (CA 3.4). What follows
+    /// from the row and is not contended itself may belong to the same piece
+    /// ([`WriteSet::insert_in_piece`], [`WriteSet::update_in_piece`]).
     ///
     /// `weight` estimates the work of the piece: 1 for an ordinary update.
     pub fn update_piece<K: Key + ?Sized, V, O>(
@@ -145,6 +148,48 @@ impl<'a> WriteSet<'a, '_> {
     ) {
         if let Some(number) = self.number(&table.shape) {
             key.borrow().with_key(|key| self.inner.update_piece(number, key, weight));
+        }
+    }
+
+    /// The piece that was declared last may insert this row, too; or update or delete it. Nothing
+    /// else of the transaction may write it.
+    pub fn insert_in_piece<K: Key + ?Sized, V, O>(
+        &mut self,
+        table: Table<K, V, O>,
+        key: impl Borrow<K>,
+    ) {
+        if let Some(number) = self.number(&table.shape) {
+            key.borrow().with_key(|key| self.inner.insert_in_piece(number, key));
+        }
+    }
+
+    /// The piece that was declared last may update or delete this row, too, if it exists by then.
+    /// Nothing else of the transaction may write it.
+    pub fn update_in_piece<K: Key + ?Sized, V, O>(
+        &mut self,
+        table: Table<K, V, O>,
+        key: impl Borrow<K>,
+    ) {
+        if let Some(number) = self.number(&table.shape) {
+            key.borrow().with_key(|key| self.inner.update_in_piece(number, key));
+        }
+    }
+
+    /// The piece that was declared last may update or delete any row of an ordered table in a
+    /// range, too, if it exists by then. A row that is declared by its key, too, is for whom that
+    /// says; one in several ranges is the body's, or that of the first of the pieces.
+    pub fn update_range_in_piece<K: Key + ?Sized, V, O: Scannable>(
+        &mut self,
+        table: Table<K, V, O>,
+        range: impl KeyRange<K>,
+    ) {
+        let Some(number) = self.number(&table.shape) else {
+            return;
+        };
+        let range = Bytes::new(&table, &range);
+        self.inner.update_range_in_piece(number, &range.low, &range.high);
+        if range.and_last {
+            self.inner.update_in_piece(number, &LAST_WORD);
         }
     }
 

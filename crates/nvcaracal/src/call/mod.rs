@@ -3,6 +3,7 @@
 pub(crate) mod declare;
 pub(crate) mod group;
 pub(crate) mod piece;
+pub(crate) mod piece_result;
 pub(crate) mod procedure;
 pub(crate) mod raw;
 pub(crate) mod share;

@@ -10,6 +10,7 @@ use engine::{Abort, Steps};
 use crate::body;
 use crate::call::declare::{Sequences, WriteSet};
 use crate::call::piece::Piece;
+use crate::call::piece_result::{PieceResult, PieceResults};
 use crate::call::raw;
 use crate::call::transaction::Transaction;
 use crate::data::readable::with_readable;
@@ -126,23 +127,24 @@ pub trait Procedure: Data + 'static {
 
     /// Runs a piece that [`WriteSet::update_piece`] declared, once it is certain that the
     /// transaction commits: not before the body has returned `Ok`, or has come to a
-    /// [commit point](Transaction::commit_point). Its result goes to [`Procedure::finish`].
+    /// [commit point](Transaction::commit_point). Its result goes to [`Procedure::finish`], and to
+    /// pieces with larger numbers that ask for it ([`Piece::result`]).
     ///
     /// # Errors
     /// An error or a panic **stops the database**, because the transaction can no longer give up.
     /// What can fail belongs in the body.
-    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+    fn piece(&self, piece: &mut Piece) -> Result<PieceResult, Stop> {
         let _ = piece;
         Err(Stop::mistake(format!("procedure {:?} has no function for its pieces", Self::NAME)))
     }
 
-    /// Makes the answer from what the body returned and what the pieces came to, in the order of
-    /// their declaration. By default it is what the body returned.
+    /// Makes the answer from what the body returned and what the pieces came to. By default it is
+    /// what the body returned.
     ///
     /// A panic **stops the database**, as an error of a piece does. An answer that does not read
     /// back fails the call alone, and nothing was written: a procedure whose answers may be such
     /// ([`Data::always_reads_back`]) runs its calls alone, before all others of their epoch.
-    fn finish(&self, output: Self::Output, results: &[u64]) -> Self::Output {
+    fn finish(&self, output: Self::Output, results: PieceResults) -> Self::Output {
         let _ = results;
         output
     }
@@ -336,14 +338,20 @@ impl<P: Procedure> engine::Procedure for Object<P> {
         })
     }
 
-    fn piece(&self, arguments: &[u8], inner: &mut engine::Piece<'_>) -> Result<u64, engine::Stop> {
+    fn piece(
+        &self,
+        arguments: &[u8],
+        inner: &mut engine::Piece<'_>,
+    ) -> Result<engine::PieceResult, engine::Stop> {
         let mut piece = Piece { inner, schema: &self.schema };
         body::within(|| P::with_value(arguments, |procedure| procedure.piece(&mut piece)))
             .unwrap_or_else(|| Err(Stop::mistake(undecodable::<P>())))
+            .map(|result| result.0)
             .map_err(|stop| stop.inner)
     }
 
-    fn finish(&self, arguments: &[u8], results: &[u64], bytes: &mut Vec<u8>) {
+    fn finish(&self, arguments: &[u8], results: &[engine::PieceResult], bytes: &mut Vec<u8>) {
+        let results = PieceResults(results);
         body::within(|| {
             let output = P::Output::from_bytes(bytes).expect("the body put out what it returned");
             let output = P::with_value(arguments, |procedure| procedure.finish(output, results));

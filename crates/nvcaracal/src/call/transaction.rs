@@ -6,6 +6,7 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 
 use storage::TableId;
 
+use crate::call::piece_result::{PieceResult, other_type};
 use crate::data::stored;
 use crate::data::value::Data;
 use crate::key::bytes::{Key, check_readable};
@@ -504,8 +505,10 @@ impl<'a> Transaction<'a, '_> {
     /// [`Procedure::finish`](crate::Procedure::finish) is better: it makes no caller wait.
     ///
     /// # Errors
-    /// If there is no such piece, or the database is being stopped.
-    pub fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
-        Ok(self.inner.piece_result(number)?)
+    /// If there is no such piece, it came to something else than a `V`, or the database is being
+    /// stopped.
+    pub fn piece_result<V: Data>(&mut self, number: usize) -> Result<V, Stop> {
+        let result = PieceResult(self.inner.piece_result(number)?).read();
+        result.ok_or_else(|| self.inner.mistake(other_type::<V>(number)).into())
     }
 }

@@ -1,8 +1,8 @@
 //! What procedures know besides their arguments: their own database's tables and context.
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, HashTable, Piece, Procedure, Sequence, Sequences, Stop, Table,
-    Transaction, WriteSet, plain,
+    Abort, Database, DeviceSpec, HashTable, Piece, PieceResult, PieceResults, Procedure, Sequence,
+    Sequences, Stop, Table, Transaction, WriteSet, plain,
 };
 
 const COUNTERS: HashTable<u64, u64> = Table::hash("counters");
@@ -39,15 +39,15 @@ impl Procedure for Step {
         Ok(0)
     }
 
-    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+    fn piece(&self, piece: &mut Piece) -> Result<PieceResult, Stop> {
         let stride = piece.context::<Stride>()?.0;
         let count = piece.value::<u64>()?.unwrap_or(0) + stride;
         piece.update(&count)?;
-        Ok(count)
+        Ok(count.into())
     }
 
-    fn finish(&self, _: u64, results: &[u64]) -> u64 {
-        results[0]
+    fn finish(&self, _: u64, results: PieceResults) -> u64 {
+        results.get(0)
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use nvcaracal::{
-    Abort, Database, DeviceSpec, Error, ErrorKind, HashTable, Index, Options, Piece, Procedure,
-    Sequence, Sequences, Stop, Table, Transaction, Tuning, WriteSet, plain, procedure,
+    Abort, Database, DeviceSpec, Error, ErrorKind, HashTable, Index, Options, Piece, PieceResult,
+    PieceResults, Procedure, Sequence, Sequences, Stop, Table, Transaction, Tuning, WriteSet,
+    plain, procedure,
 };
 
 const TASKS: Table<u64, String> = Table::ordered("tasks");
@@ -59,14 +60,14 @@ impl Procedure for Count {
         Ok(0)
     }
 
-    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+    fn piece(&self, piece: &mut Piece) -> Result<PieceResult, Stop> {
         let count = piece.value::<u64>()?.unwrap_or(0) + 1;
         piece.update(&count)?;
-        Ok(count)
+        Ok(count.into())
     }
 
-    fn finish(&self, _: u64, results: &[u64]) -> u64 {
-        results[0]
+    fn finish(&self, _: u64, results: PieceResults) -> u64 {
+        results.get(0)
     }
 }
 

@@ -99,7 +99,7 @@ impl Procedure for Careless {
             5 => drop(tx.delete(NOTES, TOO_LONG)),
             6 => drop(tx.modify_bytes(NOTES, TOO_LONG, 0..1, |_, _| {})),
             7 => drop(tx.range(STRANGERS_IN_ORDER, ..).next()),
-            8 => drop(tx.piece_result(0)),
+            8 => drop(tx.piece_result::<u64>(0)),
             9 => drop(tx.get(AS_TEXT, 1)),
             10 => drop(tx.get_bytes(STRANGERS, 1)),
             11 => drop(tx.insert(NOTES, "k", &"x".repeat(101))),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nvcaracal::{
-    Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Part, Piece, Procedure,
-    Snapshot, Stop, Table, Transaction, Tuning, WriteSet,
+    Abort, Data, Database, DeviceSpec, HashTable, Hashed, Index, Options, Part, Piece, PieceResult,
+    Procedure, Snapshot, Stop, Table, Transaction, Tuning, WriteSet,
 };
 
 #[derive(Debug, Clone, PartialEq, Data)]
@@ -318,9 +318,9 @@ impl Procedure for RepriceCounted {
         tx.update(SEATS, self.seat, &Seat { price: self.price, ..seat }).map(drop)
     }
 
-    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+    fn piece(&self, piece: &mut Piece) -> Result<PieceResult, Stop> {
         let count = piece.value::<u64>()?.unwrap_or(0);
-        piece.update(&(count + 1)).map(u64::from)
+        piece.update(&(count + 1)).map(|_| PieceResult::NONE)
     }
 }
 

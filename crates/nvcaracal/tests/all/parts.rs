@@ -2,7 +2,8 @@
 
 use crate::common::dram;
 use nvcaracal::{
-    Data, Database, HashTable, Piece, Procedure, Stop, Table, Transaction, Tuning, WriteSet, plain,
+    Data, Database, HashTable, Piece, PieceResult, PieceResults, Procedure, Stop, Table,
+    Transaction, Tuning, WriteSet, plain,
 };
 
 const PAGES: HashTable<u64, [u8; 1000]> = Table::hash("pages");
@@ -53,16 +54,16 @@ impl Procedure for Count {
         Ok((before.into(), 0))
     }
 
-    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+    fn piece(&self, piece: &mut Piece) -> Result<PieceResult, Stop> {
         let (byte, mut before) = (self.byte as usize, 0);
         piece.modify_bytes::<Vec<u8>>(byte..byte + 1, |page, part| {
             self.count(page, part, &mut before)
         })?;
-        Ok(before.into())
+        Ok(u64::from(before).into())
     }
 
-    fn finish(&self, (before, _): (u64, u64), results: &[u64]) -> (u64, u64) {
-        (before, results[0])
+    fn finish(&self, (before, _): (u64, u64), results: PieceResults) -> (u64, u64) {
+        (before, results.get(0))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::common::dram;
 use nvcaracal::{
-    Abort, Database, HashTable, Options, Piece, Procedure, Stop, Table, Transaction, Tuning,
-    WriteSet, plain,
+    Abort, Database, HashTable, Options, Piece, PieceResult, PieceResults, Procedure, Stop, Table,
+    Transaction, Tuning, WriteSet, plain,
 };
 
 const LEFT: HashTable<u64, i64> = Table::hash("left");
@@ -48,17 +48,17 @@ impl Procedure for Buy {
         Ok((0, if self.ask > 0 { tx.piece_result(0)? } else { 0 }))
     }
 
-    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+    fn piece(&self, piece: &mut Piece) -> Result<PieceResult, Stop> {
         assert_eq!(piece.number(), 0);
         let Some(left) = piece.value::<i64>()? else {
-            return Ok(0);
+            return Ok(0.into());
         };
         piece.update(&(left - 1))?;
-        Ok(left as u64)
+        Ok((left as u64).into())
     }
 
-    fn finish(&self, (_, told): (u64, u64), results: &[u64]) -> (u64, u64) {
-        (results[0], told)
+    fn finish(&self, (_, told): (u64, u64), results: PieceResults) -> (u64, u64) {
+        (results.get(0), told)
     }
 }
 

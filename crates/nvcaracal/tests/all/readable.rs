@@ -7,8 +7,8 @@ use std::fmt;
 
 use crate::common::{ACCOUNTS, Deposit, dram, options};
 use nvcaracal::{
-    Data, Database, HashTable, Key, KeyBuffer, Piece, Procedure, Serde, Stop, Table, Transaction,
-    Tuning, WriteSet, procedure,
+    Data, Database, HashTable, Key, KeyBuffer, Piece, PieceResult, PieceResults, Procedure, Serde,
+    Stop, Table, Transaction, Tuning, WriteSet, procedure,
 };
 
 /// Read back only by formats that describe themselves.
@@ -210,13 +210,13 @@ impl Procedure for AddByPiece {
         Ok(None)
     }
 
-    fn piece(&self, piece: &mut Piece) -> Result<u64, Stop> {
+    fn piece(&self, piece: &mut Piece) -> Result<PieceResult, Stop> {
         let cents = piece.value::<i64>()?.unwrap_or(0) + 1;
         piece.update(&cents)?;
-        Ok(cents as u64)
+        Ok((cents as u64).into())
     }
 
-    fn finish(&self, _: Option<Any>, _: &[u64]) -> Option<Any> {
+    fn finish(&self, _: Option<Any>, _: PieceResults) -> Option<Any> {
         Some(any(self.how, self.is_readable))
     }
 }

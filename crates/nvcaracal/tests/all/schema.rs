@@ -133,10 +133,10 @@ mod second {
             Ok(())
         }
 
-        fn piece(&self, piece: &mut nvcaracal::Piece) -> Result<u64, Stop> {
+        fn piece(&self, piece: &mut nvcaracal::Piece) -> Result<nvcaracal::PieceResult, Stop> {
             let note = piece.value::<Note>()?.expect("it is there");
             piece.update(&Note { by: Some("a piece".into()), ..note })?;
-            Ok(0)
+            Ok(nvcaracal::PieceResult::NONE)
         }
     }
 

@@ -10,5 +10,7 @@ mod transaction;
 mod workload;
 
 pub use tables::{IndexKind, TableId, TableSpec};
-pub use transaction::{Abort, Allocate, Declare, PieceTx, Procedure, Register, Tx, Visit};
+pub use transaction::{
+    Abort, Allocate, Declare, PieceResult, PieceTx, Procedure, Register, Tx, Visit,
+};
 pub use workload::{Answer, Observer, ProcedureId, StreamEpoch, View, Workload};

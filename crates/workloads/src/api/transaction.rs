@@ -45,6 +45,15 @@ pub trait Declare {
     /// 3.4, `ApplyRowUpdate`): [`Procedure::piece`] runs it, perhaps on another core than the body.
     /// Pieces are numbered from 0 in this order. `weight` estimates their work.
     fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32);
+    /// The piece that was declared last may insert (or overwrite) `key`, too, and nothing else of
+    /// the transaction may write that row.
+    fn insert_in_piece(&mut self, table: TableId, key: &[u8]);
+    /// The piece that was declared last may update or delete `key`, too, if it exists at this
+    /// serial position, and nothing else of the transaction may write that row.
+    fn update_in_piece(&mut self, table: TableId, key: &[u8]);
+    /// The piece that was declared last may update or delete any row with `low <= key < high`, too,
+    /// as [`Self::update_range`], and nothing else of the transaction may write such a row.
+    fn update_range_in_piece(&mut self, table: TableId, low: &[u8], high: &[u8]);
     /// May update or delete any row of an ordered table with `low <= key < high` that exists at
     /// this serial position (CA 3.2).
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]);
@@ -190,7 +199,12 @@ pub trait Tx {
     fn output(&mut self) -> &mut Vec<u8>;
 }
 
-/// A running piece: the update of one row. It sees the state before its transaction.
+/// What a piece came to.
+pub type PieceResult = [u64; 2];
+
+/// A running piece: the update of one row that may be contended, and of others that were declared
+/// for it. It sees the state before its transaction and what it has written itself; a row that the
+/// rest of its transaction may write it does not read.
 pub trait PieceTx {
     /// Engine failure or abort, both of which are mistakes here: the transaction commits.
     type Error: From<Abort>;
@@ -208,6 +222,59 @@ pub trait PieceTx {
         part: Range<usize>,
         change: F,
     ) -> Result<bool, Self::Error>;
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// Engine failure; a row that the rest of its transaction may write.
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Self::Error>;
+    /// Scans `low <= key < high` of an ordered table, ascending, of which its transaction writes no
+    /// row.
+    ///
+    /// # Errors
+    /// Engine failure; a row that its transaction may write.
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> Result<(), Self::Error>;
+    /// Inserts a row that was declared with [`Declare::insert_in_piece`], or overwrites it.
+    ///
+    /// # Errors
+    /// Engine failure; a key that was not declared so; limits.
+    fn insert_row(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Self::Error>;
+    /// Changes a part of a row that was declared for the piece, as [`Tx::modify_part`] does. False
+    /// where it does not exist.
+    ///
+    /// # Errors
+    /// Engine failure; a key that was not declared for it; a part beyond the end of the value.
+    fn modify_row<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Self::Error>;
+    /// Deletes a row that was declared for the piece; false where it does not exist.
+    ///
+    /// # Errors
+    /// Engine failure; a key that was not declared for it.
+    fn delete_row(&mut self, table: TableId, key: &[u8]) -> Result<bool, Self::Error>;
+    /// What a piece of its transaction with a smaller number came to, waiting for it if it must. A
+    /// procedure of which a piece asks for that declares more than what its pieces update: engines
+    /// may run pieces that are all of a transaction each for itself.
+    ///
+    /// # Errors
+    /// Engine failure; a number that is not smaller.
+    fn result(&mut self, number: usize) -> Result<PieceResult, Self::Error>;
+    /// The number that its transaction's `i`-th [`Allocate::allocate`] got.
+    fn sequence_number(&self, i: usize) -> u64;
+    /// As [`Tx::sequence_start`].
+    ///
+    /// # Panics
+    /// As there.
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64;
 }
 
 /// A one-shot call: arguments are plain bytes, logged as they are executed.
@@ -240,12 +307,17 @@ pub trait Procedure: 'static {
     ///
     /// # Errors
     /// Engine failure. There is no abort any more.
-    fn piece<P: PieceTx>(args: &[u8], number: usize, piece: &mut P) -> Result<u64, P::Error> {
+    fn piece<P: PieceTx>(
+        args: &[u8],
+        number: usize,
+        piece: &mut P,
+    ) -> Result<PieceResult, P::Error> {
         let _ = (args, number, piece);
-        Ok(0)
+        Ok([0; 2])
     }
-    /// Makes the answer from what the body put out and from what its pieces came to.
-    fn finish(args: &[u8], results: &[u64], output: &mut Vec<u8>) {
+    /// Makes the answer from what the body put out and from what its pieces came to, in their
+    /// order.
+    fn finish(args: &[u8], results: &mut dyn Iterator<Item = PieceResult>, output: &mut Vec<u8>) {
         let _ = (args, results, output);
     }
 }

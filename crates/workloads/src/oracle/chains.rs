@@ -59,12 +59,25 @@ impl Chains {
         }
     }
 
-    /// A piece of the call that ended last updates a row: it needs that call and the row's last
-    /// writer.
-    pub(super) fn piece(&mut self, table: TableId, key: &[u8]) {
-        let end = self.ends[usize::from(table.0)].entry(key.to_vec()).or_insert(0);
-        *end = self.call.max(*end) + 1;
-        self.longest = self.longest.max(*end);
+    /// A piece of the call that ended last begins, which needs that call.
+    pub(super) fn begin_piece(&mut self) {
+        self.continued = self.call;
+    }
+
+    /// The running piece needs one whose chain has this length.
+    pub(super) fn read_result(&mut self, length: u64) {
+        self.continued = self.continued.max(length);
+    }
+
+    /// The running piece ends, of which these are the rows; the length of its chain.
+    pub(super) fn end_piece<'k>(&mut self, rows: impl Iterator<Item = (TableId, &'k [u8])>) -> u64 {
+        let length = std::mem::take(&mut self.continued) + 1;
+        self.longest = self.longest.max(length);
+        for (table, key) in rows {
+            let end = self.ends[usize::from(table.0)].entry(key.to_vec()).or_insert(0);
+            *end = length.max(*end);
+        }
+        length
     }
 
     /// Calls in the longest chain since the epoch began.
@@ -87,6 +100,13 @@ mod tests {
         chains.end(&keys, written.chunks(1).map(|key| (TABLE, key)));
     }
 
+    /// A piece that updates a row.
+    fn piece(chains: &mut Chains, key: u8) -> u64 {
+        chains.begin_piece();
+        chains.read(TABLE, &[key]);
+        chains.end_piece(std::iter::once((TABLE, [key].as_slice())))
+    }
+
     #[test]
     fn a_chain_grows_only_where_a_call_needs_another() {
         let mut chains = Chains::new(1);
@@ -106,12 +126,25 @@ mod tests {
         let mut chains = Chains::new(1);
         for key in 0..10 {
             call(&mut chains, &[], &[key], &[key]);
-            chains.piece(TABLE, &[99]);
-            chains.piece(TABLE, &[98]);
+            piece(&mut chains, 99);
+            piece(&mut chains, 98);
         }
         assert_eq!(chains.longest(), 11, "ten pieces behind the first call");
         call(&mut chains, &[99], &[], &[]);
         assert_eq!(chains.longest(), 12, "a reader is behind the last piece");
+    }
+
+    #[test]
+    fn a_piece_that_asks_for_a_result_is_behind_the_piece_that_came_to_it() {
+        let mut chains = Chains::new(1);
+        (0..4).for_each(|_| call(&mut chains, &[7], &[7], &[7]));
+        call(&mut chains, &[], &[], &[]);
+        assert_eq!(piece(&mut chains, 7), 5, "behind the last writer of its row");
+        chains.begin_piece();
+        assert_eq!(chains.end_piece(std::iter::empty()), 2, "behind its call");
+        chains.begin_piece();
+        chains.read_result(5);
+        assert_eq!(chains.end_piece(std::iter::empty()), 6);
     }
 
     #[test]

@@ -60,6 +60,14 @@ pub(super) struct Wanted {
     pub(super) peek: bool,
 }
 
+/// What a piece of a transaction may write, and nothing else of it.
+#[derive(Default)]
+pub(super) struct DeclaredPiece {
+    /// Its keys, the one that may be contended first, and whether they may be inserted.
+    pub(super) keys: Vec<(TableId, Vec<u8>, bool)>,
+    pub(super) ranges: Vec<(TableId, Vec<u8>, Vec<u8>)>,
+}
+
 /// What one transaction has declared.
 #[derive(Default)]
 pub(super) struct Declaration {
@@ -68,9 +76,27 @@ pub(super) struct Declaration {
     pub(super) lookups: Vec<Lookup>,
     pub(super) keys: Keys,
     pub(super) ranges: Vec<(TableId, Vec<u8>, Vec<u8>)>,
-    /// Rows that only a piece each may update.
-    pub(super) pieces: Vec<(TableId, Vec<u8>)>,
+    pub(super) pieces: Vec<DeclaredPiece>,
     pub(super) outcome: Option<Error>,
+}
+
+impl Declaration {
+    /// Whether the body or a piece may write a row.
+    pub(super) fn writes(&self, table: TableId, key: &[u8]) -> bool {
+        let of_pieces = |piece: &DeclaredPiece| {
+            piece.keys.iter().any(|own| own.0 == table && own.1 == key)
+                || piece.ranges.iter().any(|range| covers(range, table, key))
+        };
+        self.keys.get(table, key).is_some()
+            || self.ranges.iter().any(|range| covers(range, table, key))
+            || self.pieces.iter().any(of_pieces)
+    }
+}
+
+/// Whether a key is in a range.
+pub(super) fn covers(range: &(TableId, Vec<u8>, Vec<u8>), table: TableId, key: &[u8]) -> bool {
+    let (of, low, high) = range;
+    *of == table && low.as_slice() <= key && key < high.as_slice()
 }
 
 /// A transaction that declares; also one that allocates, because both read the same state.
@@ -80,6 +106,10 @@ pub(super) struct Declaring<'a> {
 }
 
 impl<'a> Declaring<'a> {
+    fn last_piece(&mut self) -> &mut DeclaredPiece {
+        self.declaration.pieces.last_mut().expect("a piece was declared")
+    }
+
     fn look_up(&mut self, table: TableId, key: &[u8]) -> Result<Option<&'a [u8]>, Error> {
         if self.state.kinds[usize::from(table.0)] == IndexKind::Sequence {
             return Err(Error::Broken);
@@ -123,7 +153,20 @@ impl Declare for Declaring<'_> {
     }
 
     fn update_piece(&mut self, table: TableId, key: &[u8], _: u32) {
-        self.declaration.pieces.push((table, key.to_vec()));
+        let keys = vec![(table, key.to_vec(), false)];
+        self.declaration.pieces.push(DeclaredPiece { keys, ranges: Vec::new() });
+    }
+
+    fn insert_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.last_piece().keys.push((table, key.to_vec(), true));
+    }
+
+    fn update_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.last_piece().keys.push((table, key.to_vec(), false));
+    }
+
+    fn update_range_in_piece(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        self.last_piece().ranges.push((table, low.to_vec(), high.to_vec()));
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {

@@ -25,7 +25,8 @@ mod state;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::api::{
-    Answer, IndexKind, Procedure, ProcedureId, Register, TableId, TableSpec, View, Workload,
+    Answer, IndexKind, PieceResult, Procedure, ProcedureId, Register, TableId, TableSpec, View,
+    Workload,
 };
 use chains::Chains;
 use declaring::{Declaration, Declaring, Wanted};
@@ -69,12 +70,15 @@ impl From<Error> for OracleAnswer {
     }
 }
 
+/// Runs a piece.
+type PieceFn = fn(&[u8], usize, &mut PieceRunning<'_>) -> Result<PieceResult, Error>;
+
 struct Entry {
     sequences: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
     write_set: fn(&[u8], &mut Declaring<'_>) -> Result<(), Error>,
     run: fn(&[u8], &mut Running<'_>) -> Result<(), Error>,
-    piece: fn(&[u8], usize, &mut PieceRunning<'_>) -> Result<u64, Error>,
-    finish: fn(&[u8], &[u64], &mut Vec<u8>),
+    piece: PieceFn,
+    finish: fn(&[u8], &mut dyn Iterator<Item = PieceResult>, &mut Vec<u8>),
 }
 
 #[derive(Default)]
@@ -351,19 +355,8 @@ impl Oracle {
                 if is_serial {
                     self.before.extend(undo);
                 }
-                let mut results = Vec::new();
-                for (number, (table, key)) in declaration.pieces.iter().enumerate() {
-                    if let Some(chains) = &mut self.chains {
-                        chains.piece(*table, key);
-                    }
-                    let row = self.state.tables[usize::from(table.0)].get_mut(key);
-                    if is_serial {
-                        self.before.push((*table, key.clone(), row.as_deref().cloned()));
-                    }
-                    let result = piece(args, number, &mut PieceRunning { row });
-                    results.push(result.unwrap_or_else(|_| panic!("piece {number} failed")));
-                }
-                finish(args, &results, &mut output);
+                let results = self.run_pieces(piece, args, &declaration, is_serial);
+                finish(args, &mut results.iter().map(|result| result.0), &mut output);
                 OracleAnswer::Committed(output)
             }
             Err(error) => {
@@ -376,6 +369,44 @@ impl Oracle {
                 error.into()
             }
         }
+    }
+}
+
+impl Oracle {
+    /// Runs the pieces of a transaction whose body has committed; what they came to, and how long
+    /// their chains are.
+    fn run_pieces(
+        &mut self,
+        piece: PieceFn,
+        args: &[u8],
+        declaration: &Declaration,
+        is_serial: bool,
+    ) -> Vec<(PieceResult, u64)> {
+        let mut results = Vec::new();
+        for (number, own) in declaration.pieces.iter().enumerate() {
+            if let Some(chains) = &mut self.chains {
+                chains.begin_piece();
+                chains.read(own.keys[0].0, &own.keys[0].1);
+            }
+            let mut running = PieceRunning {
+                state: &mut self.state,
+                declaration,
+                before: &results,
+                chains: self.chains.as_mut(),
+                undo: Vec::new(),
+            };
+            let result = piece(args, number, &mut running);
+            let result = result.unwrap_or_else(|_| panic!("piece {number} failed"));
+            let PieceRunning { chains, undo, .. } = running;
+            let declared = own.keys.iter().map(|(table, key, _)| (*table, key.as_slice()));
+            let written = undo.iter().map(|(table, key, _)| (*table, key.as_slice()));
+            let length = chains.map_or(0, |chains| chains.end_piece(declared.chain(written)));
+            results.push((result, length));
+            if is_serial {
+                self.before.extend(undo);
+            }
+        }
+        results
     }
 }
 

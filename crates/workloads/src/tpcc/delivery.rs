@@ -61,7 +61,7 @@ impl DeliveryArgs {
 }
 
 /// Which order is delivered in each district (0: none), and which is the next.
-struct Plan {
+pub(super) struct Plan {
     delivered: [u32; DISTRICTS as usize],
     next: [u32; DISTRICTS as usize],
 }
@@ -83,6 +83,34 @@ impl Plan {
         }
         plan
     }
+
+    /// The plan of a delivery; `start` tells where the sequence of a district's orders started.
+    pub(super) fn of(
+        delivery: &DeliveryArgs,
+        before: &Row,
+        rank: u64,
+        start: impl Fn(u32) -> u64,
+    ) -> Self {
+        let warehouse = delivery.warehouse.get();
+        Self::new(before, rank, |i| {
+            delivery.first_order.get() + start(district_code(warehouse, i as u8 + 1)) as u32
+        })
+    }
+
+    /// The orders that are delivered, with the codes of their districts.
+    pub(super) fn orders(&self, delivery: &DeliveryArgs) -> impl Iterator<Item = (u32, u32)> {
+        delivery.districts().zip(self.delivered).filter(|&(_, order)| order != 0)
+    }
+
+    /// The delivery's row.
+    pub(super) fn row(&self, delivery: &DeliveryArgs) -> Row {
+        Row {
+            date: delivery.date,
+            carrier: delivery.carrier,
+            delivered: self.delivered.map(U32::new),
+            next: self.next.map(U32::new),
+        }
+    }
 }
 
 /// The procedure. Answers the order delivered in each district, 4 bytes each, 0 if none.
@@ -101,10 +129,7 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
         let delivery = DeliveryArgs::parse(args)?;
         let plan = declared_plan(delivery, declare)?;
-        for (code, order) in delivery.districts().zip(plan.delivered) {
-            if order == 0 {
-                continue;
-            }
+        for (code, order) in plan.orders(delivery) {
             let key = order_key(code, order);
             let row = declare.lookup(ORDERS, &key)?.ok_or(MISSING_ROW)?;
             let customer = Order::ref_from_bytes(row).map_err(|_| MISSING_ROW)?.customer.get();
@@ -123,25 +148,16 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
         let number = tx.sequence_number(0);
         let base = tx.sequence_start(DELIVERY_IDS, &warehouse_key(warehouse));
         let before = *read::<T, Row>(tx, DELIVERIES, &delivery_key(warehouse, base))?;
-        let plan = Plan::new(&before, number - base, |i| {
-            let key = district_key(district_code(warehouse, i as u8 + 1));
-            delivery.first_order.get() + tx.sequence_start(ORDER_IDS, &key) as u32
-        });
+        let start = |code| tx.sequence_start(ORDER_IDS, &district_key(code));
+        let plan = Plan::of(delivery, &before, number - base, start);
         if EARLY {
             check_orders(tx, delivery, &plan)?;
             tx.commit_point()?;
         }
-        for (code, order) in delivery.districts().zip(plan.delivered) {
-            if order != 0 {
-                deliver(tx, delivery, code, order)?;
-            }
+        for (code, order) in plan.orders(delivery) {
+            deliver(tx, delivery, code, order)?;
         }
-        let row = Row {
-            date: delivery.date,
-            carrier: delivery.carrier,
-            delivered: plan.delivered.map(U32::new),
-            next: plan.next.map(U32::new),
-        };
+        let row = plan.row(delivery);
         tx.insert(DELIVERIES, &delivery_key(warehouse, number + 1), row.as_bytes())?;
         tx.output().extend_from_slice(row.delivered.as_bytes());
         Ok(())
@@ -149,27 +165,26 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
 }
 
 /// Declares the delivery's own row and tells what it delivers.
-fn declared_plan<D: Declare>(delivery: &DeliveryArgs, declare: &mut D) -> Result<Plan, D::Error> {
+pub(super) fn declared_plan<D: Declare>(
+    delivery: &DeliveryArgs,
+    declare: &mut D,
+) -> Result<Plan, D::Error> {
     let warehouse = delivery.warehouse.get();
     let number = declare.sequence_number(0);
     declare.insert(DELIVERIES, &delivery_key(warehouse, number + 1));
     let base = declare.sequence_start(DELIVERY_IDS, &warehouse_key(warehouse));
     let before = declare.lookup(DELIVERIES, &delivery_key(warehouse, base))?.ok_or(MISSING_ROW)?;
     let before = *Row::ref_from_bytes(before).map_err(|_| MISSING_ROW)?;
-    Ok(Plan::new(&before, number - base, |i| {
-        let key = district_key(district_code(warehouse, i as u8 + 1));
-        delivery.first_order.get() + declare.sequence_start(ORDER_IDS, &key) as u32
-    }))
+    let start = |code| declare.sequence_start(ORDER_IDS, &district_key(code));
+    Ok(Plan::of(delivery, &before, number - base, start))
 }
 
 /// That the orders are there which a delivery takes. An order has its lines and its customer.
 fn check_orders<T: Tx>(tx: &mut T, delivery: &DeliveryArgs, plan: &Plan) -> Result<(), T::Error> {
-    for (code, order) in delivery.districts().zip(plan.delivered) {
-        if order != 0 {
-            let key = order_key(code, order);
-            tx.get(NEW_ORDERS, &key)?.ok_or(MISSING_ROW)?;
-            read::<T, Order>(tx, ORDERS, &key)?;
-        }
+    for (code, order) in plan.orders(delivery) {
+        let key = order_key(code, order);
+        tx.get(NEW_ORDERS, &key)?.ok_or(MISSING_ROW)?;
+        read::<T, Order>(tx, ORDERS, &key)?;
     }
     Ok(())
 }

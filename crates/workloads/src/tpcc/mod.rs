@@ -23,6 +23,9 @@
 //! With `commit_points`, off unless asked for, NewOrder, Payment and Delivery have a commit point
 //! behind their last check (early write visibility, NV 3.1.2).
 //!
+//! With `pieces`, off unless asked for, NewOrder, Payment and Delivery are cut into pieces (CA 5.4;
+//! the module `pieces` says how), which an engine may run apart from their transactions.
+//!
 //! The check is clause 3.3.2, conditions 1 to 12, and the answers: every committed order, payment
 //! and delivery that was answered is there, and nothing else.
 
@@ -35,6 +38,7 @@ mod load;
 mod new_order;
 mod order_status;
 mod payment;
+mod pieces;
 pub mod schema;
 mod settings;
 mod stock_level;
@@ -53,6 +57,15 @@ fn register<R: Register, const EARLY: bool>(to: &mut R) {
     to.procedure::<payment::Payment<EARLY>>();
     to.procedure::<order_status::OrderStatus>();
     to.procedure::<delivery::Delivery<EARLY>>();
+    to.procedure::<stock_level::StockLevel>();
+}
+
+/// The same, cut into pieces.
+fn register_pieces<R: Register, const EARLY: bool>(to: &mut R) {
+    to.procedure::<pieces::NewOrder<EARLY>>();
+    to.procedure::<pieces::Payment<EARLY>>();
+    to.procedure::<order_status::OrderStatus>();
+    to.procedure::<pieces::Delivery<EARLY>>();
     to.procedure::<stock_level::StockLevel>();
 }
 
@@ -104,9 +117,11 @@ impl Workload for Tpcc {
     }
 
     fn register<R: Register>(&self, to: &mut R) {
-        match self.settings.commit_points {
-            false => register::<R, false>(to),
-            true => register::<R, true>(to),
+        match (self.settings.commit_points, self.settings.pieces) {
+            (false, false) => register::<R, false>(to),
+            (true, false) => register::<R, true>(to),
+            (false, true) => register_pieces::<R, false>(to),
+            (true, true) => register_pieces::<R, true>(to),
         }
         to.procedure::<load::LoadItems>();
         to.procedure::<load::LoadWarehouse>();

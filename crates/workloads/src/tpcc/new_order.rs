@@ -53,7 +53,7 @@ impl Header {
         district_code(self.warehouse.get(), self.district)
     }
 
-    fn order(&self, allocation: u64) -> u32 {
+    pub(super) fn order(&self, allocation: u64) -> u32 {
         self.first_order.get() + allocation as u32
     }
 }
@@ -67,30 +67,15 @@ impl<const EARLY: bool> Procedure for NewOrder<EARLY> {
     const SEQUENCES: bool = true;
 
     fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
-        let (header, lines) = parse(args)?;
-        if header.check_items != 0 {
-            for line in lines {
-                if allocate.lookup(ITEMS, &item_key(line.item.get()))?.is_none() {
-                    return Err(Abort(code::UNUSED_ITEM).into());
-                }
-            }
-        }
-        allocate.allocate(ORDER_IDS, &district_key(header.district_code()));
-        Ok(())
+        sequences(args, allocate)
     }
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
         let (header, lines) = parse(args)?;
-        let code = header.district_code();
-        let customer = header.customer.get();
-        let order = header.order(declare.sequence_number(0));
+        let (code, order) = (header.district_code(), header.order(declare.sequence_number(0)));
         // In the order in which the body needs them.
-        declare.will_read(WAREHOUSES, &warehouse_key(header.warehouse.get()));
-        declare.will_read(DISTRICT, &district_key(code));
-        declare.will_read(CUSTOMERS, &customer_key(code, customer));
-        declare.insert(ORDERS, &order_key(code, order));
-        declare.insert(ORDERS_BY_CUSTOMER, &order_by_customer_key(code, customer, order));
-        declare.insert(NEW_ORDERS, &order_key(code, order));
+        declare_sites(declare, header);
+        declare_order(declare, header, order);
         for (i, line) in lines.iter().enumerate() {
             let item = line.item.get();
             declare.will_read(ITEMS, &item_key(item));
@@ -105,9 +90,7 @@ impl<const EARLY: bool> Procedure for NewOrder<EARLY> {
         let code = header.district_code();
         let order = header.order(tx.sequence_number(0));
         let tax = taxes(tx, header)?;
-        let customer =
-            read::<T, Customer>(tx, CUSTOMERS, &customer_key(code, header.customer.get()));
-        let discount = i64::from(customer?.discount.get());
+        let discount = discount(tx, header)?;
         if EARLY && are_distinct(tx, lines)? {
             tx.commit_point()?;
         }
@@ -121,10 +104,51 @@ impl<const EARLY: bool> Procedure for NewOrder<EARLY> {
         for (i, line) in lines.iter().enumerate() {
             sum += i64::from(order_line(tx, header, line, line_key(code, order, i as u8 + 1))?);
         }
-        let total = sum * (10_000 - discount) / 10_000 * (10_000 + tax) / 10_000;
+        let total = total(sum, discount, tax);
         tx.output()[total_at..total_at + 8].copy_from_slice(&total.to_le_bytes());
         Ok(())
     }
+}
+
+/// Allocates the order's id, if its items are there.
+pub(super) fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
+    let (header, lines) = parse(args)?;
+    if header.check_items != 0 {
+        for line in lines {
+            if allocate.lookup(ITEMS, &item_key(line.item.get()))?.is_none() {
+                return Err(Abort(code::UNUSED_ITEM).into());
+            }
+        }
+    }
+    allocate.allocate(ORDER_IDS, &district_key(header.district_code()));
+    Ok(())
+}
+
+/// Declares what is read of warehouse, district and customer.
+pub(super) fn declare_sites<D: Declare>(declare: &mut D, header: &Header) {
+    let code = header.district_code();
+    declare.will_read(WAREHOUSES, &warehouse_key(header.warehouse.get()));
+    declare.will_read(DISTRICT, &district_key(code));
+    declare.will_read(CUSTOMERS, &customer_key(code, header.customer.get()));
+}
+
+/// Declares what [`insert_order`] inserts.
+pub(super) fn declare_order<D: Declare>(declare: &mut D, header: &Header, order: u32) {
+    let (code, customer) = (header.district_code(), header.customer.get());
+    declare.insert(ORDERS, &order_key(code, order));
+    declare.insert(ORDERS_BY_CUSTOMER, &order_by_customer_key(code, customer, order));
+    declare.insert(NEW_ORDERS, &order_key(code, order));
+}
+
+/// What an order costs whose lines cost this.
+pub(super) fn total(sum: i64, discount: i64, tax: i64) -> i64 {
+    sum * (10_000 - discount) / 10_000 * (10_000 + tax) / 10_000
+}
+
+/// The customer's discount.
+pub(super) fn discount<T: Tx>(tx: &mut T, header: &Header) -> Result<i64, T::Error> {
+    let key = customer_key(header.district_code(), header.customer.get());
+    Ok(read::<T, Customer>(tx, CUSTOMERS, &key)?.discount.get().into())
 }
 
 /// Whether the items of an order differ, as in all that are generated, so that no row of stock is
@@ -139,14 +163,14 @@ fn are_distinct<T: Tx>(tx: &mut T, lines: &[Line]) -> Result<bool, T::Error> {
 }
 
 /// The taxes of warehouse and district together.
-fn taxes<T: Tx>(tx: &mut T, header: &Header) -> Result<i64, T::Error> {
+pub(super) fn taxes<T: Tx>(tx: &mut T, header: &Header) -> Result<i64, T::Error> {
     let warehouse = read::<T, Site>(tx, WAREHOUSES, &warehouse_key(header.warehouse.get()))?;
     let tax = warehouse.tax.get();
     let district = read::<T, Site>(tx, DISTRICT, &district_key(header.district_code()))?;
     Ok(i64::from(tax + district.tax.get()))
 }
 
-fn insert_order<T: Tx>(
+pub(super) fn insert_order<T: Tx>(
     tx: &mut T,
     header: &Header,
     lines: &[Line],
@@ -174,38 +198,68 @@ fn order_line<T: Tx>(
     line: &Line,
     key: [u8; 8],
 ) -> Result<u32, T::Error> {
-    let item = read::<T, Item>(tx, ITEMS, &item_key(line.item.get()))?;
-    let price = item.price.get();
-    let item_is_original = is_original(&item.data);
-    let ordered = line.quantity;
-    let remote = line.supply_warehouse != header.warehouse;
-    let mut district_info = [0; 24];
-    let (mut left, mut brand) = (0, b'G');
+    let item = *read::<T, Item>(tx, ITEMS, &item_key(line.item.get()))?;
+    let mut taken = Taken::default();
     let stock_key = stock_key(line.supply_warehouse.get(), line.item.get());
     change_columns(tx, STOCK, &stock_key, 0, |stock: &Stock, level: &mut Level| {
+        taken = Taken::of(stock, level, header, line, &item);
+    })?;
+    let (amount, row) = new_line(line, &item, &taken);
+    tx.insert(ORDER_LINES, &key, row.as_bytes())?;
+    let output = tx.output();
+    output.extend_from_slice(&taken.left().to_le_bytes());
+    output.push(taken.brand);
+    Ok(amount)
+}
+
+/// What was taken from stock.
+#[derive(Default)]
+pub(super) struct Taken {
+    left: i32,
+    /// `B` or `G`.
+    pub(super) brand: u8,
+    district_info: [u8; 24],
+}
+
+impl Taken {
+    /// Takes the items of a line.
+    #[inline(always)]
+    pub(super) fn of(
+        stock: &Stock,
+        level: &mut Level,
+        header: &Header,
+        line: &Line,
+        item: &Item,
+    ) -> Self {
+        let ordered = line.quantity;
         let rest = level.quantity.get() - i32::from(ordered);
-        left = if rest >= 10 { rest } else { rest + 91 };
+        let left = if rest >= 10 { rest } else { rest + 91 };
         level.quantity.set(left);
         level.ytd += u64::from(ordered);
         level.order_count += 1;
-        level.remote_count += u32::from(remote);
-        district_info = stock.district_info[usize::from(header.district - 1) % 10];
-        if item_is_original && is_original(&stock.data) {
-            brand = b'B';
-        }
-    })?;
-    let amount = u32::from(ordered) * price;
+        level.remote_count += u32::from(line.supply_warehouse != header.warehouse);
+        let district_info = stock.district_info[usize::from(header.district - 1) % 10];
+        let is_brand = is_original(&item.data) && is_original(&stock.data);
+        Self { left, brand: if is_brand { b'B' } else { b'G' }, district_info }
+    }
+
+    /// The quantity left.
+    pub(super) fn left(&self) -> i16 {
+        self.left as i16
+    }
+}
+
+/// The row of a line, and its amount.
+#[inline(always)]
+pub(super) fn new_line(line: &Line, item: &Item, taken: &Taken) -> (u32, OrderLine) {
+    let amount = u32::from(line.quantity) * item.price.get();
     let row = OrderLine {
         item: line.item,
         supply_warehouse: line.supply_warehouse,
         delivery_date: 0.into(),
-        quantity: ordered,
+        quantity: line.quantity,
         amount: amount.into(),
-        district_info,
+        district_info: taken.district_info,
     };
-    tx.insert(ORDER_LINES, &key, row.as_bytes())?;
-    let output = tx.output();
-    output.extend_from_slice(&(left as i16).to_le_bytes());
-    output.push(brand);
-    Ok(amount)
+    (amount, row)
 }

@@ -41,8 +41,29 @@ impl PaymentArgs {
         district_code(self.warehouse.get(), self.district)
     }
 
-    fn history_key(&self) -> [u8; 8] {
+    pub(super) fn history_key(&self) -> [u8; 8] {
         self.date.get().to_be_bytes()
+    }
+
+    /// The row of HISTORY, with the names of warehouse and district.
+    pub(super) fn history(
+        &self,
+        customer: u32,
+        warehouse: [u8; 10],
+        district: [u8; 10],
+    ) -> History {
+        // Warehouse name, four blanks, district name.
+        let mut data = [b' '; 24];
+        data[..10].copy_from_slice(&warehouse);
+        data[14..].copy_from_slice(&district);
+        History {
+            customer_district: self.customer.district_code().into(),
+            customer: customer.into(),
+            district: self.district_code().into(),
+            date: self.date,
+            amount: self.amount,
+            data,
+        }
     }
 }
 
@@ -70,29 +91,20 @@ impl<const EARLY: bool> Procedure for Payment<EARLY> {
         let customer = payment
             .customer
             .find(|low, high, each| tx.scan(CUSTOMERS_BY_NAME, low, high, false, each))?;
-        // Warehouse name, four blanks, district name.
-        let mut data = [b' '; 24];
         let warehouse = warehouse_key(payment.warehouse.get());
         let key = customer_key(payment.customer.district_code(), customer);
         if EARLY {
             check_rows(tx, payment, &key)?;
             tx.commit_point()?;
         }
-        data[..10].copy_from_slice(&receive(tx, WAREHOUSES, &warehouse, amount)?);
+        let warehouse = receive(tx, WAREHOUSES, &warehouse, amount)?;
         let district = district_key(payment.district_code());
-        data[14..].copy_from_slice(&receive(tx, DISTRICT, &district, amount)?);
+        let district = receive(tx, DISTRICT, &district, amount)?;
         let balance = match EARLY {
             false => pay(tx, &key, payment, customer)?,
             true => pay_in_one_write(tx, &key, payment, customer)?,
         };
-        let history = History {
-            customer_district: payment.customer.district_code().into(),
-            customer: customer.into(),
-            district: payment.district_code().into(),
-            date: payment.date,
-            amount: payment.amount,
-            data,
-        };
+        let history = payment.history(customer, warehouse, district);
         tx.insert(HISTORY, &payment.history_key(), history.as_bytes())?;
         tx.output().extend_from_slice(&customer.to_le_bytes());
         tx.output().extend_from_slice(&balance.to_le_bytes());
@@ -125,7 +137,7 @@ fn receive<T: Tx>(
 
 /// Books a payment on the customer; one with bad credit gets a note in front of the data. The
 /// balance.
-fn pay<T: Tx>(
+pub(super) fn pay<T: Tx>(
     tx: &mut T,
     key: &[u8],
     payment: &PaymentArgs,
@@ -145,7 +157,7 @@ fn pay<T: Tx>(
 }
 
 /// The same behind a commit point, where no row is written twice: the credit is read beforehand.
-fn pay_in_one_write<T: Tx>(
+pub(super) fn pay_in_one_write<T: Tx>(
     tx: &mut T,
     key: &[u8],
     payment: &PaymentArgs,

@@ -33,6 +33,9 @@ pub struct TpccSettings {
     /// others may see each write at once ([`crate::Tx::commit_point`]). Answers and state are the
     /// same.
     pub commit_points: bool,
+    /// Whether NewOrder, Payment and Delivery are cut into pieces, which an engine may split off
+    /// where rows are contended (CA 5.4). Answers and state are the same.
+    pub pieces: bool,
     /// Names the data and the stream of calls.
     pub seed: u64,
 }
@@ -48,6 +51,7 @@ impl TpccSettings {
             items: 100_000,
             customers_per_district: 3_000,
             commit_points: false,
+            pieces: false,
             seed: 1,
         }
     }

@@ -1,6 +1,6 @@
 //! The procedures of YCSB: the call, whole or with its updates in pieces, and the load.
 
-use crate::api::{Declare, PieceTx, Procedure, Tx};
+use crate::api::{Declare, PieceResult, PieceTx, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW, word_at};
 use crate::random::Random;
 use crate::ycsb::USERTABLE;
@@ -145,7 +145,11 @@ impl Procedure for YcsbPieces {
         Ok(())
     }
 
-    fn piece<P: PieceTx>(args: &[u8], number: usize, piece: &mut P) -> Result<u64, P::Error> {
+    fn piece<P: PieceTx>(
+        args: &[u8],
+        number: usize,
+        piece: &mut P,
+    ) -> Result<PieceResult, P::Error> {
         let call = Call::parse(args).ok_or(BAD_ARGUMENTS)?;
         let payload = call.payload.chunks_exact(call.update_bytes).nth(number);
         let payload = payload.ok_or(BAD_ARGUMENTS)?;
@@ -153,12 +157,12 @@ impl Procedure for YcsbPieces {
         piece.modify_part(0..payload.len(), |row, part| {
             old = Some(fold_and_overwrite(row, part, payload));
         })?;
-        Ok(old.ok_or(MISSING_ROW)?)
+        Ok([old.ok_or(MISSING_ROW)?, 0])
     }
 
-    fn finish(_: &[u8], results: &[u64], output: &mut Vec<u8>) {
+    fn finish(_: &[u8], results: &mut dyn Iterator<Item = PieceResult>, output: &mut Vec<u8>) {
         let sum = word_at(output, 0).unwrap_or(0);
-        let sum = results.iter().fold(sum, |sum, result| sum.wrapping_add(*result));
+        let sum = results.fold(sum, |sum, result| sum.wrapping_add(result[0]));
         output.clear();
         output.extend_from_slice(&sum.to_le_bytes());
     }

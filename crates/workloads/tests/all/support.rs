@@ -98,6 +98,23 @@ fn state<W: Workload>(workload: &W, oracle: &Oracle) -> Vec<(usize, Vec<u8>, Vec
     rows
 }
 
+/// Runs a workload whole and cut into pieces, and asks how long the chains of calls and pieces of
+/// their epochs are. Answers and state are the same.
+pub(crate) fn check_pieces<W: Workload>(
+    (whole, cut): (&W, &W),
+    (epochs, transactions): (u64, u64),
+) -> [u64; 2] {
+    let (mut plain, mut pieces) = (Run::load(whole), Run::load(cut));
+    plain.oracle.watch_chains();
+    pieces.oracle.watch_chains();
+    plain.epochs(whole, epochs, transactions);
+    pieces.epochs(cut, epochs, transactions);
+    assert!(plain.answered == pieces.answered, "an answer differs");
+    assert!(state(whole, &plain.oracle) == state(cut, &pieces.oracle), "a row differs");
+    assert_eq!(pieces.check(), Vec::<String>::new());
+    [plain.oracle.longest_chain(), pieces.oracle.longest_chain()]
+}
+
 /// O-05: runs a workload without and with commit points. Answers and state are the same; the calls
 /// of these procedures that commit pass one, and no others do. The oracle panics if a call that
 /// passed one does not commit, or writes a row again.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Run, check_commit_points, check_generate_is_deterministic};
+use crate::support::{Run, check_commit_points, check_generate_is_deterministic, check_pieces};
 use workloads::oracle::{Oracle, OracleAnswer};
 use workloads::tpcc::schema::{
     CUSTOMERS, CUSTOMERS_BY_NAME, Customer, DELIVERIES, DISTRICT, HISTORY, ITEMS, NEW_ORDERS,
@@ -261,6 +261,22 @@ fn commit_points_change_nothing_and_aborts_come_before_them() {
         let plain = tiny(2, mix);
         let early = TpccSettings { commit_points: true, ..plain.settings().clone() };
         check_commit_points((&plain, &Tpcc::new(early).unwrap()), (3, 1_500), &[0, 1, 3]);
+    }
+}
+
+/// The longest chain is that of the warehouse's row, whole and cut: all payments. Cut, a link of it
+/// is the update of a row, not a call.
+#[test]
+fn pieces_change_nothing_and_payments_remain_a_chain() {
+    for mix in [Mix::Paper, Mix::Full] {
+        let whole = tiny(1, mix);
+        for commit_points in [false, true] {
+            let cut = TpccSettings { pieces: true, commit_points, ..whole.settings().clone() };
+            let [before, after] = check_pieces((&whole, &Tpcc::new(cut).unwrap()), (3, 1_500));
+            let payments = 1_500 * 40 / 100..1_500 * 46 / 100;
+            let are_payments = payments.contains(&before) && payments.contains(&after);
+            assert!(are_payments, "{mix:?}: {before}, {after}");
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use engine::{
-    Engine, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Sequences, Stop,
-    Transaction, WriteSet,
+    Engine, Piece, PieceFunctions, PieceResult, ProcedureDefinition, ProcedureTable, Sequences,
+    Stop, Transaction, WriteSet,
 };
 use pmem::Device;
 use workloads::{Abort, Answer, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
@@ -32,7 +32,7 @@ impl Register for Procedures {
             write_set: write_set::<P>,
             body: body::<P>,
             pieces: P::PIECES
-                .then_some(PieceFunctions { piece: piece::<P>, finish: Some(P::finish) }),
+                .then_some(PieceFunctions { piece: piece::<P>, finish: Some(finish::<P>) }),
         });
     }
 }
@@ -52,9 +52,20 @@ fn body<P: Procedure>(args: &[u8], transaction: &mut Transaction<'_>) -> Result<
     P::run(args, &mut Running(transaction)).map_err(|stopped| stopped.0)
 }
 
-fn piece<P: Procedure>(args: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+fn piece<P: Procedure>(args: &[u8], piece: &mut Piece<'_>) -> Result<PieceResult, Stop> {
     let number = piece.number();
-    P::piece(args, number, &mut Part(piece)).map_err(|stopped| stopped.0)
+    let result = P::piece(args, number, &mut Part(piece));
+    result.map(PieceResult::from).map_err(|stopped| stopped.0)
+}
+
+fn finish<P: Procedure>(args: &[u8], results: &[PieceResult], output: &mut Vec<u8>) {
+    P::finish(args, &mut results.iter().map(words), output);
+}
+
+/// A result in the workloads' words.
+fn words(result: &PieceResult) -> workloads::PieceResult {
+    let [first, second, ..] = *result.words();
+    [first, second]
 }
 
 struct Part<'a, 'e>(&'a mut Piece<'e>);
@@ -74,6 +85,51 @@ impl workloads::PieceTx for Part<'_, '_> {
         change: F,
     ) -> Result<bool, Stopped> {
         Ok(self.0.modify_part(part, change)?)
+    }
+
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stopped> {
+        Ok(self.0.get(storage::TableId(table.0), key)?)
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> Result<(), Stopped> {
+        Ok(self.0.scan(storage::TableId(table.0), low, high, false, each)?)
+    }
+
+    fn insert_row(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stopped> {
+        Ok(self.0.insert_row(storage::TableId(table.0), key, value)?)
+    }
+
+    fn modify_row<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stopped> {
+        Ok(self.0.modify_row(storage::TableId(table.0), key, part, change)?)
+    }
+
+    fn delete_row(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stopped> {
+        Ok(self.0.delete_row(storage::TableId(table.0), key)?)
+    }
+
+    fn result(&mut self, number: usize) -> Result<workloads::PieceResult, Stopped> {
+        Ok(words(&self.0.result(number)?))
+    }
+
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.0.sequence_number(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        let start = self.0.sequence_start(storage::TableId(table.0), sequence_number(key));
+        start.expect("the declaration asked for the same sequence")
     }
 }
 
@@ -149,6 +205,18 @@ impl workloads::Declare for Declaring<'_, '_> {
     #[inline]
     fn update_piece(&mut self, table: TableId, key: &[u8], weight: u32) {
         self.0.get_mut().update_piece(storage::TableId(table.0), key, weight);
+    }
+
+    fn insert_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.0.get_mut().insert_in_piece(storage::TableId(table.0), key);
+    }
+
+    fn update_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.0.get_mut().update_in_piece(storage::TableId(table.0), key);
+    }
+
+    fn update_range_in_piece(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        self.0.get_mut().update_range_in_piece(storage::TableId(table.0), low, high);
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {

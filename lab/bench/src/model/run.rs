@@ -49,6 +49,8 @@ pub struct Contention {
     /// Accesses on the longest path on which each begins when the one before has ended, if calls
     /// run whole.
     pub path_whole: usize,
+    /// The same if the pieces that calls declare run apart from them.
+    pub path_pieces: usize,
     /// The same if each update of a row runs apart from its call.
     pub path_cut: usize,
     /// Rows with at least as many versions as split-on-demand asks for; 0 without.
@@ -63,6 +65,7 @@ impl Contention {
         let is_contended = |versions: &&u32| split_threshold > 0 && **versions >= split_threshold;
         Self {
             path_whole: shape.clone().whole().longest_path(),
+            path_pieces: shape.longest_path(),
             path_cut: shape.clone().cut().longest_path(),
             rows_contended: versions.iter().filter(is_contended).count(),
             versions_most: versions.into_iter().max().unwrap_or(0),
@@ -237,11 +240,13 @@ impl ModelReport {
                 point.messages_per_txn,
             );
         }
-        let Contention { path_whole, path_cut, rows_contended, versions_most } = self.contention;
+        let Contention { path_whole, path_pieces, path_cut, rows_contended, versions_most } =
+            self.contention;
         let _ = writeln!(
             text,
-            "\nthe longest path: {path_whole} accesses of whole calls, {path_cut} if cut; \
-             {rows_contended} contended\nrows, {versions_most} versions of the row with most"
+            "\nthe longest path: {path_whole} accesses of whole calls, {path_pieces} with their \
+             pieces apart,\n{path_cut} if each update were one; {rows_contended} contended rows, \
+             {versions_most} versions of the row with most"
         );
         let Costs { control_ns, append_ns, execute_ns, line_ns, .. } = self.costs;
         let _ = writeln!(

@@ -19,6 +19,8 @@ pub(crate) struct Access {
     /// Lines of its value.
     pub(crate) lines: u32,
     pub(crate) kind: Kind,
+    /// The row of the piece that it belongs to.
+    pub(crate) of_piece: Option<u32>,
 }
 
 /// How a row is accessed.
@@ -27,7 +29,7 @@ pub(crate) enum Kind {
     Read,
     /// Reads the version before, too.
     Update,
-    /// An update that may run apart from its call.
+    /// An update that may run apart from its call, with all accesses of its piece.
     Piece,
     Insert,
 }
@@ -54,8 +56,9 @@ impl Shape {
     /// The same calls as CA 5.4 cuts them: each update of a row runs apart from its call.
     pub(super) fn cut(mut self) -> Self {
         for access in self.calls.iter_mut().flatten() {
-            if access.kind == Kind::Update {
+            if access.kind == Kind::Update && access.of_piece.is_none() {
                 access.kind = Kind::Piece;
+                access.of_piece = Some(access.row);
             }
         }
         self
@@ -67,27 +70,20 @@ impl Shape {
             if access.kind == Kind::Piece {
                 access.kind = Kind::Update;
             }
+            access.of_piece = None;
         }
         self
     }
 
     /// How many accesses the longest path has, on which each begins when the one before has ended:
-    /// those of a call one after the other, and behind what they need; a piece behind its call and
-    /// the version before.
+    /// those of a call one after the other, and behind what they need; those of a piece behind its
+    /// call and the versions before. That a piece may need what another came to is left out.
     pub(super) fn longest_path(&self) -> usize {
         let mut of_rows = vec![0_usize; self.rows];
         for accesses in &self.calls {
-            let is_piece = |access: &&Access| access.kind == Kind::Piece;
-            let (pieces, own): (Vec<&Access>, Vec<&Access>) = accesses.iter().partition(is_piece);
-            let needed = own.iter().filter(|access| access.kind != Kind::Insert);
-            let begin = needed.map(|access| of_rows[access.row as usize]).max().unwrap_or(0);
-            let end = begin + own.len();
-            for access in own.iter().filter(|access| access.writes()) {
-                of_rows[access.row as usize] = end;
-            }
-            for access in pieces {
-                let of_row = &mut of_rows[access.row as usize];
-                *of_row = end.max(*of_row) + 1;
+            let end = step(&mut of_rows, accesses, None, 0);
+            for piece in accesses.iter().filter(|access| access.kind == Kind::Piece) {
+                step(&mut of_rows, accesses, Some(piece.row), end);
             }
         }
         of_rows.into_iter().max().unwrap_or(0)
@@ -101,6 +97,18 @@ impl Shape {
         }
         versions
     }
+}
+
+/// The accesses of a body, or of the piece of a row, come behind what they need, one after the
+/// other, from a place of the path on; where the last one is. `of_rows` has where rows were written
+/// last.
+fn step(of_rows: &mut [usize], accesses: &[Access], of_piece: Option<u32>, from: usize) -> usize {
+    let own = || accesses.iter().filter(|access| access.of_piece == of_piece);
+    let needed = own().filter(|access| access.kind != Kind::Insert);
+    let begin = needed.map(|access| of_rows[access.row as usize]).fold(from, usize::max);
+    let end = begin + own().count();
+    own().filter(|access| access.writes()).for_each(|access| of_rows[access.row as usize] = end);
+    end
 }
 
 type WriteSet = fn(&[u8], &mut Recording<'_, '_>) -> Result<(), Abort>;
@@ -146,7 +154,12 @@ impl<'w> Recorder<'w> {
     /// Records the next call. One that gives up accesses nothing.
     pub(crate) fn call(&mut self, procedure: ProcedureId, args: &[u8]) {
         let (numbers, write_set) = self.procedures.0[usize::from(procedure)];
-        let mut recording = Recording { recorder: self, numbers: Vec::new(), accesses: Vec::new() };
+        let mut recording = Recording {
+            recorder: self,
+            numbers: Vec::new(),
+            accesses: Vec::new(),
+            last_piece: None,
+        };
         let declared = numbers(args, &mut recording).and_then(|()| write_set(args, &mut recording));
         let accesses = recording.accesses;
         self.calls.push(declared.map_or_else(|_| Vec::new(), |()| accesses));
@@ -167,22 +180,29 @@ struct Recording<'r, 'w> {
     recorder: &'r mut Recorder<'w>,
     numbers: Vec<u64>,
     accesses: Vec<Access>,
+    /// The row of the piece that was declared last.
+    last_piece: Option<u32>,
 }
 
 impl Recording<'_, '_> {
     /// A row that is declared twice is accessed once, in the way that does most.
     fn add(&mut self, table: TableId, key: &[u8], kind: Kind) {
+        self.add_of(table, key, kind, None);
+    }
+
+    /// The same of an access that may belong to the piece of a row.
+    fn add_of(&mut self, table: TableId, key: &[u8], kind: Kind, of_piece: Option<u32>) {
         let row = self.recorder.row(table, key);
         if let Some(known) = self.accesses.iter_mut().find(|access| access.row == row) {
             if known.kind == Kind::Read {
-                known.kind = kind;
+                (known.kind, known.of_piece) = (kind, of_piece);
             }
             return;
         }
         let spec = &self.recorder.tables[usize::from(table.0)];
         let lines = spec.value_bytes_max.div_ceil(LINE_BYTES).max(1);
         let home = self.recorder.workload.home(table, key);
-        self.accesses.push(Access { row, home, lines, kind });
+        self.accesses.push(Access { row, home, lines, kind, of_piece });
     }
 }
 
@@ -221,8 +241,20 @@ impl Declare for Recording<'_, '_> {
     }
 
     fn update_piece(&mut self, table: TableId, key: &[u8], _: u32) {
-        self.add(table, key, Kind::Piece);
+        let row = self.recorder.row(table, key);
+        self.last_piece = Some(row);
+        self.add_of(table, key, Kind::Piece, Some(row));
     }
+
+    fn insert_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.add_of(table, key, Kind::Insert, self.last_piece);
+    }
+
+    fn update_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.add_of(table, key, Kind::Update, self.last_piece);
+    }
+
+    fn update_range_in_piece(&mut self, _: TableId, _: &[u8], _: &[u8]) {}
 
     fn update_range(&mut self, _: TableId, _: &[u8], _: &[u8]) {}
 

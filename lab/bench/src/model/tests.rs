@@ -18,7 +18,8 @@ const COSTS: Costs = Costs {
 };
 
 fn access(row: u32, kind: Kind) -> Access {
-    Access { row, home: u64::from(row), lines: 1, kind }
+    let of_piece = (kind == Kind::Piece).then_some(row);
+    Access { row, home: u64::from(row), lines: 1, kind, of_piece }
 }
 
 fn shape(calls: &[&[(u32, Kind)]]) -> Shape {
@@ -104,6 +105,28 @@ fn the_longest_path_is_shorter_if_updates_run_apart() {
         (0..5).map(|call| [(call, Kind::Update), (call + 1, Kind::Update)]).collect();
     let ladder = shape(&calls.iter().map(<[_; 2]>::as_slice).collect::<Vec<_>>());
     assert_eq!((ladder.longest_path(), ladder.cut().longest_path()), (10, 2));
+}
+
+/// A piece has all accesses that were declared for it: they follow each other, behind their call.
+#[test]
+fn accesses_of_a_piece_follow_its_contended_row() {
+    let calls: Vec<Vec<Access>> = (0..5)
+        .map(|call| {
+            let own = access(1 + call, Kind::Insert);
+            vec![
+                own,
+                access(0, Kind::Piece),
+                Access { of_piece: Some(0), ..access(9, Kind::Update) },
+            ]
+        })
+        .collect();
+    let shape = Shape { calls, rows: 10 };
+    assert_eq!(shape.longest_path(), 1 + 2 * 5, "the first body, and then all pieces");
+    assert_eq!(shape.clone().whole().longest_path(), 3 * 5);
+    let split = simulate(versions(AppendMethod::Batch, 4, Packing::Whole), &shape, &COSTS, 2);
+    // One core runs all pieces, of two accesses, and a run of four bodies.
+    let accesses = (split.execute_ns / 100.0).floor();
+    assert!((5.0 * 2.0 + 4.0 - accesses).abs() < 1.0, "{split:?}");
 }
 
 /// Runs of four calls: the second run is another core's, and its first call waits for the first

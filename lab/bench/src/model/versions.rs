@@ -158,8 +158,9 @@ impl<'a> Execution<'a> {
     /// The body and the pieces that stay with it; then those that were split off, which may begin
     /// when the body has ended. What the body writes is there then, too.
     fn call(&mut self, call: usize, core: usize, accesses: &[Access], simulated: &mut Simulated) {
-        let is_split =
-            |access: &&Access| access.kind == Kind::Piece && self.line.contains_key(&access.row);
+        let is_split = |access: &&Access| {
+            access.of_piece.is_some_and(|of_piece| self.line.contains_key(&of_piece))
+        };
         let (split, own): (Vec<&Access>, Vec<&Access>) = accesses.iter().partition(is_split);
         for access in &own {
             self.access(core, access, simulated);
@@ -168,16 +169,18 @@ impl<'a> Execution<'a> {
         for access in own.iter().filter(|access| access.writes()) {
             self.rows[access.row as usize] = Some(Last { at: decided, core });
         }
-        for access in split {
-            let runs_on = self.core_of(access.row, call);
+        for piece in split.iter().filter(|access| access.kind == Kind::Piece) {
+            let runs_on = self.core_of(piece.row, call);
             let known = if runs_on == core { decided } else { decided + self.costs.message_ns() };
             simulated.messages += u64::from(runs_on != core);
             let clock = &mut self.clocks.0[runs_on];
             simulated.waited_ns += (known - *clock).max(0.0);
             *clock = clock.max(known);
-            self.access(runs_on, access, simulated);
-            let at = self.clocks.0[runs_on];
-            self.rows[access.row as usize] = Some(Last { at, core: runs_on });
+            let of_piece = || split.iter().filter(|access| access.of_piece == Some(piece.row));
+            of_piece().for_each(|access| self.access(runs_on, access, simulated));
+            let last = Some(Last { at: self.clocks.0[runs_on], core: runs_on });
+            let written = of_piece().filter(|access| access.writes());
+            written.for_each(|access| self.rows[access.row as usize] = last);
         }
     }
 

@@ -50,6 +50,23 @@ fn a_model_of_cut_calls_has_a_shorter_longest_path() {
     run(&format!("{YCSB} --design all-dram --model-cut")).failed(2, &["--model"]);
 }
 
+/// What TPC-C's pieces take out of its longest path is nearly all that cutting every update would.
+#[test]
+fn a_model_has_the_pieces_that_calls_declare() {
+    let tpcc = "bench tpcc --warehouses 1 --items 1000 --customers-per-district 60 --epochs 1 \
+                --epoch-size 1000 --design all-dram --model 8 --json -";
+    let path = |line: &str| {
+        let report = run(line).succeeded().json();
+        let of = |name: &str| report["contention"][name].as_u64().expect("a number");
+        (of("path_whole"), of("path_pieces"), of("path_cut"))
+    };
+    let (whole, same, _) = path(tpcc);
+    assert_eq!(whole, same, "no call declares a piece");
+    let (_, pieces, cut) = path(&format!("{tpcc} --pieces --split-threshold 8"));
+    assert!(pieces * 5 < whole, "{whole}, {pieces}");
+    assert!(cut <= pieces && pieces < cut * 2, "{pieces}, {cut}");
+}
+
 #[test]
 fn designs_without_a_model_are_refused() {
     for design in ["aria", "bcdb", "orthrus"] {

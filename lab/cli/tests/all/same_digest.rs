@@ -110,6 +110,35 @@ fn ycsb_in_pieces() {
     assert!((7.0..=10.0).contains(&split), "7 of 10 rows are hot: {split}");
 }
 
+/// O-03, O-11: pieces of several rows that wait for one another, within their transactions and
+/// split off (CA 5.4).
+#[test]
+fn tpcc_in_pieces() {
+    let size = "--items 300 --customers-per-district 30 --epoch-size 300 --contention high";
+    for mix in ["paper", "full"] {
+        let base = format!("tpcc {size} --mix {mix}");
+        let whole = digest(&format!("{base} --epochs 4 --verify --workers 1 --device dram"));
+        for threshold in [0, 2, 40] {
+            if (mix == "full") == (threshold == 40) {
+                check(&base, &format!("--pieces --split-threshold {threshold}"));
+            }
+            let options = format!("--epochs 4 --verify --pieces --split-threshold {threshold}");
+            for setting in [
+                "--workers 1 --device dram",
+                "--workers 4 --device dram --commit-points --checkpoint-every 3",
+                "--workers 3 --device emulated:optane --cache-bytes 1000000",
+                "--workers 4 --device emulated:none --design all-nvmm --packing whole",
+            ] {
+                let line = format!("bench {base} {options} {setting} --json -");
+                let report = run(&line).succeeded().json();
+                assert_eq!(report["state_digest"], *whole, "{line}");
+                let split = report["counters"]["pieces_split_per_txn"].as_f64().unwrap();
+                assert_eq!(split > 0.5, threshold > 0, "{line}: {split}");
+            }
+        }
+    }
+}
+
 /// O-05, O-11: with commit points others see writes of transactions that still run, and the state
 /// is the same.
 #[test]

@@ -211,7 +211,32 @@ fn pieces(program: &mut Program, random: &mut Random, mix: &Mix) {
         let table = mix.table(random);
         let step = Step::new(Op::DeclarePiece, table, mix.key(random)).to(mix.key(random));
         let step = step.size(mix.size(table, random)).tag(random.byte(256)).n(random.byte(4));
-        program.declares.push(step.flag(random.percent(40)));
+        add_piece(program, step.flag(random.percent(40)), mix, None);
+    }
+}
+
+/// Adds a piece; perhaps with rows of its own, of one table if that is given, and asking for what
+/// the one before came to. All that is chosen follows from the step, so that the rest of a history
+/// stays what it is.
+fn add_piece(program: &mut Program, step: Step, mix: &Mix, of_table: Option<u8>) {
+    let bytes = [step.a, step.b, step.size, step.tag, step.n, step.flag];
+    let random = &mut Random::new(bytes.iter().fold(7, |seed, &byte| seed << 8 ^ u64::from(byte)));
+    let asks = if random.percent(50) { 4 } else { 0 };
+    program.declares.push(step.n(step.n | asks));
+    if random.percent(50) {
+        return;
+    }
+    for _ in 0..1 + random.below(3) {
+        let table = of_table.unwrap_or_else(|| mix.table(random));
+        let op = match is_ordered(table) {
+            true => random.pick(&[Op::InsertInPiece, Op::UpdateInPiece, Op::RangeInPiece]),
+            false => random.pick(&[Op::InsertInPiece, Op::UpdateInPiece]),
+        };
+        let own = Step::new(op, table, mix.key(random)).to(mix.key(random)).tag(random.byte(256));
+        let is_same = |other: &Step| (other.table, other.a) == (own.table, own.a);
+        if op == Op::RangeInPiece || !program.declares.iter().any(is_same) {
+            program.declares.push(own.size(mix.size(table, random)).n(random.byte(4)));
+        }
     }
 }
 
@@ -224,7 +249,7 @@ fn asking(random: &mut Random, mix: &Mix) -> Program {
     for &key in &keys {
         let step = Step::new(Op::DeclarePiece, table, key).to(mix.key(random));
         let step = step.size(random.byte(20)).tag(random.byte(256)).n(random.byte(4));
-        program.declares.push(step.flag(random.percent(40)));
+        add_piece(&mut program, step.flag(random.percent(40)), mix, Some(table));
     }
     // What is written before is seen from then on, and must not be written again.
     let point = program.body.iter().position(|step| step.op == Op::CommitPoint);

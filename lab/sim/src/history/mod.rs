@@ -7,6 +7,7 @@ pub mod generate;
 pub mod indexes;
 pub mod model;
 pub mod pair;
+pub mod pieces;
 pub mod procedures;
 pub mod program;
 pub mod random;

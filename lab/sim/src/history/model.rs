@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Abort, EpochInfo, Stop};
+use engine::{Abort, EpochInfo, PieceResult, Stop};
 use storage::TableId;
 use storage::{StateHash, row_hash};
 
 use super::indexes;
+use super::pieces::{self, RunningPiece};
 use super::program::{
     self, Bounds, Declaring, Ending, Entries, INDEXED, Op, Program, ROW_TABLES, Rows, Running,
-    RunningPiece, SEQUENCES, VALUE_BYTES_MAX, has_long_keys, is_serial,
+    SEQUENCES, Step, VALUE_BYTES_MAX, has_long_keys, is_serial,
 };
 
 /// What must become of a call.
@@ -77,7 +78,7 @@ struct Call {
     seen: Vec<Seen>,
     declared: BTreeMap<(u8, Vec<u8>), Option<Kind>>,
     ranges: Vec<(u8, Vec<u8>, Vec<u8>)>,
-    /// Rows that its pieces update.
+    /// Rows that its pieces update, of which each may be contended.
     pieces: Vec<(u8, Vec<u8>)>,
     mistake: Option<&'static str>,
     early: Option<Expected>,
@@ -252,17 +253,9 @@ impl Model {
         match ending {
             Ok(()) if !self.stay_unique(&own) => Expected::Aborted(Abort::NOT_UNIQUE),
             Ok(()) => {
-                let mut results = Vec::new();
-                for number in 0..call.pieces.len() {
-                    let (result, value) = self.piece(program, &call, number);
-                    results.push(result);
-                    let (table, key) = &call.pieces[number];
-                    if let Some(value) = value {
-                        self.tables[usize::from(*table)].insert(key.clone(), value);
-                    }
-                }
-                program::finish(&results, &mut out);
-                for ((table, key), value) in own {
+                let (results, of_pieces) = self.pieces(program, &call, call.pieces.len());
+                pieces::finish(&results, &mut out);
+                for ((table, key), value) in own.into_iter().chain(of_pieces) {
                     let rows = &mut self.tables[usize::from(table)];
                     match value {
                         Some(value) => drop(rows.insert(key, value)),
@@ -293,13 +286,16 @@ impl Model {
         rows
     }
 
-    /// What a piece comes to and what it writes.
-    fn piece(&self, program: &Program, call: &Call, number: usize) -> (u64, Option<Vec<u8>>) {
-        let (table, key) = &call.pieces[number];
-        let old = self.tables[usize::from(*table)].get(key).cloned();
-        let mut piece = PieceRun { now: self, new: None, old };
-        let result = program::run_piece(program, number, &mut piece).expect("it never stops");
-        (result, piece.new)
+    /// What the first so many pieces come to and what they write.
+    fn pieces(&self, program: &Program, call: &Call, count: usize) -> (Vec<PieceResult>, Writes) {
+        let (mut results, mut all) = (Vec::new(), Writes::new());
+        for (number, first) in call.pieces[..count].iter().enumerate() {
+            let mut piece = PieceRun { now: self, first, own: Writes::new(), results: &results };
+            let result = pieces::run_piece(program, number, &mut piece).expect("it never stops");
+            all.extend(piece.own);
+            results.push(result);
+        }
+        (results, all)
     }
 
     fn holds(&self, seen: &Seen) -> bool {
@@ -376,6 +372,7 @@ const MISTAKES: [&str; 8] =
 const UNDECLARED: &str = "write of undeclared key";
 const UPDATE_ONLY: &str = "declared for update only";
 const FOR_PIECE: &str = "declared for a piece";
+const BEFORE_PIECES: &str = "comes before every piece";
 const TWICE: &str = "is declared twice";
 const NO_PIECE: &str = "the result of piece";
 const TOO_LONG: &str = "a value of";
@@ -455,6 +452,19 @@ impl Declaring for Declaration<'_> {
             self.call.mistake.get_or_insert(BAD_KEY);
         } else if self.add(table, key, Kind::Piece) {
             self.call.pieces.push((table, key.to_vec()));
+        }
+    }
+
+    fn in_piece(&mut self, step: &Step) {
+        let (table, key) = (step.table, program::key(step.table, step.a));
+        if self.call.pieces.is_empty() {
+            self.call.mistake.get_or_insert(BEFORE_PIECES);
+        } else if table == INDEXED {
+            self.call.mistake.get_or_insert(HAS_INDEXES);
+        } else if step.op != Op::RangeInPiece {
+            self.add(table, &key, Kind::Piece);
+        } else if !program::is_ordered(table) {
+            self.call.mistake.get_or_insert(UNORDERED);
         }
     }
 
@@ -628,12 +638,12 @@ impl Running for Transaction<'_> {
         Ok(())
     }
 
-    fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
+    fn piece_result(&mut self, number: usize) -> Result<PieceResult, Stop> {
         if number >= self.call.pieces.len() {
             return Err(Stop::mistake(NO_PIECE));
         }
         self.committed = true;
-        Ok(self.now.piece(self.program, self.call, number).0)
+        Ok(self.now.pieces(self.program, self.call, number + 1).0[number])
     }
 
     fn info(&self) -> [u64; 3] {
@@ -645,20 +655,26 @@ impl Running for Transaction<'_> {
     }
 }
 
-/// A piece: the state before its call, and the row that it updates.
+/// A piece: the state before its call, what it has written, and what those before it came to.
 struct PieceRun<'m> {
     now: &'m Model,
-    old: Option<Vec<u8>>,
-    new: Option<Vec<u8>>,
+    /// The row that may be contended.
+    first: &'m (u8, Vec<u8>),
+    own: Writes,
+    results: &'m [PieceResult],
 }
 
 impl RunningPiece for PieceRun<'_> {
     fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
-        Ok(self.now.tables[usize::from(table)].get(key).cloned())
+        match self.own.get(&(table, key.to_vec())) {
+            Some(own) => Ok(own.clone()),
+            None => Ok(self.now.tables[usize::from(table)].get(key).cloned()),
+        }
     }
 
     fn value(&mut self) -> Result<Option<Vec<u8>>, Stop> {
-        Ok(self.new.as_ref().or(self.old.as_ref()).cloned())
+        let (table, key) = self.first;
+        self.get(*table, key)
     }
 
     fn modify(&mut self, change: &dyn Fn(&mut [u8])) -> Result<bool, Stop> {
@@ -666,15 +682,44 @@ impl RunningPiece for PieceRun<'_> {
             return Ok(false);
         };
         change(&mut value);
-        self.new = Some(value);
-        Ok(true)
+        self.update(&value)
     }
 
     fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {
-        if self.old.is_none() {
-            return Ok(false);
+        let (table, key) = self.first;
+        self.update_row(*table, key, value)
+    }
+
+    fn insert_row(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        self.own.insert((table, key.to_vec()), Some(value.to_vec()));
+        Ok(())
+    }
+
+    fn update_row(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+        let exists = self.get(table, key)?.is_some();
+        if exists {
+            self.insert_row(table, key, value)?;
         }
-        self.new = Some(value.to_vec());
-        Ok(true)
+        Ok(exists)
+    }
+
+    fn modify_row(&mut self, table: u8, key: &[u8], tag: u8) -> Result<bool, Stop> {
+        let Some(mut value) = self.get(table, key)? else {
+            return Ok(false);
+        };
+        program::change(&mut value, tag);
+        self.update_row(table, key, &value)
+    }
+
+    fn delete_row(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop> {
+        let exists = self.get(table, key)?.is_some();
+        if exists {
+            self.own.insert((table, key.to_vec()), None);
+        }
+        Ok(exists)
+    }
+
+    fn result(&mut self, number: usize) -> Result<PieceResult, Stop> {
+        Ok(self.results[number])
     }
 }

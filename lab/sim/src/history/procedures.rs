@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 
 use engine::{
-    Abort, Piece, PieceFunctions, ProcedureDefinition, ProcedureTable, Sequences, Stop,
-    Transaction, WriteSet,
+    Abort, Piece, PieceFunctions, PieceResult, ProcedureDefinition, ProcedureTable, Sequences,
+    Stop, Transaction, WriteSet,
 };
 use storage::TableId;
 
+use super::pieces::{self, RunningPiece};
 use super::program::{
-    self, Bounds, Declaring, Ending, Entries, Op, Program, Rows, Running, RunningPiece, SEQUENCES,
+    self, Bounds, Declaring, Ending, Entries, Op, Program, Rows, Running, SEQUENCES, Step,
     change_part, part_of,
 };
 
@@ -30,7 +31,7 @@ pub fn procedures() -> ProcedureTable {
     for (name, sequences) in [("plain", None), ("allocating", Some(allocate as _))] {
         let pieces = PieceFunctions {
             piece,
-            finish: Some(|_, results, output| program::finish(results, output)),
+            finish: Some(|_, results, output| pieces::finish(results, output)),
         };
         table.add(ProcedureDefinition {
             name,
@@ -59,9 +60,9 @@ fn run(arguments: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
     }
 }
 
-fn piece(arguments: &[u8], piece: &mut Piece<'_>) -> Result<u64, Stop> {
+fn piece(arguments: &[u8], piece: &mut Piece<'_>) -> Result<PieceResult, Stop> {
     let number = piece.number();
-    program::run_piece(&Program::decode(arguments), number, &mut Part(piece))
+    pieces::run_piece(&Program::decode(arguments), number, &mut Part(piece))
 }
 
 fn declared(ending: Result<(), Ending>) -> Result<(), Abort> {
@@ -113,6 +114,10 @@ impl Declaring for Allocating<'_, '_> {
         unreachable!("an allocating step cannot declare")
     }
 
+    fn in_piece(&mut self, _: &Step) {
+        unreachable!("an allocating step cannot declare")
+    }
+
     fn update_range(&mut self, _: u8, _: &[u8], _: &[u8]) {
         unreachable!("an allocating step cannot declare")
     }
@@ -160,6 +165,15 @@ impl Declaring for Declaration<'_, '_> {
 
     fn update_piece(&mut self, table: u8, key: &[u8], weight: u32) {
         self.0.update_piece(TableId(table.into()), key, weight);
+    }
+
+    fn in_piece(&mut self, step: &Step) {
+        let (table, key) = (TableId(step.table.into()), program::key(step.table, step.a));
+        match step.op {
+            Op::InsertInPiece => self.0.insert_in_piece(table, &key),
+            Op::UpdateInPiece => self.0.update_in_piece(table, &key),
+            _ => self.0.update_range_in_piece(table, &key, &program::key(step.table, step.b)),
+        }
     }
 
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]) {
@@ -251,7 +265,7 @@ impl Running for Body<'_, '_> {
         self.0.commit_point()
     }
 
-    fn piece_result(&mut self, number: usize) -> Result<u64, Stop> {
+    fn piece_result(&mut self, number: usize) -> Result<PieceResult, Stop> {
         self.0.piece_result(number)
     }
 
@@ -286,5 +300,27 @@ impl RunningPiece for Part<'_, '_> {
 
     fn update(&mut self, value: &[u8]) -> Result<bool, Stop> {
         self.0.update(value)
+    }
+
+    fn insert_row(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        self.0.insert_row(TableId(table.into()), key, value)
+    }
+
+    fn update_row(&mut self, table: u8, key: &[u8], value: &[u8]) -> Result<bool, Stop> {
+        self.0.update_row(TableId(table.into()), key, value)
+    }
+
+    fn modify_row(&mut self, table: u8, key: &[u8], tag: u8) -> Result<bool, Stop> {
+        let table = TableId(table.into());
+        let part = part_of(self.0.get(table, key)?.map_or(0, <[u8]>::len), tag);
+        self.0.modify_row(table, key, part, |value, part| change_part(value, part, tag))
+    }
+
+    fn delete_row(&mut self, table: u8, key: &[u8]) -> Result<bool, Stop> {
+        self.0.delete_row(TableId(table.into()), key)
+    }
+
+    fn result(&mut self, number: usize) -> Result<PieceResult, Stop> {
+        self.0.result(number)
     }
 }

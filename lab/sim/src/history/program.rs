@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use engine::{Abort, Stop};
+use engine::{Abort, PieceResult, Stop};
 
 use super::indexes::{INDEX_END, INDEXES};
 
@@ -108,7 +108,8 @@ pub enum Op {
     /// Takes time and changes nothing.
     Spin,
     /// Declares a piece that updates `a`: by `n`, it changes the value, replaces it, or leaves it.
-    /// With the flag it reads `b`, too, if the program writes no row that it might be.
+    /// With the flag it reads `b`, too, if the program writes no row that it might be; with a 4 in
+    /// `n` it asks what the piece before came to.
     DeclarePiece,
     /// Asks what the `n`-th piece came to: no abort after this.
     PieceResult,
@@ -125,9 +126,17 @@ pub enum Op {
     DeclareFound,
     /// Updates the row of `DeclareFound`.
     UpdateFound,
+    /// Declares that the last piece inserts `a`; by `n`, it leaves that out.
+    InsertInPiece,
+    /// Declares that the last piece may write `a`: by `n`, it changes a part of the value, replaces
+    /// or deletes it, or leaves it.
+    UpdateInPiece,
+    /// Declares that the last piece may write rows of `a..b`: those of which the program says
+    /// nothing else.
+    RangeInPiece,
 }
 
-const OPS: [Op; 37] = [
+const OPS: [Op; 40] = [
     Op::Allocate,
     Op::LookupOrAbort,
     Op::DeclareDerived,
@@ -165,6 +174,9 @@ const OPS: [Op; 37] = [
     Op::ScanIndex,
     Op::DeclareFound,
     Op::UpdateFound,
+    Op::InsertInPiece,
+    Op::UpdateInPiece,
+    Op::RangeInPiece,
 ];
 
 /// One step.
@@ -219,8 +231,25 @@ impl Step {
         Self { flag: flag.into(), ..self }
     }
 
-    fn key(&self) -> Vec<u8> {
+    pub(super) fn key(&self) -> Vec<u8> {
         key(self.table, self.a)
+    }
+
+    /// Whether it declares a write of `a` and of nothing else.
+    fn writes_one_key(&self) -> bool {
+        let is_of_piece =
+            matches!(self.op, Op::DeclarePiece | Op::InsertInPiece | Op::UpdateInPiece);
+        is_of_piece || matches!(self.op, Op::DeclareInsert | Op::DeclareUpdate | Op::DeclareDelete)
+    }
+
+    /// Whether it declares what is a piece's own.
+    fn is_of_piece(&self) -> bool {
+        matches!(self.op, Op::InsertInPiece | Op::UpdateInPiece | Op::RangeInPiece)
+    }
+
+    /// Whether a key is in `a..b`.
+    pub(super) fn covers(&self, of_key: &[u8]) -> bool {
+        self.key().as_slice() <= of_key && of_key < key(self.table, self.b).as_slice()
     }
 
     fn index(&self) -> u16 {
@@ -259,12 +288,12 @@ fn value(len: usize, seed: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (mix(seed ^ (i / 8)) >> (i % 8 * 8)) as u8).collect()
 }
 
-fn mix(word: u64) -> u64 {
+pub(super) fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (word ^ word >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ word >> 32
 }
 
-fn digest(value: Option<&[u8]>) -> u64 {
+pub(super) fn digest(value: Option<&[u8]>) -> u64 {
     value.map_or(7, |v| v.iter().fold(v.len() as u64 + 11, |h, &b| mix(h ^ u64::from(b))))
 }
 
@@ -322,12 +351,32 @@ impl Program {
 
     /// Whether a piece may read its other row: the program says which rows it writes, and this is
     /// none of them.
-    fn reads_in_pieces(&self, piece: &Step) -> bool {
+    pub(super) fn reads_in_pieces(&self, piece: &Step) -> bool {
         self.declares.iter().all(|step| match step.op {
             Op::WillRead | Op::LookupOrAbort | Op::SequenceStart => true,
-            Op::DeclareInsert | Op::DeclareUpdate | Op::DeclareDelete | Op::DeclarePiece => {
-                (step.table, step.a) != (piece.table, piece.b)
-            }
+            _ if step.writes_one_key() => (step.table, step.a) != (piece.table, piece.b),
+            _ => false,
+        })
+    }
+
+    /// The step that declares a piece, and those behind it that declare what else is its own.
+    pub(super) fn piece(&self, number: usize) -> (&Step, impl Iterator<Item = &Step>) {
+        let mut pieces = self.declares.iter().enumerate();
+        let mut pieces = pieces.by_ref().filter(|(_, step)| step.op == Op::DeclarePiece);
+        let (at, step) = pieces.nth(number).expect("there are as many steps as pieces");
+        let behind = self.declares[at + 1..].iter();
+        let behind = behind.take_while(|step| step.op != Op::DeclarePiece);
+        (step, behind.filter(|step| step.is_of_piece()))
+    }
+
+    /// Whether no step but one declares a key, nor a range or keys that it might be among.
+    pub(super) fn is_for(&self, range: &Step, number: u8) -> bool {
+        let of_key = key(range.table, number);
+        let same_table = |step: &&Step| step.table == range.table && !std::ptr::eq(*step, range);
+        self.declares.iter().filter(same_table).all(|step| match step.op {
+            Op::WillRead | Op::LookupOrAbort | Op::SequenceStart => true,
+            Op::DeclareRange | Op::RangeInPiece => !step.covers(&of_key),
+            _ if step.writes_one_key() => step.a != number,
             _ => false,
         })
     }
@@ -409,6 +458,8 @@ pub trait Declaring {
     fn scan_index(&mut self, index: u16, bounds: Bounds<'_>, limit: usize) -> Entries;
     /// Declares a piece.
     fn update_piece(&mut self, table: u8, key: &[u8], weight: u32);
+    /// Declares what is the last piece's own, as a step says.
+    fn in_piece(&mut self, step: &Step);
     /// Declares a range.
     fn update_range(&mut self, table: u8, low: &[u8], high: &[u8]);
     /// Where a sequence stood.
@@ -458,28 +509,11 @@ pub trait Running {
     /// No abort after this.
     fn commit_point(&mut self) -> Result<(), Stop>;
     /// What a piece came to.
-    fn piece_result(&mut self, number: usize) -> Result<u64, Stop>;
+    fn piece_result(&mut self, number: usize) -> Result<PieceResult, Stop>;
     /// Serial id, timestamp and seed.
     fn info(&self) -> [u64; 3];
     /// Adds to the answer.
     fn put_out(&mut self, bytes: &[u8]);
-}
-
-/// What a piece needs.
-pub trait RunningPiece {
-    /// Reads a row that the call does not write.
-    fn get(&mut self, table: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Stop>;
-    /// The row's value.
-    fn value(&mut self) -> Result<Option<Vec<u8>>, Stop>;
-    /// Changes the row; false if it is not there.
-    fn modify(&mut self, change: &dyn Fn(&mut [u8])) -> Result<bool, Stop>;
-    /// Changes the row as `change` does, but only the part that it changes; false if it is not
-    /// there.
-    fn modify_part(&mut self, tag: u8) -> Result<bool, Stop> {
-        self.modify(&|value| change(value, tag))
-    }
-    /// Replaces the row; false if it is not there.
-    fn update(&mut self, value: &[u8]) -> Result<bool, Stop>;
 }
 
 fn aborted(tag: u8) -> Ending {
@@ -524,6 +558,7 @@ pub fn declare(steps: &[Step], to: &mut impl Declaring) -> Result<(), Ending> {
             Op::DeclarePiece => {
                 to.update_piece(step.table, &step.key(), u32::from(step.size));
             }
+            Op::InsertInPiece | Op::UpdateInPiece | Op::RangeInPiece => to.in_piece(step),
             Op::DeclareRange => to.update_range(step.table, &step.key(), &key(step.table, step.b)),
             Op::BadKey => to.declare(step.table, &[b'k'; 41], Op::DeclareUpdate),
             Op::SequenceStart => drop(to.sequence_start(step.a.into())),
@@ -599,7 +634,7 @@ fn run_step(step: &Step, tx: &mut impl Running) -> Result<(), Ending> {
         Op::Panic => return Err(Ending::Panic),
         Op::PieceResult => {
             let result = tx.piece_result(step.n.into())?;
-            tx.put_out(&result.to_le_bytes());
+            result.with_bytes(|bytes| tx.put_out(bytes));
             true
         }
         Op::CommitPoint => tx.commit_point().map(|()| true)?,
@@ -670,43 +705,8 @@ fn run_indexed_step(step: &Step, tx: &mut impl Running) -> Result<bool, Ending> 
     Ok(there)
 }
 
-/// Runs a piece of a program. Its result holds everything that it read.
-pub fn run_piece(
-    program: &Program,
-    number: usize,
-    piece: &mut impl RunningPiece,
-) -> Result<u64, Stop> {
-    let mut steps = program.declares.iter().filter(|step| step.op == Op::DeclarePiece);
-    let step = steps.nth(number).expect("there are as many steps as pieces");
-    let mut result = digest(piece.value()?.as_deref());
-    if step.flag != 0 && program.reads_in_pieces(step) {
-        result ^= mix(digest(piece.get(step.table, &key(step.table, step.b))?.as_deref()));
-    }
-    let there = match step.n % 4 {
-        0 | 1 if step.tag.is_multiple_of(2) => piece.modify_part(step.tag)?,
-        0 | 1 => piece.modify(&|value| change(value, step.tag))?,
-        2 => {
-            let mut value = step.value(result);
-            value.truncate(VALUE_BYTES_MAX[usize::from(step.table)]);
-            piece.update(&value)?
-        }
-        _ => true,
-    };
-    if step.tag.is_multiple_of(5) {
-        // It sees what it has written, and changes that once more.
-        result ^= mix(digest(piece.value()?.as_deref()) ^ 3);
-        piece.modify_part(step.tag ^ 6)?;
-    }
-    Ok(mix(result ^ u64::from(there)))
-}
-
-/// The answer of a program: what its body put out, then what its pieces came to.
-pub fn finish(results: &[u64], output: &mut Vec<u8>) {
-    results.iter().for_each(|result| output.extend_from_slice(&result.to_le_bytes()));
-}
-
 /// Changes every third byte, or, by the tag, a few bytes somewhere.
-fn change(value: &mut [u8], tag: u8) {
+pub(super) fn change(value: &mut [u8], tag: u8) {
     let part = part_of(value.len(), tag);
     let places = value[part].iter_mut().step_by(3);
     places.for_each(|byte| *byte = changed(*byte, tag));

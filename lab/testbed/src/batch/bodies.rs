@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use workloads::{Procedure, ProcedureId, Register, TableId, Tx, Visit};
+use workloads::{PieceResult, Procedure, ProcedureId, Register, TableId, Tx, Visit};
 
 use super::declare::{Asked, Declared, Item, Kind};
 use super::sequences::Sequences;
 use crate::rival::{Accesses, Stop};
-use crate::run::procedure::Part;
+use crate::run::procedure::{KnowsSequences, Part, ToldOfPiece};
 
 /// What comes of a body or a piece.
 type Ended<T = ()> = Result<T, Stop>;
@@ -18,8 +18,8 @@ struct Entry<A> {
 }
 
 struct PieceEntry<A> {
-    piece: fn(&[u8], usize, &mut Part<'_, A>) -> Ended<u64>,
-    finish: fn(&[u8], &[u64], &mut Vec<u8>),
+    piece: fn(&[u8], usize, &mut Part<'_, A>) -> Ended<PieceResult>,
+    finish: fn(&[u8], &mut dyn Iterator<Item = PieceResult>, &mut Vec<u8>),
 }
 
 /// The procedures of a workload, for the accesses of an engine.
@@ -48,6 +48,16 @@ impl<A: Accesses> Register for Bodies<A> {
 pub(super) struct Told<'a> {
     pub(super) numbers: &'a [u64],
     pub(super) sequences: &'a Sequences,
+}
+
+impl<A> KnowsSequences<A> for Told<'_> {
+    fn number(&self, i: usize) -> u64 {
+        self.numbers[i]
+    }
+
+    fn start(&self, _: &mut A, table: TableId, key: &[u8]) -> Ended<u64> {
+        Ok(self.sequences.start(table, key))
+    }
 }
 
 /// A call with all that is known of it before it runs.
@@ -101,13 +111,18 @@ impl<A: Accesses> Bodies<A> {
         asked: Asked<'_>,
         number: usize,
         part: &mut Part<'_, A>,
-    ) -> Ended<u64> {
+    ) -> Ended<PieceResult> {
         let pieces = self.0[usize::from(asked.procedure)].pieces.as_ref();
         (pieces.expect("a procedure with pieces").piece)(asked.args, number, part)
     }
 
     /// Makes the answer of what body and pieces came to.
-    pub(super) fn finish(&self, asked: Asked<'_>, results: &[u64], output: &mut Vec<u8>) {
+    pub(super) fn finish(
+        &self,
+        asked: Asked<'_>,
+        results: &mut dyn Iterator<Item = PieceResult>,
+        output: &mut Vec<u8>,
+    ) {
         if let Some(pieces) = &self.0[usize::from(asked.procedure)].pieces {
             (pieces.finish)(asked.args, results, output);
         }
@@ -132,10 +147,12 @@ impl<A: Accesses> Bodies<A> {
         let mut results = Vec::new();
         for (piece, item) in pieces.enumerate() {
             let (table, key) = (item.table, declared.key(item));
-            let mut part = Part { session: &mut *accesses, table, key };
-            results.push(self.run_piece(asked, piece, &mut part)?);
+            let of_piece = ToldOfPiece { results: &results, sequences: &told };
+            let mut part = Part::new(&mut *accesses, table, key, of_piece);
+            let ended = self.run_piece(asked, piece, &mut part);
+            results.push(part.end(ended)?);
         }
-        self.finish(asked, &results, output);
+        self.finish(asked, &mut results.into_iter(), output);
         Ok(())
     }
 }

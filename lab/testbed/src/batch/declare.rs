@@ -301,6 +301,18 @@ impl Declare for Declaring<'_> {
         self.to.add(Kind::Piece, table, key, &[]);
     }
 
+    fn insert_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.to.add(Kind::Insert, table, key, &[]);
+    }
+
+    fn update_in_piece(&mut self, table: TableId, key: &[u8]) {
+        self.to.add(Kind::Write, table, key, &[]);
+    }
+
+    fn update_range_in_piece(&mut self, table: TableId, low: &[u8], high: &[u8]) {
+        self.to.add(Kind::WriteRange, table, low, high);
+    }
+
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
         self.to.add(Kind::WriteRange, table, low, high);
     }

@@ -1,14 +1,14 @@
 //! A worker that runs calls on rows with one version, one after the other, each with its footprint
 //! to itself.
 
-use workloads::Workload;
+use workloads::{PieceResult, Workload};
 
 use super::bodies::Bodies;
 use super::engine::{Answers, Batch, BatchCounts, Worker};
 use super::inplace::{Cover, InPlace};
 use crate::error::{Error, Result};
 use crate::rival::Stop;
-use crate::run::procedure::{Outcome, Part};
+use crate::run::procedure::{Outcome, Part, ToldOfPiece};
 
 /// See the module's documentation.
 pub(super) struct Runner<'a> {
@@ -87,16 +87,18 @@ impl<'a> Runner<'a> {
         call: usize,
         update: usize,
         cover: Cover<'a>,
-    ) -> Result<u64> {
+    ) -> Result<PieceResult> {
         let (declared, number) = self.batch.declared(call);
         let item = &declared.items(number)[update];
         self.accesses.cover = cover;
         let (table, key) = (item.table, declared.key(item));
-        let mut part = Part { session: &mut self.accesses, table, key };
+        let told = self.batch.told(call);
+        let of_piece = ToldOfPiece { results: &[], sequences: &told };
+        let mut part = Part::new(&mut self.accesses, table, key, of_piece);
         let result = self.bodies.run_piece(self.batch.asked(call), update, &mut part);
-        let (ended, result) = match result {
+        let (ended, result) = match part.end(result) {
             Ok(result) => (Ok(()), result),
-            Err(stop) => (Err(stop), 0),
+            Err(stop) => (Err(stop), [0; 2]),
         };
         match self.accesses.end(ended)? {
             Outcome::Committed => Ok(result),
@@ -110,7 +112,11 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// The engine's failure.
-    pub(super) fn finish_updates(&mut self, call: usize, results: &[u64]) -> Result<()> {
+    pub(super) fn finish_updates(
+        &mut self,
+        call: usize,
+        results: &mut dyn Iterator<Item = PieceResult>,
+    ) -> Result<()> {
         let committed = self.commits_for_certain(call)?;
         assert!(committed, "a body without accesses comes to the same each time");
         self.bodies.finish(self.batch.asked(call), results, self.output);

@@ -11,7 +11,9 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use workloads::{Allocate, Declare, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit};
+use workloads::{
+    Allocate, Declare, PieceResult, PieceTx, Procedure, ProcedureId, Register, TableId, Tx, Visit,
+};
 
 use crate::error::Error;
 use crate::rival::{Accesses, Session, Stop};
@@ -72,8 +74,8 @@ struct Entry<S> {
 
 struct PieceEntry<S> {
     declare: fn(&[u8], &mut Declaring<'_, S>) -> Ended,
-    piece: fn(&[u8], usize, &mut Part<'_, S>) -> Ended<u64>,
-    finish: fn(&[u8], &[u64], &mut Vec<u8>),
+    piece: fn(&[u8], usize, &mut Part<'_, S>) -> Ended<PieceResult>,
+    finish: fn(&[u8], &mut dyn Iterator<Item = PieceResult>, &mut Vec<u8>),
 }
 
 /// The procedures of a workload, for the sessions of an engine.
@@ -175,17 +177,57 @@ impl<S: Session> Entry<S> {
         running.stopped.take().map_or(ended, Err)?;
         let Some(pieces) = &self.pieces else { return Ok(()) };
         let Running { session, allocation, output, .. } = running;
-        let session = session.into_inner();
-        let mut declaring = Declaring { session, allocation: &allocation, pieces: Vec::new() };
-        (pieces.declare)(args, &mut declaring)?;
-        let Declaring { session, pieces: rows, .. } = declaring;
+        let (session, stopped) = (session.into_inner(), Cell::new(None));
+        let mut declaring = Declaring {
+            session: RefCell::new(&mut *session),
+            stopped: &stopped,
+            allocation: &allocation,
+            pieces: Vec::new(),
+        };
+        let ended = (pieces.declare)(args, &mut declaring);
+        let rows = declaring.pieces;
+        stopped.take().map_or(ended, Err)?;
         let mut results = Vec::with_capacity(rows.len());
         for (number, (table, key)) in rows.iter().enumerate() {
-            let mut part = Part { session: &mut *session, table: *table, key };
-            results.push((pieces.piece)(args, number, &mut part)?);
+            let told = ToldOfPiece { results: &results, sequences: &allocation };
+            let mut part = Part::new(&mut *session, *table, key, told);
+            let ended = (pieces.piece)(args, number, &mut part);
+            results.push(part.end(ended)?);
         }
-        (pieces.finish)(args, &results, output);
+        (pieces.finish)(args, &mut results.into_iter(), output);
         Ok(())
+    }
+}
+
+/// Notes why a question has no answer, which means nothing then.
+fn or_stop(answer: Ended<u64>, stopped: &Cell<Option<Stop>>) -> u64 {
+    answer.unwrap_or_else(|stop| {
+        stopped.set(Some(stop));
+        0
+    })
+}
+
+/// What a transaction knows of its sequences.
+pub(crate) trait KnowsSequences<S> {
+    /// The number that it drew first, second, ...
+    fn number(&self, i: usize) -> u64;
+    /// Where a sequence started.
+    ///
+    /// # Errors
+    /// A conflict, or the engine's failure.
+    fn start(&self, session: &mut S, table: TableId, key: &[u8]) -> Ended<u64>;
+}
+
+impl<S: Accesses> KnowsSequences<S> for Numbers {
+    fn number(&self, i: usize) -> u64 {
+        self[i].number
+    }
+
+    fn start(&self, session: &mut S, table: TableId, key: &[u8]) -> Ended<u64> {
+        match self.iter().find(|own| own.table == table && own.key == key) {
+            Some(own) => Ok(own.number),
+            None => Ok(number(session.get(table, key)?)),
+        }
     }
 }
 
@@ -290,20 +332,7 @@ impl<S: Session> Tx for Running<'_, S> {
     }
 
     fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
-        let own = self
-            .allocation
-            .iter()
-            .find(|allocation| allocation.table == table && allocation.key == key);
-        if let Some(own) = own {
-            return own.number;
-        }
-        match self.session.borrow_mut().get(table, key) {
-            Ok(value) => number(value),
-            Err(stop) => {
-                self.stopped.set(Some(stop));
-                0
-            }
-        }
+        or_stop(self.allocation.start(&mut **self.session.borrow_mut(), table, key), &self.stopped)
     }
 
     fn output(&mut self) -> &mut Vec<u8> {
@@ -313,8 +342,9 @@ impl<S: Session> Tx for Running<'_, S> {
 
 /// A transaction that is asked for its pieces; whatever else it declares is of no use here.
 struct Declaring<'a, S> {
-    session: &'a mut S,
-    allocation: &'a [Allocation],
+    session: RefCell<&'a mut S>,
+    stopped: &'a Cell<Option<Stop>>,
+    allocation: &'a Numbers,
     pieces: Vec<(TableId, Vec<u8>)>,
 }
 
@@ -331,6 +361,12 @@ impl<S: Session> Declare for Declaring<'_, S> {
         self.pieces.push((table, key.to_vec()));
     }
 
+    fn insert_in_piece(&mut self, _: TableId, _: &[u8]) {}
+
+    fn update_in_piece(&mut self, _: TableId, _: &[u8]) {}
+
+    fn update_range_in_piece(&mut self, _: TableId, _: &[u8], _: &[u8]) {}
+
     fn update_range(&mut self, _: TableId, _: &[u8], _: &[u8]) {}
 
     fn will_read(&mut self, _: TableId, _: &[u8]) {}
@@ -339,8 +375,12 @@ impl<S: Session> Declare for Declaring<'_, S> {
         self.allocation[i].number
     }
 
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        or_stop(self.allocation.start(&mut **self.session.borrow_mut(), table, key), self.stopped)
+    }
+
     fn lookup(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        self.session.get(table, key)
+        self.session.get_mut().get(table, key)
     }
 
     fn lookup_scan(
@@ -350,22 +390,50 @@ impl<S: Session> Declare for Declaring<'_, S> {
         high: &[u8],
         each: Visit<'_>,
     ) -> Result<(), Stop> {
-        self.session.scan(table, low, high, false, each)
+        self.session.get_mut().scan(table, low, high, false, each)
     }
+}
+
+/// What a piece is told of its transaction.
+pub(crate) struct ToldOfPiece<'a, S> {
+    /// What the pieces before it came to; nothing where they may not have run.
+    pub(crate) results: &'a [PieceResult],
+    pub(crate) sequences: &'a dyn KnowsSequences<S>,
 }
 
 /// A running piece.
 pub(crate) struct Part<'a, S> {
-    pub(crate) session: &'a mut S,
-    pub(crate) table: TableId,
-    pub(crate) key: &'a [u8],
+    /// In a cell because a piece that asks where a sequence started has it shared.
+    session: RefCell<&'a mut S>,
+    stopped: Cell<Option<Stop>>,
+    table: TableId,
+    key: &'a [u8],
+    told: ToldOfPiece<'a, S>,
+}
+
+impl<'a, S> Part<'a, S> {
+    /// A piece on a row.
+    pub(crate) fn new(
+        session: &'a mut S,
+        table: TableId,
+        key: &'a [u8],
+        told: ToldOfPiece<'a, S>,
+    ) -> Self {
+        let (session, stopped) = (RefCell::new(session), Cell::new(None));
+        Self { session, stopped, table, key, told }
+    }
+
+    /// What it came to, unless there was a question without an answer.
+    pub(crate) fn end(self, ended: Ended<PieceResult>) -> Ended<PieceResult> {
+        self.stopped.take().map_or(ended, Err)
+    }
 }
 
 impl<S: Accesses> PieceTx for Part<'_, S> {
     type Error = Stop;
 
     fn modify<F: FnOnce(&mut [u8])>(&mut self, change: F) -> Result<bool, Stop> {
-        self.session.modify(self.table, self.key, change)
+        self.session.get_mut().modify(self.table, self.key, change)
     }
 
     fn modify_part<F: FnOnce(&[u8], &mut [u8])>(
@@ -373,6 +441,55 @@ impl<S: Accesses> PieceTx for Part<'_, S> {
         part: Range<usize>,
         change: F,
     ) -> Result<bool, Stop> {
-        self.session.modify_part(self.table, self.key, part, change)
+        self.session.get_mut().modify_part(self.table, self.key, part, change)
+    }
+
+    fn get(&mut self, table: TableId, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        self.session.get_mut().get(table, key)
+    }
+
+    fn scan(
+        &mut self,
+        table: TableId,
+        low: &[u8],
+        high: &[u8],
+        each: Visit<'_>,
+    ) -> Result<(), Stop> {
+        self.session.get_mut().scan(table, low, high, false, each)
+    }
+
+    fn insert_row(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+        self.session.get_mut().insert(table, key, value)
+    }
+
+    fn modify_row<F: FnOnce(&[u8], &mut [u8])>(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        part: Range<usize>,
+        change: F,
+    ) -> Result<bool, Stop> {
+        self.session.get_mut().modify_part(table, key, part, change)
+    }
+
+    fn delete_row(&mut self, table: TableId, key: &[u8]) -> Result<bool, Stop> {
+        self.session.get_mut().delete(table, key)
+    }
+
+    fn result(&mut self, number: usize) -> Result<PieceResult, Stop> {
+        self.told.results.get(number).copied().ok_or_else(|| {
+            let what =
+                format!("a piece asks for the result of piece {number}, which may not have run");
+            Stop::Failed(Error::Broken(what))
+        })
+    }
+
+    fn sequence_number(&self, i: usize) -> u64 {
+        self.told.sequences.number(i)
+    }
+
+    fn sequence_start(&self, table: TableId, key: &[u8]) -> u64 {
+        let start = self.told.sequences.start(&mut **self.session.borrow_mut(), table, key);
+        or_stop(start, &self.stopped)
     }
 }

@@ -4,13 +4,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use workloads::Workload;
+use workloads::tpcc::{Tpcc, TpccSettings};
 
 use super::scramble::Scramble;
-use super::support::{smallbank, tpcc, updates, warehouses, with_commit_points, ycsb};
+use super::support::{
+    smallbank, tpcc, tpcc_in_pieces, updates, warehouses, with_commit_points, ycsb,
+};
 use crate::rival::Fault;
 use crate::{
     Aria, BatchCounts, BatchEngine, BatchReport, Bcdb, Bohm, Calvin, Caracal, Error, Granola,
-    Orthrus, Pwv, Serial, Settings, run_batches,
+    Order, Orthrus, Pwv, Serial, Settings, run_batches,
 };
 
 const BATCHES: u64 = 3;
@@ -41,6 +44,12 @@ fn all_workloads<E: BatchEngine>() {
     let (smallbank, tpcc) = with_commit_points();
     same_as_oracle::<E, _>(&smallbank, 1_000);
     same_as_oracle::<E, _>(&tpcc, 300);
+    for tpcc in tpcc_in_pieces() {
+        let whole = TpccSettings { pieces: false, ..tpcc.settings().clone() };
+        let whole = same_as_oracle::<E, _>(&Tpcc::new(whole).unwrap(), 400);
+        let cut = same_as_oracle::<E, _>(&tpcc, 400);
+        assert!(E::ORDER != Order::Given || cut[0].digest == whole[0].digest, "another state");
+    }
     for seed in 0..3 {
         same_as_oracle::<E, _>(&Scramble { seed }, 1_500);
         same_as_oracle::<E, _>(&Scramble { seed }, 7);

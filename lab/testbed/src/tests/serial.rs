@@ -7,7 +7,7 @@ use workloads::smallbank::{SmallBank, SmallBankSettings};
 use workloads::{TableId, Workload};
 
 use super::scramble::Scramble;
-use super::support::{dram, smallbank, tpcc, verified, with_commit_points, ycsb};
+use super::support::{dram, smallbank, tpcc, tpcc_in_pieces, verified, with_commit_points, ycsb};
 use crate::rival::Fault;
 use crate::{
     Accesses, Dbx, DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm,
@@ -64,6 +64,21 @@ fn commit_points_change_nothing_in_rivals() {
     with_points::<ZenMvcc<Dram>>();
     with_points::<Wbl<Dram>>();
     with_points::<Dbx<Dram, Dbxn>>();
+}
+
+/// A rival runs a transaction with all its pieces on one thread.
+fn with_pieces<R: Rival<Device = Dram>>() {
+    for tpcc in tpcc_in_pieces() {
+        serializable::<R, _>(&tpcc, 1_000);
+    }
+}
+
+#[test]
+fn pieces_change_nothing_in_rivals() {
+    with_pieces::<Zen<Dram>>();
+    with_pieces::<ZenMvcc<Dram>>();
+    with_pieces::<Wbl<Dram>>();
+    with_pieces::<Dbx<Dram, Dbxn>>();
 }
 
 fn short_histories<R: Rival<Device = Traced>>() {

@@ -51,6 +51,14 @@ pub(super) fn with_commit_points() -> (SmallBank, Tpcc) {
     (SmallBank::new(bank).unwrap(), Tpcc::new(tpcc).unwrap())
 }
 
+/// TPC-C cut into pieces: all of it, and with commit points of three warehouses.
+pub(super) fn tpcc_in_pieces() -> [Tpcc; 2] {
+    let (all, some) = (tpcc().settings().clone(), warehouses().settings().clone());
+    let all = TpccSettings { pieces: true, ..all };
+    let some = TpccSettings { pieces: true, commit_points: true, ..some };
+    [all, some].map(|settings| Tpcc::new(settings).unwrap())
+}
+
 pub(super) fn dram() -> Arc<Dram> {
     Arc::new(Dram::new(1 << 30, 1 << 28).unwrap())
 }

@@ -101,6 +101,23 @@ pub(crate) enum OverlayValue {
     Absent,
 }
 
+/// A row of a piece of the running call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PieceRow<'k> {
+    pub(crate) piece: usize,
+    pub(crate) table: TableId,
+    pub(crate) key: &'k [u8],
+}
+
+/// What a piece writes to one of its rows.
+#[derive(Debug, Clone, Copy)]
+struct OfPiece {
+    piece: usize,
+    table: TableId,
+    key: Kept,
+    now: Now,
+}
+
 /// What the serial part has written.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
@@ -116,8 +133,9 @@ pub(crate) struct Overlay {
     gaps: Vec<Gaps>,
     /// What the running call has changed: rows, and what they were before.
     undo: Vec<(u32, Now)>,
-    /// What the pieces of the running call write: numbers and values. Its body does not see it.
-    of_pieces: Vec<(usize, Kept)>,
+    /// What the pieces of the running call write, in the order in which they do. Its body does not
+    /// see it.
+    of_pieces: Vec<OfPiece>,
     /// Rows that are to be written, by their last writers.
     written: Vec<u32>,
     /// For each row how many calls wrote it, and the last of them, where that is counted. A row
@@ -278,17 +296,29 @@ impl Overlay {
         }
     }
 
-    /// A piece of the running call writes its row when the call commits.
-    pub(crate) fn write_later(&mut self, piece: usize, value: &[u8]) {
-        let is_first = self.of_pieces.iter().all(|&(other, _)| other != piece);
-        debug_assert!(is_first, "a piece writes its row once");
-        let kept = self.keep(value);
-        self.of_pieces.push((piece, kept));
+    /// A piece of the running call writes one of its rows, or deletes it, when the call commits.
+    pub(crate) fn write_later(&mut self, row: PieceRow<'_>, value: Option<&[u8]>) {
+        let key = self.keep(row.key);
+        let now = value.map_or(Now::Deleted, |value| Now::Value(self.keep(value)));
+        self.of_pieces.push(OfPiece { piece: row.piece, table: row.table, key, now });
     }
 
-    /// What the pieces of the running call write.
-    pub(crate) fn take_of_pieces(&mut self) -> Vec<(usize, Kept)> {
-        std::mem::take(&mut self.of_pieces)
+    /// What a piece of the running call has made of one of its rows.
+    pub(crate) fn of_piece(&self, row: PieceRow<'_>) -> Now {
+        let is_same = |of: &&OfPiece| {
+            of.piece == row.piece && of.table == row.table && self.bytes(of.key) == row.key
+        };
+        self.of_pieces.iter().rfind(is_same).map_or(Now::Unchanged, |of| of.now)
+    }
+
+    /// The pieces of the running call have run: writes what they write.
+    pub(crate) fn write_of_pieces(&mut self, core: &Core, reads: &Reads) -> Result<(), String> {
+        for OfPiece { table, key, now, .. } in std::mem::take(&mut self.of_pieces) {
+            let key = self.bytes(key).to_vec();
+            let word = core.row_table(table)?.word(&key)?;
+            self.write(core, table, word, now, reads);
+        }
+        Ok(())
     }
 
     /// The running call commits at its position.

@@ -17,7 +17,10 @@ use zerocopy::little_endian::U32;
 
 use crate::api::{IndexKind, TableId, TableSpec};
 
-pub(crate) use access::{Row, change, change_columns, read};
+pub(crate) use access::{
+    Row, change, change_columns, change_columns_in_piece, change_columns_of_first, read,
+    read_in_piece,
+};
 pub use customers::{Account, Address, CUSTOMER_DATA_BYTES, Customer, History, Site};
 pub(crate) use keys::district_of;
 pub use keys::{

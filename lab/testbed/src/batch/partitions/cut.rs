@@ -34,7 +34,7 @@ pub(super) struct Cut {
     parts: Vec<Vec<Piece>>,
     calls: Vec<CutCall>,
     /// What updates came to.
-    results: Vec<AtomicU64>,
+    results: Vec<[AtomicU64; 2]>,
     /// The number of the share's first call.
     first: usize,
 }
@@ -124,7 +124,7 @@ impl Cut {
                 let part = division.part(item.table, declared.key(item));
                 self.push(part, call, Of::Update(update as u16));
             }
-            self.results.resize_with(first as usize + items.len(), AtomicU64::default);
+            self.results.resize_with(first as usize + items.len(), Default::default);
             made.end = self.results.len() as u32;
             made.missing = AtomicU32::new(items.len() as u32);
         } else {
@@ -154,7 +154,7 @@ impl Cut {
         &self.calls[call - self.first]
     }
 
-    fn results(&self, call: usize) -> &[AtomicU64] {
+    fn results(&self, call: usize) -> &[[AtomicU64; 2]] {
         let CutCall { first, end, .. } = *self.call(call);
         &self.results[first as usize..end as usize]
     }
@@ -204,10 +204,13 @@ impl<'a> Cuts<'a> {
         let update = usize::from(update);
         let result = runner.run_update(call, update, self.cover(call))?;
         let results = self.cut(call).results(call);
-        results[update].store(result, Ordering::Relaxed);
+        for (word, value) in results[update].iter().zip(result) {
+            word.store(value, Ordering::Relaxed);
+        }
         if self.call(call).come() {
-            let results: Vec<u64> = results.iter().map(|r| r.load(Ordering::Relaxed)).collect();
-            runner.finish_updates(call, &results)?;
+            let load =
+                |result: &[AtomicU64; 2]| [0, 1].map(|word| result[word].load(Ordering::Relaxed));
+            runner.finish_updates(call, &mut results.iter().map(load))?;
         }
         Ok(())
     }
