@@ -535,14 +535,13 @@ impl<'a> Transaction<'a> {
         }
         let (core, t) = (self.core, self.core.row_table(table)?);
         let word = t.word(key)?;
-        let id = core.find(t, word, &self.local.reads).unwrap_or(NO_ENTRY);
-        if id == NO_ENTRY {
-            return Ok(None);
-        }
-        if self.is_of_call(id) {
+        let Some(id) = core.find(t, word, &self.local.reads) else { return Ok(None) };
+        // A row that does not exist may have an entry, because a call of this epoch inserts it.
+        let value = self.see(id, false)?;
+        if value.is_some() && self.is_of_call(id) {
             return Err(of_its_call(t, key));
         }
-        Ok(self.see(id, false)?)
+        Ok(value)
     }
 
     /// Whether the call may write a row, in its body or in a piece.
@@ -569,12 +568,11 @@ impl<'a> Transaction<'a> {
         while let Some((word, id)) = next() {
             let mut room = [0; 8];
             let key = core.key(t, word, id, &mut room, &self.local.reads);
+            let Some(value) = self.see(id, false)? else { continue };
             if self.is_of_call(id) {
                 return Err(of_its_call(t, key));
             }
-            if let Some(value) = self.see(id, false)?
-                && each(key, value).is_break()
-            {
+            if each(key, value).is_break() {
                 break;
             }
         }
