@@ -129,11 +129,11 @@ fn assert_entries_go(db: &Database) {
     let _all = contents(db);
     let before = db.memory().unwrap().row_entries;
     assert!(before > LIMIT / 32, "all rows had {before} bytes of entries");
-    let value = db.get(SMALL, &1).unwrap();
+    let value = db.get(SMALL, 1).unwrap();
     db.call(Look { row: 1 }).unwrap();
     let after = db.memory().unwrap().row_entries;
     assert!(after <= 8 * 4096, "{after} bytes of entries are left of {before}");
-    assert_eq!(db.get(SMALL, &1).unwrap(), value);
+    assert_eq!(db.get(SMALL, 1).unwrap(), value);
 }
 
 /// A limit is for files, and no smaller than what works.
