@@ -473,10 +473,11 @@ impl RowEntry {
     }
 
     /// Whether nothing is in the entry that [`RowEntry::fill`] would not find again, where no list
-    /// names rows by their generations: no cached version, and no version of the running epoch.
+    /// names rows by their generations: no cached version, and no row that the running epoch has
+    /// made, which has no version yet. Rows of sequences are made without a claim. No call has
+    /// claimed another row.
     pub(super) fn can_be_filled_again(&self, epoch: EpochNumber) -> bool {
-        let is_claimed = self.state.load(Ordering::Relaxed) >> EPOCH_SHIFT & EPOCH_MASK == epoch.0;
-        self.cached.load(Ordering::Relaxed) == 0 && !is_claimed
+        self.cached.load(Ordering::Relaxed) == 0 && self.birth().epoch() != epoch
     }
 
     /// The row is deleted; lists that still name the entry see another generation.

@@ -270,7 +270,6 @@ mod tests {
 
     use super::super::{AppendedBy, ValuePlace, ValueWord};
     use super::*;
-    use crate::worker_id::WorkerId;
 
     fn value() -> ValueWord {
         ValueWord::new(ValuePlace::persistent(0), 4096, 8)
@@ -317,7 +316,7 @@ mod tests {
         }
         assert_eq!(slab.bytes(), 5 * GROUP_BYTES);
         // One is of a row that this epoch makes.
-        let by = AppendedBy::new(WorkerId(0), EpochNumber(5));
+        let by = AppendedBy::NOBODY;
         slab.get(ids[70]).create(row(ids[70]), SerialId::new(EpochNumber(5), Position(1)), by);
         for part in 0..2 {
             slab.let_go(EpochNumber(5), part, 2);

@@ -13,7 +13,7 @@ fn callers_of_all_databases_are_measured_on_one_disk() {
     let (file, directory) = (room.text("peers.json"), room.text("disk"));
     std::fs::create_dir(&directory).unwrap();
     let line = format!(
-        "bench peers --quick --seconds 0.05 --rounds 2 --rows 50 --value-bytes 40 --read-ratio 5,0 \
+        "bench peers --quick --seconds 0.1 --rounds 2 --rows 50 --value-bytes 40 --read-ratio 5,0 \
          --hot all,1 --database {DATABASES} --json {file} --directory {directory}"
     );
     let ran = run(&line).succeeded();
@@ -38,8 +38,9 @@ fn callers_of_all_databases_are_measured_on_one_disk() {
         assert!(row["transactions"].as_u64().unwrap() > 0, "{row}");
         for figure in ["per_second", "p50_ns", "p99_ns", "p50_of_fdatasync", "cpu_us"] {
             let of = |which: &str| row[figure][which].as_f64().unwrap();
-            assert!(0.0 < of("least") && of("least") <= of("median"), "{figure} of {row}");
-            assert!(of("median") <= of("most"), "{figure} of {row}");
+            // In a round of a tenth of a second a database may answer nothing.
+            assert!(0.0 <= of("least") && of("least") <= of("median"), "{figure} of {row}");
+            assert!(of("median") <= of("most") && 0.0 < of("most"), "{figure} of {row}");
         }
         assert!(row["p99_ns"]["most"].as_f64() >= row["p50_ns"]["most"].as_f64(), "{row}");
         let written = &row["written_bytes"];
