@@ -348,13 +348,13 @@ fn find_piece_members(
     if !are_alone {
         let declared = &declared[txn.declared.range()];
         let of_body = &members[extra.members.range()];
-        let mut taken: Vec<_> = piece_members[first..from].iter().map(|m| m.id).collect();
-        taken.extend(of_body.iter().map(|m| m.id));
+        let mut owned: Vec<_> = piece_members[first..from].iter().map(|m| m.id).collect();
+        owned.extend(of_body.iter().map(|m| m.id));
         let written = declared.iter().filter(|d| d.kind != DeclaredKind::Read);
-        taken.extend(written.map(|d| d.id));
+        owned.extend(written.map(|d| d.id));
         keep(piece_members, from, |member| {
-            let is_free = !taken.contains(&member.id);
-            taken.push(member.id);
+            let is_free = !owned.contains(&member.id);
+            owned.push(member.id);
             is_free
         });
     }

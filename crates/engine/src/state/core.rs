@@ -18,7 +18,7 @@ use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::before_images::Snapshots;
-use crate::version::{EntrySlab, RowEntry, key_of_row, newest_version};
+use crate::version::{EntrySlab, RowEntry, newest_version};
 
 /// A sequence: what the next call that allocates gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -276,7 +276,7 @@ impl Core {
     #[inline]
     pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
         let row = self.entries.row_of(id);
-        let key = key_of_row(self.image_base, row, &self.entries);
+        let key = self.entries.key_at(self.image_base, row);
         reads.charge_key(self.image_base, row, key);
         key
     }

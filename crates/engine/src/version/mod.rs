@@ -40,8 +40,7 @@ pub(crate) use pool::TransientPool;
 #[cfg(test)]
 pub(crate) use read::TestValues;
 pub(crate) use read::{
-    Access, HoldsValues, Pending, ReadPhase, Seen, Stopped, Waiter, key_of_row, newest_version,
-    persistent_word,
+    Access, HoldsValues, Pending, ReadPhase, Seen, Stopped, Waiter, newest_version, persistent_word,
 };
 pub(crate) use row_store::{DeadRow, Idle, RowStore, clear_stale, initialise_row, version_epoch};
 pub(crate) use slab::EntrySlab;

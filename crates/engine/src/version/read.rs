@@ -397,14 +397,6 @@ impl<'p> ReadPhase<'p> {
     }
 }
 
-/// The key of a row that is in an index, in any phase; `image_base` is the address of the image,
-/// and `_index` of the row.
-#[inline]
-pub(crate) fn key_of_row<T>(image_base: usize, row: u64, _index: &T) -> &[u8] {
-    // SAFETY: entries in an index belong to initialised rows, whose keys never change.
-    unsafe { storage::row::key_at(image_base, row) }
-}
-
 /// What keeps values from being freed and overwritten: a worker in its epoch, a reader inside the
 /// gate, an engine between two epochs, an open.
 ///

@@ -162,6 +162,13 @@ impl EntrySlab {
         (first + at * len) * ROW_UNIT
     }
 
+    /// The key of a row that is in an index, in any phase; `image_base` is where the image begins.
+    #[inline]
+    pub(crate) fn key_at(&self, image_base: usize, row: u64) -> &[u8] {
+        // SAFETY: entries in an index belong to initialised rows, whose keys never change.
+        unsafe { storage::row::key_at(image_base, row) }
+    }
+
     /// Notes that an entry is more than zeros from now on.
     #[inline]
     pub(crate) fn touch(&self, id: EntryId) {
@@ -290,7 +297,7 @@ mod tests {
         }
     }
 
-    /// A segment that is taken for rows of another length has other ids, and those that it had
+    /// A segment that gets rows of another length has other ids, and those that it had
     /// are used again.
     #[test]
     fn a_segment_gets_other_ids_for_longer_rows() {

@@ -305,7 +305,7 @@ impl Conversation {
         Ok((Execution { before: submission.before, deadline, ..execution }, room))
     }
 
-    /// When a statement that begins now has taken too long.
+    /// When the time of a statement that begins now is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.settings.statement_timeout().map(|patience| Instant::now() + patience)
     }

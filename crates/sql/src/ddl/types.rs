@@ -190,12 +190,12 @@ pub(super) fn drop(
             current = current.with(&part.delta)?;
             definition.delta.append(part.delta);
         }
-        let mut gone = Definition::new(definition.tag, Delta::default());
-        gone.delta.drop_enum(ty);
-        drop_views(&current, ty, statement, context, dropping.cascade, &mut gone)?;
-        notices.extend(gone.notice);
-        current = current.with(&gone.delta)?;
-        definition.delta.append(gone.delta);
+        let mut dropped = Definition::new(definition.tag, Delta::default());
+        dropped.delta.drop_enum(ty);
+        drop_views(&current, ty, statement, context, dropping.cascade, &mut dropped)?;
+        notices.extend(dropped.notice);
+        current = current.with(&dropped.delta)?;
+        definition.delta.append(dropped.delta);
         if !notices.is_empty() {
             let before = definition.notice.take().map(|before| before + "\n").unwrap_or_default();
             definition.notice = Some(before + &notices.join("\n"));

@@ -60,12 +60,30 @@ pub(super) struct Wanted {
     pub(super) peek: bool,
 }
 
+/// The keys of a table from `low` on, below `high`.
+pub(super) struct KeyRange {
+    table: TableId,
+    low: Vec<u8>,
+    high: Vec<u8>,
+}
+
+impl KeyRange {
+    fn new(table: TableId, low: &[u8], high: &[u8]) -> Self {
+        Self { table, low: low.to_vec(), high: high.to_vec() }
+    }
+
+    /// Whether a key is in the range.
+    pub(super) fn covers(&self, table: TableId, key: &[u8]) -> bool {
+        self.table == table && self.low.as_slice() <= key && key < self.high.as_slice()
+    }
+}
+
 /// What a piece of a transaction may write, and nothing else of it.
 #[derive(Default)]
 pub(super) struct DeclaredPiece {
     /// Its keys, the one that may be contended first, and whether they may be inserted.
     pub(super) keys: Vec<(TableId, Vec<u8>, bool)>,
-    pub(super) ranges: Vec<(TableId, Vec<u8>, Vec<u8>)>,
+    pub(super) ranges: Vec<KeyRange>,
 }
 
 /// What one transaction has declared.
@@ -75,7 +93,7 @@ pub(super) struct Declaration {
     pub(super) allocation: Vec<u64>,
     pub(super) lookups: Vec<Lookup>,
     pub(super) keys: Keys,
-    pub(super) ranges: Vec<(TableId, Vec<u8>, Vec<u8>)>,
+    pub(super) ranges: Vec<KeyRange>,
     pub(super) pieces: Vec<DeclaredPiece>,
     pub(super) outcome: Option<Error>,
 }
@@ -85,18 +103,12 @@ impl Declaration {
     pub(super) fn writes(&self, table: TableId, key: &[u8]) -> bool {
         let of_pieces = |piece: &DeclaredPiece| {
             piece.keys.iter().any(|own| own.0 == table && own.1 == key)
-                || piece.ranges.iter().any(|range| covers(range, table, key))
+                || piece.ranges.iter().any(|range| range.covers(table, key))
         };
         self.keys.get(table, key).is_some()
-            || self.ranges.iter().any(|range| covers(range, table, key))
+            || self.ranges.iter().any(|range| range.covers(table, key))
             || self.pieces.iter().any(of_pieces)
     }
-}
-
-/// Whether a key is in a range.
-pub(super) fn covers(range: &(TableId, Vec<u8>, Vec<u8>), table: TableId, key: &[u8]) -> bool {
-    let (of, low, high) = range;
-    *of == table && low.as_slice() <= key && key < high.as_slice()
 }
 
 /// A transaction that declares; also one that allocates, because both read the same state.
@@ -166,11 +178,11 @@ impl Declare for Declaring<'_> {
     }
 
     fn update_range_in_piece(&mut self, table: TableId, low: &[u8], high: &[u8]) {
-        self.last_piece().ranges.push((table, low.to_vec(), high.to_vec()));
+        self.last_piece().ranges.push(KeyRange::new(table, low, high));
     }
 
     fn update_range(&mut self, table: TableId, low: &[u8], high: &[u8]) {
-        self.declaration.ranges.push((table, low.to_vec(), high.to_vec()));
+        self.declaration.ranges.push(KeyRange::new(table, low, high));
     }
 
     fn will_read(&mut self, _: TableId, _: &[u8]) {}

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::api::{PieceResult, PieceTx, TableId, Tx, Visit};
 use crate::oracle::chains::Chains;
-use crate::oracle::declaring::{Declaration, DeclaredPiece, covers};
+use crate::oracle::declaring::{Declaration, DeclaredPiece};
 use crate::oracle::state::{Between, Error, State};
 
 /// A row that was written, and what it was before.
@@ -28,7 +28,7 @@ impl Running<'_> {
     /// with pieces keeps to its declaration.
     fn may_change(&self, table: TableId, key: &[u8]) -> Result<(), Error> {
         let declared = self.declaration.keys.get(table, key).is_some()
-            || self.declaration.ranges.iter().any(|range| covers(range, table, key));
+            || self.declaration.ranges.iter().any(|range| range.covers(table, key));
         match self.declaration.pieces.is_empty() {
             _ if declared => Ok(()),
             false => Err(Error::Broken),
@@ -190,7 +190,7 @@ impl PieceRunning<'_> {
     fn own_key(&self, table: TableId, key: &[u8]) -> Option<bool> {
         let DeclaredPiece { keys, ranges } = self.own();
         let by_key = keys.iter().find(|own| own.0 == table && own.1 == key).map(|own| own.2);
-        by_key.or_else(|| ranges.iter().any(|range| covers(range, table, key)).then_some(false))
+        by_key.or_else(|| ranges.iter().any(|range| range.covers(table, key)).then_some(false))
     }
 
     /// The row as it is, if the piece may read it.

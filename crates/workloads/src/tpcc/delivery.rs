@@ -121,9 +121,7 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
     const SEQUENCES: bool = true;
 
     fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
-        let delivery = DeliveryArgs::parse(args)?;
-        allocate.allocate(DELIVERY_IDS, &warehouse_key(delivery.warehouse.get()));
-        Ok(())
+        sequences(args, allocate)
     }
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
@@ -144,12 +142,7 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
 
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let delivery = DeliveryArgs::parse(args)?;
-        let warehouse = delivery.warehouse.get();
-        let number = tx.sequence_number(0);
-        let base = tx.sequence_start(DELIVERY_IDS, &warehouse_key(warehouse));
-        let before = *read::<T, Row>(tx, DELIVERIES, &delivery_key(warehouse, base))?;
-        let start = |code| tx.sequence_start(ORDER_IDS, &district_key(code));
-        let plan = Plan::of(delivery, &before, number - base, start);
+        let plan = running_plan(tx, delivery)?;
         if EARLY {
             check_orders(tx, delivery, &plan)?;
             tx.commit_point()?;
@@ -157,11 +150,33 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
         for (code, order) in plan.orders(delivery) {
             deliver(tx, delivery, code, order)?;
         }
-        let row = plan.row(delivery);
-        tx.insert(DELIVERIES, &delivery_key(warehouse, number + 1), row.as_bytes())?;
-        tx.output().extend_from_slice(row.delivered.as_bytes());
-        Ok(())
+        end(tx, delivery, &plan)
     }
+}
+
+/// Allocates the delivery's number.
+pub(super) fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
+    let delivery = DeliveryArgs::parse(args)?;
+    allocate.allocate(DELIVERY_IDS, &warehouse_key(delivery.warehouse.get()));
+    Ok(())
+}
+
+/// What a delivery that runs delivers.
+pub(super) fn running_plan<T: Tx>(tx: &mut T, delivery: &DeliveryArgs) -> Result<Plan, T::Error> {
+    let warehouse = delivery.warehouse.get();
+    let base = tx.sequence_start(DELIVERY_IDS, &warehouse_key(warehouse));
+    let before = *read::<T, Row>(tx, DELIVERIES, &delivery_key(warehouse, base))?;
+    let start = |code| tx.sequence_start(ORDER_IDS, &district_key(code));
+    Ok(Plan::of(delivery, &before, tx.sequence_number(0) - base, start))
+}
+
+/// Inserts the delivery's row, and answers.
+pub(super) fn end<T: Tx>(tx: &mut T, delivery: &DeliveryArgs, plan: &Plan) -> Result<(), T::Error> {
+    let row = plan.row(delivery);
+    let key = delivery_key(delivery.warehouse.get(), tx.sequence_number(0) + 1);
+    tx.insert(DELIVERIES, &key, row.as_bytes())?;
+    tx.output().extend_from_slice(row.delivered.as_bytes());
+    Ok(())
 }
 
 /// Declares the delivery's own row and tells what it delivers.

@@ -199,29 +199,29 @@ fn order_line<T: Tx>(
     key: [u8; 8],
 ) -> Result<u32, T::Error> {
     let item = *read::<T, Item>(tx, ITEMS, &item_key(line.item.get()))?;
-    let mut taken = Taken::default();
+    let mut picked = Picked::default();
     let stock_key = stock_key(line.supply_warehouse.get(), line.item.get());
     change_columns(tx, STOCK, &stock_key, 0, |stock: &Stock, level: &mut Level| {
-        taken = Taken::of(stock, level, header, line, &item);
+        picked = Picked::of(stock, level, header, line, &item);
     })?;
-    let (amount, row) = new_line(line, &item, &taken);
+    let (amount, row) = new_line(line, &item, &picked);
     tx.insert(ORDER_LINES, &key, row.as_bytes())?;
     let output = tx.output();
-    output.extend_from_slice(&taken.left().to_le_bytes());
-    output.push(taken.brand);
+    output.extend_from_slice(&picked.left().to_le_bytes());
+    output.push(picked.brand);
     Ok(amount)
 }
 
-/// What was taken from stock.
+/// What was picked from stock.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct Picked {
     left: i32,
     /// `B` or `G`.
     pub(super) brand: u8,
     district_info: [u8; 24],
 }
 
-impl Taken {
+impl Picked {
     /// Takes the items of a line.
     #[inline(always)]
     pub(super) fn of(
@@ -251,7 +251,7 @@ impl Taken {
 
 /// The row of a line, and its amount.
 #[inline(always)]
-pub(super) fn new_line(line: &Line, item: &Item, taken: &Taken) -> (u32, OrderLine) {
+pub(super) fn new_line(line: &Line, item: &Item, picked: &Picked) -> (u32, OrderLine) {
     let amount = u32::from(line.quantity) * item.price.get();
     let row = OrderLine {
         item: line.item,
@@ -259,7 +259,7 @@ pub(super) fn new_line(line: &Line, item: &Item, taken: &Taken) -> (u32, OrderLi
         delivery_date: 0.into(),
         quantity: line.quantity,
         amount: amount.into(),
-        district_info: taken.district_info,
+        district_info: picked.district_info,
     };
     (amount, row)
 }

@@ -2,17 +2,16 @@
 
 use std::mem::offset_of;
 
+use zerocopy::FromBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, IntoBytes};
 
 use crate::api::{Allocate, Declare, PieceResult, PieceTx, Procedure, Tx};
 use crate::common::{BAD_ARGUMENTS, MISSING_ROW};
-use crate::tpcc::delivery::{DeliveryArgs, Plan, declared_plan};
+use crate::tpcc::delivery::{DeliveryArgs, Plan, declared_plan, end, running_plan, sequences};
 use crate::tpcc::schema::{
     Account, CUSTOMERS, Customer, DELIVERIES, DELIVERY_IDS, Delivery as Row, NEW_ORDERS, ORDER_IDS,
     ORDER_LINES, ORDERS, Order, OrderLine, change_columns_in_piece, change_columns_of_first,
-    customer_key, delivery_key, district_key, line_key, order_key, read, read_in_piece,
-    warehouse_key,
+    customer_key, delivery_key, district_key, line_key, order_key, read_in_piece, warehouse_key,
 };
 
 /// The procedure. Its answer is that of the whole one, which the body puts out.
@@ -27,9 +26,7 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
     const PIECES: bool = true;
 
     fn sequences<D: Allocate>(args: &[u8], allocate: &mut D) -> Result<(), D::Error> {
-        let delivery = DeliveryArgs::parse(args)?;
-        allocate.allocate(DELIVERY_IDS, &warehouse_key(delivery.warehouse.get()));
-        Ok(())
+        sequences(args, allocate)
     }
 
     fn write_set<D: Declare>(args: &[u8], declare: &mut D) -> Result<(), D::Error> {
@@ -51,19 +48,11 @@ impl<const EARLY: bool> Procedure for Delivery<EARLY> {
 
     fn run<T: Tx>(args: &[u8], tx: &mut T) -> Result<(), T::Error> {
         let delivery = DeliveryArgs::parse(args)?;
-        let warehouse = delivery.warehouse.get();
-        let number = tx.sequence_number(0);
-        let base = tx.sequence_start(DELIVERY_IDS, &warehouse_key(warehouse));
-        let before = *read::<T, Row>(tx, DELIVERIES, &delivery_key(warehouse, base))?;
-        let start = |code| tx.sequence_start(ORDER_IDS, &district_key(code));
-        let plan = Plan::of(delivery, &before, number - base, start);
+        let plan = running_plan(tx, delivery)?;
         if EARLY {
             tx.commit_point()?;
         }
-        let row = plan.row(delivery);
-        tx.insert(DELIVERIES, &delivery_key(warehouse, number + 1), row.as_bytes())?;
-        tx.output().extend_from_slice(row.delivered.as_bytes());
-        Ok(())
+        end(tx, delivery, &plan)
     }
 
     fn piece<P: PieceTx>(

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::api::{Allocate, Declare, PieceResult, PieceTx, Procedure, Tx};
 use crate::common::BAD_ARGUMENTS;
 use crate::tpcc::new_order::{
-    Header, Line, Taken, declare_order, declare_sites, discount, insert_order, new_line, parse,
+    Header, Line, Picked, declare_order, declare_sites, discount, insert_order, new_line, parse,
     sequences, taxes, total,
 };
 use crate::tpcc::schema::{
@@ -103,13 +103,13 @@ fn take_line<P: PieceTx>(
     key: &[u8],
 ) -> Result<PieceResult, P::Error> {
     let item = *read_in_piece::<P, Item>(piece, ITEMS, &item_key(line.item.get()))?;
-    let mut taken = Taken::default();
+    let mut picked = Picked::default();
     change_columns_of_first(piece, 0, |stock: &Stock, level| {
-        taken = Taken::of(stock, level, header, line, &item);
+        picked = Picked::of(stock, level, header, line, &item);
     })?;
-    let (amount, row) = new_line(line, &item, &taken);
+    let (amount, row) = new_line(line, &item, &picked);
     piece.insert_row(ORDER_LINES, key, row.as_bytes())?;
-    let [low, high] = taken.left().to_le_bytes();
-    let told = u64::from_le_bytes([low, high, taken.brand, 0, 0, 0, 0, 0]);
+    let [low, high] = picked.left().to_le_bytes();
+    let told = u64::from_le_bytes([low, high, picked.brand, 0, 0, 0, 0, 0]);
     Ok([amount.into(), told])
 }
