@@ -6,21 +6,33 @@ use session::Session;
 use sql::bind::Options;
 use sql::{explain, parse, prepare};
 
-/// Compares the lines of a statement's plan.
-fn check(text: &str, expected: &[&str]) {
+const DEFINITIONS: [&str; 9] = [
+    "CREATE TABLE customer (id int PRIMARY KEY, name text, city text)",
+    "CREATE INDEX customer_city ON customer (city, name)",
+    "CREATE TABLE orders (id int PRIMARY KEY, customer_id int REFERENCES customer, total int)",
+    "CREATE TABLE account (id int PRIMARY KEY, email text, rank int, gone date)",
+    "CREATE UNIQUE INDEX account_email ON account (lower(email)) WHERE gone IS NULL",
+    "CREATE INDEX account_rank ON account (rank) WHERE rank > 10",
+    "CREATE INDEX account_sum ON account ((rank + id))",
+    "CREATE INDEX account_named ON account (rank) WHERE email IS NOT NULL AND gone IS NULL",
+    "CREATE VIEW parisian AS SELECT id, name FROM customer WHERE city = 'Paris'",
+];
+
+/// The lines of a statement's plan.
+fn lines(text: &str) -> Vec<String> {
     let mut session = Session::new();
-    for definition in [
-        "CREATE TABLE customer (id int PRIMARY KEY, name text, city text)",
-        "CREATE INDEX customer_city ON customer (city, name)",
-        "CREATE TABLE orders (id int PRIMARY KEY, customer_id int REFERENCES customer, total int)",
-        "CREATE VIEW parisian AS SELECT id, name FROM customer WHERE city = 'Paris'",
-    ] {
+    for definition in DEFINITIONS {
         session.run(definition).unwrap();
     }
     let statement = parse::parse(&format!("EXPLAIN {text}")).unwrap().remove(0);
     let inner = statement.explained().unwrap().unwrap();
     let plan = prepare(&session.catalog, &inner, &Options::default()).unwrap().plan;
-    assert_eq!(explain(&session.catalog, &plan), expected, "{text}");
+    explain(&session.catalog, &plan)
+}
+
+/// Compares the lines of a statement's plan.
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(lines(text), expected, "{text}");
 }
 
 #[test]
@@ -35,6 +47,48 @@ fn rows_of_one_table() {
             "  Filter: ((id = 7) AND (name <> 'x'::text))",
         ],
     );
+}
+
+/// How the rows of table `account` with a condition are found.
+fn check_account(condition: &str, index: Option<(&str, &str)>) {
+    let lines = lines(&format!("SELECT id FROM account WHERE {condition}"));
+    let found = match index {
+        None => lines[0] == "Seq Scan on account",
+        Some((name, "")) => lines[0] == format!("Index Scan using {name} on account"),
+        Some((name, condition)) => {
+            lines[0] == format!("Index Scan using {name} on account")
+                && lines[1] == format!("  Index Cond: ({condition})")
+        }
+    };
+    assert!(found, "{condition}: {lines:?}");
+}
+
+#[test]
+fn partial_indexes_are_used_where_they_have_all_rows() {
+    let email = "lower(email) = 'x'::text";
+    check_account("lower(email) = 'x' AND gone IS NULL", Some(("account_email", email)));
+    check_account("gone IS NULL AND id > 0 AND 'x' = lower(email)", Some(("account_email", email)));
+    check_account("lower(email) = 'x'", None);
+    check_account("lower(email) = 'x' AND gone IS NOT NULL", None);
+    check_account("lower(email) = 'x' OR gone IS NULL", None);
+    check_account("rank = 5 AND email > 'x' AND gone IS NULL", Some(("account_named", "rank = 5")));
+    check_account("rank = 5 AND gone IS NULL", Some(("account_email", "")));
+    check_account("gone IS NULL", Some(("account_email", "")));
+    check_account("rank = 11", Some(("account_rank", "rank = 11")));
+    check_account("rank > 20 AND rank < 30", Some(("account_rank", "rank > 20 AND rank < 30")));
+    check_account("rank = 10", None);
+    check_account("rank >= 10", None);
+    check_account("rank > $1", None);
+    check_account("rank > $1 AND rank > 10", Some(("account_rank", "rank > $1")));
+}
+
+#[test]
+fn indexes_over_expressions_are_used_for_equal_ones() {
+    check_account("rank + id = 7", Some(("account_sum", "(rank + id) = 7")));
+    check_account("rank + id >= $1", Some(("account_sum", "(rank + id) >= $1")));
+    check_account("id + rank = 7", None);
+    check_account("rank + id + 1 = 7", None);
+    check_account("rank = 7 - id", None);
 }
 
 #[test]

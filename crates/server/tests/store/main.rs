@@ -14,6 +14,7 @@ mod crashes;
 mod definitions;
 mod determinism;
 mod foreign_keys;
+mod indexes;
 mod large_definitions;
 mod limits;
 mod memory;

@@ -1,18 +1,8 @@
 //! Chooses how the rows of a table are found. Any choice gives the same answer: the filter looks at
 //! each row, and the interpreter puts them in canonical order.
 
-use crate::ir::{Access, Bound, ColumnNumber, Expression, Function, KeyColumn, Relation};
-use values::Type;
-
-/// A comparison of a column with what can be known before there is a row of its table.
-#[derive(Clone, Debug)]
-pub(super) struct Predicate {
-    pub(super) column: ColumnNumber,
-    pub(super) function: Function,
-    pub(super) value: Expression,
-    /// The type of both.
-    pub(super) ty: Type,
-}
+use super::known::{Comparison, Known};
+use crate::ir::{Access, Bound, Function, Index, KeyColumn, Op, Relation};
 
 /// Which way to take, for tests that compare them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,33 +21,28 @@ pub enum Choice {
 }
 
 /// The access with the highest score.
-pub(super) fn choose(relation: &Relation, predicates: &[Predicate], choice: Choice) -> Access {
-    scored(relation, predicates, choice).1
+pub(super) fn choose(relation: &Relation, known: &Known, choice: Choice) -> Access {
+    scored(relation, known, choice).1
 }
 
 /// The score of an access that finds one row at most.
 pub(super) const SINGLE: usize = 10_000;
 
 /// The access with the highest score, and the score.
-pub(super) fn scored(
-    relation: &Relation,
-    predicates: &[Predicate],
-    choice: Choice,
-) -> (usize, Access) {
+pub(super) fn scored(relation: &Relation, known: &Known, choice: Choice) -> (usize, Access) {
     let mut best = (0, Access::default());
     let indexes = relation.indexes.iter().enumerate();
-    let ways = std::iter::once((None, &relation.primary, true))
-        .chain(indexes.map(|(at, index)| (Some(at as u16), &index.columns, index.unique)));
-    for (index, columns, unique) in ways {
+    let ways = std::iter::once(None).chain(indexes.map(|(at, index)| Some((at as u16, index))));
+    for way in ways {
         let wanted = match choice {
             Choice::Best | Choice::Backward => true,
             Choice::Scan | Choice::Loop => false,
-            Choice::Only(number) => index.map_or(0, |at| at + 1) == number,
+            Choice::Only(number) => way.map_or(0, |(at, _)| at + 1) == number,
         };
-        if !wanted {
+        if !wanted || way.is_some_and(|(_, index)| !known.covers(index)) {
             continue;
         }
-        let (access, score) = access(index, columns, unique, predicates);
+        let (access, score) = access(relation, way, &known.comparisons);
         if score > best.0 {
             best = (score, access);
         }
@@ -65,32 +50,41 @@ pub(super) fn scored(
     best
 }
 
-/// The access by one key. All columns of a unique key are best; each equal column counts more than
-/// a range.
+/// The access by one key: that of an index, or the primary key. All columns of a unique key are
+/// best; each equal column counts more than a range. A part of the table is better than all of it.
 fn access(
-    index: Option<u16>,
-    columns: &[KeyColumn],
-    unique: bool,
-    predicates: &[Predicate],
+    relation: &Relation,
+    way: Option<(u16, &Index)>,
+    comparisons: &[Comparison],
 ) -> (Access, usize) {
-    let of = |column: &KeyColumn, functions: &[Function]| {
-        let column = column.column;
-        predicates.iter().find(|each| each.column == column && functions.contains(&each.function))
+    let (columns, unique) = match way {
+        Some((_, index)) => (&index.columns, index.is_unique()),
+        None => (&relation.primary, true),
     };
-    let mut access = Access { index, ..Access::default() };
+    let is_of = |column: &KeyColumn, subject: &[Op]| match way
+        .and_then(|(_, index)| index.expression_of(column))
+    {
+        Some(computed) => computed.value.code == subject,
+        None => subject == [Op::Column(column.column)],
+    };
+    let of = |column: &KeyColumn, functions: &[Function]| {
+        let mut all = comparisons.iter();
+        all.find(|each| functions.contains(&each.function) && is_of(column, &each.subject))
+    };
+    let mut access = Access { index: way.map(|(at, _)| at), ..Access::default() };
     let mut rest = columns.iter();
     for column in rest.by_ref() {
         match of(column, &[Function::Equal]) {
-            Some(predicate) => access.equal.push(predicate.value.clone()),
+            Some(comparison) => access.equal.push(comparison.value.clone()),
             None => {
-                let bound = |predicate: &Predicate, inclusive| Bound {
-                    value: predicate.value.clone(),
-                    inclusive: predicate.function == inclusive,
+                let bound = |comparison: &Comparison, inclusive| Bound {
+                    value: comparison.value.clone(),
+                    inclusive: comparison.function == inclusive,
                 };
                 access.lower = of(column, &[Function::Greater, Function::GreaterEqual])
-                    .map(|predicate| bound(predicate, Function::GreaterEqual));
+                    .map(|comparison| bound(comparison, Function::GreaterEqual));
                 access.upper = of(column, &[Function::Less, Function::LessEqual])
-                    .map(|predicate| bound(predicate, Function::LessEqual));
+                    .map(|comparison| bound(comparison, Function::LessEqual));
                 break;
             }
         }
@@ -98,10 +92,13 @@ fn access(
     let ranges = bounds(&access).count();
     let whole = access.equal.len() == columns.len() && unique;
     assert!(access.equal.len() + usize::from(ranges > 0) <= columns.len(), "a range has a column");
-    // The primary key needs no second look-up.
     let score = access.equal.len() * 8 + ranges * 2;
-    let primary = usize::from(score > 0 && index.is_none());
-    (access, score + primary + if whole { SINGLE } else { 0 })
+    let better = match way {
+        // The primary key needs no second look-up.
+        None => score > 0,
+        Some((_, index)) => !index.predicate().is_empty(),
+    };
+    (access, score + usize::from(better) + if whole { SINGLE } else { 0 })
 }
 
 pub(super) fn bounds(access: &Access) -> impl Iterator<Item = &Bound> {

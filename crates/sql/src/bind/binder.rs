@@ -46,6 +46,10 @@ pub(crate) struct Binder<'a> {
     pub(super) view_depth: usize,
     /// What is noted of a view that is made.
     pub(super) noted: Option<Noted>,
+    /// Whether the session's zone is written into an expression that was bound.
+    pub(super) uses_zone: bool,
+    /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
+    pub(super) expressions: &'a [Expr],
 }
 
 /// A query while one is bound that is computed in its rows.
@@ -218,6 +222,8 @@ impl<'a> Binder<'a> {
             literal_zone: None,
             view_depth: 0,
             noted: None,
+            uses_zone: false,
+            expressions: &[],
         }
     }
 

@@ -4,16 +4,17 @@ use super::access::choose;
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
 use super::from::{FromItem, FromRows};
+use super::index::{KeyPart, is_of};
 use super::items::{Item, Untyped, identity};
 use super::kinds::Willing;
 use super::output::OutputColumn;
 use super::written::{Writing, WrittenTable, with_conditions};
 use crate::catalog::{Identity, Table};
 use crate::ir::{
-    Action, Assignment, Change, ColumnNumber, Conflict, Delete, Expression, Input, Insert,
-    InsertRows, JoinKind, KeyColumn, Main as Statement, Op, QueryNumber, Select, Source, Update,
-    Value,
+    Action, Assignment, Change, ColumnNumber, Conflict, Delete, Expression, Index, Input, Insert,
+    InsertRows, JoinKind, Main as Statement, Op, QueryNumber, Select, Source, Update, Value,
 };
+use crate::parse::place_of_expression;
 use sqlparser::ast::{
     Assignment as AssignmentTree, AssignmentTarget, ConflictTarget, Delete as DeleteTree, Expr,
     FromTable, Ident, Insert as InsertTree, InsertOverriding, ObjectName, OnConflict,
@@ -217,11 +218,10 @@ impl Binder<'_> {
         let table = &*written.table;
         let arbiters = match &tree.conflict_target {
             None => Vec::new(),
-            Some(ConflictTarget::Columns { columns, predicate: None }) => {
-                vec![self.arbiter(columns, table)?]
+            Some(ConflictTarget::Columns { columns, predicate }) => {
+                self.arbiters(columns, predicate.as_ref(), table)?
             }
             Some(ConflictTarget::OnConstraint(name)) => vec![named_arbiter(name, table)?],
-            Some(_) => return Err(unsupported("ON CONFLICT with WHERE in its target")),
         };
         let action = match &tree.action {
             OnConflictAction::DoNothing => Action::Nothing,
@@ -248,31 +248,49 @@ impl Binder<'_> {
         Ok(Conflict { arbiters, action })
     }
 
-    /// The key that has just these columns.
-    fn arbiter(&self, columns: &[Ident], table: &Table) -> Result<Option<u16>> {
-        let mut wanted = BTreeSet::new();
-        for ident in columns {
-            let name = name_of(ident);
-            let column = table.column(&name).ok_or_else(|| {
-                let message = format!("column \"{name}\" does not exist");
-                Error::new(SqlState::UNDEFINED_COLUMN, message).at(self.position_of_name(ident))
-            })?;
-            wanted.insert(column);
+    /// The keys that are just of these columns and expressions: one of all rows, or all those of
+    /// rows that meet the predicate.
+    fn arbiters(
+        &mut self,
+        columns: &[Ident],
+        predicate: Option<&Expr>,
+        table: &Table,
+    ) -> Result<Vec<Option<u16>>> {
+        let queries = self.no_queries;
+        let parts = columns.iter().map(|ident| self.conflict_part(ident, table));
+        let parts = parts.collect::<Result<Vec<KeyPart>>>()?;
+        let known = self.known_by(predicate)?;
+        self.no_queries = queries;
+        let relation = &table.relation;
+        if is_of(None, &relation.primary, &parts) {
+            return Ok(vec![None]);
         }
-        let same = |key: &[KeyColumn]| {
-            key.iter().map(|column| column.column).collect::<BTreeSet<_>>() == wanted
-        };
-        if same(&table.relation.primary) {
-            return Ok(None);
-        }
-        let index =
-            table.relation.indexes.iter().position(|index| index.unique && same(&index.columns));
-        index.map(|at| Some(at as u16)).ok_or_else(|| {
-            Error::new(
+        let fits = |index: &Index| index.is_unique() && is_of(Some(index), &index.columns, &parts);
+        let fitting = relation.indexes.iter().enumerate().filter(|(_, index)| fits(index));
+        let fitting: Vec<_> = fitting.filter(|(_, index)| known.covers(index)).collect();
+        let whole = fitting.iter().position(|(_, index)| index.predicate().is_empty());
+        let found = whole.map_or(&fitting[..], |at| &fitting[at..=at]);
+        if found.is_empty() {
+            return Err(Error::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
                 "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-            )
-        })
+            ));
+        }
+        Ok(found.iter().map(|(at, _)| Some(*at as u16)).collect())
+    }
+
+    /// A column or an expression of the target of ON CONFLICT.
+    fn conflict_part(&mut self, ident: &Ident, table: &Table) -> Result<KeyPart> {
+        let place = place_of_expression(ident);
+        if let Some(expr) = place.and_then(|place| self.expressions.get(place)) {
+            return self.key_part(expr);
+        }
+        let name = name_of(ident);
+        let column = table.column(&name).ok_or_else(|| {
+            let message = format!("column \"{name}\" does not exist");
+            Error::new(SqlState::UNDEFINED_COLUMN, message).at(self.position_of_name(ident))
+        })?;
+        Ok(KeyPart::Column(column))
     }
 
     fn assignments(
@@ -392,9 +410,9 @@ impl Binder<'_> {
     /// The rows that a statement changes or removes.
     fn changed_rows(&mut self, written: &WrittenTable, selection: Option<&Expr>) -> Result<Source> {
         let conjuncts = self.conjuncts(selection, "WHERE")?;
-        let (filter, predicates) = with_conditions(written, conjuncts);
+        let (filter, known) = with_conditions(written, conjuncts);
         let table = &written.table;
-        let access = choose(&table.relation, &predicates, self.choice);
+        let access = choose(&table.relation, &known, self.choice);
         Ok(Source { relation: Some(table.relation.clone()), access, filter })
     }
 
@@ -423,7 +441,7 @@ fn named_arbiter(name: &ObjectName, table: &Table) -> Result<Option<u16>> {
     if own == table.relation.primary_name {
         return Ok(None);
     }
-    let named = |index: &crate::ir::Index| index.unique && index.name == own;
+    let named = |index: &Index| index.is_constraint() && index.name == own;
     let at = table.relation.indexes.iter().position(named).ok_or_else(|| {
         let message =
             format!("constraint \"{own}\" for table \"{}\" does not exist", table.relation.name);

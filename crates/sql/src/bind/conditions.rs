@@ -1,9 +1,9 @@
 //! WHERE and ON: the parts that all must hold, and what they say about single columns.
 
-use super::access::Predicate;
 use super::binder::Binder;
 use super::coerce::{Bound, Form};
 use super::expression::call;
+use super::known::{Comparison, Known};
 use super::operators::{comparison, joined};
 use crate::ir::{ColumnNumber, Expression, Function, Op};
 use sqlparser::ast::{BinaryOperator, Expr};
@@ -13,8 +13,8 @@ use values::{Result, Type};
 #[derive(Clone)]
 pub(super) struct Conjunct {
     pub(super) bound: Bound,
-    /// What it says about columns: any of it follows from the whole.
-    pub(super) notes: Vec<Predicate>,
+    /// What it says about columns and expressions: any of it follows from the whole.
+    pub(super) notes: Vec<Comparison>,
 }
 
 impl Binder<'_> {
@@ -73,12 +73,22 @@ impl Binder<'_> {
         Conjunct { bound: call(function, both, Type::Bool), notes }
     }
 
-    fn note(&self, function: Function, column: &Bound, value: &Bound, notes: &mut Vec<Predicate>) {
-        let Form::Column(number) = column.form else { return };
-        if self.is_movable(&value.code) {
+    fn note(
+        &self,
+        function: Function,
+        subject: &Bound,
+        value: &Bound,
+        notes: &mut Vec<Comparison>,
+    ) {
+        let is_noted = match subject.form {
+            Form::Column(_) => true,
+            // An index may be over the expression.
+            _ => has_column(&subject.code) && is_of_row(&subject.code),
+        };
+        if is_noted && self.is_movable(&value.code) {
             let value = Expression { code: value.code.clone() };
-            let ty = column.ty().unwrap_or(Type::Text);
-            notes.push(Predicate { column: number, function, value, ty });
+            let ty = subject.ty().unwrap_or(Type::Text);
+            notes.push(Comparison { subject: subject.code.clone(), function, value, ty });
         }
     }
 
@@ -98,7 +108,7 @@ impl Conjunct {
     pub(super) fn moved(mut self, begin: usize) -> Conjunct {
         self.bound.code = moved(self.bound.code, begin);
         for note in &mut self.notes {
-            note.column = ColumnNumber::at(begin + usize::from(note.column));
+            note.subject = moved(std::mem::take(&mut note.subject), begin);
             note.value.code = moved(std::mem::take(&mut note.value.code), begin);
         }
         self
@@ -115,11 +125,13 @@ pub(super) fn moved(mut code: Vec<Op>, begin: usize) -> Vec<Op> {
     code
 }
 
-/// One condition of all, and what it says about columns without another row.
-pub(super) fn filter_of(conjuncts: Vec<Conjunct>) -> (Option<Expression>, Vec<Predicate>) {
+/// One condition of all, and what is known of its rows without another row.
+pub(super) fn filter_of(conjuncts: Vec<Conjunct>) -> (Option<Expression>, Known) {
     let notes = conjuncts.iter().flat_map(|conjunct| &conjunct.notes);
-    let predicates = notes.filter(|note| !has_column(&note.value.code)).cloned().collect();
-    (all_of(conjuncts.into_iter().map(|conjunct| conjunct.bound)), predicates)
+    let comparisons = notes.filter(|note| !has_column(&note.value.code)).cloned().collect();
+    let facts = conjuncts.iter().map(|conjunct| conjunct.bound.code.clone()).collect();
+    let filter = all_of(conjuncts.into_iter().map(|conjunct| conjunct.bound));
+    (filter, Known { comparisons, facts })
 }
 
 /// One condition of all; none of nothing.
@@ -131,6 +143,13 @@ pub(super) fn all_of(parts: impl IntoIterator<Item = Bound>) -> Option<Expressio
 /// Whether a program needs a column of its row.
 pub(super) fn has_column(code: &[Op]) -> bool {
     code.iter().any(|op| matches!(op, Op::Column(_)))
+}
+
+/// Whether a program is the same for the same row of its own query, wherever it is.
+fn is_of_row(code: &[Op]) -> bool {
+    code.iter().all(|op| {
+        !matches!(op, Op::Next(_) | Op::Random(_) | Op::Query(..) | Op::Outer(..) | Op::System(..))
+    })
 }
 
 /// The parts of a chain of ANDs, without recursion along it.

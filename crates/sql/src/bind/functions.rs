@@ -111,6 +111,7 @@ impl Binder<'_> {
         let value = match value.ty() {
             Some(Type::Timestamptz) => {
                 // Fields are those that clocks of the session's zone show.
+                self.uses_zone = true;
                 let zone = word(self.zone.name());
                 let code = Kind::plain(Type::Timestamp);
                 let local = call(Function::AtTimeZone, vec![zone, value], Type::Timestamp);

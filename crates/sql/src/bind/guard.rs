@@ -185,7 +185,7 @@ pub(crate) fn unique_index(relation: &Relation, columns: &[ColumnNumber]) -> Opt
     if fits(&relation.primary) {
         return Some(None);
     }
-    let fits = |index: &Index| index.unique && fits(&index.columns);
+    let fits = |index: &Index| index.is_constraint() && fits(&index.columns);
     relation.indexes.iter().position(fits).map(|at| Some(at as u16))
 }
 
@@ -196,5 +196,6 @@ pub(crate) fn leading_index(relation: &Relation, columns: &[ColumnNumber]) -> Op
     if fits(&relation.primary) {
         return Some(None);
     }
-    relation.indexes.iter().position(|index| fits(&index.columns)).map(|at| Some(at as u16))
+    let fits = |index: &Index| index.special().is_none() && fits(&index.columns);
+    relation.indexes.iter().position(fits).map(|at| Some(at as u16))
 }

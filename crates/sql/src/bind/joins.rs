@@ -2,11 +2,12 @@
 //! Any choice gives the same answer: parts of conditions are looked at for each row where all that
 //! they name is there, and the interpreter puts the rows in canonical order.
 
-use super::access::{Choice, Predicate, SINGLE, bounds, choose, scored};
+use super::access::{Choice, SINGLE, bounds, choose, scored};
 use super::binder::Binder;
 use super::coerce::Bound;
 use super::conditions::{Conjunct, all_of, has_column};
 use super::from::{FromItem, FromRows};
+use super::known::{Comparison, Known};
 use crate::ir::{
     Access, ColumnNumber, Expression, Function, Item, ItemRows, JoinKind, Joins, Kind, Method, Op,
     Relation, Source,
@@ -143,29 +144,45 @@ impl Planner<'_, '_> {
             return (false, is_connected, 0);
         };
         let conjuncts = self.pool.iter().map(|pooled| &pooled.conjunct);
-        let predicates = self.predicates(at, placed, conjuncts);
-        let score = scored(relation, &predicates, self.binder.choice).0;
+        let known = self.known(at, placed, conjuncts);
+        let score = scored(relation, &known, self.binder.choice).0;
         (score >= SINGLE, is_connected, score)
     }
 
-    /// What conjuncts say about an item's columns, given the items that are placed.
-    fn predicates<'c>(
+    /// What conjuncts say about an item's rows, given the items that are placed.
+    fn known<'c>(
         &self,
         at: usize,
         placed: Items,
         conjuncts: impl Iterator<Item = &'c Conjunct>,
-    ) -> Vec<Predicate> {
-        let item = &self.items[at];
-        let notes = conjuncts.flat_map(|conjunct| &conjunct.notes);
-        let known = notes.filter(|note| {
-            let uses = self.uses(&note.value.code, self.items.len() - 1);
-            self.item_of(note.column) == at && uses & !placed == 0
-        });
-        let own = known.map(|note| Predicate {
-            column: ColumnNumber::at(usize::from(note.column) - item.begin),
-            ..note.clone()
-        });
-        own.collect()
+    ) -> Known {
+        let (begin, last) = (self.items[at].begin, self.items.len() - 1);
+        let has_parts = match &self.items[at].rows {
+            FromRows::Table(relation) => {
+                relation.indexes.iter().any(|index| !index.predicate().is_empty())
+            }
+            FromRows::Query(_) | FromRows::Lateral(_) => false,
+        };
+        let mut known = Known::default();
+        for conjunct in conjuncts {
+            for note in &conjunct.notes {
+                let uses = self.uses(&note.value.code, last);
+                if self.uses(&note.subject, last) == 1 << at && uses & !placed == 0 {
+                    let subject = at_beginning(note.subject.clone(), begin);
+                    known.comparisons.push(Comparison { subject, ..note.clone() });
+                }
+            }
+            if has_parts && self.is_own(at, conjunct) {
+                known.facts.push(at_beginning(conjunct.bound.code.clone(), begin));
+            }
+        }
+        known
+    }
+
+    /// Whether a conjunct is only about an item.
+    fn is_own(&self, at: usize, conjunct: &Conjunct) -> bool {
+        let code = &conjunct.bound.code;
+        self.binder.is_movable(code) && self.uses(code, at) == 1 << at
     }
 
     /// The plan of an item behind those that are placed.
@@ -233,15 +250,10 @@ impl Planner<'_, '_> {
     /// filter. Whether rows are looked up for each row of the items before.
     fn find(&self, at: usize, placed: Items, relation: &Relation, way: &mut Way) -> bool {
         let choice = self.binder.choice;
-        let predicates = self.predicates(at, placed, way.rest.iter());
-        let access = choose(relation, &predicates, choice);
-        let fixed = choose(relation, &self.predicates(at, 0, way.rest.iter()), choice);
-        let is_own = |conjunct: &Conjunct| {
-            let code = &conjunct.bound.code;
-            self.binder.is_movable(code) && self.uses(code, at) == 1 << at
-        };
+        let access = choose(relation, &self.known(at, placed, way.rest.iter()), choice);
+        let fixed = choose(relation, &self.known(at, 0, way.rest.iter()), choice);
         let (own, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut way.rest).into_iter().partition(is_own);
+            std::mem::take(&mut way.rest).into_iter().partition(|each| self.is_own(at, each));
         way.rest = rest;
         let begin = self.items[at].begin;
         way.source.filter = all_of(own.into_iter().map(|conjunct| moved(conjunct.bound, begin)));
@@ -256,7 +268,7 @@ impl Planner<'_, '_> {
         let (mut own, mut other) = (Vec::new(), Vec::new());
         way.rest.retain(|conjunct| {
             let Some(note) = self.equality(at, placed, conjunct) else { return true };
-            own.push(Expression::of(Op::Column(note.column)));
+            own.push(Expression { code: note.subject.clone() });
             other.push(note.value.clone());
             false
         });
@@ -271,12 +283,12 @@ impl Planner<'_, '_> {
         at: usize,
         placed: Items,
         conjunct: &'c Conjunct,
-    ) -> Option<&'c Predicate> {
+    ) -> Option<&'c Comparison> {
         conjunct.notes.iter().find(|note| {
             let uses = self.uses(&note.value.code, self.items.len() - 1);
             note.function == Function::Equal
                 && note.ty.may_be_key()
-                && self.item_of(note.column) == at
+                && note.column().is_some_and(|column| self.item_of(column) == at)
                 && uses != 0
                 && uses & !placed == 0
         })
@@ -291,9 +303,15 @@ fn depends(access: &Access) -> bool {
 
 /// The same over the row of the item alone.
 fn moved(bound: Bound, begin: usize) -> Bound {
-    let code = bound.code.into_iter().map(|op| match op {
-        Op::Column(column) => Op::Column(ColumnNumber::at(usize::from(column) - begin)),
-        other => other,
-    });
-    Bound::new(code.collect(), Kind::plain(Type::Bool))
+    Bound::new(at_beginning(bound.code, begin), Kind::plain(Type::Bool))
+}
+
+/// A program over the row of the item that begins here alone.
+fn at_beginning(mut code: Vec<Op>, begin: usize) -> Vec<Op> {
+    for op in &mut code {
+        if let Op::Column(column) = op {
+            *column = ColumnNumber::at(usize::from(*column) - begin);
+        }
+    }
+    code
 }

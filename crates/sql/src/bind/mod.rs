@@ -16,9 +16,12 @@ mod frames;
 mod from;
 mod functions;
 mod guard;
+mod immutable;
+mod index;
 mod items;
 mod joins;
 mod kinds;
+mod known;
 mod named;
 mod operators;
 mod order;
@@ -46,6 +49,7 @@ pub use prepare::{Options, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},
     guard::{keys_of, leading_index, unique_index},
+    index::{KeyPart, index_column_name, is_index_element},
     kinds::kind_of,
     views::NewView,
     written::writable_columns,

@@ -46,6 +46,7 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
     let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
     binder.no_queries = None;
+    binder.expressions = &statement.expressions;
     if let Tree::Copy { .. } = &statement.tree {
         let (plan, columns, form) = binder.copy(&statement.tree)?;
         let prepared = binder.prepared(catalog, plan, columns)?;

@@ -193,8 +193,8 @@ impl Binder<'_> {
                 return Ok((Input::Source, Source { filter, ..Source::default() }, None));
             };
             let conditions = [on, conditions].concat();
-            let (filter, predicates) = filter_of(conditions.clone());
-            let access = super::access::choose(&relation, &predicates, self.choice);
+            let (filter, known) = filter_of(conditions.clone());
+            let access = super::access::choose(&relation, &known, self.choice);
             let source = Source { relation: Some((*relation).clone()), access, filter };
             let table = Filtered { relation, conditions, is_sorted: false };
             return Ok((Input::Source, source, Some(table)));

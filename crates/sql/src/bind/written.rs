@@ -1,10 +1,10 @@
 //! What INSERT, UPDATE and DELETE write: a table, or a view that only filters the rows of one and
 //! whose columns are columns of it. Such a view stands for its table.
 
-use super::access::Predicate;
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::conditions::{Conjunct, filter_of};
 use super::items::{Filtered, Item};
+use super::known::Known;
 use super::scope::Resolved;
 use crate::catalog::{Catalog, Table, View};
 use crate::ir::{ColumnNumber, Expression, Kind};
@@ -200,11 +200,11 @@ impl WrittenTable {
     }
 }
 
-/// The parts of conditions as one filter, and what they say about columns.
+/// The parts of conditions as one filter, and what is known of its rows.
 pub(super) fn with_conditions(
     written: &WrittenTable,
     mut conjuncts: Vec<Conjunct>,
-) -> (Option<Expression>, Vec<Predicate>) {
+) -> (Option<Expression>, Known) {
     conjuncts.splice(0..0, written.conditions());
     filter_of(conjuncts)
 }

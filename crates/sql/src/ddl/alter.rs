@@ -239,7 +239,7 @@ impl Altering<'_> {
             relation.primary_name = new;
             return Ok(());
         }
-        let named = |index: &&mut Index| index.unique && index.name == old;
+        let named = |index: &&mut Index| index.is_constraint() && index.name == old;
         match relation.indexes.iter_mut().find(named) {
             Some(index) => index.name = new,
             None => {
@@ -293,7 +293,7 @@ impl Altering<'_> {
         {
             return Ok(());
         }
-        let named = |index: &Index| index.unique && index.name == name;
+        let named = |index: &Index| index.is_constraint() && index.name == name;
         if relation.primary_name == name && !is_hidden(relation) {
             self.drop_primary();
         } else if let Some(at) = relation.indexes.iter().position(named) {

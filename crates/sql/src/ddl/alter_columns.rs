@@ -8,7 +8,7 @@ use super::rebuild::Rebuild;
 use super::sequences::NUMBER_CODE;
 use crate::bind::{kind_of, name_of, unsupported};
 use crate::catalog::ForeignKey;
-use crate::ir::{Check, ColumnNumber, Kind, Op, Value};
+use crate::ir::{Check, ColumnNumber, Index, Kind, Op, Value};
 use crate::run::{Rows, value_over};
 use sqlparser::ast::{AlterColumnOperation, ColumnDef, ColumnOption, DataType, Expr, Ident};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Altering<'_> {
             self.drop_primary();
         }
         let relation = &mut self.draft.table.relation;
-        relation.indexes.retain(|index| index.columns.iter().all(|each| each.column != column));
+        relation.indexes.retain(|index| index.columns_used().all(|each| each != column));
         relation.checks.retain(|check| !check.condition.code.contains(&Op::Column(column)));
         let at = usize::from(column);
         let dropped = &mut relation.columns[at];
@@ -193,6 +193,25 @@ impl Altering<'_> {
         Ok(())
     }
 
+    /// Refuses other values where predicates and expressions of indexes look at the column.
+    fn refuse_computed(&self, column: ColumnNumber) -> Result<()> {
+        let mut indexes = self.draft.table.relation.indexes.iter();
+        let is_used = |index: &&Index| {
+            index.expressions().any(|each| each.code.contains(&Op::Column(column)))
+        };
+        match indexes.find(is_used) {
+            None => Ok(()),
+            Some(index) => {
+                let message = format!(
+                    "the type of a column in the predicate or an expression of index \"{}\" cannot \
+                     be changed",
+                    index.name
+                );
+                Err(Error::unsupported(message, "Drop the index first."))
+            }
+        }
+    }
+
     fn set_type(
         &mut self,
         column: ColumnNumber,
@@ -208,6 +227,11 @@ impl Altering<'_> {
             return Err(unsupported("another type of a column that the same statement adds"));
         }
         self.refuse_type(column, kind)?;
+        let old = self.draft.table.relation.columns[at].kind;
+        let is_same = using.is_none() && is_wider(old, kind);
+        if !is_same {
+            self.refuse_computed(column)?;
+        }
         let own = self.name();
         let name = self.draft.table.relation.columns[at].name.clone();
         let wrong = |error: Error, what: &str| match error.state() {
@@ -224,8 +248,7 @@ impl Altering<'_> {
         let bound = binder
             .bind_for(using.unwrap_or(&stated), kind)
             .map_err(|error| wrong(error, &format!("column \"{name}\"")))?;
-        let old = self.draft.table.relation.columns[at].kind;
-        if using.is_some() || !is_wider(old, kind) {
+        if !is_same {
             self.rebuild.convert(column, kept(bound.expression(), "USING")?);
         }
         self.cast_default(at, kind, using.is_some())?;

@@ -26,7 +26,7 @@ pub fn define(
     let definition = match &statement.tree {
         Tree::CreateTable(tree) => table::create(catalog, statement, tree, context)?,
         Tree::CreateView(tree) => views::create(catalog, statement, tree, context)?,
-        Tree::CreateIndex(tree) => indexes::create(catalog, tree, context, rows)?,
+        Tree::CreateIndex(tree) => indexes::create(catalog, statement, tree, context, rows)?,
         Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
             sequences::create(catalog, name, *if_not_exists, sequence_options)?
         }

@@ -6,7 +6,8 @@ use super::sequences::next_value;
 use crate::bind::{Binder, name_of, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, ForeignKey, Sequence, Table};
 use crate::ir::{
-    Check, Column, ColumnNumber, Expression, Index, KeyColumn, Kind, ObjectId, Op, Space, Value,
+    Check, Column, ColumnNumber, Expression, Index, IndexForm, KeyColumn, Kind, ObjectId, Op,
+    Relation, Space, Value,
 };
 use crate::parse::Lines;
 use crate::run::{Context, entry_space_for};
@@ -167,9 +168,8 @@ impl<'a> Draft<'a> {
             None => self.free_name(&wanted),
         };
         let key = self.key(columns)?;
-        let space = entry_space(&self.table, &key, true);
         let id = self.new_id();
-        let index = Index { id, name, space, unique: true, columns: key };
+        let index = new_index(&self.table, id, name, IndexForm::Unique, key);
         self.table.relation.indexes.push(index);
         Ok(())
     }
@@ -290,12 +290,7 @@ pub(super) fn key_columns(table: &Table, columns: &[NamedColumn]) -> Result<Vec<
             Error::new(SqlState::UNDEFINED_COLUMN, message)
         })?;
         let ty = table.relation.columns[usize::from(column)].kind.ty;
-        if !ty.may_be_key() {
-            return Err(Error::unsupported(
-                format!("column \"{name}\" of type {} in a key is not supported", ty.name()),
-                "Use a column of another type.",
-            ));
-        }
+        refuse_key_type(&format!("column \"{name}\""), ty)?;
         if key.iter().any(|other| other.column == column) {
             let message = format!("column \"{name}\" appears twice in a key");
             return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
@@ -305,19 +300,41 @@ pub(super) fn key_columns(table: &Table, columns: &[NamedColumn]) -> Result<Vec<
     Ok(key)
 }
 
+/// Refuses types that keys cannot have.
+pub(super) fn refuse_key_type(what: &str, ty: Type) -> Result<()> {
+    if ty.may_be_key() {
+        return Ok(());
+    }
+    let message = format!("{what} of type {} in a key is not supported", ty.name());
+    Err(Error::unsupported(message, "Use one of another type."))
+}
+
+/// An index in the space that its entries have room in.
+pub(super) fn new_index(
+    table: &Table,
+    id: ObjectId,
+    name: String,
+    form: IndexForm,
+    columns: Vec<KeyColumn>,
+) -> Index {
+    let mut index = Index { id, name, space: Space::Row256, form, columns };
+    index.space = entry_space(&table.relation, &index);
+    index
+}
+
 /// The space of an index's entries.
-pub(super) fn entry_space(table: &Table, key: &[KeyColumn], unique: bool) -> Space {
-    let relation = &table.relation;
-    let types = |key: &[KeyColumn]| -> Vec<Type> {
-        key.iter().map(|each| relation.columns[usize::from(each.column)].kind.ty).collect()
+pub(super) fn entry_space(relation: &Relation, index: &Index) -> Space {
+    let types = |index: Option<&Index>, key: &[KeyColumn]| -> Vec<Type> {
+        key.iter().filter_map(|each| relation.key_type(index, each)).collect()
     };
-    let mut all = types(key);
-    let primary = types(&relation.primary);
+    let mut all = types(Some(index), &index.columns);
+    let primary = types(None, &relation.primary);
     all.extend(&primary);
     match entry_space_for(&all) {
         // A unique entry's value is the primary key, which the short space may not have room for.
         Space::Short
-            if unique && entry_space_for(&[primary, vec![Type::Int8]].concat()) != Space::Short =>
+            if index.is_unique()
+                && entry_space_for(&[primary, vec![Type::Int8]].concat()) != Space::Short =>
         {
             Space::Key64
         }
@@ -325,19 +342,26 @@ pub(super) fn entry_space(table: &Table, key: &[KeyColumn], unique: bool) -> Spa
     }
 }
 
-/// The columns of an index or constraint, by name.
+/// Whether a column of a key is descending, and whether its NULLs come first. In collation C all
+/// operator classes of text are the same.
+pub(super) fn key_order(element: &IndexColumn) -> Result<(bool, bool)> {
+    let options = &element.column.options;
+    let descending = match &options.sort {
+        Some(OrderBySort::Desc) => true,
+        Some(OrderBySort::Using(_)) => return Err(unsupported("USING in an index")),
+        _ => false,
+    };
+    Ok((descending, options.nulls_first.unwrap_or(descending)))
+}
+
+/// The columns of a constraint, by name.
 pub(super) fn named_columns(columns: &[IndexColumn]) -> Result<Vec<NamedColumn>> {
     let named = |each: &IndexColumn| {
         let Expr::Identifier(ident) = &each.column.expr else {
-            return Err(unsupported("an index over an expression"));
+            let message = "a constraint is of columns";
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
         };
-        let descending = match &each.column.options.sort {
-            Some(OrderBySort::Desc) => true,
-            Some(OrderBySort::Using(_)) => return Err(unsupported("USING in an index")),
-            _ => false,
-        };
-        // In collation C all operator classes of text are the same.
-        let nulls_first = each.column.options.nulls_first.unwrap_or(descending);
+        let (descending, nulls_first) = key_order(each)?;
         Ok(NamedColumn { name: name_of(ident), descending, nulls_first })
     };
     columns.iter().map(named).collect()

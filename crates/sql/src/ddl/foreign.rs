@@ -1,10 +1,10 @@
 //! Foreign keys while tables are made, changed and dropped.
 
 use super::definition::Definition;
-use super::draft::{Draft, entry_space, free_name};
+use super::draft::{Draft, free_name, new_index};
 use crate::bind::{leading_index, name_of, table_name, unique_index, unsupported};
 use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index, KeyColumn, Referential};
+use crate::ir::{ColumnNumber, IndexForm, KeyColumn, Referential};
 use sqlparser::ast::{
     ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident, ReferentialAction,
 };
@@ -131,9 +131,9 @@ impl Draft<'_> {
             nulls_first: false,
         };
         let columns: Vec<KeyColumn> = key.columns.iter().map(column).collect();
-        let space = entry_space(&self.table, &columns, false);
         let (id, name) = (self.new_id(), self.free_name(&format!("{}_idx", key.name)));
-        self.table.relation.indexes.push(Index { id, name, space, unique: false, columns });
+        let index = new_index(&self.table, id, name, IndexForm::Plain, columns);
+        self.table.relation.indexes.push(index);
     }
 }
 

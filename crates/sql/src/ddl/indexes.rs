@@ -1,18 +1,21 @@
 //! Indexes of tables that exist.
 
 use super::definition::Definition;
-use super::draft::{NamedColumn, entry_space, free_name, key_columns, named_columns};
+use super::draft::{free_name, kept, key_order, new_index, refuse_key_type};
 use super::foreign::{refuse_drop, refuse_last};
-use super::rebuild::{not_unique, too_many};
-use crate::bind::{table_name, unsupported};
+use super::rebuild::too_many;
+use crate::bind::{Binder, KeyPart, index_column_name, is_index_element, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
-use crate::ir::{ColumnNumber, Index};
-use crate::run::{Context, Pages, Rows, duplicate, index_entry, primary_key};
-use sqlparser::ast::{CreateIndex, IndexType, ObjectName};
+use crate::ir::{ColumnNumber, Index, KeyColumn, SpecialIndex};
+use crate::parse::Statement;
+use crate::run::{Context, Pages, Rows, fill_entry};
+use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
+use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
 pub(super) fn create(
     catalog: &Catalog,
+    statement: &Statement,
     tree: &CreateIndex,
     context: &Context,
     rows: &mut dyn Rows,
@@ -21,26 +24,34 @@ pub(super) fn create(
     if !matches!(tree.using, None | Some(IndexType::BTree)) {
         return Err(unsupported("an index that is no btree"));
     }
-    if tree.predicate.is_some() || !tree.include.is_empty() || tree.nulls_distinct == Some(false) {
-        return Err(unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
+    if !tree.include.is_empty() || tree.nulls_distinct == Some(false) {
+        return Err(unsupported("an index with INCLUDE or NULLS NOT DISTINCT"));
     }
     let own = table_name(&tree.table_name)?;
     let table = catalog.table(&own).ok_or_else(|| {
         Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
     })?;
-    let columns = named_columns(&tree.columns)?;
     let name = match &tree.name {
         Some(name) => table_name(name)?,
-        None => made_name(catalog, &own, &columns),
+        None => made_name(catalog, &own, &tree.columns),
     };
     if catalog.is_named(&name) {
         return Definition::existing(TAG, &name, tree.if_not_exists);
     }
-    let mut next = Table::clone(table);
-    let key = key_columns(table, &columns)?;
-    let space = entry_space(table, &key, tree.unique);
-    let index = Index { id: catalog.next_id(), name, space, unique: tree.unique, columns: key };
+    let mut binder = Binder::new(catalog, &statement.lines, &context.zone, &[]);
+    binder.over(&own, &table.relation);
+    let mut special = SpecialIndex { unique: tree.unique, ..SpecialIndex::default() };
+    let columns = key(&mut binder, table, &tree.columns, &mut special)?;
+    if let Some(predicate) = &tree.predicate {
+        for condition in binder.index_predicate(predicate)? {
+            let condition = kept(condition, "the predicate of an index")?;
+            binder.refuse_mutable(&condition, &table.relation, "predicate")?;
+            special.predicate.push(condition);
+        }
+    }
+    let index = new_index(table, catalog.next_id(), name, special.form(), columns);
     fill(table, &index, context, rows)?;
+    let mut next = Table::clone(table);
     next.relation.indexes.push(index);
     let mut delta = Delta::default();
     delta.put_table(&next);
@@ -48,13 +59,61 @@ pub(super) fn create(
     Ok(Definition::new(TAG, delta))
 }
 
-/// The name of an index that has none.
-fn made_name(catalog: &Catalog, table: &str, columns: &[NamedColumn]) -> String {
-    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-    free_name(&format!("{table}_{}_idx", names.join("_")), |name| catalog.is_named(name))
+/// The columns of the key; expressions go to the index.
+fn key(
+    binder: &mut Binder<'_>,
+    table: &Table,
+    elements: &[IndexColumn],
+    special: &mut SpecialIndex,
+) -> Result<Vec<KeyColumn>> {
+    let mut key: Vec<KeyColumn> = Vec::new();
+    for element in elements {
+        let expr = &element.column.expr;
+        if !is_index_element(expr) {
+            let message = "an expression in an index needs brackets";
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let (descending, nulls_first) = key_order(element)?;
+        let column = match binder.key_part(expr)? {
+            KeyPart::Column(column) => {
+                let known = &table.relation.columns[usize::from(column)];
+                refuse_key_type(&format!("column \"{}\"", known.name), known.kind.ty)?;
+                if key.iter().any(|other| other.column == column) {
+                    let message = format!("column \"{}\" appears twice in a key", known.name);
+                    return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
+                }
+                column
+            }
+            KeyPart::Computed(mut computed) => {
+                computed.value = kept(computed.value, "an expression of an index")?;
+                binder.refuse_mutable(&computed.value, &table.relation, "expression")?;
+                refuse_key_type("an expression", computed.kind.ty)?;
+                special.computed.push(computed);
+                KeyColumn::of_expression(special.computed.len() - 1)
+            }
+        };
+        key.push(KeyColumn { column, descending, nulls_first });
+    }
+    Ok(key)
 }
 
-/// Writes the entries of all rows.
+/// The name of an index that has none.
+fn made_name(catalog: &Catalog, table: &str, elements: &[IndexColumn]) -> String {
+    let mut names = BTreeSet::new();
+    let name = |element: &IndexColumn| {
+        let own = match &element.column.expr {
+            Expr::Identifier(ident) => crate::bind::name_of(ident),
+            expr => index_column_name(expr),
+        };
+        let own = free_name(&own, |name| names.contains(name));
+        names.insert(own.clone());
+        own
+    };
+    let list: Vec<String> = elements.iter().map(name).collect();
+    free_name(&format!("{table}_{}_idx", list.join("_")), |name| catalog.is_named(name))
+}
+
+/// Writes the entries of all rows that have one.
 fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) -> Result<()> {
     let relation = &table.relation;
     let all: Vec<ColumnNumber> = (0..relation.columns.len()).map(ColumnNumber::at).collect();
@@ -70,12 +129,7 @@ fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) ->
         }
         for row in page {
             rows.steps(1)?;
-            let (key, value) = index_entry(relation, index, &row, &primary_key(relation, &row));
-            if index.unique && rows.get(index.space, &key)?.is_some() {
-                let error = duplicate(relation, &index.name, &index.columns, &row);
-                return Err(not_unique(&index.name, &error));
-            }
-            rows.put(index.space, &key, &value)?;
+            fill_entry(relation, index, &row, context, rows)?;
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::bind::keys_of;
 use crate::catalog::{Delta, Sequence, Table, prefix};
 use crate::ir::{ColumnNumber, Expression, Relation};
 use crate::run::{
-    Context, Pages, Rows, Scan, check_children, duplicate, encode_row, index_entry, passes,
-    primary_key, sequence_number, value_over,
+    Context, Pages, Rows, Scan, check_children, encode_row, fill_entry, passes, primary_key,
+    refuse_primary, sequence_number, value_over,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Datum, Error, Result, SqlState, Type, key};
@@ -190,7 +190,7 @@ impl Pass<'_> {
                 }
                 done += 1;
                 self.check(&row, nulls, checks, context, rows)?;
-                self.write(&row, rows)?;
+                self.write(&row, context, rows)?;
             }
         }
     }
@@ -238,24 +238,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn write(&self, row: &[Datum], rows: &mut dyn Rows) -> Result<()> {
+    fn write(&self, row: &[Datum], context: &Context, rows: &mut dyn Rows) -> Result<()> {
         let relation = self.relation;
-        let primary = primary_key(relation, row);
         if self.rebuild.rewrites {
-            if rows.get(relation.space, &primary)?.is_some() {
-                let error = duplicate(relation, &relation.primary_name, &relation.primary, row);
-                return Err(not_unique(&relation.primary_name, &error));
-            }
+            let primary = primary_key(relation, row);
+            refuse_primary(relation, row, &primary, rows)?;
             rows.put(relation.space, &primary, &encode_row(relation, row)?)?;
         }
         for at in self.filled {
-            let index = &relation.indexes[*at];
-            let (key, value) = index_entry(relation, index, row, &primary);
-            if index.unique && rows.get(index.space, &key)?.is_some() {
-                let error = duplicate(relation, &index.name, &index.columns, row);
-                return Err(not_unique(&index.name, &error));
-            }
-            rows.put(index.space, &key, &value)?;
+            fill_entry(relation, &relation.indexes[*at], row, context, rows)?;
         }
         Ok(())
     }
@@ -277,12 +268,4 @@ pub(super) fn too_many(context: &Context) -> Error {
         context.limits.filled_rows_max
     );
     Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint("Define it outside of a block.")
-}
-
-/// The error of rows that have the same key while an index is made.
-pub(super) fn not_unique(name: &str, error: &Error) -> Error {
-    let detail = error.detail().unwrap_or_default().replace("already exists", "is duplicated");
-    Error::new(SqlState::UNIQUE_VIOLATION, format!("could not create unique index \"{name}\""))
-        .with_detail(detail)
-        .with_constraint(name)
 }

@@ -85,12 +85,8 @@ pub(super) fn choose_spaces(table: &mut Table) {
     let key: Vec<Type> =
         relation.primary.iter().map(|each| types[usize::from(each.column)]).collect();
     table.relation.space = space_for(&key, &types);
-    let spaces: Vec<Space> = table
-        .relation
-        .indexes
-        .iter()
-        .map(|index| entry_space(table, &index.columns, index.unique))
-        .collect();
+    let spaces: Vec<Space> =
+        table.relation.indexes.iter().map(|index| entry_space(&table.relation, index)).collect();
     for (index, space) in table.relation.indexes.iter_mut().zip(spaces) {
         index.space = space;
     }

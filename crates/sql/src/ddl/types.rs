@@ -6,7 +6,7 @@ use super::definition::Definition;
 use super::views::{dependent, drop_dependents};
 use crate::bind::{Binder, name_of, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table, View};
-use crate::ir::{Expression, Kind, Op, Value, to_bytes};
+use crate::ir::{ColumnNumber, Expression, Index, Kind, Op, Value, to_bytes};
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use crate::system::quoted;
@@ -265,7 +265,7 @@ fn depended_on(ty: EnumType, lines: impl Iterator<Item = String>) -> Error {
     dependent(message, lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Refuses to drop a type that defaults or checks of other columns name.
+/// Refuses to drop a type that defaults, checks or indexes of other columns name.
 fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
     let mut lines = Vec::new();
     for Table { relation, columns } in catalog.tables().map(|table| &**table) {
@@ -280,14 +280,19 @@ fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
                 ));
             }
         }
+        let is_of_type = |column: ColumnNumber| {
+            relation.columns[usize::from(column)].kind.ty.enum_type() == Some(ty)
+        };
+        for index in &relation.indexes {
+            // An index of a column of the type goes with the column, as a check does.
+            let goes = index.columns_used().any(is_of_type);
+            if !goes && index.expressions().any(|each| has(each, ty)) {
+                let (name, shown) = (&index.name, ty.shown());
+                lines.push(format!("index {name} depends on type {shown}"));
+            }
+        }
         for check in &relation.checks {
-            let of_column = |op: &Op| match op {
-                Op::Column(column) => {
-                    relation.columns[usize::from(*column)].kind.ty.enum_type() == Some(ty)
-                }
-                _ => false,
-            };
-            // A check of a column of the type goes with the column.
+            let of_column = |op: &Op| matches!(op, Op::Column(column) if is_of_type(*column));
             let goes = check.condition.code.iter().any(of_column);
             if !goes && has(&check.condition, ty) {
                 let (name, shown) = (&check.name, ty.shown());
@@ -365,6 +370,15 @@ fn changed_table(table: &Table, ty: EnumType) -> Result<Option<Table>> {
     }
     for check in &mut relation.checks {
         change_expression(&mut check.condition, ty)?;
+    }
+    for special in relation.indexes.iter_mut().filter_map(Index::special_mut) {
+        for condition in &mut special.predicate {
+            change_expression(condition, ty)?;
+        }
+        for computed in &mut special.computed {
+            change_kind(&mut computed.kind, ty);
+            change_expression(&mut computed.value, ty)?;
+        }
     }
     for info in &mut changed.columns {
         info.default.iter_mut().try_for_each(|default| change_expression(default, ty))?;

@@ -72,7 +72,9 @@ impl Guarded {
             };
             let index_of = |relation: &Relation, index: Option<u16>| match index {
                 Some(at) => {
-                    relation.indexes.get(usize::from(at)).map(|index| index.columns.clone())
+                    let index = relation.indexes.get(usize::from(at));
+                    let plain = index.filter(|index| index.special().is_none());
+                    plain.map(|index| index.columns.clone())
                 }
                 None => Some(relation.primary.clone()),
             };

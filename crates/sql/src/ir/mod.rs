@@ -10,6 +10,7 @@ mod codec;
 mod composed;
 mod expression;
 mod foreign;
+mod index;
 mod join;
 mod number;
 mod plan;
@@ -27,13 +28,14 @@ pub use composed::{
 };
 pub use expression::{Expression, Function, Op, Random, Use};
 pub use foreign::{ForeignKey, Guarded, Referential};
+pub use index::{Computed, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use number::{ColumnNumber, ObjectId, QueryNumber};
 pub use plan::Plan;
 pub use query::{
     Access, Aggregate, AggregateKind, Bound, Direction, Group, OrderedKind, Select, SortKey, Source,
 };
-pub use relation::{Check, Column, Index, KeyColumn, Relation, Space};
+pub use relation::{Check, Column, KeyColumn, Relation, Space};
 pub use system::{RowsCall, RowsFunction, SystemFunction};
 pub use value::{Kind, Value};
 pub use window::{Frame, FrameBound, FrameUnit, Window, WindowCall, WindowFunction, Windows};

@@ -1,11 +1,12 @@
 //! What a plan knows of a table: enough to find, check and write its rows without the catalog.
 
 use super::expression::Expression;
+use super::index::Index;
 use super::number::{ColumnNumber, ObjectId};
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
 use values::row::COLUMNS_MAX;
-use values::{Error, Result};
+use values::{Error, Result, Type};
 
 /// Which of the engine's tables holds a relation's rows or an index's entries, by the size of their
 /// keys.
@@ -70,21 +71,6 @@ pub struct KeyColumn {
     pub nulls_first: bool,
 }
 
-/// An index; its entries are rows of their own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Index {
-    /// The beginning of its entries' keys, and its object id.
-    pub id: ObjectId,
-    /// Its name, and that of its constraint.
-    pub name: String,
-    /// Where its entries are.
-    pub space: Space,
-    /// Whether no two rows may have the same values.
-    pub unique: bool,
-    /// Its columns.
-    pub columns: Vec<KeyColumn>,
-}
-
 /// A CHECK: rows for which it is false are refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
@@ -98,16 +84,14 @@ impl Relation {
     /// Refuses what no definition makes: the interpreter looks up columns by these numbers, and
     /// makes rows and keys of these types, without asking again.
     pub(crate) fn check(&self) -> Result<()> {
-        let is_key = |key: &[KeyColumn]| {
-            let may_be_key = |each: &KeyColumn| {
-                let column = self.columns.get(usize::from(each.column));
-                column.is_some_and(|column| column.kind.ty.may_be_key())
-            };
+        let is_key = |index: Option<&Index>, key: &[KeyColumn]| {
+            let may_be_key =
+                |each: &KeyColumn| self.key_type(index, each).is_some_and(Type::may_be_key);
             !key.is_empty() && key.iter().all(may_be_key)
         };
         let sound = self.columns.len() <= COLUMNS_MAX
-            && is_key(&self.primary)
-            && self.indexes.iter().all(|index| is_key(&index.columns))
+            && is_key(None, &self.primary)
+            && self.indexes.iter().all(|index| is_key(Some(index), &index.columns))
             && self.columns.iter().all(|column| column.missing.0.fits(column.kind.ty));
         if sound { Ok(()) } else { Err(Error::corrupted("columns or keys of a table are damaged")) }
     }

@@ -1,5 +1,6 @@
 //! The parser's front.
 
+use super::conflict;
 use super::control::Control;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::own::{self, Declared};
@@ -34,6 +35,8 @@ pub struct Statement {
     pub(crate) identities: IdentityChanges,
     /// CREATE TABLE AS, of which there is no tree.
     pub(crate) table_as: Option<Box<TableAs>>,
+    /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
+    pub(crate) expressions: Arc<[ast::Expr]>,
     /// The cursor that it declares.
     declared: Option<Declared>,
 }
@@ -94,6 +97,10 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     let mut tokens = signs::mended(tokens);
     limits::check(&tokens)?;
     own::replace_on_and_off(&mut tokens);
+    let end = tokens.last().map_or(Location { line: 1, column: 1 }, |token| token.span.end);
+    let expressions = conflict::take_expressions(&mut tokens)
+        .map_err(|error| syntax_error(&lines, error, &Token::EOF, end))?;
+    let expressions: Arc<[ast::Expr]> = expressions.into();
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(DEPTH_MAX * 4)
         .with_tokens_with_locations(tokens);
@@ -109,8 +116,8 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
-        let lines = lines.clone();
-        Statement { tree, lines, text, own, sequence, identities, table_as, declared }
+        let (lines, expressions) = (lines.clone(), expressions.clone());
+        Statement { tree, lines, text, own, sequence, identities, table_as, expressions, declared }
     };
     Ok(trees.into_iter().map(statement).collect())
 }

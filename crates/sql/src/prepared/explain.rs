@@ -6,7 +6,7 @@ use crate::ir::{
     Access, Action, Composed, Expression, Input, Insert, InsertRows, Item, ItemRows, JoinKind,
     Joins, Main, Method, Op, Plan, Query, QueryNumber, Relation, Select, SetOperator, Source,
 };
-use crate::system::expression_text;
+use crate::system::{Writer, expression_text, key_text};
 use std::collections::BTreeSet;
 
 /// The plan as lines of text, in PostgreSQL's words where they mean the same.
@@ -184,7 +184,8 @@ impl<'p> Explained<'p> {
         let shown = filter.and_then(|filter| self.text(Some(relation), filter));
         let shown = shown.map(|text| format!("({text})"));
         let Access { index, equal, lower, upper } = &source.access;
-        let (name, key) = match index.and_then(|at| relation.indexes.get(usize::from(at))) {
+        let found = index.and_then(|at| relation.indexes.get(usize::from(at)));
+        let (name, key) = match found {
             Some(index) => (&index.name, &index.columns),
             None => (&relation.primary_name, &relation.primary),
         };
@@ -193,8 +194,14 @@ impl<'p> Explained<'p> {
                 .with("Filter", shown);
         }
         let column = |at: usize| {
-            let column = key.get(at).and_then(|key| relation.columns.get(usize::from(key.column)));
-            column.map_or("", |column| column.name.as_str())
+            let Some(key) = key.get(at) else { return String::new() };
+            match found.and_then(|index| index.expression_of(key)) {
+                Some(computed) => {
+                    let writer = Writer { catalog: self.catalog, relation, pretty: true };
+                    key_text(&writer, &computed.value)
+                }
+                None => relation.columns[usize::from(key.column)].name.clone(),
+            }
         };
         let value = |value: &Expression| {
             let text = self.text(Some(relation), value).filter(|_| value.is_fixed());

@@ -4,12 +4,13 @@
 //! rows.
 
 pub(super) use super::change::Change;
+use super::entries::{duplicate, duplicate_primary, entry_of, primary_key};
 use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Rows};
-use super::scan::{key_of, layout};
-use crate::ir::{Index, KeyColumn, ObjectId, Relation, Space};
+use super::scan::layout;
+use crate::ir::{Relation, Space};
 use values::row::Layout;
-use values::{Datum, Error, Result, SqlState, Type, Zone, key, text};
+use values::{Datum, Error, Result, SqlState, Type, Zone, text};
 
 /// What happens with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,41 +34,25 @@ pub struct Written {
     pub effect: Effect,
 }
 
-/// The key of a row.
-pub(crate) fn primary_key(relation: &Relation, row: &[Datum]) -> Vec<u8> {
-    key::shorten(key_of(relation, relation.id, &relation.primary, row))
-}
-
-/// The entry of a row in an index: key and value.
-pub(crate) fn index_entry(
-    relation: &Relation,
-    index: &Index,
-    row: &[Datum],
-    primary: &[u8],
-) -> Entry {
-    let mut bytes = key_of(relation, index.id, &index.columns, row);
-    let null = index.columns.iter().any(|column| row[usize::from(column.column)].is_null());
-    if index.unique && !null {
-        return (key::shorten(bytes), primary.to_vec());
-    }
-    bytes.extend_from_slice(&primary[ObjectId::BYTES..]);
-    // What is cut off cannot be read from the key.
-    let value = if bytes.len() > key::KEY_BYTES_MAX { primary.to_vec() } else { Vec::new() };
-    (key::shorten(bytes), value)
-}
-
-/// The keys of a row: its own, and its entry in each index.
+/// The keys of a row: its own, and its entry in each index that has one of it.
 struct Keys {
     primary: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<Option<Entry>>,
 }
 
 impl Keys {
-    fn of(relation: &Relation, row: &[Datum]) -> Keys {
+    fn of(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<Keys> {
         let primary = primary_key(relation, row);
-        let entries =
-            relation.indexes.iter().map(|index| index_entry(relation, index, row, &primary));
-        Keys { entries: entries.collect(), primary }
+        let mut entries = Vec::with_capacity(relation.indexes.len());
+        for index in &relation.indexes {
+            entries.push(entry_of(relation, index, row, &primary, evaluator)?);
+        }
+        Ok(Keys { primary, entries })
+    }
+
+    /// The key of the entry in the index with this number.
+    fn entry_key(&self, index: usize) -> Option<&[u8]> {
+        self.entries[index].as_ref().map(|(key, _)| &key[..])
     }
 }
 
@@ -78,9 +63,15 @@ struct ChangedKeys {
 }
 
 impl ChangedKeys {
-    fn of(relation: &Relation, change: &Change) -> ChangedKeys {
-        let keys = |row: &Option<Vec<Datum>>| row.as_ref().map(|row| Keys::of(relation, row));
-        ChangedKeys { old: keys(&change.old), new: keys(&change.new) }
+    fn of(
+        relation: &Relation,
+        change: &Change,
+        evaluator: &mut Evaluator<'_>,
+    ) -> Result<ChangedKeys> {
+        let mut keys = |row: &Option<Vec<Datum>>| {
+            row.as_ref().map(|row| Keys::of(relation, row, evaluator)).transpose()
+        };
+        Ok(ChangedKeys { old: keys(&change.old)?, new: keys(&change.new)? })
     }
 
     /// Whether the row has the same key before and after.
@@ -95,7 +86,7 @@ impl ChangedKeys {
     fn entry_stays(&self, index: usize) -> bool {
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => {
-                old.primary == new.primary && old.entries[index].0 == new.entries[index].0
+                old.primary == new.primary && old.entry_key(index) == new.entry_key(index)
             }
             _ => false,
         }
@@ -103,8 +94,13 @@ impl ChangedKeys {
 }
 
 /// Appends the keys that a change writes, if it is not refused.
-pub(super) fn push_keys(relation: &Relation, change: &Change, written: &mut Vec<Written>) {
-    let keys = ChangedKeys::of(relation, change);
+pub(super) fn push_keys(
+    relation: &Relation,
+    change: &Change,
+    evaluator: &mut Evaluator<'_>,
+    written: &mut Vec<Written>,
+) -> Result<()> {
+    let keys = ChangedKeys::of(relation, change, evaluator)?;
     let push = |written: &mut Vec<Written>, space, key: &[u8], effect| {
         written.push(Written { space, key: key.to_vec(), effect });
     };
@@ -113,8 +109,8 @@ pub(super) fn push_keys(relation: &Relation, change: &Change, written: &mut Vec<
             push(written, relation.space, &old.primary, Effect::Delete);
         }
         for (at, index) in relation.indexes.iter().enumerate() {
-            if !keys.entry_stays(at) {
-                push(written, index.space, &old.entries[at].0, Effect::Delete);
+            if let Some(key) = old.entry_key(at).filter(|_| !keys.entry_stays(at)) {
+                push(written, index.space, key, Effect::Delete);
             }
         }
     }
@@ -122,11 +118,12 @@ pub(super) fn push_keys(relation: &Relation, change: &Change, written: &mut Vec<
         let effect = if keys.stays() { Effect::Update } else { Effect::Insert };
         push(written, relation.space, &new.primary, effect);
         for (at, index) in relation.indexes.iter().enumerate() {
-            if !keys.entry_stays(at) {
-                push(written, index.space, &new.entries[at].0, Effect::Insert);
+            if let Some(key) = new.entry_key(at).filter(|_| !keys.entry_stays(at)) {
+                push(written, index.space, key, Effect::Insert);
             }
         }
     }
+    Ok(())
 }
 
 /// Whether these are values of the relation's columns: keys are made of no others.
@@ -158,15 +155,17 @@ pub(super) fn apply_each(
             check(relation, new, evaluator).map_err(|error| (at, error))?;
         }
     }
-    let keys: Vec<ChangedKeys> =
-        changes.iter().map(|change| ChangedKeys::of(relation, change)).collect();
+    let mut keys = Vec::with_capacity(changes.len());
+    for (at, change) in changes.iter().enumerate() {
+        keys.push(ChangedKeys::of(relation, change, evaluator).map_err(|error| (at, error))?);
+    }
     for (at, keys) in keys.iter().enumerate() {
         remove_old(relation, keys, evaluator.rows).map_err(|error| (at, error))?;
     }
     let layout = layout(relation);
     for (at, (change, keys)) in changes.iter().zip(&keys).enumerate() {
         if let Some(row) = &change.new {
-            write_new(relation, &layout, row, keys, evaluator.rows).map_err(|error| (at, error))?;
+            write_new(relation, &layout, row, keys, evaluator).map_err(|error| (at, error))?;
         }
     }
     if let Some(journal) = &mut evaluator.journal {
@@ -183,8 +182,8 @@ fn remove_old(relation: &Relation, keys: &ChangedKeys, rows: &mut dyn Rows) -> R
         rows.delete(relation.space, &old.primary)?;
     }
     for (at, index) in relation.indexes.iter().enumerate() {
-        if !keys.entry_stays(at) {
-            rows.delete(index.space, &old.entries[at].0)?;
+        if let Some(key) = old.entry_key(at).filter(|_| !keys.entry_stays(at)) {
+            rows.delete(index.space, key)?;
         }
     }
     Ok(())
@@ -196,49 +195,26 @@ fn write_new(
     layout: &Layout,
     row: &[Datum],
     keys: &ChangedKeys,
-    rows: &mut dyn Rows,
+    evaluator: &mut Evaluator<'_>,
 ) -> Result<()> {
     let Some(new) = &keys.new else { return Ok(()) };
-    rows.steps(1 + relation.indexes.len() as u64)?;
-    if !keys.stays() && rows.get(relation.space, &new.primary)?.is_some() {
-        return Err(duplicate(relation, &relation.primary_name, &relation.primary, row));
+    evaluator.rows.steps(1 + relation.indexes.len() as u64)?;
+    if !keys.stays() && evaluator.rows.get(relation.space, &new.primary)?.is_some() {
+        return Err(duplicate_primary(relation, row));
     }
     let bytes = layout.encode(row);
     check_length(bytes.len())?;
-    rows.put(relation.space, &new.primary, &bytes)?;
+    evaluator.rows.put(relation.space, &new.primary, &bytes)?;
     for (at, index) in relation.indexes.iter().enumerate() {
-        if keys.entry_stays(at) {
+        let Some((key, value)) = new.entries[at].as_ref().filter(|_| !keys.entry_stays(at)) else {
             continue;
+        };
+        if index.is_unique() && evaluator.rows.get(index.space, key)?.is_some() {
+            return Err(duplicate(relation, index, row, evaluator)?);
         }
-        let (key, value) = &new.entries[at];
-        if index.unique && rows.get(index.space, key)?.is_some() {
-            return Err(duplicate(relation, &index.name, &index.columns, row));
-        }
-        rows.put(index.space, key, value)?;
+        evaluator.rows.put(index.space, key, value)?;
     }
     Ok(())
-}
-
-/// The error of a key that exists.
-pub(crate) fn duplicate(
-    relation: &Relation,
-    name: &str,
-    columns: &[KeyColumn],
-    row: &[Datum],
-) -> Error {
-    let names: Vec<&str> = columns
-        .iter()
-        .map(|column| relation.columns[usize::from(column.column)].name.as_str())
-        .collect();
-    let zone = Zone::utc();
-    let shown: Vec<String> =
-        columns.iter().map(|column| text::print(&row[usize::from(column.column)], &zone)).collect();
-    Error::new(
-        SqlState::UNIQUE_VIOLATION,
-        format!("duplicate key value violates unique constraint \"{name}\""),
-    )
-    .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), shown.join(", ")))
-    .with_constraint(name)
 }
 
 /// The longest row that the store takes.

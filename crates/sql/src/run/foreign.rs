@@ -3,10 +3,11 @@
 //! at the call's serial position, with the statement's own writes.
 
 use super::cast::cast;
-use super::changes::{Change, apply, primary_key};
+use super::changes::{Change, apply};
+use super::entries::{order, primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
 use super::range::Range;
-use super::scan::{decode, key_of, layout, order, row_of};
+use super::scan::{decode, layout, row_of};
 use crate::ir::{ColumnNumber, ForeignKey, Guarded, Index, KeyColumn, Kind, Referential, Relation};
 use std::collections::VecDeque;
 use values::{Datum, Error, Result, SqlState, Strictness, Zone, key, text};
@@ -287,10 +288,10 @@ fn is_there(
     let row = partial(relation, columns, values);
     let found = match index_at(relation, index)? {
         None => evaluator.rows.get(relation.space, &primary_key(relation, &row))?,
-        Some(index) => {
-            let key = key_of(relation, index.id, &index.columns, &row);
-            evaluator.rows.get(index.space, &key::shorten(key))?
-        }
+        Some(index) => match unique_key(relation, index, &row, evaluator)? {
+            Some(key) => evaluator.rows.get(index.space, &key)?,
+            None => None,
+        },
     };
     Ok(found.is_some())
 }

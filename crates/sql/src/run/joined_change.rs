@@ -1,7 +1,8 @@
 //! UPDATE ... FROM and DELETE ... USING.
 
-use super::changes::{self, apply, primary_key};
+use super::changes::{self, apply};
 use super::context::{Answer, Tag};
+use super::entries::primary_key;
 use super::evaluate::{Evaluator, malformed};
 use super::write::{assigned, returning};
 use crate::ir::Change;

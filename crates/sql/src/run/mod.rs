@@ -15,6 +15,7 @@ mod changes;
 mod checks;
 mod compute;
 mod context;
+mod entries;
 mod evaluate;
 mod foreign;
 mod join;
@@ -46,9 +47,9 @@ mod window_frame;
 mod write;
 
 pub use changes::{Effect, Written};
-pub(crate) use changes::{duplicate, index_entry, primary_key};
 pub(crate) use checks::{check_children, encode_row, passes, value_over};
 pub use context::{Answer, Context, Limits, Tag};
+pub(crate) use entries::{fill_entry, primary_key, refuse_primary};
 pub use overlay::{Buffer, Overlay, Writes};
 pub use pages::Pages;
 pub use predict::{is_lookup, is_predicted, predict};

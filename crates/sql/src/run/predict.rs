@@ -7,7 +7,8 @@ use super::rows::Rows;
 use super::scan::{decode, is_single, layout, single_key};
 use super::write::assigned;
 use crate::ir::{
-    Action, Assignment, Conflict, Delete, Guarded, Insert, InsertRows, Plan, Relation, Update,
+    Action, Assignment, Conflict, Delete, Guarded, Index, Insert, InsertRows, Plan, Relation,
+    Update,
 };
 use values::Result;
 
@@ -60,14 +61,12 @@ fn counts_on(assignments: &[Assignment]) -> bool {
     assignments.iter().any(|each| each.value.takes_number() || each.value.needs_seed())
 }
 
-/// Whether a column of a key is assigned to.
+/// Whether a column is assigned to that a key is of, or whether a row has an entry.
 fn changes_keys(relation: &Relation, assignments: &[Assignment]) -> bool {
-    let indexed = relation.indexes.iter().flat_map(|index| &index.columns);
-    relation
-        .primary
-        .iter()
-        .chain(indexed)
-        .any(|key| assignments.iter().any(|assignment| assignment.column == key.column))
+    let primary = relation.primary.iter().map(|key| key.column);
+    primary
+        .chain(relation.indexes.iter().flat_map(Index::columns_used))
+        .any(|column| assignments.iter().any(|assignment| assignment.column == column))
 }
 
 /// Whether a plan is a query that reads at most one row, once, by its key.
@@ -102,7 +101,7 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
         if !fits(&plan.relation, &row) {
             return Err(malformed());
         }
-        push_keys(&plan.relation, &Change { old: None, new: Some(row) }, written);
+        push_keys(&plan.relation, &Change { old: None, new: Some(row) }, evaluator, written)?;
     }
     Ok(())
 }
@@ -122,8 +121,7 @@ fn update(plan: &Update, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
     if !fits(relation, &new) {
         return Err(malformed());
     }
-    push_keys(relation, &Change { old: Some(old), new: Some(new) }, written);
-    Ok(())
+    push_keys(relation, &Change { old: Some(old), new: Some(new) }, evaluator, written)
 }
 
 fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
@@ -137,6 +135,5 @@ fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
     }
     let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(()) };
     let old = decode(relation, &layout(relation), &bytes)?;
-    push_keys(relation, &Change { old: Some(old), new: None }, written);
-    Ok(())
+    push_keys(relation, &Change { old: Some(old), new: None }, evaluator, written)
 }

@@ -1,6 +1,7 @@
 //! Finds the rows of a source, in the canonical order.
 
 use super::budget::bytes_of;
+use super::entries::order;
 use super::evaluate::{Evaluator, malformed};
 use super::range::Range;
 use super::rows::Entry;
@@ -31,46 +32,20 @@ pub(super) fn decode(relation: &Relation, layout: &Layout, bytes: &[u8]) -> Resu
     Ok(row)
 }
 
-/// How a key column stands in keys.
-pub(super) fn order(relation: &Relation, column: &KeyColumn) -> key::Order {
-    key::Order {
-        descending: column.descending,
-        nulls_first: column.nulls_first,
-        nullable: relation.columns[usize::from(column.column)].nullable,
-    }
-}
-
-/// Room for most keys, so that they do not grow while they are made.
-const KEY_BYTES_USUAL: usize = 64;
-
-/// The beginning of a key: the id and the row's values of these columns.
-pub(super) fn key_of(
-    relation: &Relation,
-    id: ObjectId,
-    columns: &[KeyColumn],
-    row: &[Datum],
-) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(KEY_BYTES_USUAL);
-    bytes.extend_from_slice(&id.to_bytes());
-    for column in columns {
-        key::push(&mut bytes, &row[usize::from(column.column)], order(relation, column));
-    }
-    bytes
-}
-
 /// Appends what a plan compares a key's column with. Columns have their types when rows are read;
 /// this has it only if the plan is one of a binder.
-fn push_typed(
-    bytes: &mut Vec<u8>,
-    value: &Datum,
-    relation: &Relation,
-    column: &KeyColumn,
-) -> Result<()> {
-    if !value.fits(relation.columns[usize::from(column.column)].kind.ty) {
+fn push_typed(bytes: &mut Vec<u8>, value: &Datum, key: &Key<'_>, column: &KeyColumn) -> Result<()> {
+    if !key.relation.key_type(key.index, column).is_some_and(|ty| value.fits(ty)) {
         return Err(malformed());
     }
-    key::push(bytes, value, order(relation, column));
+    key::push(bytes, value, order(key.relation, column));
     Ok(())
+}
+
+/// The key by which rows are found: that of an index, or the primary key.
+struct Key<'p> {
+    relation: &'p Relation,
+    index: Option<&'p Index>,
 }
 
 /// What takes rows one after the other, until it breaks.
@@ -269,7 +244,7 @@ fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u
         .get(ObjectId::BYTES..)
         .ok_or_else(|| Error::corrupted("entry of an index is damaged"))?;
     for column in &index.columns {
-        let ty: Type = relation.columns[usize::from(column.column)].kind.ty;
+        let ty = relation.key_type(Some(index), column).ok_or_else(malformed)?;
         rest = key::skip(rest, ty, order(relation, column))?;
     }
     Ok([&relation.id.to_bytes(), rest].concat())
@@ -287,6 +262,7 @@ fn range(
         Some(index) => (index.id, index.space, &index.columns),
         None => (relation.id, relation.space, &relation.primary),
     };
+    let key = Key { relation, index };
     let mut prefix = id.to_bytes().to_vec();
     let mut columns = columns.iter();
     for (expression, column) in access.equal.iter().zip(columns.by_ref()) {
@@ -294,7 +270,7 @@ fn range(
         if value.is_null() {
             return Ok(None);
         }
-        push_typed(&mut prefix, &value, relation, column)?;
+        push_typed(&mut prefix, &value, &key, column)?;
     }
     let (mut from, mut to) = (prefix.clone(), key::after_prefix(&key::bound(prefix.clone())));
     if let Some(column) = columns.next() {
@@ -305,7 +281,7 @@ fn range(
                 return Ok(None);
             }
             let mut bytes = prefix.clone();
-            push_typed(&mut bytes, &value, relation, column)?;
+            push_typed(&mut bytes, &value, &key, column)?;
             // The value itself may be covered although it does not count: the filter looks again.
             if is_lower != column.descending {
                 from = bytes;
@@ -325,13 +301,14 @@ pub(super) fn single_key(
     other: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Option<Vec<u8>>> {
+    let key = Key { relation, index: None };
     let mut bytes = relation.id.to_bytes().to_vec();
     for (expression, column) in access.equal.iter().zip(&relation.primary) {
         let value = evaluator.value(expression, other)?;
         if value.is_null() {
             return Ok(None);
         }
-        push_typed(&mut bytes, &value, relation, column)?;
+        push_typed(&mut bytes, &value, &key, column)?;
     }
     Ok(Some(key::shorten(bytes)))
 }

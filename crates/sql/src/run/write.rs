@@ -1,13 +1,14 @@
 //! INSERT, UPDATE and DELETE, and the entrance for all plans.
 
-use super::changes::{Change, apply, apply_each, primary_key};
+use super::changes::{Change, apply, apply_each};
 use super::context::{Answer, Context, Tag};
+use super::entries::{primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
 use super::foreign::keep;
 use super::joined_change::change;
 use super::overlay::Overlay;
 use super::rows::Rows;
-use super::scan::{decode, find, key_of, layout};
+use super::scan::{decode, find, layout};
 use super::select::select;
 use crate::ir::{
     Action, Assignment, ColumnNumber, Composed, Conflict, Delete, Expression, Index, Insert,
@@ -16,7 +17,7 @@ use crate::ir::{
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use values::row::Layout;
-use values::{Datum, Error, Result, SqlState, key};
+use values::{Datum, Error, Result, SqlState};
 
 /// Runs a plan. Its writes reach `rows` all or, if there is an error, not at all.
 pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
@@ -182,7 +183,7 @@ fn insert_or(
     let mut written = Vec::new();
     let mut touched: BTreeSet<Vec<u8>> = BTreeSet::new();
     for row in proposed {
-        let Some(old) = arbiters.existing(&row, evaluator.rows)? else {
+        let Some(old) = arbiters.existing(&row, evaluator)? else {
             let change = Change { old: None, new: Some(row) };
             apply(relation, std::slice::from_ref(&change), evaluator)?;
             let row = change.new.ok_or_else(malformed)?;
@@ -226,7 +227,7 @@ struct Arbiters<'a> {
 impl<'a> Arbiters<'a> {
     fn of(relation: &'a Relation, conflict: &Conflict) -> Result<Arbiters<'a>> {
         let keys = if conflict.arbiters.is_empty() {
-            let unique = relation.indexes.iter().filter(|index| index.unique);
+            let unique = relation.indexes.iter().filter(|index| index.is_unique());
             std::iter::once(None).chain(unique.map(Some)).collect()
         } else {
             let named = conflict.arbiters.iter().map(|arbiter| match arbiter {
@@ -239,27 +240,29 @@ impl<'a> Arbiters<'a> {
     }
 
     /// The row that has one of the keys that the new row would have.
-    fn existing(&self, row: &[Datum], rows: &mut dyn Rows) -> Result<Option<Vec<Datum>>> {
+    fn existing(&self, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<Option<Vec<Datum>>> {
         let relation = self.relation;
         for arbiter in &self.keys {
-            rows.steps(1)?;
-            let columns = arbiter.map_or(&relation.primary, |index| &index.columns);
-            if columns.iter().any(|column| row[usize::from(column.column)].is_null()) {
-                continue;
-            }
+            evaluator.rows.steps(1)?;
             let key = match arbiter {
-                None => Some(primary_key(relation, row)),
-                Some(index) => {
-                    let bytes = key_of(relation, index.id, &index.columns, row);
-                    rows.get(index.space, &key::shorten(bytes))?
-                }
+                None => self.has_primary(row).then(|| primary_key(relation, row)),
+                Some(index) => match unique_key(relation, index, row, evaluator)? {
+                    Some(key) => evaluator.rows.get(index.space, &key)?,
+                    None => None,
+                },
             };
             let Some(key) = key else { continue };
-            if let Some(bytes) = rows.get(relation.space, &key)? {
+            if let Some(bytes) = evaluator.rows.get(relation.space, &key)? {
                 return decode(relation, &self.layout, &bytes).map(Some);
             }
         }
         Ok(None)
+    }
+
+    /// Whether a row that is proposed has values in its primary key.
+    fn has_primary(&self, row: &[Datum]) -> bool {
+        let mut columns = self.relation.primary.iter();
+        columns.all(|column| !row[usize::from(column.column)].is_null())
     }
 }
 

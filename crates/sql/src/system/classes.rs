@@ -31,14 +31,14 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("adbin", text)
             })
             .collect(),
-        "pg_index" => all_indexes(catalog).map(|index| index_row(&index, new())).collect(),
+        "pg_index" => all_indexes(catalog).map(|index| index_row(catalog, &index, new())).collect(),
         "pg_indexes" => all_indexes(catalog)
             .map(|index| {
                 new()
                     .set("schemaname", "public")
                     .set("tablename", index.table.relation.name.as_str())
                     .set("indexname", index.name)
-                    .set("indexdef", definitions::of_index(&index, false))
+                    .set("indexdef", definitions::of_index(catalog, &index, false))
             })
             .collect(),
         "pg_sequence" => {
@@ -183,9 +183,9 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             );
         }
         for index in indexes(table) {
-            for (at, key) in index.columns.iter().enumerate() {
-                let column = &table.relation.columns[usize::from(key.column)];
-                all.push(attribute(new(), index.id, &column.name, at as i16 + 1, column.kind));
+            let names = definitions::index_columns(catalog, &index);
+            for (at, (key, name)) in index.columns.iter().zip(names).enumerate() {
+                all.push(attribute(new(), index.id, &name, at as i16 + 1, index.kind(key)));
             }
         }
     }
@@ -223,18 +223,21 @@ fn attribute(row: Row, relation: i32, name: &str, at: i16, kind: Kind) -> Row {
         .set("attcollation", collation(kind.ty))
 }
 
-fn index_row(index: &IndexObject<'_>, row: Row) -> Row {
+fn index_row(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
     let relation = &index.table.relation;
     let count = index.columns.len() as i16;
     let types = || {
-        let types = index.columns.iter();
-        types.map(|key| relation.columns[usize::from(key.column)].kind.ty)
+        let columns = index.columns.iter();
+        columns.map(|key| index.kind(key).ty)
     };
     let options = index
         .columns
         .iter()
         .map(|key| Datum::Int2(i16::from(key.descending) | i16::from(key.nulls_first) << 1));
-    let keys = index.columns.iter().map(|key| Datum::Int2(column_number(key.column)));
+    let keys = index.columns.iter().map(|key| match key.computed() {
+        Some(_) => Datum::Int2(0),
+        None => Datum::Int2(column_number(key.column)),
+    });
     row.set("indexrelid", index.id)
         .set("indrelid", number(relation.id))
         .set("indnatts", count)
@@ -246,6 +249,8 @@ fn index_row(index: &IndexObject<'_>, row: Row) -> Row {
         .set("indisready", true)
         .set("indislive", true)
         .set("indkey", vector(Type::Int2, keys.collect()))
+        .set("indexprs", definitions::of_expressions(catalog, index))
+        .set("indpred", definitions::of_predicate(catalog, index, true))
         .set(
             "indcollation",
             vector(Type::Oid, types().map(|ty| Datum::Int4(collation(ty))).collect()),

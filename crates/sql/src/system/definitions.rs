@@ -2,18 +2,18 @@
 
 use super::names::quoted;
 use super::objects::{Constraint, Demand, IndexObject};
-use super::shown::{Writer, expression};
+use super::shown::{Writer, expression, key_text};
 use crate::catalog::{Catalog, Table, View};
-use crate::ir::{ColumnNumber, KeyColumn, Referential};
+use crate::ir::{ColumnNumber, Expression, Function, KeyColumn, Op, Referential};
 
 /// The query of a view, as `pg_get_viewdef` shows it.
 pub(super) fn of_view(view: &View) -> String {
     format!(" {};", view.text)
 }
 
-/// A column of a key, with its order.
-fn key_column(table: &Table, key: &KeyColumn) -> String {
-    let name = quoted(&table.relation.columns[usize::from(key.column)].name);
+/// A column of a key, or an expression, with its order.
+fn key_column(writer: &Writer<'_>, index: &IndexObject<'_>, key: &KeyColumn) -> String {
+    let name = key_name(writer, index, key);
     match (key.descending, key.nulls_first) {
         (false, false) => name,
         (false, true) => format!("{name} NULLS FIRST"),
@@ -22,20 +22,89 @@ fn key_column(table: &Table, key: &KeyColumn) -> String {
     }
 }
 
+fn key_name(writer: &Writer<'_>, index: &IndexObject<'_>, key: &KeyColumn) -> String {
+    match index.own.and_then(|own| own.expression_of(key)) {
+        Some(computed) => key_text(writer, &computed.value),
+        None => quoted(&writer.relation.columns[usize::from(key.column)].name),
+    }
+}
+
+fn writer<'c>(catalog: &'c Catalog, index: &IndexObject<'c>, pretty: bool) -> Writer<'c> {
+    Writer { catalog, relation: &index.table.relation, pretty }
+}
+
+/// The names of the columns of an index: an expression is called like its function.
+pub(super) fn index_columns(catalog: &Catalog, index: &IndexObject<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let writer = writer(catalog, index, false);
+    for key in index.columns {
+        let own = match index.own.and_then(|own| own.expression_of(key)) {
+            None => index.table.relation.columns[usize::from(key.column)].name.clone(),
+            Some(_) => match key_name(&writer, index, key).split_once('(') {
+                Some((function, _)) if !function.is_empty() => function.to_ascii_lowercase(),
+                _ => "expr".to_owned(),
+            },
+        };
+        let numbered = (1..).map(|number| format!("{own}{number}"));
+        let mut all = std::iter::once(own.clone()).chain(numbered);
+        names.extend(all.find(|name| !names.contains(name)));
+    }
+    names
+}
+
+/// The predicate of a partial index.
+pub(super) fn of_predicate(
+    catalog: &Catalog,
+    index: &IndexObject<'_>,
+    pretty: bool,
+) -> Option<String> {
+    let whole = conjunction(index.own?.predicate())?;
+    let text = expression(&writer(catalog, index, pretty), &whole, None).unwrap_or_default();
+    let is_plain = pretty || matches!(whole.code[..], [Op::Column(_)]);
+    Some(if is_plain { text } else { format!("({text})") })
+}
+
+/// The expressions of an index.
+pub(super) fn of_expressions(catalog: &Catalog, index: &IndexObject<'_>) -> Option<String> {
+    let writer = writer(catalog, index, true);
+    let keys = index.columns.iter().filter(|key| key.computed().is_some());
+    let texts: Vec<String> = keys.map(|key| key_name(&writer, index, key)).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// Conditions as one, as a statement would have them; none of none.
+fn conjunction(conditions: &[Expression]) -> Option<Expression> {
+    let both = |mut left: Expression, right: Expression| {
+        left.code.push(Op::JumpIf(false, right.code.len() as u32 + 1));
+        left.code.extend(right.code);
+        left.code.push(Op::Call(Function::And, 2));
+        left
+    };
+    conditions.iter().cloned().reduce(both)
+}
+
 /// CREATE INDEX.
-pub(super) fn of_index(index: &IndexObject<'_>, pretty: bool) -> String {
+pub(super) fn of_index(catalog: &Catalog, index: &IndexObject<'_>, pretty: bool) -> String {
+    let writer = writer(catalog, index, pretty);
     let columns: Vec<String> =
-        index.columns.iter().map(|key| key_column(index.table, key)).collect();
+        index.columns.iter().map(|key| key_column(&writer, index, key)).collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let (name, table) = (quoted(index.name), quoted(&index.table.relation.name));
     let schema = if pretty { "" } else { "public." };
-    format!("CREATE {unique}INDEX {name} ON {schema}{table} USING btree ({})", columns.join(", "))
+    let columns = columns.join(", ");
+    let predicate = of_predicate(catalog, index, pretty);
+    let condition = predicate.map(|text| format!(" WHERE {text}")).unwrap_or_default();
+    format!("CREATE {unique}INDEX {name} ON {schema}{table} USING btree ({columns}){condition}")
 }
 
 /// One column of an index.
-pub(super) fn of_index_column(index: &IndexObject<'_>, at: usize) -> Option<String> {
-    let key = index.columns.get(at)?;
-    Some(quoted(&index.table.relation.columns[usize::from(key.column)].name))
+pub(super) fn of_index_column(
+    catalog: &Catalog,
+    index: &IndexObject<'_>,
+    at: usize,
+    pretty: bool,
+) -> Option<String> {
+    Some(key_name(&writer(catalog, index, pretty), index, index.columns.get(at)?))
 }
 
 fn list(table: &Table, columns: impl IntoIterator<Item = ColumnNumber>) -> String {

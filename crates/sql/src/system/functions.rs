@@ -104,11 +104,12 @@ impl System {
         let mut all = self.catalog.tables().flat_map(|table| indexes(table));
         let index = all.find(|index| index.id == id)?;
         match rest {
-            [Datum::Int4(0), Datum::Bool(pretty)] => Some(of_index(&index, *pretty)),
-            [Datum::Int4(at), _] => {
-                of_index_column(&index, usize::try_from(*at).ok()?.checked_sub(1)?)
+            [Datum::Int4(0), Datum::Bool(pretty)] => Some(of_index(&self.catalog, &index, *pretty)),
+            [Datum::Int4(at), pretty] => {
+                let at = usize::try_from(*at).ok()?.checked_sub(1)?;
+                of_index_column(&self.catalog, &index, at, *pretty == Datum::Bool(true))
             }
-            _ => Some(of_index(&index, false)),
+            _ => Some(of_index(&self.catalog, &index, false)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! their own in the catalog: theirs are made from those of their tables and indexes.
 
 use crate::catalog::{Catalog, ColumnInfo, ForeignKey, Sequence, Table, View};
-use crate::ir::{Check, Column, ColumnNumber, KeyColumn, ObjectId};
+use crate::ir::{Check, Column, ColumnNumber, Index, KeyColumn, Kind, ObjectId};
 use std::sync::Arc;
 
 /// Object ids of PostgreSQL that clients know.
@@ -39,6 +39,23 @@ pub(super) struct IndexObject<'c> {
     pub(super) columns: &'c [KeyColumn],
     pub(super) unique: bool,
     pub(super) primary: bool,
+    /// What the catalog has of it, of one that is no primary key.
+    pub(super) own: Option<&'c Index>,
+}
+
+impl IndexObject<'_> {
+    /// The type of a column of its key.
+    pub(super) fn kind(&self, key: &KeyColumn) -> Kind {
+        match self.own.and_then(|own| own.expression_of(key)) {
+            Some(computed) => computed.kind,
+            None => self.table.relation.columns[usize::from(key.column)].kind,
+        }
+    }
+
+    /// Whether it is a constraint of the table, too.
+    pub(super) fn is_constraint(&self) -> bool {
+        self.own.is_none_or(Index::is_constraint)
+    }
 }
 
 /// What a constraint demands.
@@ -79,24 +96,26 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexObject<'_>> {
         columns: &relation.primary,
         unique: true,
         primary: true,
+        own: None,
     });
     let others = relation.indexes.iter().map(move |index| IndexObject {
         id: number(index.id),
         name: &index.name,
         table,
         columns: &index.columns,
-        unique: index.unique,
+        unique: index.is_unique(),
         primary: false,
+        own: Some(index),
     });
     primary.into_iter().chain(others)
 }
 
-/// All constraints, table by table. Each unique index is one.
+/// All constraints, table by table. Each unique index of columns of all rows is one.
 pub(super) fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
     let mut all = Vec::new();
     let mut checks = 0;
     for table in catalog.tables() {
-        for index in indexes(table).filter(|index| index.unique) {
+        for index in indexes(table).filter(IndexObject::is_constraint) {
             let id = (index.id as u32 % MADE + 2 * MADE) as i32;
             let IndexObject { name, columns, primary, id: index, .. } = index;
             all.push(Constraint {
@@ -124,7 +143,7 @@ pub(super) fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
 pub(super) fn referred_index(catalog: &Catalog, key: &ForeignKey) -> i32 {
     let Some(parent) = catalog.table(&key.parent) else { return 0 };
     let fits = |index: &IndexObject<'_>| {
-        index.unique
+        index.is_constraint()
             && index.columns.len() == key.referred.len()
             && index.columns.iter().all(|each| key.referred.contains(&each.column))
     };

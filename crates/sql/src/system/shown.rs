@@ -18,6 +18,8 @@ enum Bond {
     Not,
     And,
     Or,
+    /// A comparison with any of a list.
+    Listed,
 }
 
 /// A part that is written already.
@@ -29,11 +31,13 @@ struct Part {
 }
 
 /// Writes programs.
-pub(super) struct Writer<'c> {
-    pub(super) catalog: &'c Catalog,
-    pub(super) relation: &'c Relation,
+pub(crate) struct Writer<'c> {
+    /// Where sequences have their names.
+    pub(crate) catalog: &'c Catalog,
+    /// The table whose columns they name.
+    pub(crate) relation: &'c Relation,
     /// Brackets only where they are needed.
-    pub(super) pretty: bool,
+    pub(crate) pretty: bool,
 }
 
 /// An expression over the rows of a table; `own` is the type that its value gets by itself, whose
@@ -66,6 +70,31 @@ pub(crate) fn expression_text(
 ) -> Option<String> {
     let writer = Writer { catalog, relation, pretty: false };
     writer.program(&expression.code).map(|part| part.text)
+}
+
+/// An expression as a part of an index's key: in brackets unless it looks like the call of a
+/// function.
+pub(crate) fn key_text(writer: &Writer<'_>, expression: &Expression) -> String {
+    let part = match &expression.code[..] {
+        // The type of a key is shown where a cast to another whole number would not be.
+        [inner @ .., Op::Cast(kind, _)] => writer.program(inner).map(|part| {
+            let is_whole = writer.pretty && part.bond <= Bond::Cast;
+            let inner = if is_whole { part.text } else { format!("({})", part.text) };
+            let text = format!("{inner}::{}", kind.modifier.name(kind.ty));
+            Part { text, bond: Bond::Cast, ty: Some(kind.ty) }
+        }),
+        code => writer.program(code),
+    };
+    let Some(part) = part else { return "?".to_owned() };
+    let is_call = match expression.code.last() {
+        Some(Op::Call(function, _)) => part.bond == Bond::Whole && *function != Function::MakeArray,
+        _ => part.text.starts_with("COALESCE("),
+    };
+    match is_call {
+        true => part.text,
+        false if part.bond > Bond::Cast && !writer.pretty => format!("(({}))", part.text),
+        false => format!("({})", part.text),
+    }
 }
 
 impl Writer<'_> {
@@ -254,7 +283,7 @@ impl Writer<'_> {
                 let items = arguments[1..].iter().map(|part| part.text.clone());
                 let items = items.collect::<Vec<_>>().join(", ");
                 let text = format!("{} = ANY (ARRAY[{items}])", one(Bond::Compare)?);
-                (text, Bond::Compare, Type::Bool)
+                (text, Bond::Listed, Type::Bool)
             }
             Function::MakeArray => {
                 let items = arguments[1..].iter().map(|part| part.text.clone());
@@ -314,6 +343,21 @@ fn sign(function: Function) -> Option<(&'static str, Bond)> {
         Function::BitOr => ("|", Bond::Other),
         Function::JsonField => ("->", Bond::Other),
         Function::JsonFieldText => ("->>", Bond::Other),
+        Function::JsonPath => ("#>", Bond::Other),
+        Function::JsonPathText => ("#>>", Bond::Other),
+        Function::JsonContains | Function::ArrayContains => ("@>", Bond::Other),
+        Function::ArrayOverlaps => ("&&", Bond::Other),
+        Function::JsonHasKey => ("?", Bond::Other),
+        Function::JsonHasAny => ("?|", Bond::Other),
+        Function::JsonHasAll => ("?&", Bond::Other),
+        Function::JsonConcat | Function::ArrayConcat => ("||", Bond::Other),
+        Function::JsonDelete => ("-", Bond::Plus),
+        Function::JsonDeletePath => ("#-", Bond::Other),
+        Function::BitXor => ("#", Bond::Other),
+        Function::ShiftLeft => ("<<", Bond::Other),
+        Function::ShiftRight => (">>", Bond::Other),
+        Function::Scale => ("*", Bond::Times),
+        Function::ScaleDown => ("/", Bond::Times),
         _ => return None,
     })
 }
@@ -350,6 +394,40 @@ fn function_name(function: Function) -> Option<&'static str> {
         Function::Now => "now",
         Function::DateTrunc => "date_trunc",
         Function::AtTimeZone => "timezone",
+        Function::SplitPart => "split_part",
+        Function::PadLeft => "lpad",
+        Function::PadRight => "rpad",
+        Function::InitCap => "initcap",
+        Function::ConcatSeparated => "concat_ws",
+        Function::CharOf => "chr",
+        Function::CodeOf => "ascii",
+        Function::Translate => "translate",
+        Function::Overlay => "overlay",
+        Function::StartsWith => "starts_with",
+        Function::ToHex => "to_hex",
+        Function::StringToArray => "string_to_array",
+        Function::ArrayToString => "array_to_string",
+        Function::ArrayLength => "array_length",
+        Function::ArrayUpper => "array_upper",
+        Function::ArrayLower => "array_lower",
+        Function::ArrayPosition => "array_position",
+        Function::ArrayAppend => "array_append",
+        Function::ArrayPrepend => "array_prepend",
+        Function::ArrayRemove => "array_remove",
+        Function::ArrayCount => "cardinality",
+        Function::JsonSet => "jsonb_set",
+        Function::JsonType => "jsonb_typeof",
+        Function::JsonArrayLength => "jsonb_array_length",
+        Function::JsonStripNulls => "jsonb_strip_nulls",
+        Function::DivideWhole => "div",
+        Function::Age => "age",
+        Function::MakeDate => "make_date",
+        Function::MakeTimestamp => "make_timestamp",
+        Function::MakeTime => "make_time",
+        Function::DateBin => "date_bin",
+        Function::IsFinite => "isfinite",
+        Function::FromEpoch => "to_timestamp",
+        Function::TimeText => "to_char",
         _ => return None,
     })
 }

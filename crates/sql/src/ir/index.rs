@@ -1,0 +1,198 @@
+//! Indexes: which rows they have entries of, and what the keys of these are.
+
+use super::expression::{Expression, Op};
+use super::number::{ColumnNumber, ObjectId};
+use super::relation::{KeyColumn, Relation, Space};
+use super::value::Kind;
+use serde::{Deserialize, Serialize};
+use values::Type;
+use values::row::COLUMNS_MAX;
+
+/// Numbers of key columns from this one on are not those of columns of the table, but count the
+/// expressions of the index.
+const COMPUTED_BEGIN: usize = 1 << 15;
+const _: () = assert!(COLUMNS_MAX < COMPUTED_BEGIN);
+
+/// An index; its entries are rows of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Index {
+    /// The beginning of its entries' keys, and its object id.
+    pub id: ObjectId,
+    /// Its name, and that of its constraint.
+    pub name: String,
+    /// Where its entries are.
+    pub space: Space,
+    /// What entries it has.
+    pub form: IndexForm,
+    /// What its keys are of.
+    pub columns: Vec<KeyColumn>,
+}
+
+/// What entries an index has. The first two forms have the bytes of the truth value that says in
+/// older plans and catalogs whether an index is unique.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum IndexForm {
+    /// One of each row, by its columns.
+    Plain,
+    /// The same, and no two rows may have the same values.
+    Unique,
+    /// Of rows that a predicate holds for, or by expressions.
+    Special(Box<SpecialIndex>),
+}
+
+/// An index of a part of the rows, or over expressions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpecialIndex {
+    /// Whether no two of its rows may have the same values.
+    pub unique: bool,
+    /// The conditions over a row that must all be true for it to have an entry.
+    pub predicate: Vec<Expression>,
+    /// Its expressions, which key columns refer to.
+    pub computed: Vec<Computed>,
+}
+
+/// An expression over the row that an index has in its keys.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Computed {
+    /// Its value.
+    pub value: Expression,
+    /// The type of the value.
+    pub kind: Kind,
+}
+
+impl IndexForm {
+    /// The form of an index of all rows, by columns.
+    pub fn of_columns(unique: bool) -> IndexForm {
+        if unique { IndexForm::Unique } else { IndexForm::Plain }
+    }
+}
+
+impl SpecialIndex {
+    /// The simplest form that says the same.
+    pub fn form(self) -> IndexForm {
+        match self.predicate.is_empty() && self.computed.is_empty() {
+            true => IndexForm::of_columns(self.unique),
+            false => IndexForm::Special(Box::new(self)),
+        }
+    }
+}
+
+impl Index {
+    /// Whether no two of its rows may have the same values.
+    pub fn is_unique(&self) -> bool {
+        match &self.form {
+            IndexForm::Plain => false,
+            IndexForm::Unique => true,
+            IndexForm::Special(special) => special.unique,
+        }
+    }
+
+    /// What it is beside a plain one.
+    pub fn special(&self) -> Option<&SpecialIndex> {
+        match &self.form {
+            IndexForm::Special(special) => Some(special),
+            IndexForm::Plain | IndexForm::Unique => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn special_mut(&mut self) -> Option<&mut SpecialIndex> {
+        match &mut self.form {
+            IndexForm::Special(special) => Some(special),
+            IndexForm::Plain | IndexForm::Unique => None,
+        }
+    }
+
+    /// Whether it is a constraint of the table: unique columns of all rows.
+    pub fn is_constraint(&self) -> bool {
+        self.form == IndexForm::Unique
+    }
+
+    /// The conditions of its rows; none if it has all.
+    pub fn predicate(&self) -> &[Expression] {
+        self.special().map_or(&[], |special| &special.predicate)
+    }
+
+    /// Its expressions.
+    pub fn computed(&self) -> &[Computed] {
+        self.special().map_or(&[], |special| &special.computed)
+    }
+
+    /// Its predicate and the values of its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.predicate().iter().chain(self.computed().iter().map(|computed| &computed.value))
+    }
+
+    /// The columns of the table that its entries depend on.
+    pub(crate) fn columns_used(&self) -> impl Iterator<Item = ColumnNumber> {
+        let of_op = |op: &Op| match op {
+            Op::Column(column) => Some(*column),
+            _ => None,
+        };
+        let own = self.columns.iter().filter(|key| key.computed().is_none()).map(|key| key.column);
+        own.chain(self.expressions().flat_map(move |each| each.code.iter().filter_map(of_op)))
+    }
+
+    /// The expression that a key column is, of one that is none of the table's.
+    pub(crate) fn expression_of(&self, key: &KeyColumn) -> Option<&Computed> {
+        self.computed().get(key.computed()?)
+    }
+}
+
+impl KeyColumn {
+    /// The number of a key column that is the expression at this place.
+    pub(crate) fn of_expression(place: usize) -> ColumnNumber {
+        ColumnNumber::at(COMPUTED_BEGIN + place)
+    }
+
+    /// The place among the index's expressions, of one that is no column of the table.
+    pub(crate) fn computed(&self) -> Option<usize> {
+        usize::from(self.column).checked_sub(COMPUTED_BEGIN)
+    }
+}
+
+impl Relation {
+    /// The type of a column of a key: of this index, or of the primary key.
+    pub(crate) fn key_type(&self, index: Option<&Index>, key: &KeyColumn) -> Option<Type> {
+        match index.and_then(|index| index.expression_of(key)) {
+            Some(computed) => Some(computed.kind.ty),
+            None => self.columns.get(usize::from(key.column)).map(|column| column.kind.ty),
+        }
+    }
+
+    /// Whether a column of a key may be NULL; an expression always may.
+    pub(crate) fn is_nullable(&self, key: &KeyColumn) -> bool {
+        self.columns.get(usize::from(key.column)).is_none_or(|column| column.nullable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{from_bytes, to_bytes};
+    use super::*;
+
+    /// The bytes that indexes have in logs and catalogs of before there were other forms.
+    #[test]
+    fn indexes_of_columns_have_the_bytes_of_a_truth_value() {
+        #[derive(Serialize)]
+        struct Before {
+            id: ObjectId,
+            name: String,
+            space: Space,
+            unique: bool,
+            columns: Vec<KeyColumn>,
+        }
+        let column = ColumnNumber::at(3);
+        for unique in [false, true] {
+            let columns = vec![KeyColumn { column, descending: true, nulls_first: false }];
+            let (id, name, space) = (ObjectId::new(20_000), "i".to_owned(), Space::Short);
+            let before = Before { id, name: name.clone(), space, unique, columns: columns.clone() };
+            let index = Index { id, name, space, form: IndexForm::of_columns(unique), columns };
+            assert_eq!(to_bytes(&index), to_bytes(&before));
+            let read: Index = from_bytes(&to_bytes(&before), "index").unwrap();
+            assert_eq!((read.is_unique(), read), (unique, index));
+        }
+        let special = SpecialIndex { unique: true, ..SpecialIndex::default() };
+        assert_eq!(special.form(), IndexForm::Unique);
+    }
+}
