@@ -92,6 +92,21 @@ fn indexes_over_expressions_are_used_for_equal_ones() {
 }
 
 #[test]
+fn parts_that_write_are_below_the_statement() {
+    check(
+        "WITH gone AS (DELETE FROM orders WHERE id = 1 RETURNING total) SELECT * FROM gone",
+        &[
+            "CTE Scan on part 1",
+            "  ->  CTE 1",
+            "        ->  Delete on orders",
+            "              ->  Index Scan using orders_pkey on orders",
+            "                    Index Cond: (id = 1)",
+            "                    Filter: (id = 1)",
+        ],
+    );
+}
+
+#[test]
 fn joins_groups_and_orders() {
     check(
         "SELECT city, count(*) FROM customer WHERE city >= 'M' GROUP BY city ORDER BY 2 LIMIT 3",

@@ -22,7 +22,13 @@ const ENUM: [&str; 2] = [
     "CREATE TABLE e (m mood PRIMARY KEY, n mood[] DEFAULT '{ok}')",
 ];
 
-const STATEMENTS: [&str; 21] = [
+const INDEXED: [&str; 3] = [
+    "CREATE TABLE i (a int PRIMARY KEY, b text, c int)",
+    "CREATE UNIQUE INDEX i_b ON i (lower(b)) WHERE c > 0 AND b IS NOT NULL",
+    "CREATE INDEX i_c ON i ((a + c) DESC, c)",
+];
+
+const STATEMENTS: [&str; 24] = [
     "SELECT 1",
     "SELECT b, a + 1 FROM t WHERE a = 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
     "SELECT b, count(*), sum(c) FILTER (WHERE a > 1) FROM t GROUP BY b HAVING max(a) > 1",
@@ -50,13 +56,17 @@ const STATEMENTS: [&str; 21] = [
     "WITH RECURSIVE w(n) AS (SELECT 1 UNION SELECT n + a FROM w JOIN t ON t.a = w.n WHERE n < 9) \
      INSERT INTO t (a) SELECT n + 300 FROM w",
     "INSERT INTO e (m) VALUES ($1) RETURNING m::text",
+    "INSERT INTO i VALUES (1, $1, 2) ON CONFLICT (lower(b)) WHERE c > 0 AND b > '' DO NOTHING",
+    "SELECT a FROM i WHERE a + c = 7 AND c < $1",
+    "WITH d AS (DELETE FROM t WHERE a = $1 RETURNING *), \
+     j AS (INSERT INTO i SELECT a, b, 1 FROM d) SELECT b FROM d WHERE c > 0",
     "SELECT ARRAY[m, 'ok'], ARRAY(SELECT m FROM e), enum_range('ok', m) FROM e WHERE m > 'sad'",
 ];
 
 fn plans() -> Vec<Vec<u8>> {
     let mut session = Session::new();
     session.run(TABLE).unwrap();
-    ENUM.iter().for_each(|text| drop(session.run(text).unwrap()));
+    ENUM.iter().chain(&INDEXED).for_each(|text| drop(session.run(text).unwrap()));
     let plan = |text: &&str| {
         let statement = parse::parse(text).unwrap().remove(0);
         ir::encode(&prepare(&session.catalog, &statement, &Options::default()).unwrap().plan)

@@ -6,7 +6,7 @@ use super::scope::{Noted, Resolved, Scope};
 use super::window_list::WindowList;
 use super::working::{Recursion, Reference};
 use crate::catalog::{Catalog, Table};
-use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Op, Query, QueryNumber};
+use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Main, Op, Query, QueryNumber};
 use crate::parse::Lines;
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
@@ -46,6 +46,10 @@ pub(crate) struct Binder<'a> {
     pub(super) view_depth: usize,
     /// What is noted of a view that is made.
     pub(super) noted: Option<Noted>,
+    /// The parts of the statement so far that write.
+    pub(super) parts: Vec<Main>,
+    /// Whether the WITH of the whole statement is bound, and no query in it.
+    pub(super) is_whole: bool,
     /// Whether the session's zone is written into an expression that was bound.
     pub(super) uses_zone: bool,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
@@ -222,6 +226,8 @@ impl<'a> Binder<'a> {
             literal_zone: None,
             view_depth: 0,
             noted: None,
+            parts: Vec::new(),
+            is_whole: false,
             uses_zone: false,
             expressions: &[],
         }

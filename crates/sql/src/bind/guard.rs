@@ -3,7 +3,7 @@
 use crate::catalog::{Catalog, ForeignKey as Known, Table};
 use crate::ir::{
     Action, Assignment, ColumnNumber, Expression, ForeignKey, Guarded, Index, Insert, KeyColumn,
-    Main, Plan, Referential, Relation, Value,
+    Main, Part, Plan, Referential, Relation, Value,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,17 +24,21 @@ impl Touch {
             Plan::Insert(insert) => Touch::of_insert(insert),
             Plan::Update(update) => Touch::of_assignments(&update.assignments),
             Plan::Delete(_) => Touch::of_removal(),
-            Plan::Composed(plan) => match &plan.main {
-                Main::Query(_) => Touch::default(),
-                Main::Insert(insert) => Touch::of_insert(insert),
-                Main::Update(update) => Touch::of_assignments(&update.assignments),
-                Main::Delete(_) => Touch::of_removal(),
-                Main::Change(change) => match &change.assignments {
-                    Some(assignments) => Touch::of_assignments(assignments),
-                    None => Touch::of_removal(),
-                },
+            Plan::Composed(plan) => Touch::of_main(&plan.main),
+            Plan::Select(_) | Plan::Guarded(_) | Plan::Writing(_) => Touch::default(),
+        }
+    }
+
+    fn of_main(main: &Main) -> Touch {
+        match main {
+            Main::Query(_) => Touch::default(),
+            Main::Insert(insert) => Touch::of_insert(insert),
+            Main::Update(update) => Touch::of_assignments(&update.assignments),
+            Main::Delete(_) => Touch::of_removal(),
+            Main::Change(change) => match &change.assignments {
+                Some(assignments) => Touch::of_assignments(assignments),
+                None => Touch::of_removal(),
             },
-            Plan::Select(_) | Plan::Guarded(_) => Touch::default(),
         }
     }
 
@@ -68,16 +72,32 @@ impl Touch {
 /// The plan with the foreign keys that it may touch; as it is if there are none.
 pub(super) fn guarded(catalog: &Catalog, plan: Plan) -> Result<Plan> {
     let Some(relation) = plan.written() else { return Ok(plan) };
-    if catalog.foreign_keys().next().is_none() {
+    let Guard { relations, keys, .. } = touched(catalog, relation, &Touch::of(&plan))?;
+    if keys.is_empty() {
         return Ok(plan);
     }
-    let touch = Touch::of(&plan);
-    let name = relation.name.clone();
+    Ok(Plan::Guarded(Box::new(Guarded { plan, relations, keys })))
+}
+
+/// A part of a statement with the foreign keys that it may touch.
+pub(super) fn part(catalog: &Catalog, main: Main) -> Result<Part> {
+    let guard = match main.written() {
+        Some(relation) => Some(touched(catalog, relation, &Touch::of_main(&main))?),
+        None => None,
+    };
+    let guard = guard.filter(|guard| !guard.keys.is_empty());
+    let (relations, keys) = guard.map(|guard| (guard.relations, guard.keys)).unwrap_or_default();
+    Ok(Part { main, relations, keys })
+}
+
+/// The foreign keys that a write of a table may touch; the table is the first of theirs.
+fn touched<'a>(catalog: &'a Catalog, relation: &Relation, touch: &Touch) -> Result<Guard<'a>> {
+    let name = &relation.name;
     let mut guard = Guard { catalog, relations: vec![relation.clone()], keys: Vec::new() };
     let mut cascades = Vec::new();
     for key in catalog.foreign_keys() {
-        let moves_parents = key.parent == name && touch.moves_parents(key);
-        if (key.child == name && touch.moves_children(key)) || moves_parents {
+        let moves_parents = key.parent == *name && touch.moves_parents(key);
+        if (key.child == *name && touch.moves_children(key)) || moves_parents {
             guard.add(key)?;
         }
         if moves_parents && (key.on_delete.writes() || key.on_update.writes()) {
@@ -99,11 +119,7 @@ pub(super) fn guarded(catalog: &Catalog, plan: Plan) -> Result<Plan> {
             }
         }
     }
-    if guard.keys.is_empty() {
-        return Ok(plan);
-    }
-    let (relations, keys) = (guard.relations, guard.keys);
-    Ok(Plan::Guarded(Box::new(Guarded { plan, relations, keys })))
+    Ok(guard)
 }
 
 /// Foreign keys, and the tables that they are between.

@@ -86,6 +86,7 @@ fn is_call_immutable(function: Function, arguments: &[Option<Type>]) -> bool {
         | Function::ConcatSeparated
         | Function::ArrayToString
         | Function::TimeText
+        | Function::NumberText
         | Function::ToJson
         | Function::ToJsonText
         | Function::JsonBuildObject

@@ -26,6 +26,7 @@ mod named;
 mod operators;
 mod order;
 mod output;
+mod parts;
 mod prepare;
 mod query;
 mod recursion;
@@ -51,6 +52,7 @@ pub(crate) use {
     guard::{keys_of, leading_index, unique_index},
     index::{KeyPart, index_column_name, is_index_element},
     kinds::kind_of,
+    parts::has_parts,
     views::NewView,
     written::writable_columns,
 };

@@ -62,9 +62,6 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["pg_sleep", "pg_sleep_for", "pg_sleep_until", "timeofday"], "Let the client wait."),
     (
         &[
-            "regexp_replace",
-            "regexp_match",
-            "regexp_matches",
             "regexp_split_to_array",
             "regexp_split_to_table",
             "regexp_count",
@@ -72,7 +69,8 @@ const REFUSED: &[(&[&str], &str)] = &[
             "regexp_like",
             "regexp_substr",
         ],
-        "Of regular expressions there are ~ and its kin, in queries.",
+        "Of regular expressions there are ~ and its kin, regexp_replace, regexp_match and \
+         regexp_matches, in queries.",
     ),
     (
         &[
@@ -310,6 +308,13 @@ impl Binder<'_> {
                 let ty = if matches!(ty, Date | Timestamp) { ty } else { Timestamptz };
                 call(Function::IsFinite, self.coerced(all, &[ty])?, Type::Bool)
             }
+            ("to_char", 2) if all[0].ty().is_some_and(Type::is_number) => {
+                let ty = match all[0].ty() {
+                    Some(ty @ (Type::Float4 | Float8)) => ty,
+                    _ => Type::Numeric,
+                };
+                call(Function::NumberText, self.coerced(all, &[ty, Text])?, Text)
+            }
             ("to_char", 2) => self.time_text(all)?,
             _ => return self.jsonb_function(name, all),
         }))
@@ -330,7 +335,7 @@ impl Binder<'_> {
             Some(Type::Timestamptz | Type::Date) => Type::Timestamptz,
             _ => {
                 let message = format!("to_char of {}", all[0].type_name());
-                return Err(Error::unsupported(message, "Use ::text, or round(x, 2)."));
+                return Err(Error::unsupported(message, "Use ::text."));
             }
         };
         let all = self.coerced(all, &[ty, Type::Text])?;

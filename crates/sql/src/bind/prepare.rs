@@ -5,10 +5,12 @@ use super::binder::Binder;
 use super::copied::Copy;
 use super::items::{Item, Untyped};
 use super::output::OutputColumn;
+use super::parts::has_parts;
 use crate::catalog::Catalog;
-use crate::ir::{Composed, Input, Main, Plan, QUERY_DEPTH_MAX};
+use crate::ir::{Composed, Input, Main, Plan, QUERY_DEPTH_MAX, Writing};
 use crate::parse::Statement;
 use sqlparser::ast::{Query, SetExpr, Statement as Tree};
+use std::borrow::Cow;
 use values::{Error, Modifier, Result, SqlState, Type, Zone};
 
 /// A plan, and what a client asks about it.
@@ -52,30 +54,42 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
         let prepared = binder.prepared(catalog, plan, columns)?;
         return Ok(Prepared { copy: Some(form), ..prepared });
     }
-    let (main, columns) = match binder.statement(&statement.tree)? {
-        Tree::Query(query) => {
-            let (plan, columns) = binder.whole_query(query)?;
-            return binder.prepared(catalog, plan, columns);
-        }
-        Tree::Insert(tree) => {
-            let (plan, columns) = binder.insert(tree)?;
-            (Main::Insert(plan), columns)
-        }
-        Tree::Update(tree) => binder.update(tree)?,
-        Tree::Delete(tree) => binder.delete(tree)?,
-        other => {
-            let shown: String = other.to_string().chars().take(40).collect();
-            return Err(Error::unsupported(format!("statement is not supported: {shown}"), ""));
-        }
+    let (main, columns) = match &statement.tree {
+        Tree::Query(query) => match binder.statement(query)? {
+            Whole::Written(tree) => binder.written_main(tree)?,
+            Whole::Query(query) => {
+                let (plan, columns) = binder.whole_query(&query)?;
+                match (plan, binder.parts.is_empty()) {
+                    (Plan::Composed(Composed { queries, main }), false) => {
+                        binder.queries = queries;
+                        (main, columns)
+                    }
+                    (plan, _) => return binder.prepared(catalog, plan, columns),
+                }
+            }
+        },
+        tree => binder.written_main(tree)?,
     };
     let queries = std::mem::take(&mut binder.queries);
     let plan = match main {
+        main if !binder.parts.is_empty() => {
+            let mains = std::mem::take(&mut binder.parts).into_iter().chain([main]);
+            let part = |main| super::guard::part(catalog, main);
+            let parts = mains.map(part).collect::<Result<Vec<_>>>()?;
+            Plan::Writing(Box::new(Writing { queries, parts }))
+        }
         Main::Insert(plan) if queries.is_empty() => Plan::Insert(plan),
         Main::Update(plan) if queries.is_empty() => Plan::Update(plan),
         Main::Delete(plan) if queries.is_empty() => Plan::Delete(plan),
         main => Plan::Composed(Composed { queries, main }),
     };
     binder.prepared(catalog, plan, columns)
+}
+
+/// A statement without its WITH, or a query with one that writes nothing.
+enum Whole<'t> {
+    Query(Box<Cow<'t, Query>>),
+    Written(&'t Tree),
 }
 
 fn is_array(column: &OutputColumn) -> bool {
@@ -108,17 +122,23 @@ impl Binder<'_> {
     }
 
     /// The statement behind a WITH, whose queries it can name.
-    fn statement<'t>(&mut self, tree: &'t Tree) -> Result<&'t Tree> {
-        let Tree::Query(query) = tree else { return Ok(tree) };
-        let (SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner)) =
-            &*query.body
-        else {
-            return Ok(tree);
-        };
-        if let Some(with) = &query.with {
-            self.with(with)?;
+    fn statement<'t>(&mut self, query: &'t Query) -> Result<Whole<'t>> {
+        match &*query.body {
+            SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) => {
+                if let Some(with) = &query.with {
+                    self.whole_with(with)?;
+                }
+                Ok(Whole::Written(inner))
+            }
+            _ if has_parts(query.with.as_ref()) => {
+                let mut query = query.clone();
+                if let Some(with) = query.with.take() {
+                    self.whole_with(&with)?;
+                }
+                Ok(Whole::Query(Box::new(Cow::Owned(query))))
+            }
+            _ => Ok(Whole::Query(Box::new(Cow::Borrowed(query)))),
         }
-        Ok(inner)
     }
 
     /// The plan with what clients ask about it.

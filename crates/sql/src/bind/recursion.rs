@@ -5,6 +5,7 @@ use super::coerce::Bound;
 use super::from::FromRows;
 use super::items::{Bounded, Item, Untyped, identity};
 use super::kinds::Willing;
+use super::parts::is_written;
 use super::sets::query_of;
 use super::working::{Reference, Use, error, reference_error};
 use crate::ir::{Input, QueryNumber, Recursive, Select};
@@ -81,6 +82,9 @@ impl Binder<'_> {
     }
 
     fn recursive_item(&mut self, tree: &Cte) -> Result<Named> {
+        if is_written(&tree.query) {
+            return self.part(tree);
+        }
         let Some(terms) = terms(&tree.query) else {
             let at = self.position_of_name(&tree.alias.name);
             return self.named_as(tree, Reference::Malformed(at), |binder| binder.item(tree));
@@ -238,6 +242,10 @@ impl Binder<'_> {
                      [ALL] recursive-term"
                 );
                 return Err(error(message).at(*at));
+            }
+            Reference::Silent => {
+                let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+                return Err(Error::unsupported(message, "").at(position));
             }
             Reference::Later => {
                 self.recursion.named_later = true;

@@ -40,6 +40,7 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
         "jsonb_array_elements" => RowsFunction::JsonItems,
         "jsonb_array_elements_text" => RowsFunction::JsonItemsText,
         "jsonb_object_keys" => RowsFunction::JsonKeys,
+        "regexp_matches" => RowsFunction::RegexMatches,
         _ => return None,
     };
     Some((own, function))
@@ -73,8 +74,8 @@ fn called<'e>(name: &ObjectName, arguments: &'e [FunctionArg]) -> Result<Called<
     let (own, function) = function_named(name).ok_or_else(|| {
         let message = format!("function {name} in FROM is not supported");
         let instead = "generate_series, generate_subscripts, unnest, jsonb_array_elements, \
-                       jsonb_array_elements_text, jsonb_each, jsonb_each_text and \
-                       jsonb_object_keys are.";
+                       jsonb_array_elements_text, jsonb_each, jsonb_each_text, \
+                       jsonb_object_keys and regexp_matches are.";
         Error::unsupported(message, instead)
     })?;
     Ok(Called { name: own, function, arguments: arguments_of(arguments)? })
@@ -239,9 +240,12 @@ impl Binder<'_> {
 
     fn rows_call(&mut self, call: Called<'_>) -> Result<(RowsCall, Type)> {
         let Called { name, function, arguments } = call;
-        let count = arguments.len();
         let all = arguments.into_iter().map(|expr| self.expression(expr));
-        let all = all.collect::<Result<Vec<_>>>()?;
+        let mut all = all.collect::<Result<Vec<_>>>()?;
+        if function == RowsFunction::RegexMatches && all.len() == 2 {
+            all.push(super::expression::word(""));
+        }
+        let count = all.len();
         let types: Vec<Option<Type>> = all.iter().map(|bound| bound.ty()).collect();
         let shown: Vec<String> = all.iter().map(|bound| bound.type_name()).collect();
         let element = types.first().copied().flatten().and_then(Type::element);
@@ -276,6 +280,10 @@ impl Binder<'_> {
                 let is_long = types.contains(&Some(Type::Int8));
                 let own = if is_long { Type::Int8 } else { Type::Int4 };
                 (vec![Some(own); count], own)
+            }
+            (RowsFunction::RegexMatches, _) if count == 3 => {
+                let array = Type::Text.array().expect("it is no array");
+                (vec![Some(Type::Text); count], array)
             }
             (RowsFunction::Nothing, _) if count == 1 => {
                 (vec![Some(Type::Regclass)], Type::Regclass)

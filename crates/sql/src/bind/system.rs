@@ -158,6 +158,13 @@ impl Binder<'_> {
             return Ok(Some(call(function, self.coerced(all, arguments)?, result)));
         }
         Ok(Some(match (name, all.len()) {
+            ("regexp_replace", 3 | 4) => {
+                self.pattern_function(SystemFunction::RegexReplace, all, 4, Type::Text)?
+            }
+            ("regexp_match", 2 | 3) => {
+                let array = array_of(Type::Text)?;
+                self.pattern_function(SystemFunction::RegexMatch, all, 3, array)?
+            }
             // What it is given is text already.
             ("pg_get_expr", 2 | 3) => {
                 self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?
@@ -219,6 +226,21 @@ impl Binder<'_> {
         let left = self.coerce(left, first, Willing::Explicit)?;
         let right = self.coerce(right, second, Willing::Explicit)?;
         Ok(Some(pure_call(function, vec![left, right], all)))
+    }
+
+    /// A function of regular expressions, whose last argument may be left out: its flags.
+    fn pattern_function(
+        &mut self,
+        function: SystemFunction,
+        mut all: Vec<Bound>,
+        count: usize,
+        result: Type,
+    ) -> Result<Bound> {
+        if all.len() < count {
+            all.push(super::expression::word(""));
+        }
+        let all = all.into_iter().map(|bound| self.coerce(bound, Type::Text, Willing::Implicit));
+        Ok(call(function, all.collect::<Result<Vec<_>>>()?, result))
     }
 
     /// `~` and its kin.

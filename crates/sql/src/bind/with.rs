@@ -2,6 +2,7 @@
 
 use super::binder::{Binder, Named, name_of};
 use super::items::{Bounded, Item, Untyped};
+use super::parts::is_written;
 use super::working::Reference;
 use crate::ir::{Kind, QueryNumber};
 use sqlparser::ast::{Cte, ObjectName, With};
@@ -26,7 +27,15 @@ impl Binder<'_> {
             return self.with_recursive(with);
         }
         for query in &with.cte_tables {
-            let named = self.item(query)?;
+            let named = match is_written(&query.query) {
+                true => self.part(query)?,
+                false => {
+                    let is_whole = std::mem::take(&mut self.is_whole);
+                    let named = self.item(query);
+                    self.is_whole = is_whole;
+                    named?
+                }
+            };
             self.named.push(named);
         }
         Ok(())
@@ -58,7 +67,15 @@ impl Binder<'_> {
 
     /// The columns of a query of WITH, by the names that it states.
     pub(super) fn with_columns(&self, query: &Cte, items: &[Item]) -> Result<Vec<(String, Kind)>> {
-        let mut columns = columns_of(items);
+        self.aliased(query, columns_of(items))
+    }
+
+    /// The same of columns that are known.
+    pub(super) fn aliased(
+        &self,
+        query: &Cte,
+        mut columns: Vec<(String, Kind)>,
+    ) -> Result<Vec<(String, Kind)>> {
         let renamed = &query.alias.columns;
         if renamed.len() > columns.len() {
             let message = format!(

@@ -38,6 +38,8 @@ pub(super) enum Reference {
     Malformed(Option<Position>),
     /// It is behind.
     Later,
+    /// It is a part that writes, and returns no rows.
+    Silent,
 }
 
 impl Recursion {

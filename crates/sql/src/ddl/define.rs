@@ -20,6 +20,9 @@ pub fn define(
     if let Some(tree) = &statement.sequence {
         return sequences::alter(catalog, tree, rows).map(Some);
     }
+    if let Some(tree) = &statement.type_move {
+        return types::move_to(catalog, tree).map(Some);
+    }
     if let Some(tree) = &statement.table_as {
         return table_as::create(catalog, statement, tree, context, rows).map(Some);
     }

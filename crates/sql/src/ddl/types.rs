@@ -7,9 +7,9 @@ use super::views::{dependent, drop_dependents};
 use crate::bind::{Binder, name_of, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table, View};
 use crate::ir::{ColumnNumber, Expression, Index, Kind, Op, Value, to_bytes};
-use crate::parse::Statement;
+use crate::parse::{Statement, TypeMove, TypePlace};
 use crate::run::{Context, Rows};
-use crate::system::quoted;
+use crate::system::{NAME, quoted};
 use sqlparser::ast::{
     AlterTable, AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, Ident,
     ObjectName, UserDefinedTypeRepresentation,
@@ -105,6 +105,30 @@ pub(super) fn alter(
     }
     refuse_broken(catalog, &definition.delta, statement, context)?;
     Ok(definition)
+}
+
+/// ALTER TYPE ... OWNER TO and SET SCHEMA: there is one owner, and one schema.
+pub(super) fn move_to(catalog: &Catalog, tree: &TypeMove) -> Result<Definition> {
+    found(catalog, &table_name(&tree.name)?)?;
+    match &tree.to {
+        TypePlace::Owner(owner) => {
+            let name = name_of(owner);
+            let is_own = owner.quote_style.is_none()
+                && ["current_user", "current_role", "session_user"].contains(&name.as_str());
+            if !is_own && name != NAME {
+                let message = format!("role \"{name}\" does not exist");
+                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+        }
+        TypePlace::Schema(schema) => {
+            let name = name_of(schema);
+            if name != "public" {
+                let message = format!("schema \"{name}\" does not exist");
+                return Err(Error::new(SqlState::UNDEFINED_SCHEMA, message));
+            }
+        }
+    }
+    Ok(Definition::new("ALTER TYPE", Delta::default()))
 }
 
 /// The type with another label; `None` if it has it already and the statement lets that pass.

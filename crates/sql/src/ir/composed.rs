@@ -89,6 +89,8 @@ pub enum Input {
     /// The rows that the last step of a recursive query has added, by the number of its working
     /// table.
     Working(u16),
+    /// The rows that a part of the statement has returned, by its number.
+    Returned(u16),
 }
 
 /// The rows of a query, and those that another one comes to from the rows of the step before,
@@ -130,8 +132,48 @@ pub const QUERY_DEPTH_MAX: usize = 64;
 
 impl Composed {
     pub(super) fn output(&self) -> &[Expression] {
-        match &self.main {
-            Main::Query(number) => match self.queries.get(usize::from(*number)) {
+        self.main.output(&self.queries)
+    }
+
+    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.queries.iter().for_each(|query| query.each_expression(each));
+        self.main.each_expression(each);
+    }
+
+    /// Refuses tables that no definition makes, and queries that need others than those before
+    /// them or are too deep in others.
+    pub(super) fn check(&self) -> Result<()> {
+        self.queries.iter().try_for_each(Query::check)?;
+        match self.depth() {
+            Some(..=QUERY_DEPTH_MAX) => self.main.check(&self.queries),
+            _ => Err(Error::corrupted("queries of a plan are damaged")),
+        }
+    }
+
+    /// How deep queries are in queries; `None` if one needs others than those before it.
+    pub(super) fn depth(&self) -> Option<usize> {
+        depth(&self.queries)
+    }
+}
+
+/// How deep queries are in queries; `None` if one needs others than those before it.
+pub(super) fn depth(queries: &[Query]) -> Option<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(queries.len());
+    for query in queries {
+        let mut inner = Some(0);
+        query.each_number(&mut |number| {
+            let depth = depths.get(usize::from(number));
+            inner = inner.zip(depth).map(|(most, depth)| most.max(*depth));
+        });
+        depths.push(inner? + 1);
+    }
+    Some(depths.into_iter().max().unwrap_or(0))
+}
+
+impl Main {
+    pub(super) fn output<'p>(&'p self, queries: &'p [Query]) -> &'p [Expression] {
+        match self {
+            Main::Query(number) => match queries.get(usize::from(*number)) {
                 Some(query) => &query.select.output,
                 None => &[],
             },
@@ -143,8 +185,7 @@ impl Composed {
     }
 
     pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
-        self.queries.iter().for_each(|query| query.each_expression(each));
-        match &self.main {
+        match self {
             Main::Query(_) => {}
             Main::Insert(plan) => plan.each_expression(each),
             Main::Update(plan) => plan.each_expression(each),
@@ -153,32 +194,32 @@ impl Composed {
         }
     }
 
-    /// Refuses tables that no definition makes, and queries that need others than those before
-    /// them or are too deep in others.
-    pub(super) fn check(&self) -> Result<()> {
-        self.queries.iter().try_for_each(Query::check)?;
-        match self.depth() {
-            Some(..=QUERY_DEPTH_MAX) => self.check_main(),
-            _ => Err(Error::corrupted("queries of a plan are damaged")),
+    /// The table whose rows it writes.
+    pub(crate) fn written(&self) -> Option<&Relation> {
+        match self {
+            Main::Query(_) => None,
+            Main::Insert(plan) => Some(&plan.relation),
+            Main::Update(plan) => plan.source.relation.as_ref(),
+            Main::Delete(plan) => plan.source.relation.as_ref(),
+            Main::Change(plan) => Some(&plan.relation),
         }
     }
 
-    /// How deep queries are in queries; `None` if one needs others than those before it.
-    pub(super) fn depth(&self) -> Option<usize> {
-        let mut depths: Vec<usize> = Vec::with_capacity(self.queries.len());
-        for query in &self.queries {
-            let mut inner = Some(0);
-            query.each_number(&mut |number| {
-                let depth = depths.get(usize::from(number));
-                inner = inner.zip(depth).map(|(most, depth)| most.max(*depth));
-            });
-            depths.push(inner? + 1);
+    /// The statement's first word.
+    pub(super) fn command(&self) -> &'static str {
+        match self {
+            Main::Query(_) => "SELECT",
+            Main::Insert(_) => "INSERT",
+            Main::Update(_) => "UPDATE",
+            Main::Delete(_) => "DELETE",
+            Main::Change(change) if change.assignments.is_some() => "UPDATE",
+            Main::Change(_) => "DELETE",
         }
-        Some(depths.into_iter().max().unwrap_or(0))
     }
 
-    fn check_main(&self) -> Result<()> {
-        let number = match &self.main {
+    /// Refuses tables that no definition makes, and a query that there is not.
+    pub(super) fn check(&self, queries: &[Query]) -> Result<()> {
+        let number = match self {
             Main::Query(number) => Some(*number),
             Main::Insert(plan) => {
                 plan.check()?;
@@ -201,7 +242,7 @@ impl Composed {
             }
         };
         match number {
-            Some(number) if usize::from(number) >= self.queries.len() => {
+            Some(number) if usize::from(number) >= queries.len() => {
                 Err(Error::corrupted("a plan needs a query that it does not have"))
             }
             _ => Ok(()),
@@ -225,7 +266,8 @@ impl Query {
             | Input::System(_)
             | Input::Distinct(..)
             | Input::Recursive(_)
-            | Input::Working(_) => {}
+            | Input::Working(_)
+            | Input::Returned(_) => {}
             Input::Windows(windows) => windows.each_expression(each),
             Input::Functions(calls, _) => {
                 calls.iter().flat_map(|call| &call.arguments).for_each(&mut *each);
@@ -243,7 +285,8 @@ impl Query {
             | Input::Values(_)
             | Input::System(_)
             | Input::Functions(..)
-            | Input::Working(_) => {}
+            | Input::Working(_)
+            | Input::Returned(_) => {}
             Input::Windows(Windows { rows, .. }) | Input::Distinct(rows, _) => each(*rows),
             Input::Recursive(Recursive { first, step, .. }) => {
                 each(*first);
@@ -279,7 +322,7 @@ impl Query {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if let Input::Joins(joins) = &self.input {
             for item in &joins.items {
                 if let ItemRows::Table(source) = &item.rows {

@@ -202,6 +202,8 @@ pub enum Function {
     /// Those of the values of an enum that are not below one value and not above another.
     EnumRange,
     MakeTime,
+    /// A number as text of a stated form.
+    NumberText,
 }
 
 /// A random value, another one for each row.

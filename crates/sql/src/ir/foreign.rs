@@ -1,21 +1,9 @@
-//! Plans of statements on tables with foreign keys.
+//! Foreign keys as plans have them.
 
 use super::expression::Expression;
 use super::number::ColumnNumber;
-use super::plan::Plan;
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
-
-/// A statement that writes, with the foreign keys that it may touch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Guarded {
-    /// The statement without them.
-    pub plan: Plan,
-    /// The tables that they are between; the first is the statement's.
-    pub relations: Vec<Relation>,
-    /// The keys.
-    pub keys: Vec<ForeignKey>,
-}
 
 /// A foreign key between two of the tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,42 +48,35 @@ impl Referential {
     }
 }
 
-impl Guarded {
-    /// Whether all numbers name something.
-    pub(super) fn is_sound(&self) -> bool {
-        let key_is_sound = |key: &ForeignKey| {
-            let child = self.relations.get(usize::from(key.child));
-            let parent = self.relations.get(usize::from(key.parent));
-            let (Some(child), Some(parent)) = (child, parent) else { return false };
-            let has = |relation: &Relation, columns: &[ColumnNumber]| {
-                columns.iter().all(|column| usize::from(*column) < relation.columns.len())
-            };
-            let index_of = |relation: &Relation, index: Option<u16>| match index {
-                Some(at) => {
-                    let index = relation.indexes.get(usize::from(at));
-                    let plain = index.filter(|index| index.special().is_none());
-                    plain.map(|index| index.columns.clone())
-                }
-                None => Some(relation.primary.clone()),
-            };
-            let begins = |relation: &Relation, index, columns: &[ColumnNumber]| {
-                index_of(relation, index).is_some_and(|key| {
-                    key.len() >= columns.len()
-                        && key[..columns.len()].iter().all(|each| columns.contains(&each.column))
-                })
-            };
-            !key.columns.is_empty()
-                && key.columns.len() == key.referred.len()
-                && key.columns.len() == key.defaults.len()
-                && has(child, &key.columns)
-                && has(parent, &key.referred)
-                && begins(child, key.child_index, &key.columns)
-                && begins(parent, key.parent_index, &key.referred)
-        };
-        let is_write = self.plan.written().is_some();
-        is_write
-            && !matches!(self.plan, Plan::Guarded(_))
-            && !self.relations.is_empty()
-            && self.keys.iter().all(key_is_sound)
-    }
+/// Whether keys are between these tables, and all their numbers name something.
+pub(super) fn are_sound(relations: &[Relation], keys: &[ForeignKey]) -> bool {
+    let has = |relation: &Relation, columns: &[ColumnNumber]| {
+        columns.iter().all(|column| usize::from(*column) < relation.columns.len())
+    };
+    let index_of = |relation: &Relation, index: Option<u16>| match index {
+        Some(at) => {
+            let index = relation.indexes.get(usize::from(at));
+            let plain = index.filter(|index| index.special().is_none());
+            plain.map(|index| index.columns.clone())
+        }
+        None => Some(relation.primary.clone()),
+    };
+    let begins = |relation: &Relation, index, columns: &[ColumnNumber]| {
+        index_of(relation, index).is_some_and(|key| {
+            key.len() >= columns.len()
+                && key[..columns.len()].iter().all(|each| columns.contains(&each.column))
+        })
+    };
+    keys.iter().all(|key| {
+        let child = relations.get(usize::from(key.child));
+        let parent = relations.get(usize::from(key.parent));
+        let (Some(child), Some(parent)) = (child, parent) else { return false };
+        !key.columns.is_empty()
+            && key.columns.len() == key.referred.len()
+            && key.columns.len() == key.defaults.len()
+            && has(child, &key.columns)
+            && has(parent, &key.referred)
+            && begins(child, key.child_index, &key.columns)
+            && begins(parent, key.parent_index, &key.referred)
+    })
 }

@@ -10,6 +10,7 @@ mod codec;
 mod composed;
 mod expression;
 mod foreign;
+mod guarded;
 mod index;
 mod join;
 mod number;
@@ -19,6 +20,7 @@ mod relation;
 mod system;
 mod value;
 mod window;
+mod writing;
 
 pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
 pub use codec::{VERSION, decode, encode};
@@ -27,7 +29,8 @@ pub use composed::{
     Change, Composed, Input, Main, QUERY_DEPTH_MAX, Query, Recursive, SetOperator, SetStep,
 };
 pub use expression::{Expression, Function, Op, Random, Use};
-pub use foreign::{ForeignKey, Guarded, Referential};
+pub use foreign::{ForeignKey, Referential};
+pub use guarded::Guarded;
 pub use index::{Computed, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use number::{ColumnNumber, ObjectId, QueryNumber};
@@ -39,3 +42,4 @@ pub use relation::{Check, Column, KeyColumn, Relation, Space};
 pub use system::{RowsCall, RowsFunction, SystemFunction};
 pub use value::{Kind, Value};
 pub use window::{Frame, FrameBound, FrameUnit, Window, WindowCall, WindowFunction, Windows};
+pub use writing::{Part, Writing};

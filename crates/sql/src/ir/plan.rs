@@ -3,10 +3,12 @@
 use super::change::{Delete, Insert, InsertRows, Update};
 use super::composed::{Composed, Input, Main, QUERY_DEPTH_MAX, Query};
 use super::expression::{Expression, Op};
-use super::foreign::Guarded;
+use super::guarded::Guarded;
 use super::number::ObjectId;
 use super::query::Select;
 use super::relation::Relation;
+use super::system::RowsFunction;
+use super::writing::Writing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use values::{Error, Result};
@@ -26,6 +28,8 @@ pub enum Plan {
     Composed(Composed),
     /// Writes rows of a table that foreign keys refer from or to.
     Guarded(Box<Guarded>),
+    /// Has parts in its WITH that write.
+    Writing(Box<Writing>),
 }
 
 impl Plan {
@@ -38,23 +42,18 @@ impl Plan {
             Plan::Delete(plan) => &plan.returning,
             Plan::Composed(plan) => plan.output(),
             Plan::Guarded(guarded) => guarded.plan.output(),
+            Plan::Writing(plan) => plan.output(),
         }
     }
 
-    /// The table whose rows it writes.
+    /// The one table whose rows it writes.
     pub(crate) fn written(&self) -> Option<&Relation> {
         match self {
-            Plan::Select(_) => None,
+            Plan::Select(_) | Plan::Writing(_) => None,
             Plan::Insert(plan) => Some(&plan.relation),
             Plan::Update(plan) => plan.source.relation.as_ref(),
             Plan::Delete(plan) => plan.source.relation.as_ref(),
-            Plan::Composed(plan) => match &plan.main {
-                Main::Query(_) => None,
-                Main::Insert(plan) => Some(&plan.relation),
-                Main::Update(plan) => plan.source.relation.as_ref(),
-                Main::Delete(plan) => plan.source.relation.as_ref(),
-                Main::Change(plan) => Some(&plan.relation),
-            },
+            Plan::Composed(plan) => plan.main.written(),
             Plan::Guarded(guarded) => guarded.plan.written(),
         }
     }
@@ -85,7 +84,7 @@ impl Plan {
                 InsertRows::Queried(query, _) => query.source.relation.is_some(),
                 InsertRows::Composed(..) | InsertRows::Copied(..) => true,
             },
-            Plan::Update(_) | Plan::Delete(_) | Plan::Composed(_) => true,
+            Plan::Update(_) | Plan::Delete(_) | Plan::Composed(_) | Plan::Writing(_) => true,
             Plan::Guarded(guarded) => {
                 let mut defaults = guarded.keys.iter().flat_map(|key| &key.defaults);
                 guarded.plan.is_by_rows() || defaults.any(Expression::takes_number)
@@ -112,7 +111,11 @@ impl Plan {
         match self {
             Plan::Select(_) => true,
             Plan::Composed(plan) => matches!(plan.main, Main::Query(_)),
-            Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_) | Plan::Guarded(_) => false,
+            Plan::Insert(_)
+            | Plan::Update(_)
+            | Plan::Delete(_)
+            | Plan::Guarded(_)
+            | Plan::Writing(_) => false,
         }
     }
 
@@ -124,15 +127,9 @@ impl Plan {
             Plan::Insert(_) => "INSERT",
             Plan::Update(_) => "UPDATE",
             Plan::Delete(_) => "DELETE",
-            Plan::Composed(plan) => match &plan.main {
-                Main::Query(_) => "SELECT",
-                Main::Insert(_) => "INSERT",
-                Main::Update(_) => "UPDATE",
-                Main::Delete(_) => "DELETE",
-                Main::Change(change) if change.assignments.is_some() => "UPDATE",
-                Main::Change(_) => "DELETE",
-            },
+            Plan::Composed(plan) => plan.main.command(),
             Plan::Guarded(guarded) => guarded.plan.command(),
+            Plan::Writing(plan) => plan.last().map_or("SELECT", Main::command),
         }
     }
 
@@ -140,6 +137,7 @@ impl Plan {
     pub(crate) fn is_too_deep(&self) -> bool {
         match self {
             Plan::Composed(plan) => plan.depth().is_none_or(|depth| depth > QUERY_DEPTH_MAX),
+            Plan::Writing(plan) => plan.depth().is_none_or(|depth| depth > QUERY_DEPTH_MAX),
             _ => false,
         }
     }
@@ -155,17 +153,24 @@ impl Plan {
                 guarded.plan.each_expression(each);
                 guarded.keys.iter().flat_map(|key| &key.defaults).for_each(each);
             }
+            Plan::Writing(plan) => plan.each_expression(each),
         }
     }
 
     /// Whether it reads the system catalog or the session, which calls do not know.
     pub fn needs_system(&self) -> bool {
-        let mut needs = match self {
-            Plan::Composed(plan) => {
-                plan.queries.iter().any(|query| matches!(query.input, Input::System(_)))
+        let queries = match self {
+            Plan::Composed(plan) => &plan.queries[..],
+            Plan::Writing(plan) => &plan.queries,
+            _ => &[],
+        };
+        let mut needs = queries.iter().any(|query| match &query.input {
+            Input::System(_) => true,
+            Input::Functions(calls, _) => {
+                calls.iter().any(|call| call.function == RowsFunction::RegexMatches)
             }
             _ => false,
-        };
+        });
         self.each_expression(&mut |expression| needs |= expression.needs_system());
         needs
     }
@@ -201,6 +206,10 @@ impl Plan {
                 guarded.relations.iter().try_for_each(Relation::check)?;
                 guarded.plan.check()
             }
+            Plan::Writing(_) if self.is_too_deep() => {
+                Err(Error::corrupted("queries of a plan are damaged"))
+            }
+            Plan::Writing(plan) => plan.check(),
         }
     }
 }

@@ -31,6 +31,10 @@ pub enum SystemFunction {
     QuoteIdentifier,
     QuoteLiteral,
     SizePretty,
+    /// `regexp_replace`, with its flags.
+    RegexReplace,
+    /// `regexp_match`, with its flags.
+    RegexMatch,
 }
 
 /// A function whose results are rows.
@@ -56,6 +60,8 @@ pub enum RowsFunction {
     JsonValues,
     /// The values of `jsonb_each_text`
     JsonValuesText,
+    /// `regexp_matches`, with its flags; only in queries.
+    RegexMatches,
 }
 
 /// A call of such a function.

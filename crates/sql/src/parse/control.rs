@@ -65,7 +65,7 @@ impl Statement {
         if let Some(own) = &self.own {
             return Some(own.clone());
         }
-        if self.sequence.is_some() || self.table_as.is_some() {
+        if self.has_no_tree() {
             return None;
         }
         Some(match &self.tree {
@@ -138,7 +138,12 @@ impl Statement {
                 | Tree::AlterTable(_)
                 | Tree::AlterIndex { .. }
         );
-        self.sequence.is_some() || self.table_as.is_some() || is_tree_of_one || self.sets_value()
+        self.has_no_tree() || is_tree_of_one || self.sets_value()
+    }
+
+    /// Whether it is a definition that has no tree.
+    fn has_no_tree(&self) -> bool {
+        self.sequence.is_some() || self.table_as.is_some() || self.type_move.is_some()
     }
 }
 

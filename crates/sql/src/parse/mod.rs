@@ -1,6 +1,7 @@
 //! From text to syntax trees, by `sqlparser` behind limits of our own: text that would exhaust the
 //! stack or take long is refused before it is parsed.
 
+mod alter_type;
 mod conflict;
 mod control;
 mod limits;
@@ -15,6 +16,7 @@ mod statement;
 mod table_as;
 mod view;
 
+pub(crate) use alter_type::{TypeMove, TypePlace};
 pub(crate) use conflict::place_of_expression;
 pub use control::{BlockModes, Control};
 pub use limits::{CHAIN_MAX, DEPTH_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};

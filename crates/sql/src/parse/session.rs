@@ -1,10 +1,10 @@
 //! Queries about the session, which drivers ask at first and which no table answers.
 
 use super::statement::Statement;
-use crate::bind::name_of;
+use crate::bind::{has_parts, name_of};
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, SelectItem, SetExpr,
-    Statement as Tree, Value,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, SelectItem,
+    SetExpr, Statement as Tree, Value,
 };
 
 /// A column of a query about the session.
@@ -60,7 +60,8 @@ impl Statement {
         let writes = |body: &SetExpr| {
             matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_))
         };
-        matches!(&self.tree, Tree::Query(query) if !writes(&query.body)) && !self.sets_value()
+        let is_query = |query: &Query| !writes(&query.body) && !has_parts(query.with.as_ref());
+        matches!(&self.tree, Tree::Query(query) if is_query(query)) && !self.sets_value()
     }
 }
 

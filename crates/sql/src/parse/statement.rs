@@ -1,5 +1,6 @@
 //! The parser's front.
 
+use super::alter_type::{self, TypeMove};
 use super::conflict;
 use super::control::Control;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
@@ -35,6 +36,8 @@ pub struct Statement {
     pub(crate) identities: IdentityChanges,
     /// CREATE TABLE AS, of which there is no tree.
     pub(crate) table_as: Option<Box<TableAs>>,
+    /// ALTER TYPE ... OWNER TO or SET SCHEMA, of which there is no tree.
+    pub(crate) type_move: Option<Box<TypeMove>>,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(crate) expressions: Arc<[ast::Expr]>,
     /// The cursor that it declares.
@@ -48,11 +51,13 @@ struct Found {
     sequence: Option<AlterSequence>,
     identities: IdentityChanges,
     table_as: Option<Box<TableAs>>,
+    type_move: Option<Box<TypeMove>>,
 }
 
 impl Found {
     fn of(tree: ast::Statement) -> Found {
-        Found { tree, own: None, sequence: None, identities: Vec::new(), table_as: None }
+        let (own, sequence, identities) = (None, None, Vec::new());
+        Found { tree, own, sequence, identities, table_as: None, type_move: None }
     }
 
     fn table_as(made: TableAs) -> Found {
@@ -112,12 +117,23 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
     let statement = |found: Found| {
-        let Found { tree, own, sequence, identities, table_as } = found;
+        let Found { tree, own, sequence, identities, table_as, type_move } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
         let (lines, expressions) = (lines.clone(), expressions.clone());
-        Statement { tree, lines, text, own, sequence, identities, table_as, expressions, declared }
+        Statement {
+            tree,
+            lines,
+            text,
+            own,
+            sequence,
+            identities,
+            table_as,
+            type_move,
+            expressions,
+            declared,
+        }
     };
     Ok(trees.into_iter().map(statement).collect())
 }
@@ -154,6 +170,9 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     }
     if let Some((tree, identities)) = sequence::alter_table(parser)? {
         return Ok(Found { identities, ..Found::of(tree) });
+    }
+    if let Some(moved) = alter_type::type_move(parser)? {
+        return Ok(Found { type_move: Some(Box::new(moved)), ..Found::without_tree() });
     }
     if let Some(made) = table_as::create_table_as(parser)? {
         return Ok(Found::table_as(made));

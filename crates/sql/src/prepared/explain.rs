@@ -5,6 +5,7 @@ use crate::catalog::Catalog;
 use crate::ir::{
     Access, Action, Composed, Expression, Input, Insert, InsertRows, Item, ItemRows, JoinKind,
     Joins, Main, Method, Op, Plan, Query, QueryNumber, Relation, Select, SetOperator, Source,
+    Writing,
 };
 use crate::system::{Writer, expression_text, key_text};
 use std::collections::BTreeSet;
@@ -35,12 +36,27 @@ impl<'p> Explained<'p> {
                 let names: Vec<&str> = guarded.keys.iter().map(|key| key.name.as_str()).collect();
                 step.with("Foreign Keys", Some(names.join(", ")))
             }
+            Plan::Writing(writing) => self.writing(writing),
         }
+    }
+
+    /// The statement itself, with the parts that it has in its WITH below.
+    fn writing(&mut self, writing: &'p Writing) -> Step {
+        self.queries = &writing.queries;
+        let mut steps: Vec<Step> = writing.parts.iter().map(|part| self.main(&part.main)).collect();
+        let mut last = steps.pop().unwrap_or_else(|| Step::new("Result", Vec::new()));
+        let parts = steps.into_iter().enumerate();
+        last.below.extend(parts.map(|(at, step)| Step::new(format!("CTE {}", at + 1), vec![step])));
+        last
     }
 
     fn composed(&mut self, composed: &'p Composed) -> Step {
         self.queries = &composed.queries;
-        match &composed.main {
+        self.main(&composed.main)
+    }
+
+    fn main(&mut self, main: &'p Main) -> Step {
+        match main {
             Main::Query(number) => self.query(*number),
             Main::Insert(insert) => self.insert(insert),
             Main::Update(update) => self.change("Update", &update.source),
@@ -156,6 +172,9 @@ impl<'p> Explained<'p> {
                 Step::new("Recursive Union", below)
             }
             Input::Working(_) => Step::new("WorkTable Scan", Vec::new()),
+            Input::Returned(part) => {
+                Step::new(format!("CTE Scan on part {}", part + 1), Vec::new())
+            }
         }
     }
 

@@ -159,6 +159,7 @@ pub(super) fn apply_each(
     for (at, change) in changes.iter().enumerate() {
         keys.push(ChangedKeys::of(relation, change, evaluator).map_err(|error| (at, error))?);
     }
+    let before = evaluator.rows.see_writes(true);
     for (at, keys) in keys.iter().enumerate() {
         remove_old(relation, keys, evaluator.rows).map_err(|error| (at, error))?;
     }
@@ -167,6 +168,11 @@ pub(super) fn apply_each(
         if let Some(row) = &change.new {
             write_new(relation, &layout, row, keys, evaluator).map_err(|error| (at, error))?;
         }
+    }
+    evaluator.rows.see_writes(before);
+    if let Some(touched) = &mut evaluator.touched {
+        let keys = keys.into_iter().flat_map(|keys| [keys.old, keys.new]).flatten();
+        touched.extend(keys.map(|keys| keys.primary));
     }
     if let Some(journal) = &mut evaluator.journal {
         journal.extend_from_slice(changes);

@@ -3,7 +3,9 @@
 
 use super::arithmetic;
 use super::context::Context;
-use super::{arrays, json, json_change, json_parts, json_text, sequence, strings, texts, times};
+use super::{
+    arrays, json, json_change, json_parts, json_text, number_text, sequence, strings, texts, times,
+};
 use crate::ir::Function;
 use std::cmp::Ordering;
 use values::time::{Field, truncate};
@@ -55,6 +57,7 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
         _ => arithmetic::call(function, arguments, &context.zone)
             .or_else(|| strings::call(function, arguments))
             .or_else(|| texts::call(function, arguments))
+            .or_else(|| number_text::call(function, arguments))
             .or_else(|| json_change::call(function, arguments))
             .or_else(|| arrays::call(function, arguments))
             .or_else(|| times::call(function, arguments, context))

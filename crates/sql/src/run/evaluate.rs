@@ -11,6 +11,7 @@ use super::random;
 use super::rows::Rows;
 use crate::ir::{Expression, Op, Query, SystemFunction};
 use crate::system::Patterns;
+use std::collections::BTreeSet;
 use values::{Datum, Result, Strictness};
 
 /// Runs expressions of one statement.
@@ -21,6 +22,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) queries: Queries<'a>,
     /// The changes of rows so far, of a statement whose foreign keys are kept behind it.
     pub(super) journal: Option<Vec<Change>>,
+    /// The keys of the rows that were written so far, of a statement with parts that write.
+    pub(super) touched: Option<BTreeSet<Vec<u8>>>,
     patterns: Patterns,
     /// How many random values were made.
     randoms: u64,
@@ -46,6 +49,7 @@ impl<'a> Evaluator<'a> {
             memory,
             queries,
             journal: None,
+            touched: None,
             patterns: Patterns::default(),
             randoms: 0,
             stack: Vec::new(),
@@ -94,19 +98,7 @@ impl<'a> Evaluator<'a> {
                 self.stack.truncate(begin);
                 result
             }
-            Op::System(function, count) => {
-                let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
-                let system = self.context.system.as_deref().ok_or_else(malformed)?;
-                let arguments = &self.stack[begin..];
-                let work = arguments.iter().map(Datum::memory_bytes).sum::<usize>();
-                self.rows.steps(1 + work as u64 / 64)?;
-                let result = match function {
-                    SystemFunction::Matches => self.patterns.matches(arguments)?,
-                    _ => system.call(*function, arguments)?,
-                };
-                self.stack.truncate(begin);
-                result
-            }
+            Op::System(function, count) => self.system(*function, *count as usize)?,
             Op::Cast(kind, strict) => {
                 let value = self.stack.pop().ok_or_else(malformed)?;
                 let strictness =
@@ -150,5 +142,21 @@ impl<'a> Evaluator<'a> {
         };
         self.stack.push(value);
         Ok(0)
+    }
+    /// A function that only queries have.
+    fn system(&mut self, function: SystemFunction, count: usize) -> Result<Datum> {
+        let begin = self.stack.len().checked_sub(count).ok_or_else(malformed)?;
+        let system = self.context.system.as_deref().ok_or_else(malformed)?;
+        let arguments = &self.stack[begin..];
+        let work = arguments.iter().map(Datum::memory_bytes).sum::<usize>();
+        self.rows.steps(1 + work as u64 / 64)?;
+        let result = match function {
+            SystemFunction::Matches => self.patterns.matches(arguments)?,
+            SystemFunction::RegexReplace => self.patterns.replace(arguments)?,
+            SystemFunction::RegexMatch => self.patterns.first(arguments)?,
+            _ => system.call(function, arguments)?,
+        };
+        self.stack.truncate(begin);
+        Ok(result)
     }
 }

@@ -8,27 +8,30 @@ use super::entries::{order, primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
 use super::range::Range;
 use super::scan::{decode, layout, row_of};
-use crate::ir::{ColumnNumber, ForeignKey, Guarded, Index, KeyColumn, Kind, Referential, Relation};
+use crate::ir::{ColumnNumber, ForeignKey, Index, KeyColumn, Kind, Referential, Relation};
 use std::collections::VecDeque;
 use values::{Datum, Error, Result, SqlState, Strictness, Zone, key, text};
 
-/// Keeps the keys of a statement that has made these changes of its table.
+/// Keeps the keys between tables, of the first of which these changes were made; `has_others` says
+/// whether the same statement changes more than these.
 pub(super) fn keep(
-    guarded: &Guarded,
+    relations: &[Relation],
+    keys: &[ForeignKey],
     changes: Vec<Change>,
+    has_others: bool,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<()> {
-    let mut later = Later::default();
+    let mut later = Later { has_followed: has_others, ..Later::default() };
     let mut queue = VecDeque::from([(0, changes)]);
     while let Some((place, changes)) = queue.pop_front() {
-        for key in &guarded.keys {
+        for key in keys {
             if usize::from(key.child) == place {
-                later.note_children(&guarded.relations, key, &changes);
+                later.note_children(relations, key, &changes);
             }
         }
-        for key in &guarded.keys {
+        for key in keys {
             if usize::from(key.parent) == place {
-                let written = follow(&guarded.relations, key, &changes, &mut later, evaluator)?;
+                let written = follow(relations, key, &changes, &mut later, evaluator)?;
                 if !written.is_empty() {
                     later.has_followed = true;
                     queue.push_back((usize::from(key.child), written));
@@ -36,7 +39,7 @@ pub(super) fn keep(
             }
         }
     }
-    later.check(&guarded.relations, evaluator)
+    later.check(relations, evaluator)
 }
 
 /// What is checked once all rows are written.

@@ -23,7 +23,8 @@ pub(super) fn change(plan: &Change, evaluator: &mut Evaluator<'_>) -> Result<Ans
         }
         let key = primary_key(&plan.relation, old);
         evaluator.memory.add_bytes(key.len())?;
-        if !seen.insert(key) {
+        let is_touched = evaluator.touched.as_ref().is_some_and(|touched| touched.contains(&key));
+        if is_touched || !seen.insert(key) {
             continue;
         }
         let new = match &plan.assignments {

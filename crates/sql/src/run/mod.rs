@@ -24,6 +24,7 @@ mod json;
 mod json_change;
 mod json_parts;
 mod json_text;
+mod number_text;
 mod order;
 mod overlay;
 mod pages;

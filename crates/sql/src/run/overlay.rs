@@ -74,6 +74,8 @@ impl Buffer {
 pub struct Overlay<'a> {
     below: &'a mut dyn Rows,
     buffer: Buffer,
+    /// Whether reads see the writes.
+    are_seen: bool,
 }
 
 impl<'a> Overlay<'a> {
@@ -84,7 +86,7 @@ impl<'a> Overlay<'a> {
 
     /// Earlier writes over these rows.
     pub fn over(below: &'a mut dyn Rows, buffer: Buffer) -> Overlay<'a> {
-        Overlay { below, buffer }
+        Overlay { below, buffer, are_seen: true }
     }
 
     /// The writes, for other rows below.
@@ -111,7 +113,8 @@ impl<'a> Overlay<'a> {
 
 impl Rows for Overlay<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if !self.buffer.writes.is_empty()
+        if self.are_seen
+            && !self.buffer.writes.is_empty()
             && let Some(row) = self.buffer.writes.get(&(space, key.to_vec()))
         {
             return Ok(row.clone());
@@ -120,6 +123,9 @@ impl Rows for Overlay<'_> {
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        if !self.are_seen {
+            return self.below.scan(scan, found);
+        }
         let Scan { space, to, rows_max, .. } = scan;
         let target = found.len() + rows_max;
         let mut from = scan.from.to_vec();
@@ -172,6 +178,10 @@ impl Rows for Overlay<'_> {
 
     fn given(&mut self, sequence: ObjectId) -> Result<u64> {
         self.below.given(sequence)
+    }
+
+    fn see_writes(&mut self, are_seen: bool) -> bool {
+        std::mem::replace(&mut self.are_seen, are_seen)
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {

@@ -20,6 +20,8 @@ pub(super) struct Queries<'a> {
     pub(super) sets: BTreeMap<QueryNumber, Rc<Members>>,
     /// The working tables of recursive queries that run, by their numbers.
     working: BTreeMap<u16, Answered>,
+    /// The rows that the parts of the statement have returned so far.
+    returned: Vec<Answered>,
     /// The memory that `answered` and `sets` take.
     pub(super) kept: usize,
     /// In how many places of queries each is named, once that was asked.
@@ -40,6 +42,7 @@ impl<'a> Queries<'a> {
             answered: BTreeMap::new(),
             sets: BTreeMap::new(),
             working: BTreeMap::new(),
+            returned: Vec::new(),
             kept: 0,
             named: Vec::new(),
         }
@@ -64,6 +67,16 @@ impl<'a> Queries<'a> {
     /// The rows of a working table.
     pub(super) fn working(&self, number: u16) -> Result<Answered> {
         self.working.get(&number).cloned().ok_or_else(malformed)
+    }
+
+    /// The rows that a part of the statement has returned.
+    pub(super) fn returned(&self, part: u16) -> Result<Answered> {
+        self.returned.get(usize::from(part)).cloned().ok_or_else(malformed)
+    }
+
+    /// The next part of the statement has returned these rows.
+    pub(super) fn add_returned(&mut self, rows: Vec<Vec<Datum>>) {
+        self.returned.push(Rc::new(rows));
     }
 
     /// A working table has these rows from now on, or none; those before.

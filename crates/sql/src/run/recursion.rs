@@ -4,7 +4,7 @@ use super::aggregate::identity;
 use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::scan::Each;
-use crate::ir::Recursive;
+use crate::ir::{Input, Recursive};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -60,13 +60,18 @@ pub(super) fn recursed(
     Ok(())
 }
 
-/// Gives the rows of a working table to `each`.
-pub(super) fn working_rows(
-    number: u16,
+/// Gives rows that are there, those of a working table or of a part of the statement, to `each`.
+pub(super) fn given_rows(
+    input: &Input,
     evaluator: &mut Evaluator<'_>,
     each: &mut Each<'_, Vec<Datum>>,
 ) -> Result<()> {
-    for row in evaluator.queries.working(number)?.iter() {
+    let rows = match input {
+        Input::Working(number) => evaluator.queries.working(*number)?,
+        Input::Returned(number) => evaluator.queries.returned(*number)?,
+        _ => return Err(malformed()),
+    };
+    for row in rows.iter() {
         evaluator.rows.steps(1)?;
         if each(row.clone(), evaluator)?.is_break() {
             break;

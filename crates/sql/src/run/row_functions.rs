@@ -3,6 +3,7 @@
 use super::evaluate::{Evaluator, malformed};
 use super::scan::Each;
 use crate::ir::{RowsCall, RowsFunction};
+use crate::system::Patterns;
 use values::{Array, Datum, Error, Interval, Json, Result, SqlState, Timestamp, Type, Zone};
 
 /// The rows of a relation of the system catalog.
@@ -118,6 +119,9 @@ impl Results {
                 [Datum::Timestamptz(first), Datum::Timestamptz(last), Datum::Interval(step)],
             ) => times(first, last, step, Some(zone.clone())),
             (_, [Datum::Jsonb(json)]) => Ok(Results::Made(json_parts(function, json)?.into_iter())),
+            (RowsFunction::RegexMatches, _) => {
+                Ok(Results::Made(Patterns::default().all(&arguments)?.into_iter()))
+            }
             (RowsFunction::Nothing, _) => Ok(Results::Nothing),
             (RowsFunction::Unnest, [Datum::Array(array)]) => Ok(Results::Items(array.clone(), 0)),
             (RowsFunction::Expanded, [Datum::Array(array)]) => Ok(Results::Pairs(array.clone(), 0)),

@@ -43,6 +43,12 @@ pub trait Rows {
         Err(Error::new(SqlState::INTERNAL, "no definition asks what a sequence has given"))
     }
 
+    /// Whether what was written here is seen from now on, where writes are kept above other rows;
+    /// whether it was so far. All others always see what they wrote.
+    fn see_writes(&mut self, _are_seen: bool) -> bool {
+        true
+    }
+
     /// Counts work. An error ends the statement at the same step in each run of the same call.
     fn steps(&mut self, count: u64) -> Result<()>;
 }

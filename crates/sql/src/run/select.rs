@@ -6,7 +6,7 @@ use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::join::joined;
 use super::order::{compare, directions};
-use super::recursion::{recursed, working_rows};
+use super::recursion::{given_rows, recursed};
 use super::row_functions::{function_rows, system_rows};
 use super::scan::{Each, Order, visit};
 use super::set::combined;
@@ -115,9 +115,9 @@ pub(super) fn visit_rows(
             let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
             recursed(recursive, is_once, evaluator, &mut take)?;
         }
-        Input::Working(number) => {
+        input @ (Input::Working(_) | Input::Returned(_)) => {
             let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
-            working_rows(*number, evaluator, &mut take)?;
+            given_rows(input, evaluator, &mut take)?;
         }
     }
     stages.end(evaluator)

@@ -8,11 +8,11 @@ use super::foreign::keep;
 use super::joined_change::change;
 use super::overlay::Overlay;
 use super::rows::Rows;
-use super::scan::{decode, find, layout};
+use super::scan::{Found, decode, find, layout};
 use super::select::select;
 use crate::ir::{
     Action, Assignment, ColumnNumber, Composed, Conflict, Delete, Expression, Index, Insert,
-    InsertRows, Main, Plan, Relation, Update,
+    InsertRows, Main, Plan, Relation, Update, Writing,
 };
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -49,6 +49,7 @@ fn answer_of(rows: Vec<Vec<Datum>>) -> Answer {
 fn guarded_write(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
     let (plan, guarded) = match plan {
         Plan::Guarded(guarded) => (&guarded.plan, Some(guarded)),
+        Plan::Writing(plan) => return parts(plan, context, rows),
         plan => (plan, None),
     };
     let queries = match plan {
@@ -60,7 +61,7 @@ fn guarded_write(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<
     let answer = write(plan, &mut evaluator)?;
     if let Some(guarded) = guarded {
         let changes = evaluator.journal.take().unwrap_or_default();
-        keep(guarded, changes, &mut evaluator)?;
+        keep(&guarded.relations, &guarded.keys, changes, false, &mut evaluator)?;
     }
     Ok(answer)
 }
@@ -70,15 +71,50 @@ fn write(plan: &Plan, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
         Plan::Insert(plan) => insert(plan, evaluator),
         Plan::Update(plan) => update(plan, evaluator),
         Plan::Delete(plan) => delete(plan, evaluator),
-        Plan::Composed(plan) => match &plan.main {
-            Main::Query(_) => Err(malformed()),
-            Main::Insert(plan) => insert(plan, evaluator),
-            Main::Update(plan) => update(plan, evaluator),
-            Main::Delete(plan) => delete(plan, evaluator),
-            Main::Change(plan) => change(plan, evaluator),
-        },
-        Plan::Select(_) | Plan::Guarded(_) => Err(malformed()),
+        Plan::Composed(plan) => main(&plan.main, evaluator),
+        Plan::Select(_) | Plan::Guarded(_) | Plan::Writing(_) => Err(malformed()),
     }
+}
+
+fn main(plan: &Main, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
+    match plan {
+        Main::Query(_) => Err(malformed()),
+        Main::Insert(plan) => insert(plan, evaluator),
+        Main::Update(plan) => update(plan, evaluator),
+        Main::Delete(plan) => delete(plan, evaluator),
+        Main::Change(plan) => change(plan, evaluator),
+    }
+}
+
+/// Runs the parts of a statement. What they read is what was there before; what they write they see
+/// only where they write.
+fn parts(plan: &Writing, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+    let mut evaluator = Evaluator::of(&plan.queries, context, rows);
+    evaluator.touched = Some(BTreeSet::new());
+    evaluator.rows.see_writes(false);
+    let mut journals = Vec::new();
+    let mut last: Option<Answer> = None;
+    for part in &plan.parts {
+        if let Some(before) = last.take() {
+            evaluator.queries.add_returned(before.rows);
+        }
+        evaluator.journal = (!part.keys.is_empty()).then(Vec::new);
+        last = Some(match &part.main {
+            Main::Query(number) => {
+                let found = evaluator.rows_of(*number, usize::MAX)?;
+                answer_of(Rc::try_unwrap(found).unwrap_or_else(|kept| (*kept).clone()))
+            }
+            written => main(written, &mut evaluator)?,
+        });
+        journals.push(evaluator.journal.take());
+    }
+    evaluator.rows.see_writes(true);
+    for (part, changes) in plan.parts.iter().zip(journals) {
+        if let Some(changes) = changes {
+            keep(&part.relations, &part.keys, changes, true, &mut evaluator)?;
+        }
+    }
+    last.ok_or_else(malformed)
 }
 
 fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
@@ -179,9 +215,10 @@ fn insert_or(
     proposed: Vec<Vec<Datum>>,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Vec<Datum>>> {
+    let before = evaluator.rows.see_writes(true);
     let arbiters = Arbiters::of(relation, conflict)?;
     let mut written = Vec::new();
-    let mut touched: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut touched = evaluator.touched.clone().unwrap_or_default();
     for row in proposed {
         let Some(old) = arbiters.existing(&row, evaluator)? else {
             let change = Change { old: None, new: Some(row) };
@@ -213,6 +250,7 @@ fn insert_or(
         touched.insert(primary_key(relation, &new));
         written.push(new);
     }
+    evaluator.rows.see_writes(before);
     Ok(written)
 }
 
@@ -283,7 +321,7 @@ pub(super) fn assigned(
 
 fn update(plan: &Update, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let found = find(&plan.source, evaluator)?;
+    let found = untouched(find(&plan.source, evaluator)?, evaluator);
     let mut changes = Vec::with_capacity(found.len());
     for found in found {
         let new = assigned(&plan.assignments, &found.row, &found.row, evaluator)?;
@@ -296,9 +334,18 @@ fn update(plan: &Update, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     Ok(Answer { tag: Tag::Update(written.len() as u64), rows })
 }
 
+/// The rows that no other part of the statement has written: of several that write a row, the first
+/// does it.
+fn untouched(mut found: Vec<Found>, evaluator: &Evaluator<'_>) -> Vec<Found> {
+    if let Some(touched) = &evaluator.touched {
+        found.retain(|found| !touched.contains(&found.key));
+    }
+    found
+}
+
 fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let found = find(&plan.source, evaluator)?;
+    let found = untouched(find(&plan.source, evaluator)?, evaluator);
     let changes: Vec<Change> =
         found.into_iter().map(|found| Change { old: Some(found.row), new: None }).collect();
     apply(relation, &changes, evaluator)?;

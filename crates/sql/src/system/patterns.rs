@@ -1,11 +1,11 @@
-//! Regular expressions of `~`. Their meaning is that of crate `regex-lite`, which may change with
-//! it: so only queries have them.
+//! Regular expressions of `~` and `regexp_replace`. Their meaning is that of crate `regex-lite`,
+//! which may change with it: so only queries have them.
 
 use regex_lite::{Regex, RegexBuilder};
-use values::{Datum, Error, Result, SqlState};
+use values::{Array, Datum, Error, Result, SqlState, Type};
 
-/// The bytes that a pattern may take once it is read: few, or else many.
-const PATTERN_BYTES: [usize; 2] = [4 << 10, 64 << 10];
+/// The bytes that a pattern may take once it is read: few, or else more, or else many.
+const PATTERN_BYTES: [usize; 3] = [1 << 10, 4 << 10, 64 << 10];
 /// At least so many of them are of one instruction.
 const INSTRUCTION_BYTES: usize = 16;
 /// The most steps that a match may take: length of the text times instructions of the pattern.
@@ -31,21 +31,164 @@ impl Patterns {
         let [Datum::Text(text), Datum::Text(pattern), Datum::Bool(any_case)] = arguments else {
             return Ok(Datum::Null);
         };
-        let is_it = |last: &Pattern| last.text == *pattern && last.any_case == *any_case;
+        let pattern = self.read(pattern, *any_case)?;
+        pattern.count(text.len(), &mut 0)?;
+        Ok(Datum::Bool(pattern.regex.is_match(text)))
+    }
+
+    /// `regexp_replace`: text, pattern, replacement, flags.
+    pub(crate) fn replace(&mut self, arguments: &[Datum]) -> Result<Datum> {
+        let [Datum::Text(text), Datum::Text(pattern), Datum::Text(with), Datum::Text(flags)] =
+            arguments
+        else {
+            return Ok(Datum::Null);
+        };
+        let flags = Flags::read(flags)?;
+        let pattern = self.read(pattern, flags.any_case)?;
+        let (mut replaced, mut behind) = (String::new(), 0);
+        pattern.each(text, flags.is_global, &mut |found| {
+            replaced.push_str(&text[behind..found.begin]);
+            push_replacement(with, &found.groups, &mut replaced);
+            behind = found.end;
+        })?;
+        replaced.push_str(&text[behind..]);
+        Ok(Datum::text(replaced))
+    }
+
+    /// `regexp_match`: text, pattern, flags. NULL if the text does not match.
+    pub(crate) fn first(&mut self, arguments: &[Datum]) -> Result<Datum> {
+        if let [_, _, Datum::Text(flags)] = arguments
+            && Flags::read(flags)?.is_global
+        {
+            let message = "regexp_match() does not support the \"global\" option";
+            return Err(Error::new(SqlState::INVALID_PARAMETER, message)
+                .with_hint("Use the regexp_matches function instead."));
+        }
+        Ok(self.all(arguments)?.into_iter().next().unwrap_or(Datum::Null))
+    }
+
+    /// `regexp_matches`: text, pattern, flags. The groups of each match, or the whole match.
+    pub(crate) fn all(&mut self, arguments: &[Datum]) -> Result<Vec<Datum>> {
+        let [Datum::Text(text), Datum::Text(pattern), Datum::Text(flags)] = arguments else {
+            return Ok(Vec::new());
+        };
+        let flags = Flags::read(flags)?;
+        let pattern = self.read(pattern, flags.any_case)?;
+        let mut found: Vec<Vec<Datum>> = Vec::new();
+        pattern.each(text, flags.is_global, &mut |one| {
+            let begin = usize::from(one.groups.len() > 1);
+            let groups = one.groups[begin..].iter();
+            found.push(groups.map(|group| group.map_or(Datum::Null, Datum::text)).collect());
+        })?;
+        let array =
+            |items| Array::new(Type::Text, items).map(|array| Datum::Array(Box::new(array)));
+        found.into_iter().map(array).collect()
+    }
+
+    /// The pattern, which may be the one of before.
+    fn read(&mut self, text: &str, any_case: bool) -> Result<&Pattern> {
+        let is_it = |last: &Pattern| *last.text == *text && last.any_case == any_case;
         let last = match self.last.take().filter(is_it) {
             Some(last) => last,
-            None => Pattern::read(pattern, *any_case)?,
+            None => Pattern::read(text, any_case)?,
         };
-        let last = self.last.insert(last);
-        if text.len().saturating_mul(last.instructions_max) > MATCH_STEPS_MAX {
-            let message = "regular expression is too expensive for a text of this length";
-            return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
+        Ok(self.last.insert(last))
+    }
+}
+
+/// What letters behind a pattern say.
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    any_case: bool,
+    is_global: bool,
+}
+
+impl Flags {
+    fn read(text: &str) -> Result<Flags> {
+        let mut flags = Flags::default();
+        for letter in text.chars() {
+            match letter {
+                'g' => flags.is_global = true,
+                'i' => flags.any_case = true,
+                'c' => flags.any_case = false,
+                // What is so in any case.
+                's' | 't' => {}
+                'b' | 'e' | 'm' | 'n' | 'p' | 'q' | 'w' | 'x' => {
+                    let message = format!("regular expression option \"{letter}\"");
+                    return Err(Error::unsupported(message, "The options g, i, c and s are."));
+                }
+                _ => {
+                    let message = format!("invalid regular expression option: \"{letter}\"");
+                    return Err(Error::new(SqlState::INVALID_PARAMETER, message));
+                }
+            }
         }
-        Ok(Datum::Bool(last.regex.is_match(text)))
+        Ok(flags)
+    }
+}
+
+/// A match.
+struct Found<'t> {
+    /// The whole match, and what each group of the pattern has found.
+    groups: Vec<Option<&'t str>>,
+    begin: usize,
+    end: usize,
+}
+
+/// A replacement: `\1` to `\9` are what groups have found, `\&` is the whole match.
+fn push_replacement(with: &str, groups: &[Option<&str>], replaced: &mut String) {
+    let mut letters = with.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let next = letters.peek().copied().filter(|_| letter == '\\');
+        let group = match next {
+            Some('&') => Some(0),
+            Some(digit) => digit.to_digit(10).filter(|digit| *digit > 0),
+            None => None,
+        };
+        match (group, next) {
+            (Some(group), _) => {
+                letters.next();
+                replaced.push_str(groups.get(group as usize).copied().flatten().unwrap_or(""));
+            }
+            (None, Some('\\')) => {
+                letters.next();
+                replaced.push('\\');
+            }
+            _ => replaced.push(letter),
+        }
     }
 }
 
 impl Pattern {
+    /// Counts a search in so many bytes: what may take long is refused.
+    fn count(&self, bytes: usize, done: &mut usize) -> Result<()> {
+        *done = done.saturating_add((bytes + 1).saturating_mul(self.instructions_max));
+        if *done > MATCH_STEPS_MAX {
+            let message = "regular expression is too expensive for a text of this length";
+            return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
+        }
+        Ok(())
+    }
+
+    /// Gives the first match, or all of them one behind the other, to `each`.
+    fn each(&self, text: &str, is_global: bool, each: &mut dyn FnMut(Found<'_>)) -> Result<()> {
+        let (mut from, mut done) = (0, 0);
+        while from <= text.len() {
+            self.count(text.len() - from, &mut done)?;
+            let Some(found) = self.regex.captures_at(text, from) else { break };
+            let Some(whole) = found.get(0) else { break };
+            let (begin, end) = (whole.start(), whole.end());
+            let groups = found.iter().map(|group| group.map(|group| group.as_str()));
+            each(Found { groups: groups.collect(), begin, end });
+            if !is_global {
+                break;
+            }
+            let next = text[end..].chars().next().map_or(1, char::len_utf8);
+            from = if begin == end { end + next } else { end };
+        }
+        Ok(())
+    }
+
     fn read(text: &str, any_case: bool) -> Result<Pattern> {
         let read = |bytes_max| {
             let mut builder = RegexBuilder::new(text);
@@ -54,8 +197,8 @@ impl Pattern {
             let pattern = |regex| Pattern { text: text.into(), any_case, regex, instructions_max };
             builder.build().map(pattern)
         };
-        let [few, many] = PATTERN_BYTES;
-        read(few).or_else(|_| read(many)).map_err(|error| {
+        let [few, more, many] = PATTERN_BYTES;
+        read(few).or_else(|_| read(more)).or_else(|_| read(many)).map_err(|error| {
             let message = format!("invalid regular expression: {error}");
             Error::new(SqlState::INVALID_REGULAR_EXPRESSION, message)
         })
@@ -78,6 +221,13 @@ mod tests {
         // Short, and thousands of instructions for each character.
         assert_eq!(matches(&long, "(a{40}){40}b").unwrap_err().state(), SqlState::LIMIT_EXCEEDED);
         assert_eq!(matches(&long[..2_000], "(a{40}){40}").unwrap(), Datum::Bool(true));
+        // An empty match at each place, each of which may look at all that is behind it.
+        let replaced = |text: &str| {
+            let arguments = [text, "", "-", "g"].map(Datum::text);
+            Patterns::default().replace(&arguments)
+        };
+        assert_eq!(replaced("ab").unwrap(), Datum::text("-a-b-"));
+        assert_eq!(replaced(&long).unwrap_err().state(), SqlState::LIMIT_EXCEEDED);
         let large = matches("a", "((a{100}){100}){100}").unwrap_err();
         assert_eq!(large.state(), SqlState::INVALID_REGULAR_EXPRESSION);
     }

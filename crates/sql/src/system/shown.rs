@@ -427,7 +427,7 @@ fn function_name(function: Function) -> Option<&'static str> {
         Function::DateBin => "date_bin",
         Function::IsFinite => "isfinite",
         Function::FromEpoch => "to_timestamp",
-        Function::TimeText => "to_char",
+        Function::TimeText | Function::NumberText => "to_char",
         _ => return None,
     })
 }

@@ -11,6 +11,8 @@ mod convert;
 mod digits;
 mod form;
 mod number;
+mod shown;
 
 pub use digits::Digits;
 pub use number::{DIGITS_MAX, Numeric, SCALE_MAX};
+pub use shown::NumberForm;
