@@ -3,7 +3,8 @@
 //! A transaction that updates is a call of a procedure that says which rows it writes; the library
 //! forms an epoch of the calls that wait, with one sync for all of them. One that only reads needs
 //! no call: one row is read by key, several from a snapshot. Rows are as long as the values need,
-//! so that both versions are inline, as they are by default for values of a fixed length.
+//! so that both versions are inline, as they are by default for values of a fixed length. Under a
+//! limit of memory it has what others have for their caches.
 
 use std::path::Path;
 
@@ -108,13 +109,15 @@ fn failed(error: nvcaracal::Error) -> Error {
 impl Caracal {
     pub(crate) fn open(path: &Path, shape: Shape) -> Result<Self> {
         let table = table(shape.value_bytes);
-        let database = nvcaracal::Database::options()
+        let mut options = nvcaracal::Database::options()
             .table(table)
             .procedure::<Transact>()
             .procedure::<Load>()
-            .context(Rows { table, value_bytes: shape.value_bytes })
-            .open(path)
-            .map_err(failed)?;
+            .context(Rows { table, value_bytes: shape.value_bytes });
+        if shape.is_limited {
+            options = options.memory_limit(shape.cache_bytes);
+        }
+        let database = options.open(path).map_err(failed)?;
         Ok(Self { database, table, shape })
     }
 }
