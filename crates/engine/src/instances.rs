@@ -36,6 +36,7 @@ fn functions<D: Device>() {
         Engine::<D>::prepare_rows as *const (),
         Engine::<D>::checkpoint as *const (),
         Engine::<D>::close as *const (),
+        crate::recovery::kept::check_kept_indexes::<D> as *const (),
         storage::check::check::<D> as *const (),
     ]);
 }

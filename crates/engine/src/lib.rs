@@ -19,6 +19,7 @@ mod error;
 pub mod index;
 #[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]
 mod instances;
+mod kept;
 mod memory;
 #[cfg(all(test, feature = "loom"))]
 mod models;
@@ -57,6 +58,7 @@ pub use program::procedure::{
 };
 pub use program::record::{IndexInWords, indexes_in_words, logged_procedures, types_in_words};
 pub use reads::Visit;
+pub use recovery::kept::check_kept_indexes;
 pub use recovery::logged::{LoggedCall, logged_calls};
 pub use secondary::{IndexDefinition, IndexKeyFn, IndexKeys};
 pub use state::config::EngineConfig;

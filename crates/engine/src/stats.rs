@@ -309,6 +309,9 @@ pub enum HashCheck {
     Computed,
     /// The checkpoint had none, and none was computed, because none is maintained.
     Unknown,
+    /// The checkpoint's goes on: no row was visited, because the indexes were kept. Pages are
+    /// checked when they are read, each by a checksum.
+    Kept,
 }
 
 impl HashCheck {
@@ -317,6 +320,7 @@ impl HashCheck {
     pub fn name(self) -> &'static str {
         match self {
             Self::Verified => "verified",
+            Self::Kept => "kept",
             Self::Computed => "computed",
             Self::Unknown => "unknown",
         }
@@ -346,9 +350,12 @@ pub struct RecoveryReport {
     /// Largest timestamp of an epoch that the log knows: the epochs that follow should have no
     /// smaller one.
     pub timestamp_ns: u64,
-    /// Rows found by the scan.
+    /// Rows of the checkpoint.
     pub rows: u64,
-    /// Whether they were held against a state hash.
+    /// Whether the indexes were those that the checkpoint has kept. Else all rows were visited to
+    /// make them.
+    pub indexes_kept: bool,
+    /// Whether the rows were held against a state hash.
     pub hash: HashCheck,
     /// Epochs replayed.
     pub epochs_replayed: u64,

@@ -1,9 +1,11 @@
 //! A table in memory: its limits and its indexes.
 
+use std::sync::Arc;
+
 use storage::{IndexKind, RowLayout, StoredTable};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::index::{HashIndex, OrderedIndex};
+use crate::index::{HashIndex, IndexSpace, OrderedIndex};
 
 /// A table with its indexes. Ordered tables have both: points are looked up by hash.
 pub(crate) struct Table {
@@ -54,6 +56,15 @@ impl Table {
             has_word_keys: definition.key_bytes_max == 8 && definition.index != IndexKind::Sequence,
             hash: HashIndex::new(0),
             ordered: (definition.index == IndexKind::Ordered).then(OrderedIndex::new),
+        }
+    }
+
+    /// Empty indexes with their memory in the image, if there is room.
+    pub(crate) fn begin_in(&mut self, space: &Arc<IndexSpace>) {
+        assert!(self.hash.is_empty(), "a table whose indexes begin has no rows");
+        self.hash = HashIndex::new_in(Some(Arc::clone(space)));
+        if self.ordered.is_some() {
+            self.ordered = Some(OrderedIndex::new_in(Some(Arc::clone(space))));
         }
     }
 

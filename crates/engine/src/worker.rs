@@ -41,6 +41,16 @@ pub(crate) struct Worker<D: Device> {
     pub(crate) laps: Laps,
 }
 
+impl<D: Device> Worker<D> {
+    /// Rows whose stale external version the next epoch collects.
+    pub(crate) fn stale_rows(&self, core: &Core) -> impl Iterator<Item = EntryId> {
+        let rows = self.collect.iter().chain(&self.row_store.stale);
+        // Others were deleted since.
+        rows.filter(|(id, generation)| core.entries.get(*id).generation() == *generation)
+            .map(|(id, _)| *id)
+    }
+}
+
 /// Waits for all workers; gives up when the engine is stopped (O-13, O-50).
 #[derive(Debug)]
 pub(crate) struct Barrier {
@@ -152,6 +162,8 @@ pub(crate) struct Shared {
     pub(crate) deferred_bytes: AtomicU64,
     /// Rows that do not exist any more, by the worker that ran their last writers.
     pub(crate) dead_rows: Vec<RwLock<Vec<DeadRow>>>,
+    /// Rows that the next epoch collects, in one that ends in an image snapshot.
+    pub(crate) stale: Mutex<Vec<EntryId>>,
     /// Finished log streams.
     pub(crate) streams: Mutex<Vec<StreamSummary>>,
     /// The sync of the log, while it runs beside the initialization phase.
@@ -210,6 +222,7 @@ impl Shared {
             idle: Mutex::default(),
             deferred_bytes: AtomicU64::new(0),
             dead_rows: (0..workers).map(|_| RwLock::default()).collect(),
+            stale: Mutex::default(),
             streams: Mutex::default(),
             sync: Mutex::default(),
             refused: Mutex::default(),
@@ -240,6 +253,9 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) ends_in_checkpoint: bool,
     /// Whether this epoch ends with an image snapshot of the image.
     pub(crate) ends_in_image_snapshot: bool,
+    /// Whether pages of the image may be absent, as all workers take it, so that those which it needs
+    /// are asked for.
+    pub(crate) asks_for_pages: bool,
     /// Recovery: the inputs come from the log and are not logged again.
     pub(crate) replay: Option<Past<'e>>,
     /// State hash and rows before the epoch.

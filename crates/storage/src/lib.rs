@@ -36,7 +36,9 @@ pub use digest::{
 pub use error::{Result, StorageError};
 pub use format::{SerialId, ValuePointer};
 pub use ids::{EpochNumber, Position, TableId};
-pub use pool::{SegmentKind, SegmentUse, Segments, SubPool, class_bytes, class_of, class_pool};
+pub use pool::{
+    SegmentKind, SegmentUse, SegmentUses, Segments, SubPool, class_bytes, class_of, class_pool,
+};
 pub use row::{RowLayout, Shape};
 pub use scan::{Owners, rows};
 pub use store::{

@@ -22,7 +22,7 @@ pub struct RecoverSummary {
     /// The workload that the store was made for.
     pub workload: &'static str,
     /// What the scan said of the state hash: `verified`, or, where the store did not know its own,
-    /// `computed`.
+    /// `computed`; `kept` where no row was visited, because the indexes were kept.
     pub recovered_hash: &'static str,
     /// Live rows.
     pub rows: u64,

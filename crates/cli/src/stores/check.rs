@@ -20,6 +20,9 @@ struct Found {
     /// Whether the checkpoint knows its digest, so that the two could be compared; absent if the
     /// store cannot be read.
     state_digest_stored: Option<bool>,
+    /// Whether the checkpoint keeps the indexes of the tables, which were compared with the rows;
+    /// absent if the rows are damaged.
+    indexes_kept: Option<bool>,
     clean: bool,
     problems: Vec<String>,
     /// Rows of each table.
@@ -39,10 +42,18 @@ struct TableRows {
 struct Check;
 
 impl DeviceVisitor for Check {
-    type Output = CheckReport;
+    type Output = Found;
 
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<CheckReport, BenchError> {
-        Ok(check(device)?)
+    fn visit<D: Device>(self, device: Arc<D>) -> Result<Found, BenchError> {
+        let mut found = found(check(Arc::clone(&device))?);
+        if found.problems.is_empty() {
+            match engine::check_kept_indexes(device) {
+                Ok(are_kept) => found.indexes_kept = Some(are_kept),
+                Err(error) => found.problems.push(error.to_string()),
+            }
+            found.clean = found.problems.is_empty();
+        }
+        Ok(found)
     }
 }
 
@@ -50,7 +61,7 @@ impl DeviceVisitor for Check {
 pub(crate) fn run(arguments: &StoreArguments) -> Done {
     let spec = bench::spec_of_path(&arguments.path)?;
     let found = match bench::open_device(&spec, Limits::read_only(&spec), Check) {
-        Ok(report) => found(report),
+        Ok(found) => found,
         // Damage is what this command is asked for; anything else keeps it from answering.
         Err(error) if error.is_corrupt() => {
             Found { problems: vec![error.to_string()], ..Found::default() }
@@ -72,6 +83,7 @@ fn found(report: CheckReport) -> Found {
         epoch: Some(report.epoch.0),
         state_digest: Some(report.state_hash.to_string()),
         state_digest_stored: Some(report.hash_is_stored),
+        indexes_kept: None,
         clean: report.problems.is_empty(),
         problems: report.problems,
         tables: tables.collect(),
@@ -91,6 +103,9 @@ fn text(found: &Found, path: &str) -> String {
     }
     for TableRows { table, rows } in &found.tables {
         lines.push(format!("  {table}: {rows} rows"));
+    }
+    if found.indexes_kept == Some(true) {
+        lines.push("the kept indexes are those of the rows".into());
     }
     match (found.committed_epochs.as_slice(), found.recovers_to_epoch) {
         ([], _) | (_, None) => {}

@@ -95,9 +95,11 @@ fn text(summary: &RecoverSummary) -> String {
             summary.epochs_verified, summary.deferred,
         ),
     ];
-    if summary.recovered_hash != "verified" {
-        lines
-            .push("the store did not know its state hash: its rows were compared with none".into());
+    match summary.recovered_hash {
+        "verified" => {}
+        "kept" => lines.push("the indexes were kept: no row was visited".into()),
+        _ => lines
+            .push("the store did not know its state hash: its rows were compared with none".into()),
     }
     for skipped in &summary.skipped {
         lines.push(format!("left out, because it was decided so: {skipped}"));

@@ -182,8 +182,6 @@ fn o_48_flipped_bits_in_rows_are_found() {
     let found = check.json();
     assert_eq!(found["clean"], false);
     assert!(found["problems"][0].as_str().is_some_and(|p| p.contains("hash")), "{found}");
-    run(&format!("recover {store}")).failed(1, &["corrupt"]);
-    run(&format!("bench ycsb --resume --device file:{store}")).failed(1, &["corrupt"]);
 }
 
 #[test]

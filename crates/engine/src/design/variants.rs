@@ -29,6 +29,9 @@ pub struct Lab {
     /// checkpoint, and is compared at recovery. Without it checkpoints say that it is not known; an
     /// engine that is opened with it again computes it from the rows. Default true.
     pub state_hash: bool,
+    /// Whether an open visits all rows where the indexes are kept, and compares these with what it
+    /// finds. Default false.
+    pub scans_rows: bool,
 }
 
 impl Default for Lab {
@@ -41,6 +44,7 @@ impl Default for Lab {
             append: AppendMethod::default(),
             packing: Packing::default(),
             state_hash: true,
+            scans_rows: false,
         }
     }
 }

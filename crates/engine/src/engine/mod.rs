@@ -2,6 +2,7 @@
 
 mod border;
 mod changes;
+mod checkpoints;
 mod deferred;
 mod memory_use;
 pub(crate) mod reader;
@@ -17,7 +18,7 @@ use storage::Position;
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX};
 use storage::input_log::Verdict;
 use storage::{
-    EndMark, EpochNumber, SerialId, StateHash, Store, SubPool, TableId, ValuePointer, row, row_hash,
+    EndMark, EpochNumber, SerialId, StateHash, Store, TableId, ValuePointer, row, row_hash,
 };
 
 use crate::call::answers::{EpochOutcome, WorkerAnswers, places, uncommitted};
@@ -30,7 +31,6 @@ use crate::contention::rows::{ContendedRow, ContendedRows, Contention, CountedRo
 use crate::declaration::declare::LookupError;
 use crate::declaration::declare::Reader;
 use crate::engine::reader::ShutsGate;
-use crate::epoch;
 use crate::epoch::workers;
 use crate::error::hex;
 use crate::error::{EngineError, Result};
@@ -237,14 +237,14 @@ impl<D: Device> Engine<D> {
             checkpoint_epoch,
             ends_in_checkpoint: takes_snapshots || due(checkpoint_epoch),
             ends_in_image_snapshot: takes_snapshots && due(self.last_image_snapshot),
+            asks_for_pages: self.store.device().has_absent_pages(),
             replay: past,
             before: self.totals,
             deaths: past.map(|past| past.deaths).or(live.as_ref()),
             still_deferred: &self.still_deferred(calls),
             order: &SubmissionOrder::of(calls),
         };
-        let (ends_in_checkpoint, ends_in_image_snapshot) =
-            (context.ends_in_checkpoint, context.ends_in_image_snapshot);
+        let Epoch { ends_in_checkpoint, ends_in_image_snapshot, .. } = context;
         // After a replay in which the process died, calls run one by one, to find out in which.
         let one_by_one = past.is_some_and(|past| past.deaths.are_known());
         let (result, left) =
@@ -608,6 +608,7 @@ impl<D: Device> Engine<D> {
             self.core.table(table).map_err(EngineError::Limit)?;
         }
         let bytes = self.store.prepare_rows(rows)?;
+        self.stock_indexes(rows);
         self.core.gate.while_closed(|| {
             for &(table, count) in rows {
                 let table = &self.core.tables[table.index()];
@@ -622,86 +623,6 @@ impl<D: Device> Engine<D> {
             self.core.entries.populate(count, row_bytes);
         }
         Ok(bytes)
-    }
-
-    /// Makes the end of the last epoch the checkpoint, durably.
-    ///
-    /// # Errors
-    /// The device's.
-    pub fn checkpoint(&mut self) -> Result<()> {
-        if let Some(reason) = self.core.stop_reason() {
-            return Err(EngineError::Poisoned(reason));
-        }
-        let takes_snapshots = self.store.device().takes_snapshots();
-        // A snapshot of this epoch that is still being written has its deferred calls already.
-        self.store.device().settle()?;
-        if self.checkpoint_epoch() < self.epoch && !self.deferred_calls.is_empty() {
-            let bytes = epoch::encode_deferred_calls(&self.deferred_calls);
-            let port = &mut self.workers[0].row_store.port;
-            self.store.log().write_deferred_calls(port, self.epoch.next(), &bytes)?;
-            self.store.log().make_durable()?;
-        }
-        if self.store.checkpoint_epoch() < self.epoch {
-            self.commit_now();
-        }
-        if takes_snapshots && self.last_image_snapshot < self.epoch {
-            self.store.device().snapshot_part(0, 1)?;
-            self.store.device().snapshot_commit(self.epoch)?;
-            self.last_image_snapshot = self.epoch;
-        }
-        self.store.device().settle()?;
-        let is_last = self.checkpoint_epoch() == self.epoch;
-        assert!(is_last, "recovery starts from the last epoch (O-62)");
-        let indexed: usize = self.core.tables.iter().map(|table| table.hash.len()).sum();
-        assert!(indexed as i64 == self.totals.rows, "the rows that it counts are in the indexes");
-        if self.core.config.lab.design.logs() {
-            self.store.log().release_archived(self.checkpoint_epoch());
-        }
-        Ok(())
-    }
-
-    /// Whether space that was freed can be used after the next checkpoint only.
-    pub fn waits_for_checkpoint(&self) -> bool {
-        let mut sub_pools =
-            self.workers.iter().flat_map(|w| w.row_store.sub_pools.iter().flatten());
-        self.checkpoint_epoch() < self.epoch && sub_pools.any(SubPool::waits_for_checkpoint)
-    }
-
-    pub(crate) fn commit_now(&mut self) {
-        let sequence = self.store.next_sequence();
-        assert!(
-            self.store.checkpoint_epoch() <= self.epoch,
-            "no checkpoint is of an epoch to come"
-        );
-        for worker in &mut self.workers {
-            assert!(worker.row_store.hidden.is_empty(), "nothing is hidden between epochs");
-            assert!(worker.row_store.handed_pools.is_empty(), "all slots are in lists");
-            for sub_pool in worker.row_store.sub_pools.iter_mut().flatten() {
-                sub_pool.save(&mut worker.row_store.port, sequence);
-            }
-            worker.row_store.port.fence();
-        }
-        let (hash, rows) = (self.running_hash(), self.totals.rows);
-        assert!(rows >= 0, "no more rows are deleted than there are");
-        let deferred = self.deferred_calls.len() as u32;
-        let port = &mut self.workers[0].row_store.port;
-        self.store.commit(port, self.epoch, hash, rows as u64, deferred);
-        for worker in &mut self.workers {
-            worker.row_store.sub_pools.iter_mut().flatten().for_each(SubPool::checkpointed);
-            worker.row_store.search_all_sub_pools();
-            worker.collect.append(&mut worker.row_store.stale);
-        }
-        workers::give_back(&mut self.workers, self.store.segments());
-    }
-
-    /// Checkpoints and closes: the next open replays nothing (O-62).
-    ///
-    /// # Errors
-    /// As [`Engine::checkpoint`]; what was answered is durable all the same.
-    pub fn close(mut self) -> Result<()> {
-        self.checkpoint()?;
-        // Whatever the epochs have used, the next ones may need less.
-        Ok(self.store.log().shrink()?)
     }
 }
 

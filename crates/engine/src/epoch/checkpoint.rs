@@ -3,26 +3,30 @@
 //! 1. Every worker puts free slots that it was handed and did not use into its lists, flushes these
 //!    and, if a checkpoint is due, its pools' offsets; then it fences its own port (O-22).
 //! 2. After the barrier, the first worker compares the state of a replayed epoch with the one that
-//!    the epoch came to before; it makes deferred calls durable, then writes the checkpoint record.
+//!    the epoch came to before; it makes deferred calls durable, then writes the checkpoint record,
+//!    and before an image snapshot the root of the kept indexes.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
 //! 4. On devices that snapshot, and if an image snapshot is due, every worker copies its share of
 //!    the image aside.
 
 use std::collections::BTreeMap;
 
-use pmem::Device;
+use pmem::{Device, Port};
 use storage::StateHash;
 use storage::format::EPOCH_CALLS_MAX;
 
 use crate::call::batch::Part;
 use crate::epoch::log_inputs::encode_deferred_calls;
 use crate::error::EngineError;
+use crate::kept::Indexes;
+use crate::state::core::Core;
 use crate::state::watch::Moment;
 use crate::worker::{Epoch, Leave, Past, Totals, Worker};
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     fence_own(epoch, worker)?;
     add_totals(epoch, worker);
+    name_stale_rows(epoch, worker);
     epoch.barrier()?;
     // All values are there for all threads now, also those that were stored non-temporally.
     epoch.open_gate(worker, epoch.number);
@@ -64,6 +68,23 @@ fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     totals.rows += std::mem::take(&mut worker.row_store.rows);
     let mut deferred = epoch.shared.deferred.lock().expect("no panic while locked");
     deferred.append(&mut worker.local.deferred);
+}
+
+/// The root of kept indexes names the rows that the next epoch collects.
+fn name_stale_rows<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+    if epoch.ends_in_image_snapshot && epoch.core.kept.is_some() {
+        let mut stale = epoch.shared.stale.lock().expect("no panic while locked");
+        stale.extend(worker.stale_rows(epoch.core));
+    }
+}
+
+/// Writes the root of kept indexes.
+fn save_indexes<D: Device>(epoch: &Epoch<'_, D>, port: &mut Port<D>) {
+    let Some(kept) = &epoch.core.kept else { return };
+    let stale = std::mem::take(&mut *epoch.shared.stale.lock().expect("no panic while locked"));
+    let Core { tables, entries, .. } = epoch.core;
+    let indexes = Indexes { tables, entries, stale: &stale };
+    kept.save(&indexes, epoch.store, port, epoch.number);
 }
 
 /// A replayed epoch must come to the state that it came to before the crash. Only then, and before
@@ -144,6 +165,9 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     if epoch.ends_in_checkpoint {
         assert!(store.checkpoint_epoch() < epoch.number, "checkpoints go forward (O-23)");
         store.commit(port, epoch.number, hash, sum.rows as u64, deferred_on as u32);
+    }
+    if epoch.ends_in_image_snapshot {
+        save_indexes(epoch, port);
     }
     let durable = if takes_snapshots {
         store.device().snapshot_epoch()

@@ -1,12 +1,13 @@
-//! Where the image may be larger than memory: pages that an epoch declared are read, many at once,
-//! before calls touch them and while they run. What was not declared is read when it is touched.
+//! Where the image may be larger than memory, or is still being read: pages that an epoch declared
+//! are read, many at once, before calls touch them and while they run. What was not declared is read
+//! when it is touched.
 //!
 //! Which pages are in memory changes no answer (S15).
 
-use pmem::Device;
+use pmem::{Device, LINE_BYTES};
 use storage::TableId;
 
-use crate::declaration::{Member, NO_ENTRY};
+use crate::declaration::{Declared, Member, NO_ENTRY};
 use crate::index::EntryId;
 use crate::worker::{Epoch, Leave, Worker};
 
@@ -20,10 +21,13 @@ const ENTRIES_PART: u64 = 32;
 /// Asks for the rows that this worker's calls declared by key, while the log is written: the steps
 /// behind this one look at their heads, and compare their keys.
 pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
-    if !epoch.store.device().has_memory_limit() {
+    if !epoch.asks_for_pages {
         return Ok(());
     }
     let missing = &mut worker.local.missing_pages;
+    if epoch.core.kept.is_some() {
+        want_buckets(epoch, &worker.local.lists.declared, missing);
+    }
     for declared in &worker.local.lists.declared {
         let hash = &epoch.core.tables[declared.table.index()].hash;
         // The words of two keys are hardly ever the same.
@@ -36,9 +40,25 @@ pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> R
     Ok(epoch.barrier()?)
 }
 
+/// Asks for the parts of kept indexes where keys are looked up.
+fn want_buckets<D: Device>(epoch: &Epoch<'_, D>, declared: &[Declared], missing: &mut Vec<u64>) {
+    let (core, device) = (epoch.core, epoch.store.device());
+    for key in declared {
+        let bucket = core.tables[key.table.index()].hash.address_of(key.word);
+        let offset = bucket.wrapping_sub(core.image_base) as u64;
+        if offset < device.image_bytes() {
+            device.want_pages(offset, LINE_BYTES, missing);
+        }
+        if missing.len() >= ASKED {
+            device.fetch_pages(missing);
+        }
+    }
+    device.fetch_pages(missing);
+}
+
 /// Asks for the rows of ranges.
 pub(super) fn members<D: Device>(epoch: &Epoch<'_, D>, members: &[Member], missing: &mut Vec<u64>) {
-    if epoch.store.device().has_memory_limit() {
+    if epoch.asks_for_pages {
         members.iter().for_each(|member| want_row(epoch, member.table, member.id, missing));
         epoch.store.device().fetch_pages(missing);
     }
@@ -57,7 +77,7 @@ fn want_row<D: Device>(epoch: &Epoch<'_, D>, table: TableId, id: EntryId, missin
 /// the rows).
 pub(super) fn values<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     let device = epoch.store.device();
-    if !device.has_memory_limit() {
+    if !epoch.asks_for_pages {
         return;
     }
     let missing = &mut worker.local.missing_pages;

@@ -1,7 +1,7 @@
 //! Reserving space: an epoch that might run out of it is refused before anything is logged (O-43).
 
-use pmem::Device;
 use pmem::sync::atomic::Ordering;
+use pmem::{Device, Port};
 use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
@@ -10,6 +10,7 @@ use crate::declaration::DeclaredKind;
 use crate::declaration::demand::{Needed, SpaceDemand, Stock, TableSpace};
 use crate::epoch::handover;
 use crate::error::{EngineError, Result};
+use crate::kept;
 use crate::worker::{Epoch, Worker};
 
 /// The image may grow by this part of it for values whose lengths are not known.
@@ -81,7 +82,7 @@ fn stock_of<D: Device>(epoch: &Epoch<'_, D>, pool: usize, sub_pools: &[SubPool])
 ///
 /// # Errors
 /// `Full` of the device or the log; nothing has changed then.
-pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Result<()> {
+pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<()> {
     let reserved = reserve_segments(epoch, worker);
     // A single worker that replays has all sub-pools, and with them every segment that the run
     // before the crash took; it needs no more, whatever the estimate says.
@@ -102,7 +103,7 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Re
 
 /// Makes sure that there are as many segments as the epoch may take at most, when free slots have
 /// moved to where they are short, and those that are kept for others.
-fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Result<()> {
+fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<()> {
     let (segments, device) = (epoch.store.segments(), epoch.store.device().as_ref());
     let segment_bytes = segments.segment_bytes();
     let mut demand = epoch.shared.demand.lock().expect("no panic while locked");
@@ -121,7 +122,9 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     let workers = epoch.workers as u64;
     let needed = demand.segments(tables.clone(), workers, segment_bytes, used);
     if epoch.replay.is_some() {
-        return Ok(segments.reserve(device, needed.all())?);
+        let reserved = segments.reserve(device, needed.all());
+        stock_indexes(epoch, &mut worker.row_store.port, &demand, needed.all());
+        return Ok(reserved?);
     }
     check_guess(epoch, needed)?;
     // Other devices store in place.
@@ -129,16 +132,38 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Resu
     let taker = demand.taker(tables, needed, segment_bytes);
     // The lists that a worker alone begins are among those that are kept.
     let lists = if epoch.workers == 1 { needed.lists } else { 0 };
-    match taker.leaves(of_all).saturating_sub(lists) {
+    let left = taker.leaves(of_all).saturating_sub(lists);
+    match left {
         0 => segments.reserve(device, needed.all())?,
         kept => segments.reserve_beside(device, needed.all(), kept)?,
     }
+    let others = needed.all() + left;
+    let of_indexes = stock_indexes(epoch, &mut worker.row_store.port, &demand, others);
+    let pages = pages.map(|pages| pages + of_indexes);
     if let Some(pages) = pages {
         segments.reserve_pages(device, pages, taker.frees())?;
     }
     let missing = segments.growth_bytes(device, needed.all());
     assert!(missing == 0, "the image has the segments that the epoch may take (O-43)");
     Ok(())
+}
+
+/// Sets segments aside for kept indexes, where there is room beside what the epoch may take and
+/// what is left for others. Returns how many of their pages change, at most.
+fn stock_indexes<D: Device>(
+    epoch: &Epoch<'_, D>,
+    port: &mut Port<D>,
+    demand: &SpaceDemand,
+    others: u64,
+) -> u64 {
+    let Some(kept) = &epoch.core.kept else { return 0 };
+    let demand = kept::Demand {
+        inserts: &demand.inserts,
+        others,
+        stale: demand.writes.iter().sum(),
+        saves: epoch.ends_in_image_snapshot,
+    };
+    kept.stock(&epoch.core.tables, epoch.store, port, &demand)
 }
 
 /// Refuses an epoch for which the image would grow by much on a guess.

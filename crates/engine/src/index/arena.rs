@@ -4,13 +4,19 @@
 //! smaller than a huge page. Blocks between [`BLOCK_BYTES_MIN`] and a huge page are therefore
 //! cut from huge pages in halves, and halves that are both free become one again: the arrays
 //! that all shards left behind serve the next size. Smaller and larger blocks stand alone.
+//!
+//! Where indexes are kept in the image, blocks are those of an [`IndexSpace`] as long as it has
+//! any.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
+use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
 
 use super::memory::{HUGE_PAGE_BYTES, LINE_BYTES, Region};
+use super::space::IndexSpace;
 
 /// The smallest block that is cut from a huge page; smaller tables are not worth one.
 const BLOCK_BYTES_MIN: usize = 4096;
@@ -21,6 +27,12 @@ const LEVELS_COUNT: usize = (HUGE_PAGE_BYTES / BLOCK_BYTES_MIN).ilog2() as usize
 /// Allocates blocks and takes them back; shared by all shards of one index.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
+    /// Where blocks come from first.
+    space: Option<Arc<IndexSpace>>,
+    /// Bytes of blocks that came from there.
+    space_bytes: AtomicUsize,
+    /// Bytes of the largest block that was ever allocated.
+    largest: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -35,6 +47,40 @@ struct State {
 }
 
 impl Arena {
+    /// An arena over a part of the image, if there is one.
+    pub(super) fn over(space: Option<Arc<IndexSpace>>) -> Self {
+        Self { space, ..Self::default() }
+    }
+
+    /// The part of the image.
+    pub(super) fn space(&self) -> Option<&IndexSpace> {
+        self.space.as_deref()
+    }
+
+    /// Bytes of the largest block that was ever allocated.
+    pub(super) fn largest(&self) -> usize {
+        self.largest.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a part of a block was stored to.
+    #[inline]
+    pub(super) fn changed<T>(&self, place: *const T) {
+        if let Some(space) = &self.space {
+            space.changed(place);
+        }
+    }
+
+    /// Takes over a block that is in use since before the store was closed. `None` if it
+    /// is no block of the part of the image, or has an owner.
+    pub(super) fn claim(&self, offset: u64, bytes: u64) -> Option<NonNull<u8>> {
+        let space = self.space.as_ref()?;
+        space.claim(offset, bytes).then(|| {
+            self.space_bytes.fetch_add(bytes as usize, Ordering::Relaxed);
+            self.largest.fetch_max(bytes as usize, Ordering::Relaxed);
+            space.at(offset, bytes)
+        })
+    }
+
     /// Takes a block of `bytes`, all of them zero, aligned to a cache line.
     ///
     /// # Panics
@@ -43,6 +89,11 @@ impl Arena {
     pub(super) fn take(&self, bytes: usize) -> NonNull<u8> {
         assert!(bytes.is_power_of_two(), "no block has {bytes} bytes");
         assert!(bytes >= LINE_BYTES, "a block of {bytes} bytes is less than a line");
+        self.largest.fetch_max(bytes, Ordering::Relaxed);
+        if let Some(block) = self.space.as_ref().and_then(|space| space.take(bytes)) {
+            self.space_bytes.fetch_add(bytes, Ordering::Relaxed);
+            return block;
+        }
         let Some(level) = level_of(bytes) else { return self.state().add_region(bytes) };
         let block = self.state().cut(level);
         // A block may come back with what it held.
@@ -55,6 +106,10 @@ impl Arena {
     pub(super) fn give(&self, block: NonNull<u8>, bytes: usize) {
         assert!(bytes.is_power_of_two(), "no block has {bytes} bytes");
         assert!(block.addr().get().is_multiple_of(LINE_BYTES), "a block begins with a line");
+        if let Some(space) = self.space.as_ref().filter(|space| space.offset_of(block).is_some()) {
+            self.space_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return space.give(block, bytes);
+        }
         let mut state = self.state();
         match level_of(bytes) {
             Some(level) => state.join(block.addr().get(), level),
@@ -64,7 +119,7 @@ impl Arena {
 
     /// All memory held, free blocks included.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.state().bytes
+        self.state().bytes + self.space_bytes.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,6 +1,9 @@
 //! Indexes in memory: from a key to the number of its row entry.
 //!
-//! Rebuilt at recovery and never stored. The module knows neither rows nor keys: a key is a
+//! Their memory is their own, and recovery makes them anew; or it is a part of the image, where a
+//! snapshot keeps them with the rows ([`IndexSpace`]).
+//!
+//! The module knows neither rows nor keys: a key is a
 //! `word` of 64 bits, and where two keys may share a word the caller compares them through a
 //! closure or a [`KeyOrder`]. A table whose keys all have exactly 8 bytes uses the key itself,
 //! read big-endian, as its word: such words are *exact* and no comparison is ever needed.
@@ -19,9 +22,11 @@ mod hash;
 mod memory;
 mod ordered;
 mod phase;
+mod space;
 
-pub use hash::{HashIndex, Home, VacantEntry};
-pub use ordered::{ExactWords, KeyOrder, OrderedIndex, Range, SearchKey, SortRoom};
+pub use hash::{HashIndex, Home, KeptShard, VacantEntry};
+pub use ordered::{ExactWords, KeptOrder, KeyOrder, OrderedIndex, Range, SearchKey, SortRoom};
+pub use space::IndexSpace;
 
 /// The number of a row entry in a slab that the caller owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pmem::Device;
 use storage::{CatalogChange, StateHash, Store, ValuePointer, class_of, class_pool, row_hash};
 
-use super::ScanShare;
+use super::scan::{Opening, ScanShare};
 use crate::error::Result;
 use crate::version::{ReadPhase, persistent_word};
 use crate::worker::Worker;
@@ -31,7 +31,7 @@ impl Dropped {
         if change.dropped.is_empty() {
             return dropped;
         }
-        let (phase, epoch) = (ReadPhase::of(&super::Opening), store.checkpoint_epoch());
+        let (phase, epoch) = (ReadPhase::of(&Opening), store.checkpoint_epoch());
         for found in found {
             found.rows.retain(|(table, row)| {
                 if !change.dropped.contains(table) {

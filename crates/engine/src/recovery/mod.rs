@@ -7,7 +7,8 @@
 //!    are trusted are flushed, and so was all that the store read ([`storage::settle`]).
 //! 3. *Agree*: the tables must hold what this program takes them for, and where something is to be
 //!    replayed, the log must have been written for its procedures and tables (`schema.rs`).
-//! 4. *Rebuild*: row entries and indexes, secondary ones of the rows as they are then.
+//! 4. *Rebuild*: row entries and indexes, secondary ones of the rows as they are then. Where the
+//!    checkpoint has kept its indexes the open attaches them, and no row is scanned (`kept.rs`).
 //! 5. *Replay*: every committed epoch after the checkpoint runs again, exactly as it did, and must
 //!    come to the state hash that the next commit record or the end mark names.
 //!
@@ -22,22 +23,19 @@
 
 mod dropped;
 mod indexes;
+pub(crate) mod kept;
 pub(crate) mod logged;
 mod replay;
+mod scan;
 
 use std::sync::Arc;
 
-use pmem::sync::atomic::{AtomicUsize, Ordering};
+use pmem::Device;
 use pmem::sync::thread;
-use pmem::{Counters, Device, Port};
 use storage::format::TABLES_MAX;
 use storage::input_log::{LogError, Recovered};
-use storage::scan::{self, ScanPlan, ScannedRow};
-use storage::settle::SettleRows;
-use storage::{
-    EpochNumber, IndexKind, Opened, Owners, SerialId, StateHash, StorageError, Store, SubPool,
-    TableDefinition, TableId,
-};
+use storage::scan::count_row;
+use storage::{EpochNumber, IndexKind, Opened, SerialId, Store, SubPool, TableDefinition, TableId};
 
 use self::dropped::Dropped;
 use crate::call::batch::{Calls, EpochInfo};
@@ -46,17 +44,20 @@ use crate::epoch::decode_deferred_calls;
 use crate::epoch::workers::deal;
 use crate::error::{EngineError, Result};
 use crate::index::EntryId;
+use crate::kept::{Attached, Found, find};
 use crate::program::definitions::Definitions;
 use crate::program::procedure::ProcedureTable;
 use crate::program::schema::{self, Agreed};
 use crate::reads::Reads;
+use crate::recovery::kept::{attach_or_scan, begin, by_table, take_over};
 use crate::recovery::replay::replay;
+use crate::recovery::scan::{Opening, ScanShare, Scanned, scan_all};
 use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys, SequenceState};
-use crate::stats::{HashCheck, KeptProcedure, RecoveryReport};
+use crate::stats::{KeptProcedure, RecoveryReport};
 use crate::table::{Table, order_word};
-use crate::version::{EntrySlab, HoldsValues, ReadPhase, persistent_word};
+use crate::version::{EntrySlab, ReadPhase, persistent_word};
 use crate::worker::{Totals, Worker};
 use crate::worker_id::WorkerId;
 
@@ -148,7 +149,7 @@ fn open_once<D: Device>(
     let clock = config.clock;
     let mut report = RecoveryReport::default();
     let started = clock();
-    let Opened { mut store, mut sub_pools, log, created, end_mark, device } =
+    let Opened { mut store, mut sub_pools, index_segments, log, created, end_mark, device } =
         Store::open(device, &config.store)?;
     (report.created, report.load_log) = (created, device);
     report.checkpoint_epoch = store.checkpoint_epoch();
@@ -158,26 +159,25 @@ fn open_once<D: Device>(
     let mut workers = (0..config.workers)
         .map(|number| new_worker(WorkerId::from_index(number), &config, &store))
         .collect::<Result<Vec<_>>>()?;
-    let plan = scan::plan(&store, &sub_pools, &log);
-    let owners = Owners::new(&store, &sub_pools, &plan)?;
-    let (mut found, mut hash) = scan_rows(&store, &plan, &owners, &config)?;
-    report.scan = count_planning(&store, &sub_pools);
-    found.iter().for_each(|found| report.scan.add(&found.device));
-    report.hash = match (store.checkpoint().state_hash(), config.lab.state_hash) {
-        (Some(_), _) => HashCheck::Verified,
-        (None, true) => HashCheck::Computed,
-        (None, false) => HashCheck::Unknown,
-    };
+    let indexes = find(&store, index_segments)?;
+    let (mut attached, mut rows) =
+        attach_or_scan(&store, &sub_pools, &log, &indexes, &config, &mut report)?;
+    let agreed = schema::agree(&store, &log, definitions)?;
+    if attached.is_some() && !agreed.change.dropped.is_empty() {
+        // Values of their rows have to be found.
+        attached = None;
+        rows = scan_all(&store, &sub_pools, &log, &config, &mut report)?;
+    }
     let scanned = clock();
 
-    let agreed = schema::agree(&store, &log, definitions)?;
     let deferred_calls = read_deferred_calls(&store, agreed.procedures.len())?;
     remember_collected(&store, &sub_pools, &mut workers);
     check_collected(&agreed, &log, &workers)?;
     if log.committed.is_empty() && !created {
         store.device().accept()?;
     }
-    clear_left_out(&store, &log, &plan);
+    clear_left_out(&store, &log, &rows);
+    let Scanned { mut found, mut hash, .. } = rows;
     let dropped = Dropped::take(&store, &agreed.change, &mut found, &mut hash);
     store.adopt_catalog(&agreed.change, &mut sub_pools)?;
 
@@ -191,11 +191,12 @@ fn open_once<D: Device>(
     core.secondary = secondary.map_err(EngineError::Limit)?;
     core.secondary.are_for_the_serial_part = agreed.program.defers_changes_of_indexes();
     core.missing.clone_from(&agreed.missing);
-    report.rows = found.iter().map(|f| f.rows.len() as u64).sum();
-    rebuild(&core, &store, found, &mut workers);
+    let totals = Totals { hash, rows: (store.checkpoint().rows - dropped.rows) as i64 };
+    report.rows = totals.rows as u64;
+    report.indexes_kept = attached.is_some();
+    make_indexes(&mut core, &store, attached, &indexes, found, &mut workers)?;
     end_reading(&mut report, &mut workers);
 
-    let totals = Totals { hash, rows: (store.checkpoint().rows - dropped.rows) as i64 };
     let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, totals);
     engine.build_indexes()?;
     let rebuilt = clock();
@@ -208,6 +209,27 @@ fn open_once<D: Device>(
     report.rebuild_ns = rebuilt.saturating_sub(scanned);
     report.replay_ns = clock().saturating_sub(rebuilt);
     Ok(OpenedOnce { engine, report, of_log: agreed.of_log })
+}
+
+/// Takes kept indexes over, or makes new ones.
+fn make_indexes<D: Device>(
+    core: &mut Core,
+    store: &Store<D>,
+    attached: Option<Attached>,
+    indexes: &Found,
+    found: Vec<ScanShare>,
+    workers: &mut [Worker<D>],
+) -> Result<()> {
+    match attached {
+        Some(attached) => take_over(attached, core, store, workers)?,
+        None => {
+            let rows = by_table(&found, core.tables.len());
+            let counts: Vec<u64> = rows.iter().map(|rows| rows.len() as u64).collect();
+            begin(core, store, indexes, &counts);
+            rebuild(core, store, found, workers);
+        }
+    }
+    Ok(())
 }
 
 /// Adds up what the rebuild has read. All steps before replay only read, so that they may be
@@ -250,8 +272,9 @@ fn check_collected<D: Device>(
 
 /// Clears what calls have published that are left out, on devices where it stays: no replay writes
 /// it over, and the checkpoint at the end of its epoch would make it count (O-49).
-fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, plan: &ScanPlan) {
+fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, rows: &Scanned) {
     if !log.verdicts.is_empty() && !store.device().takes_snapshots() {
+        let plan = rows.plan.as_ref().expect("on such devices all rows are scanned");
         storage::repair::clear_versions(store, plan, store.checkpoint_epoch());
     }
 }
@@ -297,135 +320,10 @@ fn begin_program<D: Device>(
         engine.commit_now();
     }
     if created || agreed.change.is_change {
+        engine.save_indexes();
         storage::snapshot_image(store.device().as_ref(), store.checkpoint_epoch())?;
     }
     Ok(())
-}
-
-/// What one thread of the scan found.
-#[derive(Default)]
-pub(crate) struct ScanShare {
-    pub(crate) rows: Vec<(TableId, ScannedRow)>,
-    hash: StateHash,
-    /// What it read.
-    device: Counters,
-}
-
-/// Counts and charges the free lists that planning the scan read.
-fn count_planning<D: Device>(store: &Store<D>, sub_pools: &[SubPool]) -> Counters {
-    let mut port = scan_port(store);
-    for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) < store.tables().len()) {
-        sub_pool.count_free_list(&mut port, store.segments());
-    }
-    port.pay_owed_time();
-    port.take_counters()
-}
-
-/// A port of a thread that only reads.
-fn scan_port<D: Device>(store: &Store<D>) -> Port<D> {
-    Port::new(Arc::clone(store.device()), u32::MAX)
-}
-
-/// Visits all rows on as many threads as there are workers. Returns what each found, and the hash
-/// of all, which is the checkpoint's if that has one; nothing if it is not needed.
-fn scan_rows<D: Device>(
-    store: &Store<D>,
-    plan: &ScanPlan,
-    owners: &Owners,
-    config: &EngineConfig,
-) -> Result<(Vec<ScanShare>, StateHash)> {
-    let stored = store.checkpoint().state_hash();
-    let hashes = stored.is_some() || config.lab.state_hash;
-    let (next, threads) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let scan = || -> std::result::Result<ScanShare, StorageError> {
-        let (mut found, mut port) = (ScanShare::default(), scan_port(store));
-        let mut settle = SettleRows::new(store.device(), threads.fetch_add(1, Ordering::Relaxed));
-        while let Some(unit) = plan.units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let with = Scanning { plan, owners, hashes, port: &mut port, settle: &mut settle };
-            scan_unit(store, *unit, with, &mut found)?;
-        }
-        settle.finish();
-        port.pay_owed_time();
-        found.device = port.take_counters();
-        Ok(found)
-    };
-    let results: Vec<_> = thread::scope(|scope| {
-        let handles: Vec<_> = (1..config.workers).map(|_| scope.spawn(scan)).collect();
-        let mine = scan();
-        let joined = handles.into_iter().map(|h| h.join().expect("a scan does not panic"));
-        std::iter::once(mine).chain(joined).collect()
-    });
-    let found = results.into_iter().collect::<std::result::Result<Vec<ScanShare>, _>>()?;
-    let mut hash = StateHash::default();
-    found.iter().for_each(|f| hash.merge(f.hash));
-    if let Some(expected) = stored.filter(|stored| *stored != hash) {
-        return Err(StorageError::Corrupt(format!(
-            "the rows have state hash {hash}, the checkpoint of epoch {} says {expected}; some \
-             row was changed from outside or damaged",
-            store.checkpoint_epoch()
-        ))
-        .into());
-    }
-    let rows: u64 = found.iter().map(|f| f.rows.len() as u64).sum();
-    let expected = store.checkpoint().rows;
-    if rows != expected {
-        return Err(StorageError::Corrupt(format!(
-            "there are {rows} rows, and {expected} by the checkpoint of epoch {}: it is damaged",
-            store.checkpoint_epoch()
-        ))
-        .into());
-    }
-    Ok((found, hash))
-}
-
-/// An open, which looks at the checkpoint's versions before any epoch runs.
-struct Opening;
-
-#[expect(unsafe_code, reason = "no epoch runs in an open")]
-// SAFETY: while rows are scanned and entered into indexes nothing is freed, and versions of the
-// checkpoint are not written: stale ones are, which nothing looks at.
-unsafe impl HoldsValues for Opening {}
-
-/// What a thread of the scan has at hand.
-struct Scanning<'s, D: Device> {
-    plan: &'s ScanPlan,
-    owners: &'s Owners,
-    /// Whether rows are hashed.
-    hashes: bool,
-    port: &'s mut Port<D>,
-    settle: &'s mut SettleRows<D>,
-}
-
-fn scan_unit<D: Device>(
-    store: &Store<D>,
-    unit: scan::ScanUnit,
-    with: Scanning<'_, D>,
-    found: &mut ScanShare,
-) -> std::result::Result<(), StorageError> {
-    let Scanning { plan, owners, hashes, port, settle } = with;
-    let layout = store.tables()[unit.table.index()].layout;
-    let base = store.device().image().base() as usize;
-    let phase = ReadPhase::of(&Opening);
-    scan::visit(
-        store.device().as_ref(),
-        store.segments(),
-        unit,
-        &layout,
-        plan,
-        store.checkpoint_epoch(),
-        |row| {
-            scan::count_row(port, &row, &layout, hashes);
-            owners.add(store, layout.table, &row)?;
-            settle.scanned(row.row);
-            if hashes {
-                let word = persistent_word(base, &layout, &row);
-                let key = phase.key_at(base, row.row);
-                found.hash.add(storage::row_hash(layout.table, key, phase.bytes(word)));
-            }
-            found.rows.push((unit.table, row));
-            Ok(())
-        },
-    )
 }
 
 /// Tells the workers which pool slots a collection before the crash already freed (O-36).
@@ -451,13 +349,9 @@ fn rebuild<D: Device>(
     found: Vec<ScanShare>,
     workers: &mut [Worker<D>],
 ) {
-    let tables = core.tables.len();
-    let mut counts = vec![0usize; tables];
-    for &(table, _) in found.iter().flat_map(|f| &f.rows) {
-        counts[table.index()] += 1;
-    }
-    for (table, &count) in core.tables.iter().zip(&counts) {
-        table.hash.reserve(count);
+    let rows = by_table(&found, core.tables.len());
+    for (table, rows) in core.tables.iter().zip(&rows) {
+        table.hash.reserve(rows.len());
     }
     let mut changes: Vec<Vec<Vec<(u64, EntryId)>>> = thread::scope(|scope| {
         let mut shares = workers.iter_mut().zip(&found);
@@ -481,8 +375,8 @@ fn rebuild<D: Device>(
         }
         reads.account(&mut workers[0].row_store.port, core.image_base);
     }
-    for (table, count) in core.tables.iter().zip(counts) {
-        assert!(table.hash.len() == count, "every row that was found is in its index");
+    for (table, rows) in core.tables.iter().zip(rows) {
+        assert!(table.hash.len() == rows.len(), "every row that was found is in its index");
     }
     workers[0].row_store.port.pay_owed_time();
 }
@@ -511,7 +405,7 @@ fn rebuild_share<D: Device>(
             core.entries.touch(id);
         }
         // A sequence has a short key, and its value is in another line.
-        scan::count_row(port, row, &t.layout, t.kind == IndexKind::Sequence);
+        count_row(port, row, &t.layout, t.kind == IndexKind::Sequence);
         let key = phase.key_at(core.image_base, row.row);
         let word = t.word(key).expect("the scan checked the key's length");
         t.hash.insert_unique(word.hash, id);

@@ -12,6 +12,7 @@ use storage::{EpochNumber, TableId};
 
 use crate::error::EngineError;
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
+use crate::kept::KeptIndexes;
 use crate::reads::Reads;
 use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
@@ -82,6 +83,8 @@ pub(crate) struct Core {
     pub(crate) entries: EntrySlab,
     /// Address of the image's first byte.
     pub(crate) image_base: usize,
+    /// Where indexes are kept, if they are.
+    pub(crate) kept: Option<KeptIndexes>,
     /// All sequences ever allocated from, by table and key. Changed by the first worker only.
     pub(crate) sequences: RwLock<BySequence<SequenceState>>,
     /// Secondary indexes.
@@ -108,6 +111,7 @@ impl Core {
             tables,
             entries,
             image_base,
+            kept: None,
             sequences: RwLock::default(),
             secondary: SecondaryIndexes::default(),
             missing: None,

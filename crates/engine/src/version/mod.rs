@@ -43,7 +43,7 @@ pub(crate) use read::{
     Access, HoldsValues, Pending, ReadPhase, Seen, Stopped, Waiter, newest_version, persistent_word,
 };
 pub(crate) use row_store::{DeadRow, Idle, RowStore, clear_stale, initialise_row, version_epoch};
-pub(crate) use slab::EntrySlab;
+pub(crate) use slab::{EntrySlab, KeptIds};
 pub(crate) use write::{Publication, Publisher, Write};
 
 use crate::reads::Reads;

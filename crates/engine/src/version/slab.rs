@@ -59,6 +59,17 @@ struct Numbers {
     spare: BTreeMap<u64, Vec<u64>>,
 }
 
+/// Which ids the rows of segments have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeptIds {
+    /// Groups that were ever handed out.
+    pub(crate) groups: u64,
+    /// Segment, its first group, and the length of a row in units of 64 bytes.
+    pub(crate) segments: Vec<[u64; 3]>,
+    /// Groups in a row that no segment has: how many, and the first.
+    pub(crate) spare: Vec<[u64; 2]>,
+}
+
 /// Words that are zero until they are set.
 struct Words(Mapping);
 
@@ -187,29 +198,87 @@ impl EntrySlab {
     fn number(&self, segment: u64, row_bytes: u64) -> u64 {
         let mut numbers = self.numbers.lock().expect("no panic while locked");
         let of_segment = self.groups.get(segment);
-        let slots = (1 << self.segment_shift) / row_bytes;
-        let wanted = slots.div_ceil(GROUP);
         let row_units = row_bytes / ROW_UNIT;
+        let wanted = self.groups_of(row_units);
         if let Some(first) = of_segment.load(Ordering::Relaxed).checked_sub(1) {
             let before = self.rows.get(first).load(Ordering::Relaxed) >> LENGTH_SHIFT;
             if before == row_units {
                 return first + 1;
             }
-            let count = ((1 << self.segment_shift) / (before * ROW_UNIT)).div_ceil(GROUP);
-            numbers.spare.entry(count).or_default().push(first);
+            numbers.spare.entry(self.groups_of(before)).or_default().push(first);
         }
         let first = match numbers.spare.get_mut(&wanted).and_then(Vec::pop) {
             Some(first) => first,
             None => self.take_groups(wanted),
         };
+        self.set(segment, first, row_units);
+        first + 1
+    }
+
+    /// How many groups a segment has.
+    fn groups_of(&self, row_units: u64) -> u64 {
+        ((1 << self.segment_shift) / (row_units * ROW_UNIT)).div_ceil(GROUP)
+    }
+
+    /// Gives a segment its groups.
+    fn set(&self, segment: u64, first: u64, row_units: u64) {
         let first_row = (self.first_offset + (segment << self.segment_shift)) / ROW_UNIT;
-        for group in 0..wanted {
+        for group in 0..self.groups_of(row_units) {
             let row = first_row + group * GROUP * row_units;
             let word = row | row_units << LENGTH_SHIFT;
             self.rows.get(first + group).store(word, Ordering::Release);
         }
-        of_segment.store(first + 1, Ordering::Release);
-        first + 1
+        self.groups.get(segment).store(first + 1, Ordering::Release);
+    }
+
+    /// Which ids the rows of the first segments have, between epochs.
+    pub(crate) fn kept_ids(&self, segments: u64) -> KeptIds {
+        let numbers = self.numbers.lock().expect("no panic while locked");
+        let of_segment = |segment: u64| {
+            let first = self.groups.get(segment).load(Ordering::Relaxed).checked_sub(1)?;
+            Some([segment, first, self.rows.get(first).load(Ordering::Relaxed) >> LENGTH_SHIFT])
+        };
+        let spare = numbers.spare.iter();
+        KeptIds {
+            groups: self.used.load(Ordering::Relaxed).into(),
+            segments: (0..segments).filter_map(of_segment).collect(),
+            spare: spare.flat_map(|(&count, at)| at.iter().map(move |&at| [count, at])).collect(),
+        }
+    }
+
+    /// Whether ids can be those of rows in the first segments: they come from a file.
+    pub(crate) fn can_be(&self, ids: &KeptIds, segments: u64) -> bool {
+        let KeptIds { groups, segments: of_segments, spare } = ids;
+        let is_there = |first: u64, count: u64| {
+            first < *groups && first.checked_add(count).is_some_and(|end| end <= *groups)
+        };
+        let most = (1 << self.segment_shift) / ROW_UNIT;
+        let can_be_of = |&[segment, first, row_units]: &[u64; 3]| {
+            segment < segments
+                && (1..=most).contains(&row_units)
+                && is_there(first, self.groups_of(row_units))
+        };
+        *groups <= self.groups_max
+            && of_segments.iter().all(can_be_of)
+            && spare.iter().all(|&[count, first]| is_there(first, count))
+    }
+
+    /// Whether an id is one of a row that a segment has a place for.
+    pub(crate) fn has_row(&self, id: EntryId) -> bool {
+        id.0 < self.ids_used() && self.row_of(id) != 0
+    }
+
+    /// Gives segments the ids that they had. No entry is touched yet.
+    pub(crate) fn restore_ids(&self, ids: &KeptIds) {
+        let mut numbers = self.numbers.lock().expect("no panic while locked");
+        assert!(self.used.load(Ordering::Relaxed) == 0, "no row has an id yet");
+        self.used.store(ids.groups as u32, Ordering::Relaxed);
+        for &[segment, first, row_units] in &ids.segments {
+            self.set(segment, first, row_units);
+        }
+        for &[count, first] in &ids.spare {
+            numbers.spare.entry(count).or_default().push(first);
+        }
     }
 
     fn take_groups(&self, count: u64) -> u64 {

@@ -14,6 +14,7 @@ mod full_log;
 mod full_store;
 mod ignored_mistakes;
 mod indexes;
+mod kept_indexes;
 mod left_out;
 mod log_records;
 mod lost_time;

@@ -84,6 +84,7 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
                 detached: read_only,
                 archive: plan.archive.clone(),
                 memory_limit_bytes: plan.memory_limit,
+                background_load_bytes_min: Some(FileOptions::BACKGROUND_LOAD_BYTES),
                 hook: plan.disk.clone(),
                 beside: plan.beside,
                 ..FileOptions::new(image, log)

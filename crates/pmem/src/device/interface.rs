@@ -40,6 +40,9 @@ pub struct PortState {
     pub(crate) read_to: u64,
 }
 
+/// See [`Device::notes_of_stores`].
+pub type NotesOfStores = Box<dyn Fn(u64, u64) + Send + Sync>;
+
 /// A log space that is read: that of a device, or a copy of one.
 pub trait LogSpace {
     /// Its length in bytes.
@@ -115,6 +118,13 @@ pub trait Device: Send + Sync + 'static {
         let _ = port;
         // SAFETY: owned by the caller in this phase.
         unsafe { self.image().store_bytes(offset, bytes) }
+    }
+
+    /// Where a caller tells what it stored to the image by its address, through no method of this
+    /// trait: offset and bytes of each range, which it owns. Only of devices that take snapshots:
+    /// these have to know which pages changed. It does not keep the device.
+    fn notes_of_stores(&self) -> Option<NotesOfStores> {
+        None
     }
 
     /// Stores bytes non-temporally; durable after the same port's next fence.
@@ -330,6 +340,33 @@ pub trait Device: Send + Sync + 'static {
     #[inline]
     fn has_memory_limit(&self) -> bool {
         false
+    }
+
+    /// Whether pages of the image may be absent, so that it is worth to tell which are needed
+    /// soon. Where they are read after the open, the answer changes at any moment: threads that are
+    /// to do the same ask once.
+    #[inline]
+    fn has_absent_pages(&self) -> bool {
+        self.has_memory_limit()
+    }
+
+    /// Waits until every page of the image is in memory, where they are read after the open; who
+    /// is going to visit all of them calls it first. Does nothing where there is a limit of memory.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if a page is damaged or cannot be read.
+    fn wait_for_pages(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Sees that a part of the image is in memory. What an open looks at is read so first: a damaged
+    /// page is an error then, and ends the process when it is touched. Does nothing where there is a
+    /// limit of memory.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if a page is damaged or cannot be read.
+    fn read_pages(&self, _offset: u64, _len: u64) -> Result<(), DeviceError> {
+        Ok(())
     }
 
     /// Leaves so many bytes of the limit of memory to other things than the image.

@@ -10,12 +10,12 @@ use super::disk::Files;
 use super::log_writes::LogWrites;
 use super::mark::Marks;
 use super::moves::Moves;
-use super::open::{Opened, State, open};
+use super::open::{ImagePages, Opened, State, open};
 use super::options::FileOptions;
-use super::residency::Residency;
+use super::residency::{Loading, Residency, Saved};
 use super::room::{Room, kept_pages};
 use super::writer::Background;
-use crate::device::{Description, Device, FileUse, MARK_BYTES, PageUse, PortState};
+use crate::device::{Description, Device, FileUse, MARK_BYTES, NotesOfStores, PageUse, PortState};
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Limited, Mapping, PAGE_BYTES, Space, page_ceil};
@@ -39,10 +39,14 @@ pub struct File {
     dir: PathBuf,
     /// Where the image may be larger than memory. Dropped before the image is.
     residency: Option<Residency>,
+    /// Where pages are read in the background. Dropped before the image is.
+    loading: Option<Loading>,
+    /// What there is to say of how pages are read.
+    pages_note: String,
     image: Space,
     log: Limited,
     log_writes: LogWrites,
-    dirty: DirtyPages,
+    dirty: Arc<DirtyPages>,
     copied: Mutex<Vec<CopiedPages>>,
     /// What was opened, until it is accepted. Only one caller at a time extends files.
     opened: Mutex<Option<State>>,
@@ -74,15 +78,24 @@ impl File {
     /// [`DeviceError::Full`] if it is larger than the limits, [`DeviceError::Io`] otherwise.
     pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
         let dir = dir.as_ref();
-        let Opened { files, image, residency, image_bytes, log_bytes, state, marks, room } =
-            open(dir, options)?;
+        let (health, log_writes) = (Arc::default(), LogWrites::new()?);
+        let Opened { files, image, pages, image_bytes, log_bytes, state, marks, room } =
+            open(dir, options, &health)?;
+        let pages_note = note_pages(&pages);
+        let (residency, loading) = match pages {
+            ImagePages::Read(_) => (None, None),
+            ImagePages::Loading(loading) => (None, Some(loading)),
+            ImagePages::Limited(residency) => (Some(residency), None),
+        };
         Ok(Self {
             dir: dir.to_path_buf(),
             residency,
+            loading,
+            pages_note,
             image: Space::over("image", options.image_limit_bytes, image, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
-            log_writes: LogWrites::new()?,
-            dirty: DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES),
+            log_writes,
+            dirty: Arc::new(DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES)),
             copied: Mutex::new(Vec::new()),
             epoch_without_files: Mutex::new(state.newest.epoch),
             instance: state.newest.instance,
@@ -92,7 +105,7 @@ impl File {
             marks: Mutex::new(marks),
             read_only: options.read_only,
             detached: options.read_only && options.detached,
-            health: Arc::default(),
+            health,
             background: OnceLock::new(),
             files,
             room,
@@ -139,6 +152,18 @@ impl File {
     }
 }
 
+/// What there is to say of how pages are read.
+fn note_pages(pages: &ImagePages) -> String {
+    match pages {
+        ImagePages::Read(None) | ImagePages::Limited(_) => String::new(),
+        ImagePages::Loading(_) => "; pages are read after the open".into(),
+        ImagePages::Read(Some(error)) => format!(
+            "; all pages are read by the open, because this system has no `userfaultfd` for this \
+             process ({error})"
+        ),
+    }
+}
+
 impl Device for File {
     fn description(&self) -> Description {
         Description {
@@ -146,11 +171,12 @@ impl Device for File {
             durable: true,
             note: format!(
                 "memory, saved into files; what was saved or synced to the log survives; small \
-                 epochs are {}",
+                 epochs are {}{}",
                 match self.files.log.writes_durably() {
                     true => "one direct write",
                     false => "a write and a sync",
-                }
+                },
+                self.pages_note
             ),
         }
     }
@@ -208,6 +234,11 @@ impl Device for File {
         // SAFETY: owned by the caller in this phase.
         unsafe { self.image.mapping.store_bytes(offset, bytes) };
         self.dirty.mark(offset, bytes.len() as u64);
+    }
+
+    fn notes_of_stores(&self) -> Option<NotesOfStores> {
+        let dirty = Arc::clone(&self.dirty);
+        Some(Box::new(move |offset, len| dirty.mark(offset, len)))
     }
 
     #[inline]
@@ -324,7 +355,11 @@ impl Device for File {
         let newest = *newest;
         let (table, free) = (std::mem::take(table), std::mem::take(free));
         let (files, room) = (Arc::clone(&self.files), Arc::clone(&self.room));
-        let saved = self.residency.as_ref().map(Residency::saved).unwrap_or_default();
+        let saved = match (&self.residency, &self.loading) {
+            (Some(residency), _) => residency.saved(),
+            (None, Some(loading)) => loading.saved(),
+            (None, None) => Saved::default(),
+        };
         let writer = SnapshotWriter::new(files, newest, table, free, room).telling(saved);
         let background = Background::start(writer, newest.epoch, Arc::clone(&self.health))
             .map_err(|e| DeviceError::io("start the snapshot thread for", &self.dir, e));
@@ -419,6 +454,19 @@ impl Device for File {
         self.residency.is_some()
     }
 
+    #[inline]
+    fn has_absent_pages(&self) -> bool {
+        self.has_memory_limit() || self.loading.as_ref().is_some_and(Loading::has_absent_pages)
+    }
+
+    fn wait_for_pages(&self) -> Result<(), DeviceError> {
+        self.loading.as_ref().map_or(Ok(()), |loading| loading.wait(&self.health))
+    }
+
+    fn read_pages(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
+        self.loading.as_ref().map_or(Ok(()), |loading| loading.read(offset, len))
+    }
+
     fn leave_memory(&self, other_bytes: u64) {
         if let Some(residency) = &self.residency {
             residency.leave(other_bytes);
@@ -429,12 +477,16 @@ impl Device for File {
     fn want_pages(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
         if let Some(residency) = &self.residency {
             residency.want(offset, len, missing);
+        } else if let Some(loading) = &self.loading {
+            loading.want(offset, len, missing);
         }
     }
 
     fn fetch_pages(&self, missing: &mut Vec<u64>) {
         if let Some(residency) = &self.residency {
             residency.fetch(missing);
+        } else if let Some(loading) = &self.loading {
+            loading.fetch(missing);
         }
     }
 

@@ -4,7 +4,7 @@
 use super::checkpoint::SnapshotWriter;
 use super::format::{Entry, page_crc};
 use super::moves::Moves;
-use super::open::read_pages;
+use super::page_reads::read_pages;
 use super::slots::FIRST_SLOT;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;

@@ -1,9 +1,9 @@
 //! An ordinary file system as the device: memory, saved atomically, and a synced log.
 //!
-//! The image lives in memory and is loaded from a file at open. Flushes and fences make nothing
-//! durable; instead a **snapshot** makes the whole image durable at once, in the background, while
-//! the engine goes on. Between snapshots only the log is durable, by one sync for each call of
-//! `log_sync`.
+//! The image lives in memory and is loaded from a file at open, or after it. Flushes and fences
+//! make nothing durable; instead a **snapshot** makes the whole image durable at once, in the
+//! background, while the engine goes on. Between snapshots only the log is durable, by one sync for
+//! each call of `log_sync`.
 //!
 //! # Files of a database directory
 //! | file | content |
@@ -41,6 +41,8 @@ mod moves;
 mod options;
 mod slots;
 mod table;
+
+mod page_reads;
 
 mod checkpoint;
 mod give_back;

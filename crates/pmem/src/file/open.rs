@@ -4,35 +4,42 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::open_files;
-use super::disk::{DiskHandle, Files, PIECE_BYTES};
-use super::format::{Entry, Root, page_crc};
+use super::disk::{DiskHandle, Files};
+use super::format::Root;
 use super::mark::Marks;
 use super::meta::{check_heads, find_newest};
 use super::options::FileOptions;
-use super::residency::Residency;
+use super::page_reads::read_pages;
+use super::residency::{Loading, Residency};
 use super::room::Room;
 use super::slots::FreeSlots;
 use super::table::PageTable;
-use crate::failure::DeviceError;
+use crate::failure::{DeviceError, Health};
 use crate::memory::{Mapping, PAGE_BYTES, Pages, page_ceil};
-
-/// Slots that no page has are read, too, if a run of them is not longer than this: that takes less
-/// time than another read.
-const SKIPPED_SLOTS_MIN: u64 = 64;
 
 /// What opening found.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) files: Arc<Files>,
     pub(super) image: Mapping,
-    /// Where the image may be larger than memory.
-    pub(super) residency: Option<Residency>,
+    pub(super) pages: ImagePages,
     /// Those of the newest snapshot, and what the image grew to since.
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
     pub(super) state: State,
     pub(super) marks: Marks,
     pub(super) room: Arc<Room>,
+}
+
+/// How the pages of the image come to memory.
+#[derive(Debug)]
+pub(super) enum ImagePages {
+    /// All were read. If it should have been otherwise: why it was not.
+    Read(Option<std::io::Error>),
+    /// They are read in the background.
+    Loading(Loading),
+    /// The image may be larger than memory.
+    Limited(Residency),
 }
 
 /// The state.
@@ -74,7 +81,11 @@ pub(super) fn open_state(dir: &Path, options: &FileOptions) -> Result<Found, Dev
     Ok(Found { files, head, state: State { newest, table, free }, log_bytes })
 }
 
-pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceError> {
+pub(super) fn open(
+    dir: &Path,
+    options: &FileOptions,
+    health: &Arc<Health>,
+) -> Result<Opened, DeviceError> {
     let Found { files, head, state, log_bytes } = open_state(dir, options)?;
     let State { newest, table, .. } = &state;
     let image_bytes = newest.image_bytes.max(head.image_bytes);
@@ -84,20 +95,17 @@ pub(super) fn open(dir: &Path, options: &FileOptions) -> Result<Opened, DeviceEr
     let pages = options.memory_limit_bytes.map_or(Pages::Huge, |_| Pages::Small);
     let image = Mapping::anonymous(address_bytes, pages)?;
     assert!(image.len() >= image_bytes, "an image within its limit fits its mapping");
-    let residency = match options.memory_limit_bytes {
+    let pages = match options.memory_limit_bytes {
         Some(limit) => {
             // SAFETY: the device drops it before the mapping, whose pages nothing has touched.
-            Some(unsafe { Residency::over(&image, &files, table, image_bytes, limit) }?)
+            unsafe { Residency::over(&image, &files, table, image_bytes, limit) }
+                .map(ImagePages::Limited)?
         }
-        None => {
-            // SAFETY: the mapping is not shared yet.
-            unsafe { load_image(&files.data, table, &image) }?;
-            None
-        }
+        None => read_or_begin(&files, table, &image, image_bytes, options, health)?,
     };
     let marks = Marks::read(&files.meta, newest.instance)?;
     let room = Arc::new(Room::of(&files, &head, newest, table.used())?);
-    Ok(Opened { files, image, residency, image_bytes, log_bytes, state, marks, room })
+    Ok(Opened { files, image, pages, image_bytes, log_bytes, state, marks, room })
 }
 
 fn check_limit(what: &'static str, bytes: u64, limit_bytes: u64) -> Result<(), DeviceError> {
@@ -133,6 +141,30 @@ fn check_lengths(
     Ok(())
 }
 
+/// Loads all pages, or begins to, if the options say so and it can be done.
+fn read_or_begin(
+    files: &Arc<Files>,
+    table: &PageTable,
+    image: &Mapping,
+    image_bytes: u64,
+    options: &FileOptions,
+    health: &Arc<Health>,
+) -> Result<ImagePages, DeviceError> {
+    let used_bytes = table.used() * PAGE_BYTES;
+    let is_enough = |least: &u64| used_bytes >= (*least).max(PAGE_BYTES);
+    let mut why_not = None;
+    if options.background_load_bytes_min.as_ref().is_some_and(is_enough) && !options.read_only {
+        // SAFETY: the device drops it before the mapping, whose pages nothing has touched.
+        match unsafe { Loading::begin(image, files, table, image_bytes, health) } {
+            Ok(loading) => return Ok(ImagePages::Loading(loading)),
+            Err(error) => why_not = Some(error),
+        }
+    }
+    // SAFETY: the mapping is not shared yet.
+    unsafe { load_image(&files.data, table, image) }?;
+    Ok(ImagePages::Read(why_not))
+}
+
 /// Loads all pages.
 ///
 /// # Safety
@@ -147,58 +179,4 @@ unsafe fn load_image(
         unsafe { image.store_bytes(page * PAGE_BYTES, bytes) };
         Ok(())
     })
-}
-
-/// Reads pages, each checked as it is read, in the order of their slots: a disk reads in order
-/// fastest.
-pub(super) fn read_pages(
-    data: &DiskHandle,
-    mut entries: Vec<Entry>,
-    mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
-) -> Result<(), DeviceError> {
-    entries.sort_unstable_by_key(|entry| entry.slot);
-    let most = PIECE_BYTES as u64 / PAGE_BYTES;
-    let mut buffer = vec![0; PIECE_BYTES.min(entries.len() * PAGE_BYTES as usize * 2)];
-    let mut left = entries.as_slice();
-    while let Some(first) = left.first().map(|entry| entry.slot) {
-        let mut end = first;
-        let near = |entry: &&Entry| {
-            let is_near = entry.slot < end + SKIPPED_SLOTS_MIN && entry.slot - first < most;
-            end = if is_near { entry.slot + 1 } else { end };
-            is_near
-        };
-        let (piece, rest) = left.split_at(left.iter().take_while(near).count());
-        left = rest;
-        let last = piece.last().expect("the first is near itself").slot;
-        let len = ((last + 1 - first) * PAGE_BYTES) as usize;
-        if buffer.len() < len {
-            buffer.resize(len, 0);
-        }
-        data.read_exact_at(first * PAGE_BYTES, &mut buffer[..len])?;
-        for entry in piece {
-            let at = ((entry.slot - first) * PAGE_BYTES) as usize;
-            let bytes = &buffer[at..][..PAGE_BYTES as usize];
-            check_page(data, entry, bytes)?;
-            each(entry.page, bytes)?;
-        }
-    }
-    Ok(())
-}
-
-/// Checks the bytes of a slot against the entry of its page.
-pub(super) fn check_page(
-    data: &DiskHandle,
-    entry: &Entry,
-    bytes: &[u8],
-) -> Result<(), DeviceError> {
-    let Entry { page, slot, crc } = entry;
-    let found = page_crc(*page, bytes);
-    if found == *crc {
-        return Ok(());
-    }
-    let what = format!(
-        "page {page}, in slot {slot}, has checksum {found:08x} and not {crc:08x}: it is damaged, \
-         or of another moment than the other files; restore the whole directory from a copy"
-    );
-    Err(DeviceError::corrupt(data.path(), what))
 }

@@ -36,11 +36,21 @@ pub struct FileOptions {
     /// ([`crate::Device::leave_memory`]); `None`: all of the image is in memory. Needs
     /// `userfaultfd`.
     pub memory_limit_bytes: Option<u64>,
+    /// A store with at least so many bytes of pages is opened before they are read: they come when
+    /// they are touched, and all of them in the background
+    /// ([`crate::Device::wait_for_pages`]); `None`: the open reads all pages. So it does where
+    /// there is a limit of memory, where the store is only looked at, and where the system has no
+    /// `userfaultfd`, too.
+    pub background_load_bytes_min: Option<u64>,
     /// Watches every call to the file system, and may make it fail. For tests and simulations.
     pub hook: Option<Arc<dyn DiskHook>>,
 }
 
 impl FileOptions {
+    /// Reading fewer bytes takes less time than it is worth threads:
+    /// [`FileOptions::background_load_bytes_min`] of those who want stores opened fast.
+    pub const BACKGROUND_LOAD_BYTES: u64 = 16 << 20;
+
     /// Options with these limits that create the database if there is none.
     #[must_use]
     pub fn new(image_limit_bytes: u64, log_limit_bytes: u64) -> Self {
@@ -55,6 +65,7 @@ impl FileOptions {
             beside: &[],
             archive: None,
             memory_limit_bytes: None,
+            background_load_bytes_min: None,
             hook: None,
         }
     }

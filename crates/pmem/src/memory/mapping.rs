@@ -16,8 +16,7 @@ use crate::failure::DeviceError;
 /// Bytes of one page: images and logs are sized, saved and written in this unit.
 pub const PAGE_BYTES: u64 = 4096;
 /// Alignment of a mapping, so that the processor can use pages of this size.
-#[cfg_attr(miri, expect(dead_code, reason = "the interpreter has no pages"))]
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Which pages a mapping asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

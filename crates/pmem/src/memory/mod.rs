@@ -5,5 +5,5 @@ mod spaces;
 
 pub use mapping::{Mapping, PAGE_BYTES, small_pages_only};
 
-pub(crate) use mapping::{Pages, page_ceil};
+pub(crate) use mapping::{HUGE_PAGE_BYTES, Pages, page_ceil};
 pub(crate) use spaces::{Limited, Memory, Space, in_memory};

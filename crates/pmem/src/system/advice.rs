@@ -90,6 +90,37 @@ pub(crate) unsafe fn not_in_children(base: *mut c_void, len: usize) {
     let _ = (base, len);
 }
 
+/// A child of `fork` should have a range again.
+///
+/// # Safety
+/// It is mapped.
+pub(crate) unsafe fn in_children(base: *mut c_void, len: usize) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: mapped (promised); this process keeps it.
+    let _ = unsafe { rustix::mm::madvise(base, len, rustix::mm::Advice::LinuxDoFork) };
+    #[cfg(not(target_os = "linux"))]
+    let _ = (base, len);
+}
+
+/// What a range of 2 MiB holds should be moved to one page, now.
+///
+/// # Safety
+/// It is mapped.
+pub(crate) unsafe fn collapse(base: *mut c_void, len: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        /// `MADV_COLLAPSE` of Linux 6.1 (`asm-generic/mman-common.h`): not in `rustix`.
+        const COLLAPSE: i32 = 25;
+        unsafe extern "C" {
+            fn madvise(base: *mut c_void, len: usize, advice: i32) -> i32;
+        }
+        // SAFETY: mapped (promised); the advice changes no byte.
+        let _ = unsafe { madvise(base, len, COLLAPSE) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (base, len);
+}
+
 /// A range is zeros in each new child of `fork`; whether the system sees to that.
 ///
 /// # Safety

@@ -3,9 +3,8 @@
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod system {
-    use std::fs::File;
-    use std::io::{self, ErrorKind, Read};
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::io;
+    use std::os::fd::OwnedFd;
     use std::sync::Arc;
 
     use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -65,6 +64,9 @@ mod system {
     #[derive(Debug)]
     pub(crate) struct PageFaults {
         fd: Arc<OwnedFd>,
+        /// Address and bytes of the range.
+        base: usize,
+        len: u64,
         /// Readable when [`PageFaults::end`] was called.
         ended: Arc<OwnedFd>,
     }
@@ -97,13 +99,12 @@ mod system {
                 ioctl(&fd, Registering::new(&mut register))?;
             }
             let ended = eventfd(0, EventfdFlags::CLOEXEC)?;
-            Ok(Self { fd: Arc::new(fd), ended: Arc::new(ended) })
+            Ok(Self { fd: Arc::new(fd), base: base.addr(), len, ended: Arc::new(ended) })
         }
 
         /// Waits for touches of missing pages, and tells of their addresses; returns when it is to
         /// end.
         pub(crate) fn serve(&self, mut missing: impl FnMut(usize)) -> io::Result<()> {
-            let mut events = File::from(self.fd.as_fd().try_clone_to_owned()?);
             let mut buffer = [0; EVENT_BYTES * EVENTS];
             loop {
                 let mut fds = [
@@ -117,14 +118,10 @@ mod system {
                 if !fds[1].revents().is_empty() {
                     return Ok(());
                 }
-                let read = match events.read(&mut buffer) {
+                let read = match rustix::io::read(&*self.fd, &mut buffer) {
                     Ok(read) => read,
-                    Err(e)
-                        if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-                    {
-                        continue;
-                    }
-                    Err(e) => return Err(e),
+                    Err(Errno::AGAIN | Errno::INTR) => continue,
+                    Err(e) => return Err(e.into()),
                 };
                 for event in buffer[..read].as_chunks::<EVENT_BYTES>().0 {
                     if event[0] == EVENT_PAGE_FAULT {
@@ -184,6 +181,15 @@ mod system {
             Ok(())
         }
 
+        /// Lets the system serve touches of missing pages again: they are zeros. Wakes the threads
+        /// that wait.
+        pub(crate) fn give_up(&self) -> io::Result<()> {
+            let mut range = Range { start: self.base as u64, len: self.len };
+            type Leaving<'a> = Updater<'a, { opcode::read::<Range>(GROUP, 1) }, Range>;
+            // SAFETY: that is the structure; pages that are there stay as they are.
+            Ok(unsafe { ioctl(&*self.fd, Leaving::new(&mut range)) }?)
+        }
+
         fn wake(&self, at: *mut u8, len: u64) -> io::Result<()> {
             let mut range = Range { start: at.addr() as u64, len };
             type Waking<'a> = Updater<'a, { opcode::read::<Range>(GROUP, 2) }, Range>;
@@ -213,6 +219,10 @@ mod system {
         }
 
         pub(crate) fn end(&self) {
+            match *self {}
+        }
+
+        pub(crate) fn give_up(&self) -> io::Result<()> {
             match *self {}
         }
 

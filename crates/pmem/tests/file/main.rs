@@ -5,6 +5,7 @@ mod directory;
 mod disk;
 mod faults;
 mod give_back;
+mod loading;
 mod log_writes;
 mod marks;
 mod open;

@@ -20,7 +20,7 @@ const LIMIT_PAGES: u64 = 2048;
 const LIMIT_BYTES: u64 = 12 << 20;
 
 /// Whether there is nothing to test.
-fn is_impossible() -> bool {
+pub(crate) fn is_impossible() -> bool {
     if !memory_can_be_limited() {
         eprintln!("SKIPPED: this system has no userfaultfd for this process");
     }
@@ -31,18 +31,18 @@ fn options(limit: Option<u64>) -> FileOptions {
     FileOptions { memory_limit_bytes: limit, ..FileOptions::new(64 << 20, 1 << 20) }
 }
 
-fn store(device: &File, page: u64, number: u64) {
+pub(crate) fn store(device: &File, page: u64, number: u64) {
     // SAFETY: the test owns the device, or threads that only read pages that it does not store to.
     unsafe {
         device.store_u64(&mut PortState::default(), page * PAGE_BYTES + 8 * (page % 500), number)
     };
 }
 
-fn load(device: &File, page: u64) -> u64 {
+pub(crate) fn load(device: &File, page: u64) -> u64 {
     device.image().load_u64(page * PAGE_BYTES + 8 * (page % 500))
 }
 
-fn snapshot(device: &File, epoch: u64) {
+pub(crate) fn snapshot(device: &File, epoch: u64) {
     (0..2).for_each(|part| device.snapshot_part(part, 2).unwrap());
     device.snapshot_commit(EpochNumber(epoch)).unwrap();
 }
@@ -68,7 +68,7 @@ fn evict(device: &File) {
 }
 
 /// A generator of Marsaglia.
-fn next(random: &mut u64) -> u64 {
+pub(crate) fn next(random: &mut u64) -> u64 {
     *random ^= *random << 13;
     *random ^= *random >> 7;
     *random ^= *random << 17;

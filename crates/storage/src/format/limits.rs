@@ -5,7 +5,10 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 /// Format version; a store of another major version is refused (O-53).
 pub const FORMAT_VERSION: u32 = 9;
 /// Feature bits that a reader must know to open the store at all.
-pub const FEATURES_KNOWN: u64 = 0;
+pub const FEATURES_KNOWN: u64 = FEATURE_KEPT_INDEXES;
+
+/// Indexes are kept in segments of their own, which an older program takes for damage.
+pub const FEATURE_KEPT_INDEXES: u64 = 1;
 
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 128;

@@ -22,5 +22,5 @@ mod segments;
 mod sub_pool;
 
 pub use classes::{class_bytes, class_of, class_pool};
-pub use segments::{SegmentKind, SegmentUse, Segments};
+pub use segments::{SegmentKind, SegmentUse, SegmentUses, Segments};
 pub use sub_pool::SubPool;

@@ -6,6 +6,7 @@
 //! that no checkpoint needs means nothing, and a crash at worst leaves one. Knows nothing of slots.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +22,17 @@ pub enum SegmentKind {
     Slots,
     /// Entries of a free list.
     FreeList,
+    /// Blocks of indexes that are kept. Of no pool; the ordinal is the segment's number.
+    Index,
+    /// Where these are, in segments in a row with ordinals from 0 on. Of no pool.
+    IndexRoot,
+}
+
+impl SegmentKind {
+    /// Whether it is of indexes, and so of no pool.
+    pub fn is_of_indexes(self) -> bool {
+        matches!(self, Self::Index | Self::IndexRoot)
+    }
 }
 
 /// Owner and place of a segment.
@@ -36,17 +48,28 @@ pub struct SegmentUse {
     pub ordinal: u32,
 }
 
+/// Segments with what the directory says of them.
+pub type SegmentUses = Vec<(u32, SegmentUse)>;
+
 fn check_bits(word: u64) -> u64 {
     let mixed = (word ^ 0x5e67_6d65_6e74).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed >> 48
 }
 
 impl SegmentUse {
+    /// That of a segment of indexes.
+    pub fn of_indexes(kind: SegmentKind, ordinal: u32) -> Self {
+        assert!(kind.is_of_indexes(), "a segment of indexes");
+        Self { kind, pool: 0, sub_pool: 0, ordinal }
+    }
+
     /// Bits 0-3 kind, 4-11 pool, 12-17 sub-pool, 18-47 ordinal, 48-63 check bits over the others.
     fn encode(self) -> u64 {
         let kind = match self.kind {
             SegmentKind::Slots => 1,
             SegmentKind::FreeList => 2,
+            SegmentKind::Index => 3,
+            SegmentKind::IndexRoot => 4,
         };
         let word = kind
             | u64::from(self.pool) << 4
@@ -63,6 +86,8 @@ impl SegmentUse {
         let kind = match low & 15 {
             1 => SegmentKind::Slots,
             2 => SegmentKind::FreeList,
+            3 => SegmentKind::Index,
+            4 => SegmentKind::IndexRoot,
             _ => return None,
         };
         let (pool, sub_pool) = ((low >> 4 & 0xff) as u16, (low >> 12 & 0x3f) as u8);
@@ -215,8 +240,8 @@ impl Segments {
     ///
     /// # Errors
     /// `Corrupt` with the number of the damaged entry.
-    pub fn load<D: Device>(&self, device: &D) -> Result<Vec<(u32, SegmentUse)>> {
-        let mut uses: Vec<(u32, SegmentUse)> = Vec::new();
+    pub fn load<D: Device>(&self, device: &D) -> Result<SegmentUses> {
+        let mut uses = SegmentUses::new();
         for segment in 0..self.places(device) {
             let word = device.image().load_u64(DIRECTORY_OFFSET + segment * 8);
             if word != 0 {
@@ -226,7 +251,9 @@ impl Segments {
                 let entry = entry.ok_or_else(|| {
                     StorageError::Corrupt(format!("segment directory entry {segment}: {word:#x}"))
                 })?;
-                self.begun[usize::from(entry.pool)].store(true, Ordering::Relaxed);
+                if !entry.kind.is_of_indexes() {
+                    self.begun[usize::from(entry.pool)].store(true, Ordering::Relaxed);
+                }
                 uses.push((segment as u32, entry));
             }
         }
@@ -251,6 +278,54 @@ impl Segments {
     /// `Device(Full)` if neither the directory nor the device has the space.
     pub fn reserve<D: Device>(&self, device: &D, segments: u64) -> Result<()> {
         Ok(self.grow(device, self.wanted(segments))?)
+    }
+
+    /// The same, and besides so many segments in a row for indexes ([`Segments::take_row`]).
+    ///
+    /// # Errors
+    /// As [`Segments::reserve`].
+    pub fn reserve_rows<D: Device>(&self, device: &D, segments: u64, in_rows: u64) -> Result<()> {
+        Ok(self.grow(device, self.wanted(segments) + in_rows)?)
+    }
+
+    /// Takes segments in a row that were never used, for indexes. `entry_of` has the number of a
+    /// segment, and its place in the row. Returns the first.
+    ///
+    /// # Errors
+    /// `Limit` if they are not left: the caller did not reserve.
+    pub fn take_row<D: Device>(
+        &self,
+        port: &mut Port<D>,
+        count: u64,
+        entry_of: &dyn Fn(u32, u32) -> SegmentUse,
+    ) -> Result<u32> {
+        let usable = self.places(port.device().as_ref());
+        let before = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+            (next + count <= usable).then_some(next + count)
+        });
+        let none = "no segments in a row left although space was reserved";
+        let first = before.map_err(|_| StorageError::Limit(none.into()))? as u32;
+        for segment in first..first + count as u32 {
+            self.write_entry(port, segment, entry_of(segment, segment - first));
+        }
+        Ok(first)
+    }
+
+    /// Writes those words of the root of kept indexes that are other ones, in segments in a row.
+    ///
+    /// # Panics
+    /// If the first one is no segment of a root.
+    pub fn write_root<D: Device>(&self, port: &mut Port<D>, first: u32, words: &[u64]) {
+        let device = Arc::clone(port.device());
+        let of = self.use_of(device.as_ref(), first);
+        assert!(of.is_some_and(|of| of.kind == SegmentKind::IndexRoot), "a root's segment");
+        for (at, &word) in (self.offset(first)..).step_by(8).zip(words) {
+            if device.image().load_u64(at) != word {
+                // SAFETY: one thread saves a root, between two steps of an epoch or two epochs, and
+                // only an open reads it.
+                unsafe { port.store_u64(at, word) };
+            }
+        }
     }
 
     /// The same, and besides `kept` segments stay that only those may take that free space.

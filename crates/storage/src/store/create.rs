@@ -7,9 +7,7 @@ use pmem::{Device, Port};
 use crate::catalog;
 use crate::digest::StateHash;
 use crate::error::{Result, StorageError};
-use crate::format::{
-    CheckpointRecord, FEATURES_KNOWN, FORMAT_VERSION, SUPERBLOCK_MAGIC, Superblock,
-};
+use crate::format::{CheckpointRecord, FORMAT_VERSION, SUPERBLOCK_MAGIC, Superblock};
 use crate::ids::EpochNumber;
 use crate::input_log::InputLog;
 use crate::pool::Segments;
@@ -38,7 +36,7 @@ pub(super) fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> R
         magic: SUPERBLOCK_MAGIC,
         version: FORMAT_VERSION,
         crc: 0,
-        features_required: FEATURES_KNOWN,
+        features_required: 0,
         features_optional: 0,
         instance: port.device().instance().unwrap_or(options.instance),
         segment_bytes: options.segment_bytes,

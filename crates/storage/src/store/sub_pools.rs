@@ -5,7 +5,7 @@ use pmem::{Device, Port};
 use crate::catalog;
 use crate::error::{Result, StorageError};
 use crate::format::{CLASS_BYTES_MAX, CLASSES, POOLS, SUB_POOLS};
-use crate::pool::{Segments, SubPool, class_bytes, class_pool};
+use crate::pool::{SegmentKind, SegmentUses, Segments, SubPool, class_bytes, class_pool};
 use crate::store::table::StoredTable;
 use crate::store::{checkpoint, superblock};
 
@@ -52,13 +52,14 @@ pub(super) fn count_opening<D: Device>(
     port.pay_owed_time();
 }
 
-/// All sub-pools of the pools of these tables and of all value classes that fit a segment.
+/// All sub-pools of the pools of these tables and of all value classes that fit a segment; and the
+/// segments of indexes.
 pub(super) fn load_sub_pools<D: Device>(
     device: &D,
     segments: &Segments,
     tables: &[StoredTable],
     sequence: u64,
-) -> Result<Vec<SubPool>> {
+) -> Result<(Vec<SubPool>, SegmentUses)> {
     let mut sub_pools = load_row_sub_pools(device, segments, tables, sequence)?;
     let mut first_of_pool = vec![None; POOLS];
     for (number, table) in tables.iter().enumerate() {
@@ -80,7 +81,13 @@ pub(super) fn load_sub_pools<D: Device>(
             )?);
         }
     }
-    for (segment, entry) in segments.load(device)? {
+    let uses = segments.load(device)?;
+    let (of_indexes, of_pools): (SegmentUses, SegmentUses) =
+        uses.into_iter().partition(|(_, entry)| entry.kind.is_of_indexes());
+    for (segment, entry) in of_pools {
+        if entry.kind == SegmentKind::FreeList {
+            device.read_pages(segments.offset(segment), segments.segment_bytes())?;
+        }
         let first: usize = first_of_pool[entry.pool as usize].ok_or_else(|| {
             StorageError::Corrupt(format!(
                 "segment {segment} belongs to unknown pool {}",
@@ -93,5 +100,5 @@ pub(super) fn load_sub_pools<D: Device>(
         sub_pool.validate()?;
         sub_pool.validate_free_list(device, segments)?;
     }
-    Ok(sub_pools)
+    Ok((sub_pools, of_indexes))
 }

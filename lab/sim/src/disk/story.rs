@@ -35,6 +35,13 @@ pub(crate) fn options() -> FileOptions {
     FileOptions::new(IMAGE_LIMIT_BYTES, LOG_LIMIT_BYTES)
 }
 
+/// Opens the device of a directory before its pages are read, where the system lets it.
+pub(crate) fn open_before_reading(dir: &Path) -> Result<Arc<File>, String> {
+    let options = FileOptions { background_load_bytes_min: Some(0), ..options() };
+    let device = File::open(dir, &options).map_err(|error| format!("open device: {error}"))?;
+    Ok(Arc::new(device))
+}
+
 /// Opens the device of a directory.
 pub(crate) fn open_device(dir: &Path, hook: Option<Arc<Lab>>) -> Result<Arc<File>, String> {
     open_limited(dir, hook, None)

@@ -39,6 +39,8 @@ impl StoreSubject {
         story.setup.workers = random.pick(&[1, 1, 2]);
         // What changes rows and no checksum is found by nothing else.
         story.setup.state_hash = true;
+        // Who changes pages and their checksums, too, is found out by who looks at the rows.
+        story.setup.scans_rows = true;
         let events = story.record()?.events;
         let mut at = if random.percent(50) {
             events.len()

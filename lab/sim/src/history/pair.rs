@@ -45,6 +45,8 @@ pub struct Setup {
     /// See [`EngineConfig`].
     pub state_hash: bool,
     /// See [`EngineConfig`].
+    pub scans_rows: bool,
+    /// See [`EngineConfig`].
     pub minor_collection: bool,
     /// See [`EngineConfig`].
     pub cache_policy: CachePolicy,
@@ -77,6 +79,7 @@ impl Default for Setup {
             append: AppendMethod::default(),
             packing: Packing::default(),
             state_hash: true,
+            scans_rows: false,
             minor_collection: true,
             cache_policy: CachePolicy::default(),
             row_bytes: [0; TABLES_SIZED],
@@ -101,6 +104,7 @@ impl Setup {
         // Allocation aside, so that everything else of a seed's history is what it is without them.
         let mut aside = Random::new(random.clone().word());
         let (append, state_hash) = (aside.pick(&AppendMethod::ALL), aside.percent(75));
+        let scans_rows = Random::new(random.clone().word().rotate_left(9)).percent(25);
         let (minor_collection, cache_policy) = (aside.percent(75), aside.pick(&CachePolicy::ALL));
         let packing = Random::new(!random.clone().word()).pick(&Packing::ALL);
         // Words in the header line, and in halves behind it.
@@ -114,6 +118,7 @@ impl Setup {
             append,
             packing,
             state_hash,
+            scans_rows,
             minor_collection,
             cache_policy,
             row_bytes: [
@@ -165,6 +170,7 @@ impl Setup {
                 append: self.append,
                 packing: self.packing,
                 state_hash: self.state_hash,
+                scans_rows: self.scans_rows,
                 minor_collection: self.minor_collection,
                 cache_policy: self.cache_policy,
                 cache_epochs: self.cache_epochs,
@@ -513,6 +519,7 @@ pub fn check_clean<D: Device>(device: &Arc<D>, model: &Model) -> Result<(), Stri
     if let Some(first) = report.problems.first() {
         return Err(format!("check: {first} ({} problems)", report.problems.len()));
     }
+    engine::check_kept_indexes(Arc::clone(device)).map_err(|error| format!("check: {error}"))?;
     if report.epoch == EpochNumber(model.epoch) && report.state_hash != model.state_hash() {
         return Err("check: another state hash".into());
     }

@@ -41,6 +41,11 @@ impl Bucket {
         (0..self.used as usize).map(entry)
     }
 
+    /// How many entries are in it, if there can be so many.
+    pub(super) fn count(&self) -> Option<usize> {
+        Some(self.used as usize).filter(|used| *used <= SLOTS_COUNT)
+    }
+
     #[inline]
     pub(super) fn id(&self, slot: usize) -> EntryId {
         EntryId(!self.ids[slot])
@@ -182,8 +187,8 @@ pub(super) fn place_at(buckets: &mut [Bucket], at: usize, word: u64, id: EntryId
     buckets[at].push(word, id);
 }
 
-/// Adds an entry.
-pub(super) fn place(buckets: &mut [Bucket], word: u64, id: EntryId) {
+/// Adds an entry; returns to which bucket.
+pub(super) fn place(buckets: &mut [Bucket], word: u64, id: EntryId) -> usize {
     let mask = buckets.len() - 1;
     let home = home_of(word, mask);
     let mut at = home;
@@ -192,14 +197,22 @@ pub(super) fn place(buckets: &mut [Bucket], word: u64, id: EntryId) {
         assert!(at != home, "an array has a bucket with room");
     }
     buckets[at].push(word, id);
+    at
 }
 
-/// Removes the entry in `slot` of the bucket `hole` and restores the invariant.
-pub(super) fn remove_at(buckets: &mut [Bucket], mut hole: usize, mut slot: usize) {
+/// Removes the entry in `slot` of the bucket `hole` and restores the invariant. `changed` hears of
+/// each bucket that changes.
+pub(super) fn remove_at(
+    buckets: &mut [Bucket],
+    mut hole: usize,
+    mut slot: usize,
+    changed: impl Fn(*const Bucket),
+) {
     assert!(buckets.len().is_power_of_two(), "a bucket is found by a mask");
     loop {
         let was_full = buckets[hole].is_full();
         buckets[hole].swap_remove(slot);
+        changed(&raw const buckets[hole]);
         // Where there was room before, nothing had to go further.
         if !was_full {
             return;

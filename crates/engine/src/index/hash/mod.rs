@@ -11,9 +11,15 @@ mod shard;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+use pmem::sync::atomic::{AtomicUsize, Ordering};
+
 use super::EntryId;
 use super::arena::Arena;
+use super::memory::LINE_BYTES;
 use super::phase::{Inside, PhaseCheck};
+use super::space::IndexSpace;
 use bucket::{Bucket, NOBODY};
 use shard::{Head, Lock, Locked, NOTHING};
 
@@ -21,6 +27,11 @@ use shard::{Head, Lock, Locked, NOTHING};
 /// all shards take 4 KiB.
 const SHARDS_COUNT: usize = 256;
 const _: () = assert!(SHARDS_COUNT == 1 << u8::BITS);
+
+/// For so few new entries, in an index with arrays no larger than this, no shard is looked at to
+/// find out what they may take.
+const FEW: usize = 8;
+const SMALL_BYTES: usize = 8 << 10;
 
 /// An index from words to entries for point lookups.
 ///
@@ -31,21 +42,87 @@ pub struct HashIndex {
     locks: Box<[Lock; SHARDS_COUNT]>,
     /// Owns the memory that the heads point to.
     arena: Arena,
+    /// So many entries may be added before any shard can grow.
+    room: AtomicUsize,
     phase: PhaseCheck,
 }
+
+/// Where a shard has its array in the image, of how many buckets, and with how many entries; zeros
+/// for one without memory.
+pub type KeptShard = [u64; 3];
 
 impl HashIndex {
     /// An empty index with room for `capacity_hint` entries; it grows beyond as needed.
     #[must_use]
     pub fn new(capacity_hint: usize) -> Self {
-        let index = Self {
-            heads: Box::new(std::array::from_fn(|_| Head::default())),
-            locks: Box::new(std::array::from_fn(|_| Lock::default())),
-            arena: Arena::default(),
-            phase: PhaseCheck::default(),
-        };
+        let index = Self::new_in(None);
         index.reserve(capacity_hint);
         index
+    }
+
+    /// An empty index with its memory in the image, if there is room.
+    #[must_use]
+    pub fn new_in(space: Option<Arc<IndexSpace>>) -> Self {
+        Self {
+            heads: Box::new(std::array::from_fn(|_| Head::default())),
+            locks: Box::new(std::array::from_fn(|_| Lock::default())),
+            arena: Arena::over(space),
+            room: AtomicUsize::new(0),
+            phase: PhaseCheck::default(),
+        }
+    }
+
+    /// Takes over the arrays of an index that was kept, which has no entry yet. False if they are
+    /// not where that says; the index is of no use then.
+    #[must_use]
+    pub fn attach(&self, shards: &[KeptShard]) -> bool {
+        let _inside = self.phase.change();
+        let attach = |(number, &[offset, count, len]): (usize, &KeptShard)| {
+            count == 0 || self.lock(number).attach(offset, count as usize, len as usize)
+        };
+        shards.len() == SHARDS_COUNT && shards.iter().enumerate().all(attach)
+    }
+
+    /// Where the arrays are; `None` if not all are in the image.
+    #[must_use]
+    pub fn kept(&self) -> Option<Vec<KeptShard>> {
+        (0..SHARDS_COUNT).map(|shard| self.lock(shard).kept()).collect()
+    }
+
+    /// Whether attached arrays hold what they can, so that searches end: they come from
+    /// a file.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        (0..SHARDS_COUNT).all(|shard| {
+            let shard = self.lock(shard);
+            let mut counts = shard.buckets().iter().map(Bucket::count);
+            counts.try_fold(0, |sum, count| Some(sum + count?)) == Some(shard.len())
+        })
+    }
+
+    /// Adds the sizes of the blocks that so many new entries take, unless by an unlikely chance one
+    /// shard gets much more than its share.
+    pub fn growth(&self, additional: usize, blocks: &mut Vec<u64>) {
+        let largest = self.arena.largest();
+        if additional <= FEW && largest <= SMALL_BYTES {
+            // Whichever shards they go to.
+            let block = (4 * largest).max(8 * LINE_BYTES) as u64;
+            return blocks.extend(std::iter::repeat_n(block, additional));
+        }
+        let room = self.room.load(Ordering::Relaxed);
+        if additional <= room {
+            self.room.store(room - additional, Ordering::Relaxed);
+            return;
+        }
+        let share = additional / SHARDS_COUNT;
+        let share = additional.min(share + 4 * (share.isqrt() + 2));
+        let mut room = usize::MAX;
+        for shard in 0..SHARDS_COUNT {
+            let shard = self.lock(shard);
+            room = room.min(shard.room());
+            blocks.extend(shard.growth(shard.len() + share));
+        }
+        self.room.store(room.saturating_sub(additional), Ordering::Relaxed);
     }
 
     /// Asks for the cache line where the search for `word` begins: a pure hint, in any phase.
@@ -62,6 +139,13 @@ impl HashIndex {
         let shard = shard_of(mixed);
         pmem::prefetch_to_write(std::ptr::from_ref(&self.locks[shard]).addr());
         self.heads[shard].prefetch(mixed);
+    }
+
+    /// Address of the line where the search for `word` begins, of which nothing is read. Not for the
+    /// insert step.
+    pub fn address_of(&self, word: u64) -> usize {
+        let mixed = bucket::mix(word);
+        self.heads[shard_of(mixed)].address_of(mixed)
     }
 
     /// Where the search for `word` begins, and asks for its line. Not for the insert step.

@@ -56,9 +56,19 @@ impl Head {
     /// Asks for the line of a bucket; right in any phase, since nothing of it is read.
     #[inline]
     pub(super) fn prefetch(&self, mixed: u64) {
+        prefetch_line(self.place_of(mixed));
+    }
+
+    /// The address of the bucket where a mixed word belongs.
+    pub(super) fn address_of(&self, mixed: u64) -> usize {
+        self.place_of(mixed).addr()
+    }
+
+    #[inline]
+    fn place_of(&self, mixed: u64) -> *const Bucket {
         let buckets = self.buckets.load(Ordering::Relaxed);
         let at = mixed as usize & self.mask.load(Ordering::Relaxed);
-        prefetch_line(buckets.wrapping_add(at));
+        buckets.wrapping_add(at)
     }
 
     /// The bucket where a mixed word belongs.
@@ -133,7 +143,8 @@ impl Locked<'_> {
     pub(super) fn insert(&mut self, word: u64, id: EntryId) {
         let len = self.lock.len();
         self.reserve(len + 1);
-        bucket::place(self.buckets_mut(), word, id);
+        let at = bucket::place(self.buckets_mut(), word, id);
+        self.changed(at);
         self.lock.len.store(len + 1, Ordering::Relaxed);
     }
 
@@ -149,6 +160,7 @@ impl Locked<'_> {
             "a search ends at a bucket with room"
         );
         bucket::place_at(self.buckets_mut(), at, word, id);
+        self.changed(at);
         self.lock.len.store(len + 1, Ordering::Relaxed);
     }
 
@@ -162,7 +174,8 @@ impl Locked<'_> {
         let found = bucket::locate(self.buckets(), mixed, word, |other| other == id);
         let Ok((at, slot)) = found else { return false };
         assert!(self.lock.len() > 0, "an entry that is there is counted");
-        bucket::remove_at(self.buckets_mut(), at, slot);
+        let arena = self.arena;
+        bucket::remove_at(self.buckets_mut(), at, slot, |bucket| arena.changed(bucket));
         self.lock.len.store(self.lock.len() - 1, Ordering::Relaxed);
         true
     }
@@ -172,10 +185,7 @@ impl Locked<'_> {
         if len <= self.lock.len_max.load(Ordering::Relaxed) {
             return;
         }
-        let mut count = 1;
-        while len_max_of(count) < len {
-            count *= 2;
-        }
+        let count = buckets_for(len);
         let old = self.head.buckets.load(Ordering::Relaxed);
         let old_bytes = size_of_val(self.buckets());
         let new = self.arena.take(count * size_of::<Bucket>()).cast::<Bucket>();
@@ -199,6 +209,52 @@ impl Locked<'_> {
         }
     }
 
+    /// Notes that a bucket changed.
+    #[inline]
+    fn changed(&self, at: usize) {
+        self.arena.changed(self.head.buckets.load(Ordering::Relaxed).wrapping_add(at));
+    }
+
+    /// Takes over an array that is in use, of so many buckets with so many entries. False if there
+    /// is none.
+    pub(super) fn attach(&mut self, offset: u64, count: usize, len: usize) -> bool {
+        assert!(self.lock.len_max.load(Ordering::Relaxed) == 0, "a shard without memory");
+        if !count.is_power_of_two() || len > len_max_of(count) {
+            return false;
+        }
+        let bytes = (count as u64).checked_mul(size_of::<Bucket>() as u64);
+        let Some(block) = bytes.and_then(|bytes| self.arena.claim(offset, bytes)) else {
+            return false;
+        };
+        self.head.buckets.store(block.cast().as_ptr(), Ordering::Relaxed);
+        self.head.mask.store(count - 1, Ordering::Relaxed);
+        self.lock.len_max.store(len_max_of(count), Ordering::Relaxed);
+        self.lock.len.store(len, Ordering::Relaxed);
+        true
+    }
+
+    /// Where the array is in the image, how many buckets it has, and with how many entries; zeros
+    /// for a shard without memory. `None` if it is not in the image.
+    pub(super) fn kept(&self) -> Option<[u64; 3]> {
+        if self.lock.len_max.load(Ordering::Relaxed) == 0 {
+            return Some([0; 3]);
+        }
+        let buckets = NonNull::new(self.head.buckets.load(Ordering::Relaxed))?;
+        let offset = self.arena.space()?.offset_of(buckets.cast())?;
+        Some([offset, self.buckets().len() as u64, self.lock.len() as u64])
+    }
+
+    /// Bytes of the array that the shard needs for so many entries, if it has to grow.
+    pub(super) fn growth(&self, len: usize) -> Option<u64> {
+        (len > self.lock.len_max.load(Ordering::Relaxed))
+            .then(|| (buckets_for(len) * size_of::<Bucket>()) as u64)
+    }
+
+    /// How many entries may be added before it grows.
+    pub(super) fn room(&self) -> usize {
+        self.lock.len_max.load(Ordering::Relaxed) - self.lock.len()
+    }
+
     #[inline]
     fn buckets_mut(&mut self) -> &mut [Bucket] {
         writes(self.head);
@@ -218,6 +274,15 @@ impl Drop for Locked<'_> {
         debug_assert!(self.lock.is_held.load(Ordering::Relaxed), "it was locked until now");
         self.lock.is_held.store(false, Ordering::Release);
     }
+}
+
+/// How many buckets an array of so many entries has.
+fn buckets_for(len: usize) -> usize {
+    let mut count = 1;
+    while len_max_of(count) < len {
+        count *= 2;
+    }
+    count
 }
 
 /// How many entries an array of `count` buckets may have: seven of ten slots.

@@ -39,6 +39,11 @@ impl Chunk {
         self.len as usize
     }
 
+    /// The number of entries, if there can be so many.
+    pub(super) fn count(&self) -> Option<usize> {
+        Some(self.len()).filter(|len| *len <= ENTRIES_MAX && self.hint as usize <= *len)
+    }
+
     /// The entry in `slot`, if there are so many.
     #[inline]
     pub(super) fn get(&self, slot: usize) -> Option<Entry> {

@@ -54,6 +54,25 @@ impl Directory {
         }
     }
 
+    /// The directory of chunks that were kept, with the first entry of each: at least one chunk,
+    /// and if entries are there.
+    pub(super) fn of_kept(
+        firsts: &[[u64; 2]],
+        chunks: Vec<NonNull<Chunk>>,
+        has_entries: bool,
+    ) -> Self {
+        assert!(
+            !chunks.is_empty() && chunks.len() == firsts.len(),
+            "each chunk has its first entry"
+        );
+        Self {
+            words: firsts.iter().map(|[word, _]| *word).collect(),
+            ids: firsts.iter().map(|[_, id]| EntryId(*id as u32)).collect(),
+            chunks,
+            has_entries,
+        }
+    }
+
     /// The number of chunks.
     pub(super) fn len(&self) -> usize {
         self.chunks.len()

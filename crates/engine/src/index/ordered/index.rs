@@ -2,17 +2,30 @@
 
 use std::cell::UnsafeCell;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
 
 use super::super::phase::PhaseCheck;
+use super::super::space::IndexSpace;
 use super::chunk::{Chunk, ENTRIES_MAX};
 use super::directory::{Directory, Edit};
 use super::order::{Entry, KeyOrder, SearchKey, compare};
-use super::pool::ChunkPool;
+use super::pool::{ChunkPool, KeptSlab, SLAB_CHUNKS_MIN};
 use super::range::Range;
 use super::sort::{SortRoom, sort_by_words};
+
+/// Where an ordered index is in the image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptOrder {
+    /// Entries.
+    pub len: u64,
+    /// Slabs of chunks: where each is, and how many it has.
+    pub slabs: Vec<KeptSlab>,
+    /// The chunks in order: word and id of the first entry, and where it is.
+    pub chunks: Vec<[u64; 3]>,
+}
 
 /// An index from keys in order to entries, for scans. A key may be in it once.
 ///
@@ -44,10 +57,19 @@ impl Default for OrderedIndex {
 }
 
 impl OrderedIndex {
+    /// Bytes of the first block that an index takes, in the image.
+    pub const FIRST_BYTES: u64 = (SLAB_CHUNKS_MIN * size_of::<Chunk>()) as u64;
+
     /// An empty index.
     #[must_use]
     pub fn new() -> Self {
-        let pool = ChunkPool::default();
+        Self::new_in(None)
+    }
+
+    /// An empty index with its memory in the image, if there is room.
+    #[must_use]
+    pub fn new_in(space: Option<Arc<IndexSpace>>) -> Self {
+        let pool = ChunkPool::over(space);
         Self {
             directory: UnsafeCell::new(Directory::new(&pool)),
             pool,
@@ -55,6 +77,69 @@ impl OrderedIndex {
             len: AtomicUsize::new(0),
             phase: PhaseCheck::default(),
         }
+    }
+
+    /// The index of chunks that were kept. `None` if they are not where that says.
+    #[must_use]
+    pub fn attach(space: Arc<IndexSpace>, kept: &KeptOrder) -> Option<Self> {
+        let KeptOrder { len, slabs, chunks } = kept;
+        let pool = ChunkPool::over(Some(space));
+        let offsets: Vec<u64> = chunks.iter().map(|[.., offset]| *offset).collect();
+        let firsts: Vec<_> = chunks.iter().map(|[word, id, _]| [*word, *id]).collect();
+        let attached = pool.attach(slabs, &offsets)?;
+        if attached.is_empty() {
+            return None;
+        }
+        Some(Self {
+            directory: UnsafeCell::new(Directory::of_kept(&firsts, attached, *len > 0)),
+            pool,
+            edits: Mutex::default(),
+            len: AtomicUsize::new(*len as usize),
+            phase: PhaseCheck::default(),
+        })
+    }
+
+    /// Whether attached chunks hold what they can: they come from a file.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let _inside = self.phase.read();
+        let directory = self.directory();
+        // SAFETY: chunks of the directory are mapped; nothing changes them in this phase.
+        let count = |at| unsafe { directory.chunk(at).as_ref() }.count();
+        let mut counts = (0..directory.len()).map(count);
+        counts.try_fold(0, |sum, count| Some(sum + count?)) == Some(self.len())
+    }
+
+    /// Where the chunks are; `None` if not all are in the image. Not while keys are added or
+    /// removed.
+    #[must_use]
+    pub fn kept(&self) -> Option<KeptOrder> {
+        let _inside = self.phase.read();
+        let directory = self.directory();
+        let chunk = |at: usize| {
+            let (word, id) = directory.first(at);
+            Some([word, u64::from(id.0), self.pool.offset_of(directory.chunk(at))?])
+        };
+        let chunks = (0..directory.len()).map(chunk).collect::<Option<Vec<_>>>()?;
+        Some(KeptOrder { len: self.len() as u64, slabs: self.pool.kept()?, chunks })
+    }
+
+    /// The number of chunks. Not while keys are added or removed.
+    #[must_use]
+    pub fn chunks_count(&self) -> usize {
+        let _inside = self.phase.read();
+        self.directory().len()
+    }
+
+    /// Adds the sizes of the blocks that so many new keys take, unless they split more chunks than
+    /// random keys do. Not while keys are added or removed.
+    pub fn growth(&self, keys_count: usize, blocks: &mut Vec<u64>) {
+        if keys_count == 0 {
+            return;
+        }
+        let _inside = self.phase.read();
+        let split_count = (keys_count / 8 + 4).min(keys_count).min(self.directory().len());
+        self.pool.growth(keys_count.div_ceil(ENTRIES_MAX / 2) + split_count + 1, blocks);
     }
 
     /// Makes room for the chunks that so many new keys need at most, wherever they go. Not while

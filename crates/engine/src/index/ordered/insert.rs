@@ -106,6 +106,7 @@ impl<O: KeyOrder> Merger<'_, O> {
         } else {
             self.split_evenly(at, chunk, run, gap.last);
         }
+        self.index.pool.changed(chunk);
         if chunk.first() != first {
             self.edit(at, EditKind::First);
         }

@@ -26,7 +26,7 @@ mod sort;
 #[cfg(test)]
 mod tests;
 
-pub use index::OrderedIndex;
+pub use index::{KeptOrder, OrderedIndex};
 pub use order::{ExactWords, KeyOrder, SearchKey};
 pub use range::Range;
 pub use sort::SortRoom;

@@ -77,6 +77,7 @@ impl OrderedIndex {
             let here_count = chunk.remove_run(&run[target.run.clone()], order);
             debug_assert!(chunk.len() + here_count == before, "a chunk loses what is removed");
             if here_count > 0 {
+                self.pool.changed(chunk);
                 touched.push(target.at);
             }
             removed_count += here_count;
@@ -117,6 +118,7 @@ impl Tidier<'_> {
             // SAFETY: as in `chunk`; they are two different chunks.
             let (chunk, left) = unsafe { (self.index.chunk_mut(at), self.index.chunk_mut(left)) };
             left.append(chunk);
+            self.index.pool.changed(left);
             return true;
         }
         debug_assert!(len < ENTRIES_FEW, "only a small chunk joins another");
@@ -125,6 +127,7 @@ impl Tidier<'_> {
         // SAFETY: as above.
         let (chunk, kept) = unsafe { (self.index.chunk_mut(at), self.index.chunk_mut(right)) };
         kept.prepend(chunk);
+        self.index.pool.changed(kept);
         self.edit_first(right);
         true
     }

@@ -11,7 +11,7 @@ use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files};
 use super::super::format::{Entries, Entry, Root};
 use super::super::mark::Marks;
 use super::super::meta::{check_heads, find_newest};
-use super::super::open::{check_page, read_pages};
+use super::super::page_reads::{check_page, read_pages};
 use super::super::table::{PageTable, TableRead};
 use crate::device::{LogSpace, MARK_BYTES};
 use crate::epoch_number::EpochNumber;

@@ -25,7 +25,7 @@ impl Residency {
         parts: usize,
         is_clean: impl Fn(u64) -> bool,
     ) {
-        let image_pages = self.shared.image_pages.load(Ordering::Relaxed);
+        let image_pages = self.image_pages.load(Ordering::Relaxed);
         let limit = self.limit_pages.load(Ordering::Relaxed);
         let over = self.shared.states.present().saturating_sub(limit).div_ceil(parts as u64);
         let chunks = image_pages.div_ceil(PART_PAGES);

@@ -19,32 +19,35 @@
 //!    (S10).
 //!
 //! No answer depends on which pages are in memory (S15).
+//!
+//! Without a limit of memory, an image can be opened before it was read (`load`): pages come in the
+//! same way, none goes, and at the end all are there and the threads have ended.
+
+mod failures;
+mod states;
+
+mod server;
+
+mod read;
 
 mod evict;
-mod read;
-mod states;
+mod load;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::disk::Files;
-use super::format::Entry;
 use super::table::PageTable;
 use crate::device::PageUse;
-use crate::failure::{DeviceError, lock};
+use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES, Pages};
 use crate::system::page_faults::PageFaults;
-use crate::system::{Process, advice};
-use states::PageStates;
+use server::{Server, Shared, readers_of};
 
-/// Reads that are on their way at once, at most; and pages of the limit for each of them.
-const READERS: u64 = 32;
-const PAGES_A_READER: u64 = 4;
-const READER_STACK_BYTES: usize = 128 << 10;
+pub(super) use load::Loading;
+pub(super) use server::Saved;
 
 /// A snapshot is due when as much as this part of the pages in memory was stored to since the last
 /// one. So much is needed for pages that are new, and so much for the copy.
@@ -54,44 +57,20 @@ const CHANGED_PART: u64 = 4;
 /// access would read.
 const PAGES_MIN: u64 = (8 << 20) / PAGE_BYTES;
 
-/// What has been done.
-#[derive(Debug, Default)]
-struct Counts {
-    fetched: AtomicU64,
-    faults: AtomicU64,
-    evicted: AtomicU64,
-}
-
-/// What the threads share.
-#[derive(Debug)]
-struct Shared {
-    files: Arc<Files>,
-    /// Address of the image.
-    base: usize,
-    faults: PageFaults,
-    states: PageStates,
-    /// Pages of the image that may be used.
-    image_pages: AtomicU64,
-    /// Pages to be read: those that threads wait for first.
-    queue: Mutex<VecDeque<u64>>,
-    queued: Condvar,
-    is_over: AtomicBool,
-    counts: Counts,
-}
-
 /// The pages of an image that is larger than memory. See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Residency {
     shared: Arc<Shared>,
+    /// Ends with this.
+    _server: Server,
+    /// Pages of the image that may be used.
+    image_pages: AtomicU64,
     /// What all memory together may have.
     limit_bytes: u64,
     /// Pages of the image that may be in memory.
     limit_pages: AtomicU64,
     /// Where each part looks for pages to evict next.
     hands: Mutex<Vec<u64>>,
-    threads: Vec<JoinHandle<()>>,
-    /// In which the threads are.
-    process: Process,
 }
 
 impl Residency {
@@ -113,48 +92,20 @@ impl Residency {
                  a container), or open the store without a limit"
             ))
         };
-        let len = usize::try_from(image.len()).expect("64-bit sizes");
-        // SAFETY: it is mapped.
-        unsafe { advice::small_pages(image.base().cast(), len) };
-        // SAFETY: mapped while this lives (promised); the threads below install what is touched.
-        let faults = unsafe { PageFaults::of(image.base(), image.len()) }.map_err(refused)?;
-        let shared = Arc::new(Shared {
-            files: Arc::clone(files),
-            base: image.base().expose_provenance(),
-            faults,
-            states: PageStates::new(image.len() / PAGE_BYTES),
+        let readers = readers_of(limit_bytes);
+        // SAFETY: promised.
+        let server = unsafe { Server::over(image, image.len(), files, table, readers, None) };
+        let server = server.map_err(refused)?;
+        let residency = Self {
+            shared: Arc::clone(&server.shared),
+            _server: server,
             image_pages: AtomicU64::new(image_bytes / PAGE_BYTES),
-            queue: Mutex::default(),
-            queued: Condvar::new(),
-            is_over: AtomicBool::new(false),
-            counts: Counts::default(),
-        });
-        table.entries().for_each(|entry| shared.states.saved(&entry));
-        let mut residency = Self {
-            shared,
             limit_bytes,
             limit_pages: AtomicU64::new(0),
             hands: Mutex::default(),
-            threads: Vec::new(),
-            process: Process::current(),
         };
         residency.leave(0);
-        residency.start().map_err(refused)?;
         Ok(residency)
-    }
-
-    fn start(&mut self) -> std::io::Result<()> {
-        let thread = |name: &str, run: fn(&Shared)| {
-            let shared = Arc::clone(&self.shared);
-            let builder = std::thread::Builder::new().name(name.to_string());
-            builder.stack_size(READER_STACK_BYTES).spawn(move || run(&shared))
-        };
-        self.threads.push(thread("pmem-faults", Shared::serve)?);
-        let pages = self.limit_bytes / PAGE_BYTES;
-        for _ in 0..(pages / PAGES_A_READER).clamp(1, READERS) {
-            self.threads.push(thread("pmem-pages", Shared::read_queued)?);
-        }
-        Ok(())
     }
 
     /// Leaves so many bytes of the limit to other things than the image. What is left holds pages,
@@ -182,9 +133,7 @@ impl Residency {
         if missing.is_empty() {
             return;
         }
-        self.shared.counts.fetched.fetch_add(missing.len() as u64, Ordering::Relaxed);
-        lock(&self.shared.queue).extend(missing.drain(..));
-        self.shared.queued.notify_all();
+        self.shared.enqueue(missing.drain(..));
     }
 
     /// Whether a snapshot is due when so many bytes of pages were stored to since the last one.
@@ -208,7 +157,7 @@ impl Residency {
     /// The image has grown: what is new is zeros.
     pub(super) fn grown(&self, from: u64, to: u64) -> Result<(), DeviceError> {
         self.shared.map_zeros(from / PAGE_BYTES..to / PAGE_BYTES)?;
-        self.shared.image_pages.fetch_max(to / PAGE_BYTES, Ordering::Relaxed);
+        self.image_pages.fetch_max(to / PAGE_BYTES, Ordering::Relaxed);
         Ok(())
     }
 
@@ -219,7 +168,7 @@ impl Residency {
 
     /// What the writer of snapshots tells.
     pub(super) fn saved(&self) -> Saved {
-        Saved(Some(Arc::clone(&self.shared)))
+        Saved(Arc::downgrade(&self.shared))
     }
 }
 
@@ -230,35 +179,4 @@ pub fn memory_can_be_limited() -> bool {
     let Ok(probe) = Mapping::anonymous(PAGE_BYTES, Pages::Small) else { return false };
     // SAFETY: mapped for longer than this; nothing touches it.
     unsafe { PageFaults::of(probe.base(), probe.len()) }.is_ok()
-}
-
-impl Drop for Residency {
-    fn drop(&mut self) {
-        if !self.process.is_here() {
-            // A child of `fork` has no such threads.
-            return self.threads.drain(..).for_each(std::mem::forget);
-        }
-        self.shared.is_over.store(true, Ordering::Release);
-        // A thread that looks for work has the lock, and looks at that first.
-        drop(lock(&self.shared.queue));
-        self.shared.queued.notify_all();
-        self.shared.faults.end();
-        for thread in self.threads.drain(..) {
-            // None of them panics: what cannot be read ends the process.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Hears where pages were saved; nothing does where all of the image is in memory.
-#[derive(Debug, Default)]
-pub(super) struct Saved(Option<Arc<Shared>>);
-
-impl Saved {
-    /// Pages have these entries from now on.
-    pub(super) fn tell(&self, entries: &[Entry]) {
-        if let Some(shared) = &self.0 {
-            entries.iter().for_each(|entry| shared.states.saved(entry));
-        }
-    }
 }

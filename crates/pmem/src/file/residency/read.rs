@@ -1,13 +1,16 @@
 //! Pages come: the thread that hears of touches, and those that read.
 
 use std::ops::Range;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::{Residency, Shared};
+use super::Residency;
+use super::failures::end_process;
+use super::server::{Queue, Shared};
 use crate::failure::{DeviceError, lock};
 use crate::file::disk::PageBuffer;
 use crate::file::format::page_crc;
-use crate::file::open::{check_page, read_pages};
+use crate::file::page_reads::{check_page, read_pages};
 use crate::memory::PAGE_BYTES;
 
 impl Shared {
@@ -16,9 +19,11 @@ impl Shared {
         let served = self.faults.serve(|address| {
             let page = (address - self.base) as u64 / PAGE_BYTES;
             self.counts.faults.fetch_add(1, Ordering::Relaxed);
+            // What is begun is in the queue, for one who looks at both.
+            let mut queue = lock(&self.queue);
             // A page that is being read wakes all who wait for it.
-            if self.states.begin(page) {
-                lock(&self.queue).push_front(page);
+            if self.states.begin_awaited(page) {
+                queue.pages.push_front(page);
                 self.queued.notify_one();
             }
         });
@@ -29,24 +34,48 @@ impl Shared {
 
     /// Reads pages of the queue until it is over.
     pub(super) fn read_queued(&self) {
-        while let Some(page) = self.next() {
+        let mut has_read = false;
+        while let Some(page) = self.next(has_read) {
             if let Err(error) = self.bring(page) {
-                end_process(&format!("a page of the store cannot be read: {error}"));
+                self.fail(page, error);
             }
+            has_read = true;
         }
     }
 
-    fn next(&self) -> Option<u64> {
+    /// The next page of the queue, for a thread that has read one or that begins.
+    fn next(&self, has_read: bool) -> Option<u64> {
+        let mut queue = lock(&self.queue);
+        queue.reading -= u64::from(has_read);
+        if self.failures.is_some() && queue.is_idle() {
+            self.idle.notify_all();
+        }
+        let has_to_wait =
+            |queue: &mut Queue| queue.pages.is_empty() && !self.is_over.load(Ordering::Acquire);
+        let queue = self.queued.wait_while(queue, has_to_wait);
+        let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
+        let page = queue.pages.pop_front();
+        queue.reading += u64::from(page.is_some());
+        page
+    }
+
+    /// Waits until the queue is empty, and all of it was read.
+    pub(super) fn wait_idle(&self) {
         let queue = lock(&self.queue);
-        let is_idle = |queue: &mut std::collections::VecDeque<u64>| {
-            queue.is_empty() && !self.is_over.load(Ordering::Acquire)
-        };
-        let queue = self.queued.wait_while(queue, is_idle);
-        queue.unwrap_or_else(std::sync::PoisonError::into_inner).pop_front()
+        drop(self.idle.wait_while(queue, |queue| !queue.is_idle()));
+    }
+
+    /// A page cannot be read: a thread that waits for it can have no error. If none does, the
+    /// device fails.
+    pub(super) fn fail(&self, page: u64, error: DeviceError) {
+        match &self.failures {
+            Some(failures) if !self.states.give_up(page) => failures.note(error),
+            _ => end_process(&format!("a page of the store cannot be read: {error}")),
+        }
     }
 
     /// Reads a page, and installs it.
-    fn bring(&self, page: u64) -> Result<(), DeviceError> {
+    pub(super) fn bring(&self, page: u64) -> Result<(), DeviceError> {
         let mut bytes = PageBuffer([0; PAGE_BYTES as usize]);
         loop {
             let Some(entry) = self.states.place(page) else {
@@ -64,7 +93,7 @@ impl Shared {
         }
     }
 
-    fn install(&self, page: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+    pub(super) fn install(&self, page: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         debug_assert!(
             self.states.place(page).is_some_and(|at| at.crc == page_crc(page, bytes)),
             "what is installed is what was saved last (S9)"
@@ -91,10 +120,6 @@ impl Shared {
         // SAFETY: pages of the image that are absent and were never saved.
         unsafe { self.faults.install_zeros(self.address(pages.start), len) }
             .map_err(|e| DeviceError::io("install pages of", self.files.data.path(), e))
-    }
-
-    pub(super) fn address(&self, page: u64) -> *mut u8 {
-        std::ptr::with_exposed_provenance_mut(self.base + (page * PAGE_BYTES) as usize)
     }
 }
 
@@ -128,13 +153,4 @@ impl Residency {
         }
         Ok(())
     }
-}
-
-/// A thread waits for a page that will never be there, and can have no error.
-fn end_process(what: &str) -> ! {
-    eprintln!(
-        "nvcaracal: {what}; this process ends, because a call waits for it. What was answered is \
-         in the log; open the store again when the disk can be read, or restore a copy"
-    );
-    std::process::abort()
 }

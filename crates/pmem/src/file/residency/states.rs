@@ -1,4 +1,4 @@
-//! What is known of each page of an image that is larger than memory.
+//! What is known of each page of an image of which not all is in memory.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -12,6 +12,16 @@ const LOADING: u8 = 2;
 const USED: u8 = 4;
 /// Copied aside for a snapshot, whose writer has not told its slot yet.
 const SAVING: u8 = 8;
+/// Touched before it was in memory: a thread waits for it, and can have no error.
+const AWAITED: u8 = 16;
+
+/// How long a page stays in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stay {
+    /// A page that is said to be in memory may just have been evicted.
+    UntilEvicted,
+    Always,
+}
 
 /// A byte for each page, and where each page is in the file.
 #[derive(Debug)]
@@ -21,19 +31,25 @@ pub(super) struct PageStates {
     places: Box<[AtomicU64]>,
     /// Pages in memory.
     present: AtomicU64,
+    stay: Stay,
 }
 
 /// Slots have 32 bits: files of 16 TiB.
 const SLOTS: u64 = 1 << 32;
 
 impl PageStates {
-    pub(super) fn new(pages: u64) -> Self {
+    pub(super) fn new(pages: u64, stay: Stay) -> Self {
         // Zeroed at once: of most no memory is ever touched.
         let states = Box::<[AtomicU8]>::new_zeroed_slice(pages as usize);
         let places = Box::<[AtomicU64]>::new_zeroed_slice(pages as usize);
         // SAFETY: initialised: zero bytes are valid atomics.
         let (states, places) = unsafe { (states.assume_init(), places.assume_init()) };
-        Self { states, places, present: AtomicU64::new(0) }
+        Self { states, places, present: AtomicU64::new(0), stay }
+    }
+
+    /// How many pages there are.
+    pub(super) fn pages(&self) -> u64 {
+        self.states.len() as u64
     }
 
     pub(super) fn present(&self) -> u64 {
@@ -47,10 +63,18 @@ impl PageStates {
         (word != 0).then_some(Entry { page, slot, crc })
     }
 
+    /// The places of all pages that were saved, in the order of the pages.
+    pub(super) fn places(&self) -> impl Iterator<Item = Entry> + '_ {
+        (0..self.pages()).filter_map(|page| self.place(page))
+    }
+
     /// A page was saved: the entry is told before the slot that it had is given to another page
-    /// (S6, S9).
+    /// (S6, S9). Pages that the image has grown by are not of these where all stay.
     pub(super) fn saved(&self, entry: &Entry) {
         assert!(entry.slot < SLOTS, "slot {} has 32 bits", entry.slot);
+        if entry.page >= self.pages() && self.stay == Stay::Always {
+            return;
+        }
         let word = (entry.slot << 32) | u64::from(entry.crc);
         self.places[entry.page as usize].store(word, Ordering::Release);
         let state = &self.states[entry.page as usize];
@@ -79,7 +103,38 @@ impl PageStates {
 
     /// Begins to read a page: one thread does (S11).
     pub(super) fn begin(&self, page: u64) -> bool {
-        self.states[page as usize].fetch_or(LOADING | USED, Ordering::AcqRel) & LOADING == 0
+        self.begin_with(page, LOADING | USED)
+    }
+
+    /// The same, of a page that a thread waits for.
+    pub(super) fn begin_awaited(&self, page: u64) -> bool {
+        self.begin_with(page, LOADING | USED | AWAITED)
+    }
+
+    fn begin_with(&self, page: u64, bits: u8) -> bool {
+        let state = &self.states[page as usize];
+        let found = state.fetch_or(bits, Ordering::AcqRel);
+        if found & (PRESENT | LOADING) == PRESENT && self.stay == Stay::Always {
+            state.fetch_and(!(LOADING | AWAITED), Ordering::AcqRel);
+            return false;
+        }
+        found & LOADING == 0
+    }
+
+    /// A page that was begun cannot be read. Whether a thread waits for it.
+    pub(super) fn give_up(&self, page: u64) -> bool {
+        self.states[page as usize].fetch_and(!LOADING, Ordering::AcqRel) & AWAITED != 0
+    }
+
+    /// Whether a page is not in memory, and no thread reads it.
+    #[inline]
+    pub(super) fn is_absent(&self, page: u64) -> bool {
+        self.states[page as usize].load(Ordering::Relaxed) & (PRESENT | LOADING) == 0
+    }
+
+    /// Whether a page is in memory.
+    pub(super) fn is_present(&self, page: u64) -> bool {
+        self.states[page as usize].load(Ordering::Acquire) & PRESENT != 0
     }
 
     /// A page was installed.
@@ -88,7 +143,7 @@ impl PageStates {
         if state.fetch_or(PRESENT, Ordering::AcqRel) & PRESENT == 0 {
             self.present.fetch_add(1, Ordering::Relaxed);
         }
-        state.fetch_and(!LOADING, Ordering::AcqRel);
+        state.fetch_and(!(LOADING | AWAITED), Ordering::AcqRel);
     }
 
     /// Takes a page that is clean from memory, unless it is being read or written, or was touched
@@ -118,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_page_is_evicted_if_it_was_not_touched_and_is_not_being_saved() {
-        let states = PageStates::new(4);
+        let states = PageStates::new(4, Stay::UntilEvicted);
         assert!(states.want(2), "it is to be read");
         assert!(!states.want(2), "by one thread (S11)");
         assert!(!states.evict(2), "it is being read");
@@ -141,5 +196,22 @@ mod tests {
         states.saving(3);
         states.saved(&Entry { page: 3, ..entry });
         assert_eq!(states.present(), 1, "a new page was in memory when it was copied");
+    }
+
+    #[test]
+    fn where_pages_stay_each_is_read_once_and_failures_know_who_waits() {
+        let states = PageStates::new(4, Stay::Always);
+        assert!(states.is_absent(1) && states.begin(1) && !states.is_absent(1));
+        assert!(!states.begin_awaited(1), "it is being read");
+        states.installed(1);
+        assert!(states.is_present(1) && !states.begin(1) && !states.begin_awaited(1));
+        assert!(!states.is_absent(1) && states.is_present(1));
+        assert!(states.begin(2) && !states.give_up(2), "no thread waits");
+        assert!(states.is_absent(2) && states.begin(2) && !states.begin_awaited(2));
+        assert!(states.give_up(2), "a thread waits");
+        assert!(states.begin_awaited(3) && states.give_up(3));
+        states.saved(&Entry { page: 4, slot: 9, crc: 1 });
+        states.saved(&Entry { page: 0, slot: 8, crc: 1 });
+        assert_eq!(states.places().map(|entry| entry.page).collect::<Vec<_>>(), [0]);
     }
 }

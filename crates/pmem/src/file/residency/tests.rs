@@ -1,9 +1,14 @@
-//! What no test from outside can bring about: a page that moves while it is read.
+//! What no test from outside can bring about: a page that moves while it is read, and a device that
+//! goes while its pages come.
 
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::{Residency, Shared};
+use super::load::Told;
+use super::server::Shared;
+use super::{Loading, Residency};
 use crate::epoch_number::EpochNumber;
 use crate::file::disk::{DiskCall, DiskFile, DiskHook, Outcome};
 use crate::file::format::Entry;
@@ -33,27 +38,37 @@ impl DiskHook for Moving {
     }
 }
 
-/// S6, S9: such a page is read again, from its new slot.
-#[test]
-fn s_6_a_page_that_moves_while_it_is_read_is_read_again() {
+fn is_impossible() -> bool {
     if !super::memory_can_be_limited() {
         eprintln!("SKIPPED: this system has no userfaultfd for this process");
-        return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let hook = Arc::new(Moving::default());
-    let options = FileOptions { hook: Some(hook.clone()), ..FileOptions::new(1 << 20, 1 << 20) };
-    let device = File::open(dir.path(), &options).unwrap();
+    !super::memory_can_be_limited()
+}
+
+/// A store whose page p holds p + 1.
+fn fill(dir: &Path, options: &FileOptions, pages: u64) {
+    let device = File::open(dir, options).unwrap();
     device.accept().unwrap();
-    device.grow_image(PAGES * PAGE_BYTES).unwrap();
-    for page in 0..PAGES {
+    device.grow_image(pages * PAGE_BYTES).unwrap();
+    for page in 0..pages {
         // SAFETY: the test owns the device.
         unsafe { device.store_u64(&mut PortState::default(), page * PAGE_BYTES, page + 1) };
     }
     device.snapshot_part(0, 1).unwrap();
     device.snapshot_commit(EpochNumber(1)).unwrap();
     device.settle().unwrap();
-    drop(device);
+}
+
+/// S6, S9: such a page is read again, from its new slot.
+#[test]
+fn s_6_a_page_that_moves_while_it_is_read_is_read_again() {
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Arc::new(Moving::default());
+    let options = FileOptions { hook: Some(hook.clone()), ..FileOptions::new(1 << 20, 1 << 20) };
+    fill(dir.path(), &options, PAGES);
 
     let Found { files, state, .. } = open_state(dir.path(), &options).unwrap();
     let image = Mapping::anonymous(PAGES * PAGE_BYTES, Pages::Small).unwrap();
@@ -73,4 +88,45 @@ fn s_6_a_page_that_moves_while_it_is_read_is_read_again() {
     assert_eq!(image.load_u64(PAGE * PAGE_BYTES), PAGE + 1);
     assert_eq!(residency.shared.states.place(PAGE), Some(moved));
     drop(residency);
+}
+
+/// The first read in the background ends when the device has begun to go.
+#[derive(Debug, Default)]
+struct Going {
+    told: OnceLock<Arc<Told>>,
+    reads: AtomicU64,
+}
+
+impl DiskHook for Going {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        let is_background = std::thread::current().name() == Some("pmem-load");
+        if is_background && call.file == DiskFile::Data {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            while !self.told.get().is_some_and(|told| told.is_over()) {
+                std::thread::yield_now();
+            }
+        }
+        Outcome::Proceed
+    }
+}
+
+/// What goes while its pages come waits for one read, and not for all.
+#[test]
+fn a_device_that_goes_does_not_read_on() {
+    const MANY: u64 = 2000;
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let hook = Arc::new(Going::default());
+    let options = FileOptions { hook: Some(hook.clone()), ..FileOptions::new(16 << 20, 1 << 20) };
+    fill(dir.path(), &options, MANY);
+    let Found { files, state, .. } = open_state(dir.path(), &options).unwrap();
+    let image = Mapping::anonymous(MANY * PAGE_BYTES, Pages::Small).unwrap();
+    let (bytes, health) = (MANY * PAGE_BYTES, Arc::default());
+    // SAFETY: it is dropped before the mapping, of which nothing was touched.
+    let loading = unsafe { Loading::begin(&image, &files, &state.table, bytes, &health) }.unwrap();
+    hook.told.set(Arc::clone(&loading.told)).unwrap();
+    drop(loading);
+    assert!(hook.reads.load(Ordering::Relaxed) <= 1);
 }

@@ -127,7 +127,7 @@ impl SubPool {
                 self.data_count += 1;
                 Some(std::mem::replace(&mut self.data[at], segment)).filter(|&s| s != NO_SEGMENT)
             }
-            SegmentKind::FreeList => self.free_list.insert(ordinal, segment),
+            _ => self.free_list.insert(ordinal, segment),
         };
         let Some(before) = before else { return Ok(()) };
         Err(StorageError::Corrupt(format!(
@@ -144,6 +144,7 @@ impl SubPool {
                 let entries = self.entries_per_segment;
                 (self.now.head / entries..self.now.tail.div_ceil(entries)).contains(&ordinal)
             }
+            SegmentKind::Index | SegmentKind::IndexRoot => false,
         }
     }
 

@@ -10,10 +10,10 @@ use crate::catalog;
 use crate::catalog::{CatalogChange, CatalogRequest};
 use crate::digest::StateHash;
 use crate::error::{Result, StorageError};
-use crate::format::{CheckpointRecord, Superblock, TABLES_MAX, TableRecord};
+use crate::format::{CheckpointRecord, DIRECTORY_OFFSET, Superblock, TABLES_MAX, TableRecord};
 use crate::ids::{EpochNumber, TableId};
 use crate::input_log::{InputLog, Recovered};
-use crate::pool::{Segments, SubPool};
+use crate::pool::{SegmentUses, Segments, SubPool};
 use crate::store::create::create;
 use crate::store::options::StoreOptions;
 use crate::store::sub_pools::{count_opening, load_row_sub_pools, load_sub_pools};
@@ -56,6 +56,8 @@ pub struct Opened<D: Device> {
     /// All sub-pools of all pools as of the checkpoint, pools in order, sub-pools in order within a
     /// pool.
     pub sub_pools: Vec<SubPool>,
+    /// Segments of indexes that are kept.
+    pub index_segments: SegmentUses,
     /// Committed epochs after the checkpoint.
     pub log: Recovered,
     /// Whether the store was created just now.
@@ -75,6 +77,7 @@ impl<D: Device> Store<D> {
     /// `Device`.
     pub fn open(device: Arc<D>, options: &StoreOptions) -> Result<Opened<D>> {
         let mut port = Port::new(Arc::clone(&device), u32::MAX);
+        device.read_pages(0, DIRECTORY_OFFSET)?;
         let found = superblock::read_superblock(device.as_ref())?;
         let (superblock, created) = match found {
             Some(superblock) => (superblock, false),
@@ -85,12 +88,14 @@ impl<D: Device> Store<D> {
         check_geometry(&superblock, device.as_ref())?;
         check_snapshot(device.as_ref())?;
         let segments = Segments::new(superblock.segment_bytes, superblock.segments_max);
+        device.read_pages(DIRECTORY_OFFSET, segments.places(device.as_ref()) * 8)?;
         settle::metadata(&mut port, &segments);
         let current = checkpoint::read(device.as_ref())?;
         let generation = u64::from(current.catalog);
         let records = catalog::read(device.as_ref(), generation, superblock.segment_bytes)?;
         let tables = stored_tables(&records);
-        let sub_pools = load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
+        let (sub_pools, index_segments) =
+            load_sub_pools(device.as_ref(), &segments, &tables, current.sequence)?;
         count_opening(&mut port, &segments, generation, tables.len(), &sub_pools);
         settle::free_lists(&mut port, &segments, &sub_pools);
         let (log, mut recovered) = InputLog::open(
@@ -114,7 +119,8 @@ impl<D: Device> Store<D> {
             current: Mutex::new(current),
         };
         let device = port.take_counters();
-        Ok(Opened { store, sub_pools, log: recovered, created, end_mark, device })
+        let log = recovered;
+        Ok(Opened { store, sub_pools, index_segments, log, created, end_mark, device })
     }
 
     /// Finds out what has to change in the catalog for what a program asks for.
@@ -165,6 +171,18 @@ impl<D: Device> Store<D> {
         catalog::write(port, u64::from(generation), &change.records);
         port.fence();
         self.catalog.store(generation, Ordering::Relaxed);
+    }
+
+    /// Says that a reader must know a feature, if the store does not say so yet. It counts with the
+    /// next snapshot: only for devices that take them.
+    pub fn require_feature(&self, port: &mut Port<D>, feature: u64) {
+        assert!(self.device.takes_snapshots(), "both superblocks are written at once");
+        let found = superblock::read_superblock(self.device.as_ref());
+        let found = found.ok().flatten().expect("the store was opened by it");
+        let features_required = found.features_required | feature;
+        if features_required != found.features_required {
+            superblock::write_superblocks(port, Superblock { features_required, ..found });
+        }
     }
 
     /// The device below.

@@ -20,7 +20,7 @@ pub(crate) fn write_superblocks<D: Device>(port: &mut Port<D>, mut superblock: S
     superblock.crc = superblock_crc(&superblock);
     for copy in 0..2 {
         let at = SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE;
-        // SAFETY: at creation no other thread uses the device.
+        // SAFETY: at creation, and where one thread ends an epoch, no other uses the superblocks.
         unsafe { port.store_bytes(at, superblock.as_bytes()) };
         port.flush(at, size_of::<Superblock>() as u64);
         port.fence();

@@ -1,0 +1,56 @@
+//! Where there is no root: indexes begin without rows, and their segments are stock.
+
+use pmem::{Device, Port};
+use storage::Store;
+
+use super::stock::Wanted;
+use super::{Found, KeptIndexes, Run};
+use crate::index::OrderedIndex;
+use crate::table::Table;
+
+impl KeptIndexes {
+    /// What there is of segments is stock, and the root's place that of the next one.
+    pub(super) fn add<D: Device>(&self, store: &Store<D>, found: &Found) {
+        let segments = store.segments();
+        for &(segment, _) in &found.segments {
+            self.space.add_segments(segments.offset(segment), segments.segment_bytes());
+        }
+        *self.root() = found.run;
+    }
+
+    /// Begins without any index. A root that there is counts no more. `None` where nothing is kept:
+    /// the segments serve others.
+    pub(crate) fn begin<D: Device>(
+        store: &Store<D>,
+        found: &Found,
+        port: &mut Port<D>,
+    ) -> Option<Self> {
+        let segments = store.segments();
+        if let Some(run) = found.run {
+            segments.write_root(port, run.first, &[0]);
+        }
+        let kept = Self::new(store);
+        match &kept {
+            Some(kept) => kept.add(store, found),
+            None => {
+                let of_root = found.run.into_iter().flat_map(Run::entries_of_root);
+                let of_indexes = found.segments.iter().copied().chain(of_root);
+                of_indexes.for_each(|(segment, entry)| segments.give_back(segment, entry));
+            }
+        }
+        kept
+    }
+
+    /// Begins the indexes of tables without rows.
+    pub(crate) fn begin_tables<D: Device>(
+        &self,
+        tables: &mut [Table],
+        store: &Store<D>,
+        port: &mut Port<D>,
+    ) {
+        let ordered = tables.iter().filter(|table| table.ordered.is_some());
+        let blocks = ordered.map(|_| OrderedIndex::FIRST_BYTES).collect();
+        self.provide(store, port, Wanted { blocks, root: None, others: 0 });
+        tables.iter_mut().for_each(|table| table.begin_in(&self.space));
+    }
+}
