@@ -253,8 +253,8 @@ pub(crate) struct Epoch<'e, D: Device> {
     pub(crate) ends_in_checkpoint: bool,
     /// Whether this epoch ends with an image snapshot of the image.
     pub(crate) ends_in_image_snapshot: bool,
-    /// Whether pages of the image may be absent, as all workers take it, so that those which it needs
-    /// are asked for.
+    /// Whether pages of the image may be absent, as all workers take it, so that those which it
+    /// needs are asked for.
     pub(crate) asks_for_pages: bool,
     /// Recovery: the inputs come from the log and are not logged again.
     pub(crate) replay: Option<Past<'e>>,

@@ -1,6 +1,6 @@
 //! Where the image may be larger than memory, or is still being read: pages that an epoch declared
-//! are read, many at once, before calls touch them and while they run. What was not declared is read
-//! when it is touched.
+//! are read, many at once, before calls touch them and while they run. What was not declared is
+//! read when it is touched.
 //!
 //! Which pages are in memory changes no answer (S15).
 

@@ -11,8 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
 use std::sync::Arc;
+// What is here is counted, and decides nothing in a race: no place for an explorer.
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pmem::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
 
 use super::memory::{HUGE_PAGE_BYTES, LINE_BYTES, Region};

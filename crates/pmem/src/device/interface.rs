@@ -359,9 +359,9 @@ pub trait Device: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Sees that a part of the image is in memory. What an open looks at is read so first: a damaged
-    /// page is an error then, and ends the process when it is touched. Does nothing where there is a
-    /// limit of memory.
+    /// Sees that a part of the image is in memory. What an open looks at is read so first: a
+    /// damaged page is an error then, and ends the process when it is touched. Does nothing where
+    /// there is a limit of memory.
     ///
     /// # Errors
     /// [`DeviceError`] if a page is damaged or cannot be read.

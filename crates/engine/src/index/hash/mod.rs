@@ -141,8 +141,8 @@ impl HashIndex {
         self.heads[shard].prefetch(mixed);
     }
 
-    /// Address of the line where the search for `word` begins, of which nothing is read. Not for the
-    /// insert step.
+    /// Address of the line where the search for `word` begins, of which nothing is read. Not for
+    /// the insert step.
     pub fn address_of(&self, word: u64) -> usize {
         let mixed = bucket::mix(word);
         self.heads[shard_of(mixed)].address_of(mixed)
