@@ -103,19 +103,19 @@ impl HashIndex {
     /// Adds the sizes of the blocks that so many new entries take, unless by an unlikely chance one
     /// shard gets much more than its share.
     pub fn growth(&self, additional: usize, blocks: &mut Vec<u64>) {
+        let room = self.room.load(Ordering::Relaxed);
+        self.room.store(room.saturating_sub(additional), Ordering::Relaxed);
         let largest = self.arena.largest();
+        if additional <= room {
+            return;
+        }
         if additional <= FEW && largest <= SMALL_BYTES {
             // Whichever shards they go to.
             let block = (4 * largest).max(8 * LINE_BYTES) as u64;
             return blocks.extend(std::iter::repeat_n(block, additional));
         }
-        let room = self.room.load(Ordering::Relaxed);
-        if additional <= room {
-            self.room.store(room - additional, Ordering::Relaxed);
-            return;
-        }
         let share = additional / SHARDS_COUNT;
-        let share = additional.min(share + 4 * (share.isqrt() + 2));
+        let share = additional.min(share + 6 * (share.isqrt() + 2));
         let mut room = usize::MAX;
         for shard in 0..SHARDS_COUNT {
             let shard = self.lock(shard);
