@@ -73,7 +73,6 @@ fn what_can_be_read_goes_into_a_new_store() {
     let (store, new) = (room.text("store"), room.text("new"));
     damaged(&room.path("store"));
     let before = bytes(&room.path("store"));
-    assert!(options().open(&store).expect_err("it is damaged").is_corrupt());
     run(&format!("check {store}")).failed(1, &["has no version"]);
 
     let ran = lossy(&format!("recover --salvage {new} {store}"));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use pmem::{
     Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
@@ -18,6 +19,9 @@ const PAGES: u64 = 3000;
 /// Pages from this one on are not in the slots that are read first.
 const LATER: u64 = 1000;
 const EIO: i32 = 5;
+
+/// Name of a thread whose reads take long.
+const SLOW: &str = "slow reads";
 
 /// The page table of a store that was filled at once: pages are in their order, behind the head.
 fn slot_of(page: u64) -> u64 {
@@ -86,6 +90,9 @@ impl DiskHook for Held {
             drop(self.changed.wait_while(state, |state| !state.is_free).unwrap());
         } else {
             self.read_by_others.fetch_add(1, Ordering::Relaxed);
+        }
+        if std::thread::current().name() == Some(SLOW) {
+            std::thread::sleep(Duration::from_millis(100));
         }
         let bad = self.bad_slot.load(Ordering::Relaxed) * PAGE_BYTES;
         match bad > 0 && (offset..offset + len).contains(&bad) {
@@ -220,6 +227,26 @@ fn what_is_touched_comes_first() {
         let is_stored = page >= LATER && page.is_multiple_of(100);
         assert_eq!(load(&device, page), if is_stored { 7 * page } else { page + 1 });
     }
+}
+
+/// Pages that a thread reads for itself are waited for before absent pages count as zeros.
+#[test]
+fn pages_that_another_thread_reads_are_waited_for() {
+    let dir = fast_dir();
+    filled(dir.path());
+    let opened = open(dir.path(), Held::new());
+    opened.held.wait_begun();
+    std::thread::scope(|scope| {
+        let read = || opened.read_pages(LATER * PAGE_BYTES, 40 * PAGE_BYTES).unwrap();
+        let reader = std::thread::Builder::new().name(SLOW.into()).spawn_scoped(scope, read);
+        while opened.held.reads_of_others() == 0 {
+            std::thread::yield_now();
+        }
+        opened.held.let_go();
+        opened.wait_for_pages().unwrap();
+        reader.unwrap().join().unwrap();
+    });
+    check(&opened, &(1..=PAGES).collect::<Vec<_>>());
 }
 
 /// Pages that an epoch declares are read ahead of the others, each once, and cost no touch.

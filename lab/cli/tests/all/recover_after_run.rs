@@ -36,7 +36,9 @@ fn all_epochs_of_the_stream_are_replayed_on_every_device() {
         // one line; the key of each is read again.
         let rows = report["rows"].as_u64().expect("a count");
         assert_eq!(rows, 6000, "{device}");
-        assert_eq!((lines(&recovery, "scan"), lines(&recovery, "rebuild")), (rows, rows));
+        // On `file` the indexes are kept, and no row is visited.
+        let visited = if device.starts_with("file:") { 0 } else { rows };
+        assert_eq!((lines(&recovery, "scan"), lines(&recovery, "rebuild")), (visited, visited));
         let parts = ["load_log", "scan", "rebuild", "replay"];
         let sum: u64 = parts.iter().map(|part| lines(&recovery, part)).sum();
         assert_eq!(lines(&recovery, "total"), sum, "{device}");

@@ -172,6 +172,8 @@ impl Loading {
     /// As [`Loading::wait`].
     pub(in crate::file) fn read(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
         let Some(shared) = self.shared.upgrade() else { return Ok(()) };
+        // Who waits until all pages were read waits for this thread, too.
+        let _reading = shared.note_reading();
         let end = (offset + len).div_ceil(PAGE_BYTES).min(shared.states.pages());
         let pages = offset / PAGE_BYTES..end;
         let mut entries: Vec<Entry> = pages.filter_map(|page| shared.states.place(page)).collect();

@@ -39,7 +39,7 @@ pub(super) struct Counts {
 pub(super) struct Queue {
     /// Those that threads wait for first.
     pub(super) pages: VecDeque<u64>,
-    /// How many have left the queue and are being read.
+    /// How many have left the queue and are being read, and threads that read others.
     pub(super) reading: u64,
 }
 
@@ -89,6 +89,27 @@ impl Shared {
         self.counts.fetched.fetch_add(added as u64, Ordering::Relaxed);
         drop(queue);
         self.queued.notify_all();
+    }
+}
+
+/// A thread that reads pages which are not in the queue.
+pub(super) struct Reading<'s>(&'s Shared);
+
+impl Shared {
+    /// Says, before any page is begun, that this thread reads some.
+    pub(super) fn note_reading(&self) -> Reading<'_> {
+        lock(&self.queue).reading += 1;
+        Reading(self)
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.0.queue);
+        queue.reading -= 1;
+        if queue.is_idle() {
+            self.0.idle.notify_all();
+        }
     }
 }
 
