@@ -33,9 +33,12 @@ impl KeptIndexes {
         match &kept {
             Some(kept) => kept.add(store, found),
             None => {
-                let of_root = found.run.into_iter().flat_map(Run::entries_of_root);
-                let of_indexes = found.segments.iter().copied().chain(of_root);
-                of_indexes.for_each(|(segment, entry)| segments.give_back(segment, entry));
+                found.segments.iter().for_each(|&(segment, of)| segments.give_back(segment, of));
+                for (segment, of) in found.run.into_iter().flat_map(Run::entries_of_root) {
+                    segments.give_back(segment, of);
+                    // Not that a part of it is found, when others have the rest.
+                    segments.erase(port, of);
+                }
             }
         }
         kept

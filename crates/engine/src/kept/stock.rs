@@ -72,11 +72,11 @@ impl KeptIndexes {
     /// Provides the segments that are missing, or none if there is no room for all.
     pub(super) fn provide<D: Device>(&self, store: &Store<D>, port: &mut Port<D>, wanted: Wanted) {
         let Wanted { blocks, root, others } = wanted;
-        let rows = self.space.missing(blocks);
-        let all = rows.iter().sum::<u64>() + root.unwrap_or(0);
+        let runs = self.space.missing(blocks);
+        let all = runs.iter().sum::<u64>() + root.unwrap_or(0);
         let (segments, device) = (store.segments(), store.device().as_ref());
-        if all > 0 && segments.reserve_rows(device, others, all).is_ok() {
-            self.take(segments, port, &rows, root);
+        if all > 0 && segments.reserve_runs(device, others, all).is_ok() {
+            self.take(segments, port, &runs, root);
         }
     }
 
@@ -93,15 +93,15 @@ impl KeptIndexes {
         &self,
         segments: &Segments,
         port: &mut Port<D>,
-        rows: &[u64],
+        runs: &[u64],
         root: Option<u64>,
     ) {
         let mut take = |count, entry_of: &dyn Fn(u32, u32) -> SegmentUse| {
-            let first = segments.take_row(port, count, entry_of).expect("room was reserved");
+            let first = segments.take_run(port, count, entry_of).expect("room was reserved");
             Run { first, count }
         };
         let block = |segment, _| SegmentUse::of_indexes(SegmentKind::Index, segment);
-        for &count in rows {
+        for &count in runs {
             let run = take(count, &block);
             self.space.add_segments(run.offset(segments), run.bytes(segments));
         }

@@ -44,7 +44,7 @@ pub(super) fn attach_or_scan<D: Device>(
 }
 
 /// The offsets of the rows of each table.
-pub(super) fn by_table(found: &[ScanShare], tables: usize) -> Vec<Vec<u64>> {
+fn by_table(found: &[ScanShare], tables: usize) -> Vec<Vec<u64>> {
     let mut rows = vec![Vec::new(); tables];
     for (table, row) in found.iter().flat_map(|found| &found.rows) {
         rows[table.index()].push(row.row);

@@ -49,9 +49,9 @@ use crate::program::definitions::Definitions;
 use crate::program::procedure::ProcedureTable;
 use crate::program::schema::{self, Agreed};
 use crate::reads::Reads;
-use crate::recovery::kept::{attach_or_scan, begin, by_table, take_over};
+use crate::recovery::kept::{attach_or_scan, begin, take_over};
 use crate::recovery::replay::replay;
-use crate::recovery::scan::{Opening, ScanShare, Scanned, scan_all};
+use crate::recovery::scan::{Opening, ScanShare, Scanned, count_rows, scan_all};
 use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys, SequenceState};
@@ -223,10 +223,9 @@ fn make_indexes<D: Device>(
     match attached {
         Some(attached) => take_over(attached, core, store, workers)?,
         None => {
-            let rows = by_table(&found, core.tables.len());
-            let counts: Vec<u64> = rows.iter().map(|rows| rows.len() as u64).collect();
+            let counts = count_rows(&found, core.tables.len());
             begin(core, store, indexes, &counts);
-            rebuild(core, store, found, workers);
+            rebuild(core, store, found, &counts, workers);
         }
     }
     Ok(())
@@ -342,16 +341,17 @@ fn remember_collected<D: Device>(
     }
 }
 
-/// Makes row entries and indexes of what the scan found, each worker of one share.
+/// Makes row entries and indexes of what the scan found, so many rows of each table, each worker of
+/// one share.
 fn rebuild<D: Device>(
     core: &Core,
     store: &Store<D>,
     found: Vec<ScanShare>,
+    counts: &[u64],
     workers: &mut [Worker<D>],
 ) {
-    let rows = by_table(&found, core.tables.len());
-    for (table, rows) in core.tables.iter().zip(&rows) {
-        table.hash.reserve(rows.len());
+    for (table, &count) in core.tables.iter().zip(counts) {
+        table.hash.reserve(count as usize);
     }
     let mut changes: Vec<Vec<Vec<(u64, EntryId)>>> = thread::scope(|scope| {
         let mut shares = workers.iter_mut().zip(&found);
@@ -375,8 +375,8 @@ fn rebuild<D: Device>(
         }
         reads.account(&mut workers[0].row_store.port, core.image_base);
     }
-    for (table, rows) in core.tables.iter().zip(rows) {
-        assert!(table.hash.len() == rows.len(), "every row that was found is in its index");
+    for (table, &count) in core.tables.iter().zip(counts) {
+        assert!(table.hash.len() as u64 == count, "every row that was found is in its index");
     }
     workers[0].row_store.port.pay_owed_time();
 }

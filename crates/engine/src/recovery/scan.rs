@@ -62,6 +62,15 @@ pub(super) struct ScanShare {
     device: Counters,
 }
 
+/// Rows of each table.
+pub(super) fn count_rows(found: &[ScanShare], tables: usize) -> Vec<u64> {
+    let mut counts = vec![0; tables];
+    for (table, _) in found.iter().flat_map(|found| &found.rows) {
+        counts[table.index()] += 1;
+    }
+    counts
+}
+
 /// Counts and charges the free lists that planning the scan read.
 fn count_planning<D: Device>(store: &Store<D>, sub_pools: &[SubPool]) -> Counters {
     let mut port = scan_port(store);

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use pmem::{
     Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
@@ -40,6 +39,7 @@ struct Held {
     state: Mutex<HeldState>,
     changed: Condvar,
     read_by_others: AtomicU64,
+    read_by_background: AtomicU64,
     /// 0: none.
     bad_slot: AtomicU64,
 }
@@ -48,6 +48,8 @@ struct Held {
 struct HeldState {
     is_free: bool,
     has_begun: bool,
+    /// The thread whose reads take long goes on.
+    may_be_slow: bool,
 }
 
 impl Held {
@@ -84,6 +86,7 @@ impl DiskHook for Held {
             return Outcome::Proceed;
         }
         if is_background() {
+            self.read_by_background.fetch_add(1, Ordering::Relaxed);
             let mut state = self.state.lock().unwrap();
             state.has_begun = true;
             self.changed.notify_all();
@@ -92,7 +95,8 @@ impl DiskHook for Held {
             self.read_by_others.fetch_add(1, Ordering::Relaxed);
         }
         if std::thread::current().name() == Some(SLOW) {
-            std::thread::sleep(Duration::from_millis(100));
+            let state = self.state.lock().unwrap();
+            drop(self.changed.wait_while(state, |state| !state.may_be_slow).unwrap());
         }
         let bad = self.bad_slot.load(Ordering::Relaxed) * PAGE_BYTES;
         match bad > 0 && (offset..offset + len).contains(&bad) {
@@ -229,9 +233,24 @@ fn what_is_touched_comes_first() {
     }
 }
 
+/// Whether a thread of this process with a name waits, and for no disk; or none has that name.
+#[cfg(target_os = "linux")]
+fn is_asleep(name: &str) -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let states =
+        tasks.filter_map(|at| std::fs::read_to_string(at.unwrap().path().join("stat")).ok());
+    let of_name = states.filter(|state| state.contains(&format!("({name})")));
+    let mut codes = of_name.map(|state| state.rsplit(')').next().unwrap().trim_start().to_string());
+    codes.all(|code| code.starts_with('S'))
+}
+
 /// Pages that a thread reads for itself are waited for before absent pages count as zeros.
+#[cfg(target_os = "linux")]
 #[test]
 fn pages_that_another_thread_reads_are_waited_for() {
+    if is_impossible() {
+        return;
+    }
     let dir = fast_dir();
     filled(dir.path());
     let opened = open(dir.path(), Held::new());
@@ -243,6 +262,13 @@ fn pages_that_another_thread_reads_are_waited_for() {
             std::thread::yield_now();
         }
         opened.held.let_go();
+        // It sleeps when nothing is left to read but what the other one does.
+        let goes_on = || opened.held.read_by_background.load(Ordering::Relaxed) > 1;
+        while !goes_on() || !is_asleep("pmem-load") {
+            std::thread::yield_now();
+        }
+        opened.held.state.lock().unwrap().may_be_slow = true;
+        opened.held.changed.notify_all();
         opened.wait_for_pages().unwrap();
         reader.unwrap().join().unwrap();
     });

@@ -280,12 +280,12 @@ impl Segments {
         Ok(self.grow(device, self.wanted(segments))?)
     }
 
-    /// The same, and besides so many segments in a row for indexes ([`Segments::take_row`]).
+    /// The same, and besides so many segments in a row for indexes ([`Segments::take_run`]).
     ///
     /// # Errors
     /// As [`Segments::reserve`].
-    pub fn reserve_rows<D: Device>(&self, device: &D, segments: u64, in_rows: u64) -> Result<()> {
-        Ok(self.grow(device, self.wanted(segments) + in_rows)?)
+    pub fn reserve_runs<D: Device>(&self, device: &D, segments: u64, in_runs: u64) -> Result<()> {
+        Ok(self.grow(device, self.wanted(segments) + in_runs)?)
     }
 
     /// Takes segments in a row that were never used, for indexes. `entry_of` has the number of a
@@ -293,7 +293,7 @@ impl Segments {
     ///
     /// # Errors
     /// `Limit` if they are not left: the caller did not reserve.
-    pub fn take_row<D: Device>(
+    pub fn take_run<D: Device>(
         &self,
         port: &mut Port<D>,
         count: u64,
