@@ -234,6 +234,8 @@ impl<D: Device, N: Design> DbxSession<D, N> {
         let unknown = shared.grace.unknown_before();
         for (table, pool) in shared.tables.iter().zip(pools) {
             while let Some((number, version, key)) = pool.next_absent(unknown) {
+                // Before the record may stand for another key: older notes of it mean this one.
+                table.raise_floor(version);
                 let record = table.record(number);
                 let (set, fetch) = (Ordering::SeqCst, Ordering::Relaxed);
                 if record.second.compare_exchange(0, own.number, set, fetch).is_err() {

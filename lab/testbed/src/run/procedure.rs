@@ -142,10 +142,18 @@ impl<S: Session> Procedures<S> {
                 Err(Stop::Conflict | Stop::Abort(_)) => session.roll_back(),
             }
             retries += 1;
+            if retries == RETRIES_MAX {
+                let what =
+                    format!("a call of procedure {procedure} was rolled back {retries} times");
+                return Err(Error::Broken(what));
+            }
             back_off(retries);
         }
     }
 }
+
+/// A call that is rolled back so often will never commit: some half a minute on a core of its own.
+const RETRIES_MAX: u64 = 1 << 24;
 
 /// Waits a little longer each time, so that those who are in each other's way get apart.
 fn back_off(retries: u64) {

@@ -8,7 +8,7 @@ use workloads::tpcc::{Tpcc, TpccSettings};
 
 use super::scramble::Scramble;
 use super::support::{
-    smallbank, tpcc, tpcc_in_pieces, updates, warehouses, with_commit_points, ycsb,
+    RUNS_MAX, smallbank, tpcc, tpcc_in_pieces, updates, warehouses, with_commit_points, ycsb,
 };
 use crate::rival::Fault;
 use crate::{
@@ -62,7 +62,7 @@ fn all_workloads<E: BatchEngine>() {
 fn is_found<E: BatchEngine, W: Workload>(fault: Fault, workload: &W, calls: u64) {
     let mut settings = settings(4, calls);
     settings.options.fault = Some(fault);
-    for _ in 0..20 {
+    for _ in 0..RUNS_MAX {
         let run = AssertUnwindSafe(|| run_batches::<E, W>(workload, &settings));
         match catch_unwind(run) {
             Ok(Ok(_)) => {}
@@ -117,7 +117,7 @@ fn bohm_runs_the_calls_that_it_waits_for() {
         let reports = same_as_oracle::<Bohm, _>(&ycsb(200, false), 2_000);
         reports.iter().any(|report| report.counts.producer_runs > 0)
     };
-    assert!((0..20).any(producers), "no call was run for another one");
+    assert!((0..RUNS_MAX).any(producers), "no call was run for another one");
 }
 
 #[test]

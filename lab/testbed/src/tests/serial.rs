@@ -7,7 +7,9 @@ use workloads::smallbank::{SmallBank, SmallBankSettings};
 use workloads::{TableId, Workload};
 
 use super::scramble::Scramble;
-use super::support::{dram, smallbank, tpcc, tpcc_in_pieces, verified, with_commit_points, ycsb};
+use super::support::{
+    RUNS_MAX, dram, smallbank, tpcc, tpcc_in_pieces, verified, with_commit_points, ycsb,
+};
 use crate::rival::Fault;
 use crate::{
     Accesses, Dbx, DbxDisk, DbxDram, DbxNaive, DbxNvm, DbxSyncDisk, Dbxn, DbxnLines, DbxnNvm,
@@ -104,7 +106,7 @@ fn short_histories_are_serializable() {
 fn is_found<R: Rival<Device = Dram>, W: Workload>(fault: Fault, workload: &W) {
     let mut settings = verified(4, 4_000);
     settings.options.fault = Some(fault);
-    for _ in 0..20 {
+    for _ in 0..RUNS_MAX {
         match run_on::<R, W>(workload, &settings) {
             Ok(_) => {}
             Err(Error::Broken(_)) => return,
@@ -193,7 +195,7 @@ fn zen_with_snapshots_is_serializable_with_a_small_cache() {
 fn transactions_are_in_each_others_way() {
     let workload = ycsb(200, false);
     let meet = |_| run_on::<Zen<Dram>, _>(&workload, &verified(4, 3_000)).unwrap().retries > 0;
-    assert!((0..20).any(meet), "a check of transactions that never meet means nothing");
+    assert!((0..RUNS_MAX).any(meet), "a check of transactions that never meet means nothing");
 }
 
 #[test]
@@ -202,7 +204,7 @@ fn snapshots_are_of_old_versions() {
         let report = run_on::<ZenMvcc<Dram>, _>(&smallbank(50), &verified(4, 10_000)).unwrap();
         report.counts.old_versions_read > 0
     };
-    assert!((0..20).any(meet), "no transaction ever met a newer version");
+    assert!((0..RUNS_MAX).any(meet), "no transaction ever met a newer version");
 }
 
 #[test]

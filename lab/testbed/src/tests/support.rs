@@ -9,6 +9,10 @@ use workloads::ycsb::{Contention, Ycsb, YcsbSettings};
 
 use crate::Settings;
 
+/// Runs of which one must meet what chance brings about: the first does on two idle cores, none of a
+/// hundred may on one that has other work.
+pub(super) const RUNS_MAX: u64 = 2_000;
+
 /// YCSB with small rows, many of them hot.
 pub(super) fn ycsb(rows: u64, pieces: bool) -> Ycsb {
     let settings = YcsbSettings { hot_rows: 16, read_keys: 3, pieces, ..small(rows) };
