@@ -9,8 +9,8 @@ use workloads::ycsb::{Contention, Ycsb, YcsbSettings};
 
 use crate::Settings;
 
-/// Runs of which one must meet what chance brings about: the first does on two idle cores, none of a
-/// hundred may on one that has other work.
+/// Runs of which one must meet what chance brings about: the first does on two idle cores, none of
+/// a hundred may on one that has other work.
 pub(super) const RUNS_MAX: u64 = 2_000;
 
 /// YCSB with small rows, many of them hot.
