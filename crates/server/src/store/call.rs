@@ -37,7 +37,9 @@ pub(super) enum Call<'a> {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct DefinedRow {
     pub(super) space: Space,
+    #[serde(with = "serde_bytes")]
     pub(super) key: Vec<u8>,
+    #[serde(with = "serde_bytes")]
     pub(super) row: Option<Vec<u8>>,
 }
 
@@ -57,7 +59,7 @@ pub(super) struct Run<'a> {
     pub(super) memory_bytes_max: u64,
     pub(super) parameters: Vec<Value>,
     /// The plan's own form, with its own version.
-    #[serde(borrow)]
+    #[serde(borrow, with = "serde_bytes")]
     pub(super) plan: &'a [u8],
 }
 

@@ -3,6 +3,7 @@
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_bytes::ByteBuf;
 use values::{Datum, EnumType, Modifier, Type, row};
 
 /// A type with its modifier.
@@ -88,7 +89,7 @@ impl Serialize for Value {
                 bytes.extend_from_slice(&definition);
             }
             row::push_value(&self.0, &mut bytes);
-            (ty.code(), bytes)
+            (ty.code(), ByteBuf::from(bytes))
         });
         bytes.serialize(serializer)
     }
@@ -96,7 +97,7 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        let Some((code, bytes)) = <Option<(u8, Vec<u8>)>>::deserialize(deserializer)? else {
+        let Some((code, bytes)) = <Option<(u8, &[u8])>>::deserialize(deserializer)? else {
             return Ok(Value(Datum::Null));
         };
         let cut = || D::Error::custom("the definition of an enum is cut");
@@ -107,7 +108,7 @@ impl<'de> Deserialize<'de> for Value {
                 let (definition, value) = rest.split_at_checked(length).ok_or_else(cut)?;
                 (Some(definition), value)
             }
-            false => (None, &bytes[..]),
+            false => (None, bytes),
         };
         let ty = type_of(code, definition).map_err(D::Error::custom)?;
         row::read_value(ty, value).map(Value).map_err(D::Error::custom)
