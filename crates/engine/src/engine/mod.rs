@@ -40,7 +40,7 @@ use crate::program::procedure::ProcedureTable;
 use crate::program::schema::Agreed;
 use crate::reads::{KeyRange, Reading, Reads, Visit};
 use crate::secondary::CallIndexChanges;
-use crate::state::config::{EngineConfig, SNAPSHOT_AMPLIFICATION};
+use crate::state::config::{EngineConfig, LOGGED_WHILE_SAVING, SNAPSHOT_AMPLIFICATION};
 use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps};
 use crate::table::Table;
@@ -315,13 +315,16 @@ impl<D: Device> Engine<D> {
     /// Whether a checkpoint is to follow the last one that was so many epochs ago.
     fn is_checkpoint_due(&self, epochs: u64) -> bool {
         let EngineConfig { checkpoint_every, checkpoint_log_bytes, .. } = self.core.config;
-        let changed = self.store.device().changed_bytes();
+        let device = self.store.device();
         let is_logged = || {
             let logged = self.store.log().bytes_in_use();
-            logged >= checkpoint_log_bytes.max(changed / SNAPSHOT_AMPLIFICATION)
+            let wanted = checkpoint_log_bytes.max(device.changed_bytes() / SNAPSHOT_AMPLIFICATION);
+            // What is logged while a snapshot is written has the log of that before it.
+            let may_wait = logged < checkpoint_log_bytes * LOGGED_WHILE_SAVING;
+            logged >= wanted && !(may_wait && device.is_saving())
         };
         let is_due = epochs >= checkpoint_every && (checkpoint_log_bytes == 0 || is_logged());
-        is_due || self.store.device().needs_snapshot()
+        is_due || device.needs_snapshot()
     }
 
     /// Before an epoch of so many calls, which so many workers run.

@@ -6,8 +6,8 @@
 //!    the epoch came to before; it makes deferred calls durable, then writes the checkpoint record,
 //!    and before an image snapshot the root of the kept indexes.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
-//! 4. On devices that snapshot, and if an image snapshot is due, every worker copies its share of
-//!    the image aside.
+//! 4. On devices that snapshot, and if an image snapshot is due, every worker lets that have
+//!    the changed pages of its share.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     }
     if epoch.ends_in_image_snapshot {
         let in_image = epoch.store.checkpoint_epoch();
-        assert!(in_image == epoch.number, "the image that is copied ends in a checkpoint record");
+        assert!(in_image == epoch.number, "the image that is saved ends in a checkpoint record");
         epoch.store.device().snapshot_part(worker.local.worker.index(), epoch.workers)?;
         epoch.barrier()?;
         if epoch.leads(worker) {

@@ -63,11 +63,11 @@ impl Arena {
         self.largest.load(Ordering::Relaxed)
     }
 
-    /// Notes that a part of a block was stored to.
+    /// Notes that a part of a block is stored to next.
     #[inline]
-    pub(super) fn changed<T>(&self, place: *const T) {
+    pub(super) fn before_store<T>(&self, place: *const T) {
         if let Some(space) = &self.space {
-            space.changed(place);
+            space.before_store(place);
         }
     }
 

@@ -19,7 +19,7 @@ pub struct IndexSpace {
     image: NonNull<u8>,
     image_bytes: u64,
     segment_bytes: u64,
-    changed: NotesOfStores,
+    note: NotesOfStores,
     state: Mutex<State>,
 }
 
@@ -47,28 +47,23 @@ impl IndexSpace {
     /// as long as the device lives.
     pub fn of<D: Device>(device: &D, segment_bytes: u64) -> Self {
         let image = NonNull::new(device.image().base()).expect("an image has an address");
-        let changed = device.notes_of_stores().expect("a device that takes snapshots");
-        Self::over(image, device.image().len(), segment_bytes, changed)
+        let note = device.notes_of_stores().expect("a device that takes snapshots");
+        Self::over(image, device.image().len(), segment_bytes, note)
     }
 
-    fn over(
-        image: NonNull<u8>,
-        image_bytes: u64,
-        segment_bytes: u64,
-        changed: NotesOfStores,
-    ) -> Self {
+    fn over(image: NonNull<u8>, image_bytes: u64, segment_bytes: u64, note: NotesOfStores) -> Self {
         let levels = (segment_bytes / LINE_BYTES as u64).ilog2() as usize;
         let state = State { blocks: vec![BTreeSet::new(); levels], runs: BTreeMap::new() };
-        Self { image, image_bytes, segment_bytes, changed, state: Mutex::new(state) }
+        Self { image, image_bytes, segment_bytes, note, state: Mutex::new(state) }
     }
 
     /// Takes a block of a size that is a power of two, all of it zero; `None` if there is none.
     pub(super) fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
         let offset = self.state().take(bytes as u64, self.segment_bytes)?;
         let block = self.at(offset, bytes as u64);
+        (self.note)(offset, bytes as u64);
         // SAFETY: inside the image, and owned by the caller from now on.
         unsafe { block.as_ptr().write_bytes(0, bytes) };
-        (self.changed)(offset, bytes as u64);
         Some(block)
     }
 
@@ -91,12 +86,12 @@ impl IndexSpace {
         unsafe { self.image.add(offset as usize) }
     }
 
-    /// Notes that a part of a block was stored to; of other memory, nothing.
+    /// Notes that a part of a block is stored to next; of other memory, nothing.
     #[inline]
-    pub(super) fn changed<T>(&self, place: *const T) {
+    pub(super) fn before_store<T>(&self, place: *const T) {
         let offset = place.addr().wrapping_sub(self.image.addr().get()) as u64;
         if offset < self.image_bytes {
-            (self.changed)(offset, size_of::<T>() as u64);
+            (self.note)(offset, size_of::<T>() as u64);
         }
     }
 

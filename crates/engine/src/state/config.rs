@@ -94,6 +94,10 @@ const SNAPSHOT_LOG_BYTES: u64 = 32 << 20;
 /// How many times the bytes of the log an image snapshot writes at most.
 pub(crate) const SNAPSHOT_AMPLIFICATION: u64 = 4;
 
+/// While a snapshot is written, the next one waits for it only if there is so many times the log
+/// that one is due after: calls go on meanwhile.
+pub(crate) const LOGGED_WHILE_SAVING: u64 = 16;
+
 impl EngineConfig {
     /// The defaults for a device: a cache where reading takes longer than from DRAM, which
     /// `emulated:none` does not; where it snapshots the image, 100 epochs and 32 MiB of log between

@@ -421,8 +421,8 @@ impl Options {
 
     /// Memory for the database on `file`: data may be larger. Without it all data is in memory.
     ///
-    /// What counts are pages of 4 KiB with rows and values, the copy of those that a checkpoint
-    /// saves, indexes, row entries, and what an epoch keeps while it runs. Indexes and row entries
+    /// What counts are pages of 4 KiB with rows and values, copies of those that are
+    /// stored to while a checkpoint saves them, indexes, row entries, and what an epoch keeps while it runs. Indexes and row entries
     /// are always in memory, some 100 bytes a row (see [`Database::memory`]): what they leave, at
     /// least 8 MiB, holds pages. Pages that the calls of an epoch need are read many at
     /// once, as far as their write sets and declared reads name the rows; other rows are read when

@@ -120,8 +120,8 @@ pub trait Device: Send + Sync + 'static {
         unsafe { self.image().store_bytes(offset, bytes) }
     }
 
-    /// Where a caller tells what it stored to the image by its address, through no method of this
-    /// trait: offset and bytes of each range, which it owns. Only of devices that take snapshots:
+    /// Where a caller tells what it stores next to the image by its address, through no method of
+    /// this trait: offset and bytes of each range, which it owns. Only of devices that take snapshots:
     /// these have to know which pages changed. It does not keep the device.
     fn notes_of_stores(&self) -> Option<NotesOfStores> {
         None
@@ -418,8 +418,9 @@ pub trait Device: Send + Sync + 'static {
         false
     }
 
-    /// Copies part `part` of `parts` of what changed since the last snapshot aside. All workers
-    /// call it for their part while nothing stores to the image.
+    /// Begins a snapshot of what changed since the last one: part `part` of `parts`. All workers
+    /// call it for their part while nothing stores to the image. Waits while the snapshot before is
+    /// still being written. What is stored afterwards is not in it.
     ///
     /// # Errors
     /// [`DeviceError`] if an earlier snapshot failed.
@@ -428,14 +429,18 @@ pub trait Device: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Hands the saved parts to the background writer, as the state at the end of `epoch`. Waits
-    /// while the snapshot before is still being written, which bounds memory.
+    /// Hands the parts to the background writer, as the state at the end of `epoch`.
     ///
     /// # Errors
     /// The error of an earlier snapshot, sticky.
     fn snapshot_commit(&self, epoch: EpochNumber) -> Result<(), DeviceError> {
         let _ = epoch;
         Ok(())
+    }
+
+    /// Whether a snapshot is being written, so that the next one would wait.
+    fn is_saving(&self) -> bool {
+        false
     }
 
     /// Saves the newest snapshot again, so that space can be given back that it names and nothing

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::dirty::CopiedPages;
+use super::dirty::{Page, PagesToSave};
 use super::disk::Files;
 use super::format::{Entries, Entry, Root, TABLE_MAGIC, page_crc};
 use super::meta::write_root;
@@ -15,13 +15,16 @@ use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
 
+/// Pages that are copied before they are written together.
+const BATCH_PAGES: usize = 256;
+
 /// What a snapshot consists of, handed to the background writer.
 #[derive(Debug)]
 pub(super) struct ImageSnapshot {
     pub(super) epoch: EpochNumber,
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
-    pub(super) parts: Vec<CopiedPages>,
+    pub(super) parts: Vec<PagesToSave>,
     pub(super) moves: Moves,
 }
 
@@ -43,6 +46,8 @@ pub(super) struct SnapshotWriter {
     pub(super) moves: bool,
     pub(super) room: Arc<Room>,
     saved: Saved,
+    /// Pages that are written next.
+    batch: Vec<Page>,
 }
 
 impl SnapshotWriter {
@@ -63,6 +68,7 @@ impl SnapshotWriter {
             moves: true,
             room,
             saved: Saved::default(),
+            batch: vec![Page::ZERO; BATCH_PAGES],
         }
     }
 
@@ -142,20 +148,34 @@ impl SnapshotWriter {
         self.make_room(count)?;
         let mut new = Vec::with_capacity(count as usize);
         for part in &snapshot.parts {
-            let mut pages = part.pages.iter().zip(part.bytes().chunks(PAGE_BYTES as usize));
-            let mut at = 0;
-            for run in self.free.take_first(part.pages.len() as u64) {
-                let bytes = &part.bytes()[at..][..((run.end - run.start) * PAGE_BYTES) as usize];
-                self.files.data.write_all_at(run.start * PAGE_BYTES, bytes)?;
-                at += bytes.len();
-                new.extend(run.zip(&mut pages).map(|(slot, (&page, bytes))| Entry {
-                    page,
-                    slot,
-                    crc: page_crc(page, bytes),
-                }));
+            debug_assert!(part.pages.is_sorted_by(|one, next| one < next), "pages come in order");
+            let mut rest = &part.pages[..];
+            for run in self.free.take_first(rest.len() as u64) {
+                for first in run.clone().step_by(BATCH_PAGES) {
+                    let pages;
+                    (pages, rest) = rest.split_at(BATCH_PAGES.min((run.end - first) as usize));
+                    self.write_batch(part, pages, first, &mut new)?;
+                }
             }
         }
         Ok(new)
+    }
+
+    /// Copies pages, and writes them to slots in a row.
+    fn write_batch(
+        &mut self,
+        part: &PagesToSave,
+        pages: &[u64],
+        first_slot: u64,
+        new: &mut Vec<Entry>,
+    ) -> Result<(), DeviceError> {
+        assert!(!pages.is_empty(), "slots are taken for pages");
+        let copies = &mut self.batch[..pages.len()];
+        for ((&page, slot), copy) in pages.iter().zip(first_slot..).zip(&mut *copies) {
+            part.copy(page, copy);
+            new.push(Entry { page, slot, crc: page_crc(page, copy.bytes()) });
+        }
+        self.files.data.write_all_at(first_slot * PAGE_BYTES, Page::all_bytes(copies))
     }
 
     /// Takes notice of slots that were added to the file, and adds those that are missing: what was

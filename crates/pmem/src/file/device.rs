@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use super::directory::load_mark;
-use super::dirty::{CopiedPages, DirtyPages};
+use super::dirty::{DirtyPages, PagesToSave};
 use super::disk::Files;
 use super::log_writes::LogWrites;
 use super::mark::Marks;
@@ -18,11 +18,11 @@ use super::writer::Background;
 use crate::device::{Description, Device, FileUse, MARK_BYTES, NotesOfStores, PageUse, PortState};
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
-use crate::memory::{Limited, Mapping, PAGE_BYTES, Space, page_ceil};
+use crate::memory::{Limited, Mapping, PAGE_BYTES};
 use crate::side_files::{LoadMark, ReplayMarks};
 
-/// So many neighbouring pages go to one of those who copy a snapshot aside, the next ones to the
-/// next: what is new lies together at the end, and all should have their share of it.
+/// So many neighbouring pages are looked at by one of those who begin a snapshot, the next ones by
+/// the next: what is new lies together at the end, and all should have their share of it.
 const PART_PAGES: u64 = (4 << 20) / PAGE_BYTES;
 
 /// Pages that are moved at most when a database is closed: 16 MiB.
@@ -43,11 +43,14 @@ pub struct File {
     loading: Option<Loading>,
     /// What there is to say of how pages are read.
     pages_note: String,
-    image: Space,
+    image: Arc<Mapping>,
+    /// How much of it is in use.
+    usable: Limited,
     log: Limited,
     log_writes: LogWrites,
     dirty: Arc<DirtyPages>,
-    copied: Mutex<Vec<CopiedPages>>,
+    /// Pages of the snapshot that begins, from each of those who look at a part.
+    to_save: Mutex<Vec<PagesToSave>>,
     /// What was opened, until it is accepted. Only one caller at a time extends files.
     opened: Mutex<Option<State>>,
     /// The snapshot that was opened; where what is changed stays in memory, the newest there.
@@ -87,16 +90,18 @@ impl File {
             ImagePages::Loading(loading) => (None, Some(loading)),
             ImagePages::Limited(residency) => (Some(residency), None),
         };
+        let image = Arc::new(image);
         Ok(Self {
             dir: dir.to_path_buf(),
             residency,
             loading,
             pages_note,
-            image: Space::over("image", options.image_limit_bytes, image, image_bytes),
+            usable: Limited::new("image", options.image_limit_bytes, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
             log_writes,
-            dirty: Arc::new(DirtyPages::new(page_ceil(options.image_limit_bytes) / PAGE_BYTES)),
-            copied: Mutex::new(Vec::new()),
+            dirty: Arc::new(DirtyPages::new(Arc::clone(&image))),
+            image,
+            to_save: Mutex::default(),
             epoch_without_files: Mutex::new(state.newest.epoch),
             instance: state.newest.instance,
             branch: state.newest.branch,
@@ -183,18 +188,18 @@ impl Device for File {
 
     #[inline]
     fn image(&self) -> &Mapping {
-        &self.image.mapping
+        &self.image
     }
 
     #[inline]
     fn image_bytes(&self) -> u64 {
-        self.image.usable.bytes()
+        self.usable.bytes()
     }
 
     fn grow_image(&self, bytes: u64) -> Result<(), DeviceError> {
         let opened = lock(&self.opened);
-        let bytes = self.image.usable.check_limit(bytes)?;
-        if bytes <= self.image.usable.bytes() {
+        let bytes = self.usable.check_limit(bytes)?;
+        if bytes <= self.usable.bytes() {
             return Ok(());
         }
         self.health.check()?;
@@ -203,9 +208,9 @@ impl Device for File {
             self.make_room(bytes, kept_pages(bytes))?;
         }
         if let Some(residency) = &self.residency {
-            self.health.note(residency.grown(self.image.usable.bytes(), bytes))?;
+            self.health.note(residency.grown(self.usable.bytes(), bytes))?;
         }
-        self.image.usable.set(bytes);
+        self.usable.set(bytes);
         Ok(())
     }
 
@@ -215,7 +220,7 @@ impl Device for File {
         if opened.is_some() || self.detached {
             return Ok(());
         }
-        let image_bytes = self.image.usable.bytes();
+        let image_bytes = self.usable.bytes();
         let kept = if frees { 0 } else { kept_pages(image_bytes) };
         self.make_room(image_bytes, pages + kept)
     }
@@ -223,22 +228,22 @@ impl Device for File {
     #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_u64(&self, _: &mut PortState, offset: u64, value: u64) {
+        self.dirty.before_store(offset, 8);
         // SAFETY: owned by the caller in this phase.
-        unsafe { self.image.mapping.store_u64(offset, value) };
-        self.dirty.mark(offset, 8);
+        unsafe { self.image.store_u64(offset, value) };
     }
 
     #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_bytes(&self, _: &mut PortState, offset: u64, bytes: &[u8]) {
+        self.dirty.before_store(offset, bytes.len() as u64);
         // SAFETY: owned by the caller in this phase.
-        unsafe { self.image.mapping.store_bytes(offset, bytes) };
-        self.dirty.mark(offset, bytes.len() as u64);
+        unsafe { self.image.store_bytes(offset, bytes) };
     }
 
     fn notes_of_stores(&self) -> Option<NotesOfStores> {
         let dirty = Arc::clone(&self.dirty);
-        Some(Box::new(move |offset, len| dirty.mark(offset, len)))
+        Some(Box::new(move |offset, len| dirty.before_store(offset, len)))
     }
 
     #[inline]
@@ -347,7 +352,7 @@ impl Device for File {
             return Err(DeviceError::ReadOnly { path: self.dir.clone() });
         }
         self.health.check()?;
-        self.make_room(self.image.usable.bytes(), 0)?;
+        self.make_room(self.usable.bytes(), 0)?;
         if self.log.bytes() < state.newest.log_bytes {
             self.extend_log(state.newest.log_bytes)?;
         }
@@ -411,17 +416,13 @@ impl Device for File {
         let ranges = (part as u64 * PART_PAGES..pages)
             .step_by(parts * PART_PAGES as usize)
             .map(|first| first..pages.min(first + PART_PAGES));
-        if self.residency.is_some() {
-            // What is copied is not clean before its writer says so: one snapshot at a time.
-            self.background().settle()?;
-        }
-        let mut copied = self.background().spare();
-        // SAFETY: nothing stores to the image while parts are saved (rule of the trait).
-        unsafe { self.dirty.take(ranges, self.image(), &mut copied)? };
+        // The one before has to be written: a page is to be saved by one of them.
+        self.background().settle()?;
+        let part = self.dirty.take(ranges);
         if let Some(residency) = &self.residency {
-            residency.saving(&copied.pages);
+            residency.saving(&part.pages);
         }
-        lock(&self.copied).push(copied);
+        lock(&self.to_save).push(part);
         Ok(())
     }
 
@@ -432,7 +433,7 @@ impl Device for File {
             return Ok(());
         }
         self.health.note(self.files.check_place())?;
-        let parts = std::mem::take(&mut *lock(&self.copied));
+        let parts = std::mem::take(&mut *lock(&self.to_save));
         let (image_bytes, log_bytes) = (self.image_bytes(), self.log_bytes());
         let newest = self.snapshot_epoch();
         assert!(newest <= Some(epoch), "snapshot {epoch} is newer than that of {newest:?}");
@@ -440,9 +441,12 @@ impl Device for File {
         let moves = Moves::beside(pages);
         let snapshot = ImageSnapshot { epoch, image_bytes, log_bytes, parts, moves };
         self.background().submit(snapshot, |snapshot| {
-            self.dirty.reset_count();
             snapshot.log_bytes = self.room.submitted(pages, log_bytes);
         })
+    }
+
+    fn is_saving(&self) -> bool {
+        self.background.get().is_some_and(Background::is_busy)
     }
 
     fn page_use(&self) -> Option<PageUse> {

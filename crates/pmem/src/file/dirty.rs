@@ -1,196 +1,290 @@
-//! Which pages were stored to since the last snapshot.
+//! Which pages were stored to since the last snapshot, and what a snapshot saves of pages that are
+//! stored to before they are saved.
+//!
+//! A page is in one of four states:
+//!
+//! | state | means | next |
+//! |---|---|---|
+//! | clean | as in the last snapshot | *changed*, by a store |
+//! | changed | stored to since | *to save*, by a snapshot |
+//! | to save | what it holds belongs to the snapshot | *copying*, by the writer or a store |
+//! | copying | one thread copies it | *clean*, by the writer; *changed*, by a store |
+//!
+//! So a snapshot stops nobody for longer than it takes to look at the states. The writer copies
+//! page after page; a store that comes before it copies its page aside. Whoever wants to store to a
+//! page that is being copied waits for that.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use crate::failure::DeviceError;
-use crate::memory::{Mapping, PAGE_BYTES, Pages};
+use crate::failure::lock;
+use crate::memory::{Mapping, PAGE_BYTES};
+use crate::sync::Patience;
 
-/// Copies of at least this many bytes are made on large pages.
-const LARGE_BYTES_MIN: u64 = 2 << 20;
-/// How many times its bytes a large snapshot reserves: memory that is not touched costs nothing,
-/// and the next one may be larger.
-const ROOM: u64 = 4;
-/// Room that was made for so many times as many bytes as a snapshot needs is given back by it, if
-/// it is that large: a burst does not keep its memory.
-const GIVEN_BACK: u64 = 8;
-const GIVEN_BACK_BYTES_MIN: u64 = 32 << 20;
+const CLEAN: u8 = 0;
+const CHANGED: u8 = 1;
+const TO_SAVE: u8 = 2;
+const COPYING: u8 = 3;
 
-/// One mark for each page of the image, up to its limit.
+/// A copy of a page, aligned as one, so that it can be written with direct I/O.
+#[derive(Clone, Debug)]
+#[repr(C, align(4096))]
+pub(super) struct Page([u8; PAGE_BYTES as usize]);
+
+const _: () = assert!(size_of::<Page>() as u64 == PAGE_BYTES);
+
+impl Page {
+    pub(super) const ZERO: Page = Page([0; PAGE_BYTES as usize]);
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes of pages in a row.
+    pub(super) fn all_bytes(pages: &[Page]) -> &[u8] {
+        // SAFETY: initialised: a page is its bytes, and nothing is between two of them.
+        unsafe { std::slice::from_raw_parts(pages.as_ptr().cast(), size_of_val(pages)) }
+    }
+}
+
+/// Pages that a snapshot saves.
+#[derive(Debug)]
+pub(super) struct PagesToSave {
+    /// Their numbers, in increasing order.
+    pub(super) pages: Vec<u64>,
+    dirty: Arc<DirtyPages>,
+}
+
+impl PagesToSave {
+    /// Copies what the snapshot has of one of them.
+    pub(super) fn copy(&self, page: u64, into: &mut Page) {
+        self.dirty.save(page, into);
+    }
+}
+
+/// The states of all pages of an image, up to its limit.
 #[derive(Debug)]
 pub(super) struct DirtyPages {
-    marks: Box<[AtomicU8]>,
-    /// How many are set, at most: two workers may count one of them.
+    image: Arc<Mapping>,
+    states: Box<[AtomicU8]>,
+    /// How many were changed.
     count: AtomicU64,
+    /// What the snapshot that is written has of pages that were stored to since.
+    aside: Mutex<HashMap<u64, Box<Page>>>,
 }
 
 impl DirtyPages {
-    pub(super) fn new(pages_count: u64) -> Self {
-        // Zeroed at once: of most marks no memory is ever touched.
-        let marks = Box::<[AtomicU8]>::new_zeroed_slice(pages_count as usize);
+    pub(super) fn new(image: Arc<Mapping>) -> Self {
+        // Zeroed at once: of most states no memory is ever touched.
+        let states = Box::<[AtomicU8]>::new_zeroed_slice((image.len() / PAGE_BYTES) as usize);
         // SAFETY: initialised: a zero byte is a valid atomic.
-        Self { marks: unsafe { marks.assume_init() }, count: AtomicU64::new(0) }
+        let states = unsafe { states.assume_init() };
+        Self { image, states, count: AtomicU64::new(0), aside: Mutex::default() }
     }
 
-    /// How many pages were stored to since the last snapshot, at most.
+    /// How many pages were stored to since the last snapshot.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether a page was not stored to since the last snapshot.
+    /// Whether a page was not stored to since the last snapshot, and that has it.
     #[inline]
     pub(super) fn is_clean(&self, page: u64) -> bool {
-        self.marks[page as usize].load(Ordering::Relaxed) == 0
+        self.states[page as usize].load(Ordering::Relaxed) == CLEAN
     }
 
-    /// A snapshot has taken all marks over.
-    pub(super) fn reset_count(&self) {
-        self.count.store(0, Ordering::Relaxed);
-    }
-
-    /// Marks the pages of a range. Relaxed, because snapshots and stores are in different phases,
-    /// which a barrier separates; test before set, so that a page that many workers store to is not
-    /// fought over.
+    /// The caller stores to a range next. Looks before it changes a state, so that a page that many
+    /// workers store to is not fought over.
     #[inline]
-    pub(super) fn mark(&self, offset: u64, len: u64) {
+    pub(super) fn before_store(&self, offset: u64, len: u64) {
         if len == 0 {
             return;
         }
-        let first = offset / PAGE_BYTES;
-        let last = (offset + len - 1) / PAGE_BYTES;
-        for mark in &self.marks[first as usize..=last as usize] {
-            if mark.load(Ordering::Relaxed) == 0 {
-                mark.store(1, Ordering::Relaxed);
-                self.count.fetch_add(1, Ordering::Relaxed);
+        for page in offset / PAGE_BYTES..=(offset + len - 1) / PAGE_BYTES {
+            // Acquires what `save` released: its copy was made before the store that follows.
+            if self.states[page as usize].load(Ordering::Acquire) != CHANGED {
+                self.first_store(page);
             }
         }
     }
 
-    /// Copies the marked pages of some ranges, which come in increasing order, aside and clears
-    /// their marks.
-    ///
-    /// # Safety
-    /// No thread stores to these pages meanwhile (phase rule of a snapshot).
-    ///
-    /// # Errors
-    /// [`DeviceError::Io`] when there is no address space for the copy; nothing has changed then.
-    // SAFETY: the contract is above: the pages are read while no thread stores to them.
-    pub(super) unsafe fn take(
-        &self,
-        ranges: impl Iterator<Item = Range<u64>> + Clone,
-        image: &Mapping,
-        into: &mut CopiedPages,
-    ) -> Result<(), DeviceError> {
-        let marks = |pages: Range<u64>| {
-            let marks = &self.marks[pages.start as usize..pages.end as usize];
-            marks.iter().zip(pages).filter(|(mark, _)| mark.load(Ordering::Relaxed) != 0)
-        };
-        into.make_room(ranges.clone().map(|pages| marks(pages).count()).sum())?;
-        for (mark, page) in ranges.flat_map(marks) {
-            mark.store(0, Ordering::Relaxed);
-            // SAFETY: not stored to in this phase.
-            into.push(page, unsafe { image.slice(page * PAGE_BYTES, PAGE_BYTES) });
+    #[cold]
+    fn first_store(&self, page: u64) {
+        let state = &self.states[page as usize];
+        let mut patience = Patience::new(COPY_POLLS);
+        loop {
+            let before = state.load(Ordering::Acquire);
+            let during = match before {
+                CHANGED => return,
+                CLEAN => CHANGED,
+                TO_SAVE => COPYING,
+                _ => {
+                    patience.wait();
+                    continue;
+                }
+            };
+            let (set, seen) = (Ordering::Acquire, Ordering::Relaxed);
+            if state.compare_exchange(before, during, set, seen).is_err() {
+                continue;
+            }
+            self.count.fetch_add(1, Ordering::Relaxed);
+            if during == COPYING {
+                let mut copy = Box::new(Page::ZERO);
+                self.copy(page, &mut copy);
+                let before = lock(&self.aside).insert(page, copy);
+                assert!(before.is_none(), "page {page} is saved once");
+                state.store(CHANGED, Ordering::Release);
+            }
+            return;
         }
-        Ok(())
     }
-}
 
-/// Copied pages, in increasing order.
-#[derive(Debug, Default)]
-pub(super) struct CopiedPages {
-    pub(super) pages: Vec<u64>,
-    /// Their bytes, aligned to pages, so that they can be written with direct I/O.
-    memory: Option<Mapping>,
-}
-
-impl CopiedPages {
-    /// Makes room for so many pages; what it held is void.
-    fn make_room(&mut self, count: usize) -> Result<(), DeviceError> {
-        self.pages.clear();
-        self.pages.reserve(count);
-        let bytes = count as u64 * PAGE_BYTES;
-        let room = self.memory.as_ref().map_or(0, Mapping::len);
-        let was_touched = room / ROOM;
-        if room < bytes || was_touched > GIVEN_BACK_BYTES_MIN.max(bytes * GIVEN_BACK) {
-            self.memory = None;
-            self.memory = Some(if bytes < LARGE_BYTES_MIN {
-                Mapping::anonymous(bytes, Pages::Small)?
-            } else {
-                Mapping::reserve_up_to(bytes * ROOM, bytes)?
-            });
+    /// Lets a snapshot have the changed pages of some ranges, which come in increasing order: their
+    /// numbers. No thread stores meanwhile, and the snapshot before is written.
+    pub(super) fn take(self: &Arc<Self>, ranges: impl Iterator<Item = Range<u64>>) -> PagesToSave {
+        let mut pages = Vec::new();
+        for range in ranges {
+            let states = &self.states[range.start as usize..range.end as usize];
+            for (state, page) in states.iter().zip(range) {
+                match state.load(Ordering::Relaxed) {
+                    CLEAN => {}
+                    CHANGED => {
+                        state.store(TO_SAVE, Ordering::Relaxed);
+                        pages.push(page);
+                    }
+                    _ => unreachable!("page {page} is saved by the snapshot before"),
+                }
+            }
         }
-        let room = self.memory.as_ref().map_or(0, Mapping::len);
-        assert!(room >= bytes, "there is room for {count} pages");
-        Ok(())
+        self.count.fetch_sub(pages.len() as u64, Ordering::Relaxed);
+        PagesToSave { pages, dirty: Arc::clone(self) }
     }
 
-    fn push(&mut self, page: u64, bytes: &[u8]) {
-        assert!(bytes.len() as u64 == PAGE_BYTES, "pages are copied whole");
-        debug_assert!(self.pages.last().is_none_or(|last| *last < page), "pages come in order");
-        let memory = self.memory.as_ref().expect("there is room for the pages that were counted");
-        // SAFETY: this owns its memory, and a mutable borrow of it.
-        unsafe { memory.store_bytes(self.pages.len() as u64 * PAGE_BYTES, bytes) };
-        self.pages.push(page);
+    /// Copies a page of the image. The caller has set its state so that nothing stores to it.
+    fn copy(&self, page: u64, into: &mut Page) {
+        // SAFETY: nothing stores to a page that is being copied.
+        into.0.copy_from_slice(unsafe { self.image.slice(page * PAGE_BYTES, PAGE_BYTES) });
     }
 
-    /// The bytes of all pages.
-    pub(super) fn bytes(&self) -> &[u8] {
-        let len = self.pages.len() as u64 * PAGE_BYTES;
-        // SAFETY: stores need a mutable borrow of what is borrowed here.
-        self.memory.as_ref().map_or(&[], |memory| unsafe { memory.slice(0, len) })
-    }
-
-    /// Forgets the content. The memory stays for the next snapshot: taking it anew costs the
-    /// workers more than the copying.
-    pub(super) fn recycle(mut self) -> Self {
-        self.pages.clear();
-        self
+    /// Copies what the snapshot has of one of its pages.
+    fn save(&self, page: u64, into: &mut Page) {
+        let state = &self.states[page as usize];
+        let mut patience = Patience::new(COPY_POLLS);
+        loop {
+            let (set, seen) = (Ordering::Acquire, Ordering::Acquire);
+            match state.compare_exchange(TO_SAVE, COPYING, set, seen) {
+                Ok(_) => {
+                    self.copy(page, into);
+                    return state.store(CLEAN, Ordering::Release);
+                }
+                Err(COPYING) => drop(patience.wait()),
+                Err(_) => {
+                    let copy = lock(&self.aside).remove(&page);
+                    into.clone_from(&copy.expect("a page that was stored to was copied aside"));
+                    return;
+                }
+            }
+        }
     }
 }
+
+/// Looks at a page that is being copied before the thread lets others run.
+const COPY_POLLS: u32 = 1 << 12;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn room_of_a_large_snapshot_is_given_back_by_a_small_one() {
-        let mut copied = CopiedPages::default();
-        let mut room_for = |bytes: u64| {
-            copied.make_room((bytes / PAGE_BYTES) as usize).unwrap();
-            copied.memory.as_ref().map_or(0, Mapping::len)
-        };
-        let large = room_for(64 << 20);
-        assert!(large >= 64 << 20);
-        assert_eq!(room_for(8 << 20), large, "the next one may be as large again");
-        assert!(room_for(4 << 20) < 64 << 20);
-        assert_eq!(room_for(PAGE_BYTES), room_for(4 << 20), "of little nothing is given back");
+    const PAGES: u64 = 16;
+
+    fn dirty_pages() -> Arc<DirtyPages> {
+        let image = Mapping::reserve(PAGES * PAGE_BYTES).unwrap();
+        Arc::new(DirtyPages::new(Arc::new(image)))
+    }
+
+    fn take(dirty: &Arc<DirtyPages>) -> Vec<u64> {
+        dirty.take([0..5, 5..PAGES].into_iter()).pages
+    }
+
+    fn store(dirty: &DirtyPages, page: u64, value: u64) {
+        dirty.before_store(page * PAGE_BYTES, 8);
+        // SAFETY: each page has one thread that stores to it.
+        unsafe { dirty.image.store_u64(page * PAGE_BYTES, value) };
+    }
+
+    fn saved(dirty: &DirtyPages, page: u64) -> u64 {
+        let mut copy = Page::ZERO;
+        dirty.save(page, &mut copy);
+        word(&copy, 0)
+    }
+
+    fn word(page: &Page, at: usize) -> u64 {
+        u64::from_le_bytes(*page.bytes()[at..].first_chunk().unwrap())
     }
 
     #[test]
-    fn takes_what_was_marked_once() {
-        let image = Mapping::reserve(16 * PAGE_BYTES).unwrap();
-        let dirty = DirtyPages::new(16);
-        dirty.mark(PAGE_BYTES - 1, 2);
-        dirty.mark(5 * PAGE_BYTES, 8);
-        dirty.mark(9 * PAGE_BYTES, 0);
-        // SAFETY: this test owns the mapping.
-        unsafe { image.store_u64(5 * PAGE_BYTES, 77) };
-        let mut copied = CopiedPages::default();
-        // SAFETY: no thread stores.
-        unsafe { dirty.take([0..5, 5..16].into_iter(), &image, &mut copied) }.unwrap();
-        assert_eq!(copied.pages, [0, 1, 5]);
+    fn a_snapshot_gets_what_was_stored_to_once() {
+        let dirty = dirty_pages();
+        dirty.before_store(PAGE_BYTES - 1, 2);
+        store(&dirty, 5, 77);
+        dirty.before_store(9 * PAGE_BYTES, 0);
         assert_eq!(dirty.count(), 3);
-        assert_eq!(copied.bytes()[2 * 4096], 77);
+        assert_eq!(take(&dirty), [0, 1, 5]);
+        assert_eq!(dirty.count(), 0);
+        assert!(!dirty.is_clean(5), "it is not saved yet");
+        assert_eq!([5, 0, 1].map(|page| saved(&dirty, page)), [77, 0, 0]);
+        assert!(dirty.is_clean(5));
         // The end of a store that ends with its page belongs to no other page.
-        dirty.mark(14 * PAGE_BYTES, 2 * PAGE_BYTES);
-        dirty.mark(7 * PAGE_BYTES, PAGE_BYTES);
-        let mut whole = CopiedPages::default();
-        // SAFETY: no thread stores.
-        unsafe { dirty.take(std::iter::once(0..16), &image, &mut whole) }.unwrap();
-        assert_eq!(whole.pages, [7, 14, 15]);
-        let mut again = copied.recycle();
-        // SAFETY: no thread stores.
-        unsafe { dirty.take(std::iter::once(0..16), &image, &mut again) }.unwrap();
-        assert!(again.pages.is_empty());
+        dirty.before_store(14 * PAGE_BYTES, 2 * PAGE_BYTES);
+        dirty.before_store(7 * PAGE_BYTES, PAGE_BYTES);
+        assert_eq!(take(&dirty), [7, 14, 15]);
+    }
+
+    /// What is stored behind a snapshot is not in it, whether its page was saved before or not.
+    #[test]
+    fn what_comes_behind_a_snapshot_is_in_the_next_one() {
+        let dirty = dirty_pages();
+        [2, 3].iter().for_each(|page| store(&dirty, *page, 10 + page));
+        assert_eq!(take(&dirty), [2, 3]);
+        assert_eq!(saved(&dirty, 2), 12);
+        [2, 3, 4].iter().for_each(|page| store(&dirty, *page, 20 + page));
+        store(&dirty, 3, 33);
+        assert_eq!(saved(&dirty, 3), 13);
+        assert_eq!(dirty.count(), 3);
+        assert_eq!(take(&dirty), [2, 3, 4]);
+        assert_eq!([2, 3, 4].map(|page| saved(&dirty, page)), [22, 33, 24]);
+    }
+
+    /// Two threads store to each page while a third one saves it.
+    #[test]
+    fn snapshots_beside_stores_have_one_moment() {
+        const ROUNDS: u64 = 300;
+        let dirty = dirty_pages();
+        let half = |page: u64, second: bool| page * PAGE_BYTES + u64::from(second) * 2048;
+        let store_all = |second: bool, value: u64| {
+            for page in 0..PAGES {
+                dirty.before_store(half(page, second), 8);
+                // SAFETY: each half has one thread that stores to it.
+                unsafe { dirty.image.store_u64(half(page, second), value) };
+            }
+        };
+        for round in 1..=ROUNDS {
+            [false, true].iter().for_each(|second| store_all(*second, round));
+            let pages = take(&dirty);
+            assert_eq!(pages.len() as u64, PAGES);
+            std::thread::scope(|scope| {
+                let store_all = &store_all;
+                for second in [false, true] {
+                    scope.spawn(move || store_all(second, u64::MAX));
+                }
+                for page in pages {
+                    let mut copy = Page::ZERO;
+                    dirty.save(page, &mut copy);
+                    assert_eq!([0, 2048].map(|at| word(&copy, at)), [round; 2], "page {page}");
+                }
+            });
+        }
     }
 }

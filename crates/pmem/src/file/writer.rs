@@ -5,7 +5,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
-use super::dirty::CopiedPages;
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::system::Process;
@@ -16,7 +15,6 @@ struct State {
     busy: bool,
     stop: bool,
     snapshot_epoch: Option<EpochNumber>,
-    spare: Vec<CopiedPages>,
 }
 
 #[derive(Debug, Default)]
@@ -75,9 +73,10 @@ impl Background {
         lock(&self.shared.state).snapshot_epoch
     }
 
-    /// Memory of an earlier snapshot, to be reused.
-    pub(super) fn spare(&self) -> CopiedPages {
-        lock(&self.shared.state).spare.pop().unwrap_or_default()
+    /// Whether something that was handed over is not written yet.
+    pub(super) fn is_busy(&self) -> bool {
+        let state = lock(&self.shared.state);
+        state.busy || state.waiting.is_some()
     }
 
     fn idle(&self) -> Result<MutexGuard<'_, State>, DeviceError> {
@@ -118,7 +117,6 @@ fn run(shared: &Shared, health: &Health, writer: &mut SnapshotWriter) {
         // The error reaches the caller with the next call: it is remembered.
         let _ = health.note(result);
         let mut state = lock(&shared.state);
-        state.spare.extend(snapshot.parts.into_iter().map(CopiedPages::recycle));
         state.busy = false;
         shared.changed.notify_all();
     }

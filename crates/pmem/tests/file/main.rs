@@ -1,5 +1,6 @@
 //! The file device: snapshots, power cuts, faults, locks and foreign files.
 
+mod beside_stores;
 mod copy;
 mod directory;
 mod disk;

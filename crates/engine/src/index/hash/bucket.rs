@@ -183,12 +183,24 @@ pub(super) fn locate(
 
 /// Adds an entry to a bucket that has room for it.
 #[inline]
-pub(super) fn place_at(buckets: &mut [Bucket], at: usize, word: u64, id: EntryId) {
+pub(super) fn place_at(
+    buckets: &mut [Bucket],
+    at: usize,
+    word: u64,
+    id: EntryId,
+    before: impl Fn(*const Bucket),
+) {
+    before(&raw const buckets[at]);
     buckets[at].push(word, id);
 }
 
-/// Adds an entry; returns to which bucket.
-pub(super) fn place(buckets: &mut [Bucket], word: u64, id: EntryId) -> usize {
+/// Adds an entry. `before` hears of the bucket that changes next.
+pub(super) fn place(
+    buckets: &mut [Bucket],
+    word: u64,
+    id: EntryId,
+    before: impl Fn(*const Bucket),
+) {
     let mask = buckets.len() - 1;
     let home = home_of(word, mask);
     let mut at = home;
@@ -196,23 +208,23 @@ pub(super) fn place(buckets: &mut [Bucket], word: u64, id: EntryId) -> usize {
         at = (at + 1) & mask;
         assert!(at != home, "an array has a bucket with room");
     }
+    before(&raw const buckets[at]);
     buckets[at].push(word, id);
-    at
 }
 
-/// Removes the entry in `slot` of the bucket `hole` and restores the invariant. `changed` hears of
-/// each bucket that changes.
+/// Removes the entry in `slot` of the bucket `hole` and restores the invariant. `before` hears of
+/// each bucket that changes next.
 pub(super) fn remove_at(
     buckets: &mut [Bucket],
     mut hole: usize,
     mut slot: usize,
-    changed: impl Fn(*const Bucket),
+    before: impl Fn(*const Bucket),
 ) {
     assert!(buckets.len().is_power_of_two(), "a bucket is found by a mask");
     loop {
         let was_full = buckets[hole].is_full();
+        before(&raw const buckets[hole]);
         buckets[hole].swap_remove(slot);
-        changed(&raw const buckets[hole]);
         // Where there was room before, nothing had to go further.
         if !was_full {
             return;

@@ -143,8 +143,8 @@ impl Locked<'_> {
     pub(super) fn insert(&mut self, word: u64, id: EntryId) {
         let len = self.lock.len();
         self.reserve(len + 1);
-        let at = bucket::place(self.buckets_mut(), word, id);
-        self.changed(at);
+        let arena = self.arena;
+        bucket::place(self.buckets_mut(), word, id, |bucket| arena.before_store(bucket));
         self.lock.len.store(len + 1, Ordering::Relaxed);
     }
 
@@ -159,8 +159,8 @@ impl Locked<'_> {
             len < self.lock.len_max.load(Ordering::Relaxed),
             "a search ends at a bucket with room"
         );
-        bucket::place_at(self.buckets_mut(), at, word, id);
-        self.changed(at);
+        let arena = self.arena;
+        bucket::place_at(self.buckets_mut(), at, word, id, |bucket| arena.before_store(bucket));
         self.lock.len.store(len + 1, Ordering::Relaxed);
     }
 
@@ -175,7 +175,7 @@ impl Locked<'_> {
         let Ok((at, slot)) = found else { return false };
         assert!(self.lock.len() > 0, "an entry that is there is counted");
         let arena = self.arena;
-        bucket::remove_at(self.buckets_mut(), at, slot, |bucket| arena.changed(bucket));
+        bucket::remove_at(self.buckets_mut(), at, slot, |bucket| arena.before_store(bucket));
         self.lock.len.store(self.lock.len() - 1, Ordering::Relaxed);
         true
     }
@@ -194,7 +194,8 @@ impl Locked<'_> {
         let buckets = unsafe { std::slice::from_raw_parts_mut(new.as_ptr(), count) };
         let mut moved_count = 0;
         for (word, id) in self.buckets().iter().flat_map(Bucket::entries) {
-            bucket::place(buckets, word, id);
+            // The block was noted when it was taken.
+            bucket::place(buckets, word, id, |_| ());
             moved_count += 1;
         }
         assert!(moved_count == self.lock.len(), "a shard that grows keeps its entries");
@@ -207,12 +208,6 @@ impl Locked<'_> {
             let old = NonNull::new(old).expect("an array has an address");
             self.arena.give(old.cast(), old_bytes);
         }
-    }
-
-    /// Notes that a bucket changed.
-    #[inline]
-    fn changed(&self, at: usize) {
-        self.arena.changed(self.head.buckets.load(Ordering::Relaxed).wrapping_add(at));
     }
 
     /// Takes over an array that is in use, of so many buckets with so many entries. False if there

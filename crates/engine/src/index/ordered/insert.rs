@@ -99,6 +99,7 @@ impl<O: KeyOrder> Merger<'_, O> {
         let chunk = unsafe { self.index.chunk_mut(at) };
         let first = chunk.first();
         let gap = chunk.gap_for(run, self.order);
+        self.index.pool.before_store(chunk);
         if chunk.len() + run.len() <= ENTRIES_MAX {
             chunk.insert_run(run, gap, self.order);
         } else if chunk.is_sequence(gap, run.len()) {
@@ -106,7 +107,6 @@ impl<O: KeyOrder> Merger<'_, O> {
         } else {
             self.split_evenly(at, chunk, run, gap.last);
         }
-        self.index.pool.changed(chunk);
         if chunk.first() != first {
             self.edit(at, EditKind::First);
         }

@@ -56,17 +56,17 @@ impl ChunkPool {
             state.grow(self.space.as_deref());
         }
         let chunk = state.free.pop().expect("the pool has just grown");
+        self.before_store(chunk.as_ptr());
         // SAFETY: the chunk is mapped, initialised, and owned here since nothing else refers to it.
         unsafe { &mut *chunk.as_ptr() }.fill(&[], 0);
-        self.changed(chunk.as_ptr());
         chunk
     }
 
-    /// Notes that a chunk was stored to.
+    /// Notes that a chunk is stored to next.
     #[inline]
-    pub(super) fn changed(&self, chunk: *const Chunk) {
+    pub(super) fn before_store(&self, chunk: *const Chunk) {
         if let Some(space) = &self.space {
-            space.changed(chunk);
+            space.before_store(chunk);
         }
     }
 

@@ -74,10 +74,10 @@ impl OrderedIndex {
             // no other reference to it is in use.
             let chunk = unsafe { self.chunk_mut(target.at) };
             let before = chunk.len();
+            self.pool.before_store(chunk);
             let here_count = chunk.remove_run(&run[target.run.clone()], order);
             debug_assert!(chunk.len() + here_count == before, "a chunk loses what is removed");
             if here_count > 0 {
-                self.pool.changed(chunk);
                 touched.push(target.at);
             }
             removed_count += here_count;
@@ -117,8 +117,8 @@ impl Tidier<'_> {
         if let Some(left) = self.left_of(at).filter(|&left| fits(left)) {
             // SAFETY: as in `chunk`; they are two different chunks.
             let (chunk, left) = unsafe { (self.index.chunk_mut(at), self.index.chunk_mut(left)) };
+            self.index.pool.before_store(left);
             left.append(chunk);
-            self.index.pool.changed(left);
             return true;
         }
         debug_assert!(len < ENTRIES_FEW, "only a small chunk joins another");
@@ -126,8 +126,8 @@ impl Tidier<'_> {
         let Some(right) = right.filter(|&right| fits(right)) else { return false };
         // SAFETY: as above.
         let (chunk, kept) = unsafe { (self.index.chunk_mut(at), self.index.chunk_mut(right)) };
+        self.index.pool.before_store(kept);
         kept.prepend(chunk);
-        self.index.pool.changed(kept);
         self.edit_first(right);
         true
     }

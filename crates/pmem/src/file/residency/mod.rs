@@ -15,7 +15,7 @@
 //!    can have no error, and never gets zeros (S12). The log has what was answered.
 //! 4. Only clean pages go, and only when no thread stores to the image (S8). A reader from outside
 //!    that touches one at this moment reads it again.
-//! 5. A page that was copied aside for a snapshot is clean when its writer has told the new slot
+//! 5. A page that a snapshot saves is clean when its writer has told the new slot
 //!    (S10).
 //!
 //! No answer depends on which pages are in memory (S15).
@@ -50,7 +50,7 @@ pub(super) use load::Loading;
 pub(super) use server::Saved;
 
 /// A snapshot is due when as much as this part of the pages in memory was stored to since the last
-/// one. So much is needed for pages that are new, and so much for the copy.
+/// one. So much is needed for pages that are new, and so much for copies.
 const CHANGED_PART: u64 = 4;
 
 /// So many pages may be in memory, or half of the limit, whatever else needs: with fewer, every
@@ -109,7 +109,8 @@ impl Residency {
     }
 
     /// Leaves so many bytes of the limit to other things than the image. What is left holds pages,
-    /// those that the image has grown by, and the copy of those that a snapshot saves.
+    /// those that the image has grown by, and copies of those that are stored to before a snapshot
+    /// has saved them.
     pub(super) fn leave(&self, other_bytes: u64) {
         let left = self.limit_bytes.saturating_sub(other_bytes) / PAGE_BYTES;
         let pages = left / (CHANGED_PART + 2) * CHANGED_PART;
@@ -161,7 +162,7 @@ impl Residency {
         Ok(())
     }
 
-    /// Pages were copied aside.
+    /// A snapshot saves pages.
     pub(super) fn saving(&self, pages: &[u64]) {
         pages.iter().for_each(|&page| self.shared.states.saving(page));
     }

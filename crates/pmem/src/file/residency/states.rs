@@ -85,7 +85,7 @@ impl PageStates {
         }
     }
 
-    /// A page was copied aside.
+    /// A snapshot saves a page.
     pub(super) fn saving(&self, page: u64) {
         self.states[page as usize].fetch_or(SAVING, Ordering::AcqRel);
     }
