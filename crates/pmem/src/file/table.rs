@@ -29,6 +29,7 @@ pub(super) struct TableRead {
 }
 
 impl TableRead {
+    #[inline]
     fn add(&mut self, entry: Entry) {
         self.table.set(entry);
         if let Some(changed) = &mut self.changed {
@@ -38,7 +39,13 @@ impl TableRead {
 }
 
 impl PageTable {
+    /// Without entries, and with places for those of so many pages.
+    fn of_pages(pages: u64) -> Self {
+        Self { slots: vec![0; pages as usize], crcs: vec![0; pages as usize], used: 0 }
+    }
+
     /// Replaces the entry of a page; returns the slot that it had.
+    #[inline]
     pub(super) fn set(&mut self, entry: Entry) -> Option<u64> {
         let at = entry.page as usize;
         if at >= self.slots.len() {
@@ -110,7 +117,9 @@ impl PageTable {
         }
         let before = before.filter(|old| old.start == entries.start && old.count <= entries.count);
         let (image_pages, slots) = (root.image_bytes / PAGE_BYTES, root.data_bytes / PAGE_BYTES);
-        let mut read = TableRead::default();
+        // There are about as many, or the image has pages that were never stored to.
+        let expected = image_pages.min(entries.count);
+        let mut read = TableRead { table: Self::of_pages(expected), changed: None };
         let mut crc = crc32fast::Hasher::new();
         let mut at = entries.start;
         let mut buffer = vec![0; PIECE_BYTES.min((entries.end() - at) as usize)];
