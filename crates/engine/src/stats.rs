@@ -277,7 +277,7 @@ impl EpochStats {
 /// Bytes by structure, as NV Figure 8.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// DRAM: hash and ordered indexes.
+    /// DRAM: hash and ordered indexes. With a limit of memory, what of them is not in `pages`.
     pub index: u64,
     /// DRAM: row entries.
     pub row_entries: u64,

@@ -68,6 +68,16 @@ impl Table {
         }
     }
 
+    /// The memory of its indexes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.hash.memory_bytes() + self.ordered.as_ref().map_or(0, OrderedIndex::memory_bytes)
+    }
+
+    /// What of it is a part of the image.
+    pub(crate) fn image_bytes(&self) -> usize {
+        self.hash.image_bytes() + self.ordered.as_ref().map_or(0, OrderedIndex::image_bytes)
+    }
+
     /// Checks a key and makes its word.
     #[inline]
     pub(crate) fn word<'k>(&self, key: &'k [u8]) -> Result<KeyWord<'k>, String> {

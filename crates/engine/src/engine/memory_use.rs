@@ -9,10 +9,12 @@ use crate::stats::MemoryUse;
 use crate::table::Table;
 
 impl<D: Device> Engine<D> {
+    /// Pages of the image come and go where there is a limit of memory, also those of indexes.
     fn index_bytes(&self) -> u64 {
-        let index =
-            |t: &Table| t.hash.memory_bytes() + t.ordered.as_ref().map_or(0, |o| o.memory_bytes());
-        self.core.tables.iter().map(index).sum::<usize>() as u64
+        let is_limited = self.store.device().has_memory_limit();
+        let sum = |bytes: fn(&Table) -> usize| self.core.tables.iter().map(bytes).sum::<usize>();
+        let of_image = if is_limited { sum(Table::image_bytes) } else { 0 };
+        (sum(Table::memory_bytes) - of_image) as u64
     }
 
     fn transient_bytes(&self) -> u64 {

@@ -1,14 +1,23 @@
 //! Where the image may be larger than memory, or is still being read: pages that an epoch declared
 //! are read, many at once, before calls touch them and while they run. What was not declared is
-//! read when it is touched.
+//! read when it is touched, and that thread waits.
+//!
+//! Of kept indexes these are the buckets of declared keys, the chunks of declared ranges and of new
+//! keys, arrays that new keys outgrow, and the root; and where rows leave them (E11), buckets and
+//! chunks of these.
 //!
 //! Which pages are in memory changes no answer (S15).
 
 use pmem::{Device, LINE_BYTES};
 use storage::TableId;
 
-use crate::declaration::{Declared, Member, NO_ENTRY};
-use crate::index::EntryId;
+use crate::declaration::{Declarations, Member, NO_ENTRY};
+use crate::index::{EntryId, ExactWords, OrderedIndex, SearchKey};
+use crate::memory::Local;
+use crate::reads::Reads;
+use crate::state::core::{Core, RowKeys};
+use crate::table::{Table, order_word};
+use crate::version::DeadRow;
 use crate::worker::{Epoch, Leave, Worker};
 
 /// Pages that are asked for at once: the lists of several workers take turns.
@@ -18,80 +27,190 @@ const ASKED: usize = 32;
 /// filled again.
 const ENTRIES_PART: u64 = 32;
 
-/// Asks for the rows that this worker's calls declared by key, while the log is written: the steps
-/// behind this one look at their heads, and compare their keys.
+/// Asks for pages, some at a time.
+struct Asking<'a, D: Device> {
+    core: &'a Core,
+    device: &'a D,
+    missing: &'a mut Vec<u64>,
+}
+
+impl<'a, D: Device> Asking<'a, D> {
+    fn of(epoch: &Epoch<'a, D>, missing: &'a mut Vec<u64>) -> Self {
+        Self { core: epoch.core, device: epoch.store.device(), missing }
+    }
+
+    fn range(&mut self, offset: u64, bytes: u64) {
+        self.device.want_pages(offset, bytes, self.missing);
+        if self.missing.len() >= ASKED {
+            self.device.fetch_pages(self.missing);
+        }
+    }
+
+    /// What is at an address, if that is of the image.
+    fn place(&mut self, address: usize, bytes: u64) {
+        let offset = address.wrapping_sub(self.core.image_base) as u64;
+        if offset < self.device.image_bytes() {
+            self.range(offset, bytes);
+        }
+    }
+
+    fn row(&mut self, table: TableId, id: EntryId) {
+        let row_bytes = self.core.tables[table.index()].layout.row_bytes;
+        self.range(self.core.entries.row_of(id), row_bytes);
+    }
+
+    fn bucket(&mut self, table: &Table, word: u64) {
+        self.place(table.hash.address_of(word), LINE_BYTES);
+    }
+
+    /// The chunks of an ordered table where keys from one up to another belong.
+    fn chunks(&mut self, table: &Table, first: &[u8], last: &[u8], reads: &Reads) {
+        let Some(ordered) = &table.ordered else { return };
+        let key = |key| SearchKey { word: order_word(key), key };
+        let (first, last, core) = (key(first), key(last), self.core);
+        let chunk = |address| self.place(address, OrderedIndex::CHUNK_BYTES);
+        if table.exact {
+            ordered.visit_places(first, last, &ExactWords, chunk);
+        } else {
+            ordered.visit_places(first, last, &RowKeys { core, reads }, chunk);
+        }
+    }
+
+    fn end(self) {
+        self.device.fetch_pages(self.missing);
+    }
+}
+
+/// Asks for what this worker's calls declared, while the log is written: the steps behind this one
+/// look at heads of rows, compare their keys, and change indexes.
 pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     if !epoch.asks_for_pages {
         return Ok(());
     }
-    let missing = &mut worker.local.missing_pages;
-    if epoch.core.kept.is_some() {
-        want_buckets(epoch, &worker.local.lists.declared, missing);
-    }
-    for declared in &worker.local.lists.declared {
-        let hash = &epoch.core.tables[declared.table.index()].hash;
-        // The words of two keys are hardly ever the same.
-        if let Some(id) = hash.find(declared.word, |_| true) {
-            want_row(epoch, declared.table, id, missing);
+    let is_leader = epoch.leads(worker);
+    let local = &mut worker.local;
+    let are_kept = epoch.core.kept.is_some();
+    if are_kept {
+        places_of_lookups(epoch, local);
+        if is_leader && epoch.ends_in_image_snapshot {
+            root(epoch, local);
         }
     }
-    epoch.store.device().fetch_pages(missing);
+    let new_rows = known_rows(epoch, local);
+    if are_kept {
+        places_of_growth(epoch, local, &new_rows);
+    }
     // The indexes change next.
     Ok(epoch.barrier()?)
 }
 
-/// Asks for the parts of kept indexes where keys are looked up.
-fn want_buckets<D: Device>(epoch: &Epoch<'_, D>, declared: &[Declared], missing: &mut Vec<u64>) {
-    let (core, device) = (epoch.core, epoch.store.device());
-    for key in declared {
-        let bucket = core.tables[key.table.index()].hash.address_of(key.word);
-        let offset = bucket.wrapping_sub(core.image_base) as u64;
-        if offset < device.image_bytes() {
-            device.want_pages(offset, LINE_BYTES, missing);
-        }
-        if missing.len() >= ASKED {
-            device.fetch_pages(missing);
+/// Asks for the parts of kept indexes where declared keys and ranges are looked up.
+fn places_of_lookups<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
+    let Local { lists, missing_pages, reads, .. } = local;
+    let Declarations { declared, ranges, keys, .. } = lists;
+    let mut asking = Asking::of(epoch, missing_pages);
+    for key in &*declared {
+        asking.bucket(&epoch.core.tables[key.table.index()], key.word);
+    }
+    for range in &*ranges {
+        // A table that a call may not scan is an error of the append step.
+        if let Ok(table) = epoch.core.table(range.table) {
+            let (low, high) = (&keys[range.low.range()], &keys[range.high.range()]);
+            asking.chunks(table, low, high, reads);
         }
     }
-    device.fetch_pages(missing);
+    asking.end();
+}
+
+/// Asks for the rows of declared keys, and where there is none to be inserted, for the chunk where
+/// it comes to. Returns how many there are of these, by table.
+fn known_rows<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) -> Vec<usize> {
+    let Local { lists, missing_pages, reads, .. } = local;
+    let Declarations { declared, keys, .. } = lists;
+    let tables = &epoch.core.tables;
+    let mut new_rows = vec![0; tables.len()];
+    let mut asking = Asking::of(epoch, missing_pages);
+    for key in &*declared {
+        let table = &tables[key.table.index()];
+        // The words of two keys are hardly ever the same.
+        if let Some(id) = table.hash.find(key.word, |_| true) {
+            asking.row(key.table, id);
+        } else if key.kind.inserts() {
+            let word = key.word.to_be_bytes();
+            let bytes = if key.is_word { &word } else { &keys[key.key.range()] };
+            asking.chunks(table, bytes, bytes, reads);
+            new_rows[key.table.index()] += 1;
+        }
+    }
+    asking.end();
+    new_rows
+}
+
+/// Asks for the arrays that so many new rows of each table outgrow, and for the next chunks. Other
+/// workers have about as many.
+fn places_of_growth<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, new_rows: &[usize]) {
+    let mut asking = Asking::of(epoch, &mut local.missing_pages);
+    for (table, &count) in epoch.core.tables.iter().zip(new_rows).filter(|(_, count)| **count > 0) {
+        let of_all = count * epoch.workers;
+        table.hash.visit_outgrown(of_all, |array, bytes| asking.place(array, bytes as u64));
+        if let Some(ordered) = &table.ordered {
+            ordered.visit_next(of_all, |chunk| asking.place(chunk, OrderedIndex::CHUNK_BYTES));
+        }
+    }
+    asking.end();
+}
+
+/// Asks for the root of kept indexes, which is written at the end.
+fn root<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
+    let place = epoch.core.kept.as_ref().and_then(|kept| kept.root_place(epoch.store.segments()));
+    if let Some((offset, bytes)) = place {
+        let mut asking = Asking::of(epoch, &mut local.missing_pages);
+        asking.range(offset, bytes);
+        asking.end();
+    }
+}
+
+/// Asks for the parts of kept indexes that rows leave (E11). Ranges name no keys, and of keys that
+/// were declared it was not known that they would leave the ordered index.
+pub(super) fn dead_rows<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, rows: &[DeadRow]) {
+    if !epoch.asks_for_pages || epoch.core.kept.is_none() {
+        return;
+    }
+    let Local { missing_pages, reads, .. } = local;
+    let mut asking = Asking::of(epoch, missing_pages);
+    for row in rows {
+        let (table, mut room) = (&epoch.core.tables[row.table.index()], [0; 8]);
+        let key = epoch.core.key(table, row.word, row.id, &mut room, reads);
+        let word = table.word(key).expect("it was checked when the row was inserted");
+        asking.bucket(table, word.hash);
+        asking.chunks(table, key, key, reads);
+    }
+    asking.end();
 }
 
 /// Asks for the rows of ranges.
 pub(super) fn members<D: Device>(epoch: &Epoch<'_, D>, members: &[Member], missing: &mut Vec<u64>) {
     if epoch.asks_for_pages {
-        members.iter().for_each(|member| want_row(epoch, member.table, member.id, missing));
-        epoch.store.device().fetch_pages(missing);
-    }
-}
-
-fn want_row<D: Device>(epoch: &Epoch<'_, D>, table: TableId, id: EntryId, missing: &mut Vec<u64>) {
-    let (core, device) = (epoch.core, epoch.store.device());
-    let row_bytes = core.tables[table.index()].layout.row_bytes;
-    device.want_pages(core.entries.row_of(id), row_bytes, missing);
-    if missing.len() >= ASKED {
-        device.fetch_pages(missing);
+        let mut asking = Asking::of(epoch, missing);
+        members.iter().for_each(|member| asking.row(member.table, member.id));
+        asking.end();
     }
 }
 
 /// Asks for the values of declared rows that are not in the rows themselves (after E8, which finds
 /// the rows).
 pub(super) fn values<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
-    let device = epoch.store.device();
     if !epoch.asks_for_pages {
         return;
     }
-    let missing = &mut worker.local.missing_pages;
+    let mut asking = Asking::of(epoch, &mut worker.local.missing_pages);
     for declared in worker.local.lists.declared.iter().filter(|key| key.id != NO_ENTRY) {
         let value = epoch.core.entry(declared.id).persistent_version();
         if value.is_value() && value.is_persistent() {
-            let at = (value.address() - epoch.core.image_base) as u64;
-            device.want_pages(at, value.len() as u64, missing);
-        }
-        if missing.len() >= ASKED {
-            device.fetch_pages(missing);
+            asking.place(value.address(), value.len() as u64);
         }
     }
-    device.fetch_pages(missing);
+    asking.end();
 }
 
 /// Lets pages go that are too many in memory. Nothing is stored between the barrier and the start

@@ -5,6 +5,7 @@
 use pmem::Device;
 
 use crate::epoch::index_changes::{self, Change};
+use crate::epoch::page_in;
 use crate::table::order_word;
 use crate::version::DeadRow;
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};
@@ -16,6 +17,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     assert!(changes.iter().all(Vec::is_empty), "keys of the epoch before left the indexes");
     assert!(epoch.core.gate.is_closed(), "no reader is inside while rows leave (O-106)");
     apply_to_secondary(epoch, worker);
+    page_in::dead_rows(epoch, &mut worker.local, &dead_rows);
     for row in &dead_rows {
         remove_one(epoch, worker, &mut changes, row)?;
     }

@@ -120,7 +120,12 @@ impl Arena {
 
     /// All memory held, free blocks included.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.state().bytes + self.space_bytes.load(Ordering::Relaxed)
+        self.state().bytes + self.image_bytes()
+    }
+
+    /// What of it is a part of the image.
+    pub(super) fn image_bytes(&self) -> usize {
+        self.space_bytes.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

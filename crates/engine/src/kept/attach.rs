@@ -35,7 +35,7 @@ pub(crate) fn attach<D: Device>(store: &Store<D>, found: &Found) -> Option<Attac
     kept.add(store, found);
     kept.set_saved(Some(EpochNumber(*epoch)));
     let segments = store.segments();
-    let entries = EntrySlab::new(segments, false).ok()?;
+    let entries = EntrySlab::new(segments, store.device().has_memory_limit()).ok()?;
     if tables.len() != store.tables().len() || !entries.can_be(ids, segments.used()) {
         return None;
     }

@@ -1,10 +1,11 @@
 //! Where there is no root: indexes begin without rows, and their segments are stock.
 
+use pmem::sync::atomic::Ordering;
 use pmem::{Device, Port};
 use storage::Store;
 
 use super::stock::Wanted;
-use super::{Found, KeptIndexes, Run};
+use super::{Found, KeptIndexes};
 use crate::index::OrderedIndex;
 use crate::table::Table;
 
@@ -16,32 +17,24 @@ impl KeptIndexes {
             self.space.add_segments(segments.offset(segment), segments.segment_bytes());
         }
         *self.root() = found.run;
+        self.root_bytes.store(found.root_bytes, Ordering::Relaxed);
     }
 
-    /// Begins without any index. A root that there is counts no more. `None` where nothing is kept:
-    /// the segments serve others.
+    /// Begins without any index. A root that there is counts no more. `None` where nothing is kept.
     pub(crate) fn begin<D: Device>(
         store: &Store<D>,
         found: &Found,
         port: &mut Port<D>,
     ) -> Option<Self> {
-        let segments = store.segments();
+        let Some(kept) = Self::new(store) else {
+            assert!(found.run.is_none(), "such a device has never kept an index");
+            return None;
+        };
         if let Some(run) = found.run {
-            segments.write_root(port, run.first, &[0]);
+            store.segments().write_root(port, run.first, &[0]);
         }
-        let kept = Self::new(store);
-        match &kept {
-            Some(kept) => kept.add(store, found),
-            None => {
-                found.segments.iter().for_each(|&(segment, of)| segments.give_back(segment, of));
-                for (segment, of) in found.run.into_iter().flat_map(Run::entries_of_root) {
-                    segments.give_back(segment, of);
-                    // Not that a part of it is found, when others have the rest.
-                    segments.erase(port, of);
-                }
-            }
-        }
-        kept
+        kept.add(store, found);
+        Some(kept)
     }
 
     /// Begins the indexes of tables without rows.

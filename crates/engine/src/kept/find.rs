@@ -16,6 +16,8 @@ pub(crate) struct Found {
     pub(super) run: Option<Run>,
     /// A root of the checkpoint's epoch.
     pub(super) root: Option<Root>,
+    /// Its bytes.
+    pub(super) root_bytes: u64,
 }
 
 impl Found {
@@ -40,7 +42,7 @@ pub(crate) fn find<D: Device>(store: &Store<D>, segments: SegmentUses) -> Result
     if !is_in_row {
         // Nothing writes that: blocks all of them, and no root.
         let segments = of_root.into_iter().chain(of_blocks).collect();
-        return Ok(Found { segments, run: None, root: None });
+        return Ok(Found { segments, run: None, root: None, root_bytes: 0 });
     }
     let run = (!of_root.is_empty()).then_some(Run { first, count: of_root.len() as u64 });
     if let Some(run) = run {
@@ -48,11 +50,13 @@ pub(crate) fn find<D: Device>(store: &Store<D>, segments: SegmentUses) -> Result
         store.device().read_pages(run.offset(segments), run.bytes(segments))?;
     }
     let epoch = store.checkpoint().epoch;
-    let root = run.and_then(|run| read(store, run)).filter(|root| root.epoch == epoch);
-    Ok(Found { segments: of_blocks, run, root })
+    let found = run.and_then(|run| read(store, run)).filter(|(root, _)| root.epoch == epoch);
+    let (root, root_bytes) = found.unzip();
+    Ok(Found { segments: of_blocks, run, root, root_bytes: root_bytes.unwrap_or(0) })
 }
 
-fn read<D: Device>(store: &Store<D>, run: Run) -> Option<Root> {
+/// A root, and its bytes.
+fn read<D: Device>(store: &Store<D>, run: Run) -> Option<(Root, u64)> {
     let (segments, image) = (store.segments(), store.device().image());
     let offset = run.offset(segments);
     let word = |at: u64| image.load_u64(offset + at * 8);
@@ -61,5 +65,5 @@ fn read<D: Device>(store: &Store<D>, run: Run) -> Option<Root> {
     if count > run.bytes(segments) / 8 {
         return None;
     }
-    Root::decode(&(0..count).map(word).collect::<Vec<_>>())
+    Some((Root::decode(&(0..count).map(word).collect::<Vec<_>>())?, count * 8))
 }

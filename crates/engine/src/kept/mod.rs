@@ -11,8 +11,9 @@
 //!    the rows are scanned, and the indexes made anew.
 //!
 //! An index that outgrows its stock goes on in other memory, and no root is written until the next
-//! open has made the indexes anew. Only on devices that take snapshots of an image that is all in
-//! memory. Secondary indexes are not kept.
+//! open has made the indexes anew. Only on devices that take snapshots of the image; where that is
+//! larger than memory, pages of indexes come and go as those of rows do. Secondary indexes are not
+//! kept.
 
 mod attach;
 mod begin;
@@ -25,8 +26,9 @@ mod stock;
 use std::sync::Arc;
 
 use pmem::Device;
+use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
-use storage::{EpochNumber, SegmentKind, SegmentUse, Segments, Store};
+use storage::{EpochNumber, Segments, Store};
 
 use crate::index::IndexSpace;
 
@@ -40,6 +42,8 @@ pub(crate) use stock::Demand;
 pub(crate) struct KeptIndexes {
     space: Arc<IndexSpace>,
     root: Mutex<Option<Run>>,
+    /// Of the last one.
+    root_bytes: AtomicU64,
     /// The epoch that the root names, if it is whole.
     saved: Mutex<Option<EpochNumber>>,
 }
@@ -59,24 +63,25 @@ impl Run {
     fn bytes(self, segments: &Segments) -> u64 {
         self.count * segments.segment_bytes()
     }
-
-    /// The segments of a root, with the directory's entries.
-    fn entries_of_root(self) -> impl Iterator<Item = (u32, SegmentUse)> {
-        let entry = |ordinal| SegmentUse::of_indexes(SegmentKind::IndexRoot, ordinal);
-        (0..self.count as u32).map(move |ordinal| (self.first + ordinal, entry(ordinal)))
-    }
 }
 
 impl KeptIndexes {
     /// No segment yet. `None` where nothing is kept.
     fn new<D: Device>(store: &Store<D>) -> Option<Self> {
         let device = store.device();
-        let keeps = device.takes_snapshots() && !device.has_memory_limit();
-        keeps.then(|| Self {
+        device.takes_snapshots().then(|| Self {
             space: Arc::new(IndexSpace::of(device.as_ref(), store.segments().segment_bytes())),
             root: Mutex::default(),
+            root_bytes: AtomicU64::new(0),
             saved: Mutex::default(),
         })
+    }
+
+    /// Where the root is that was written or found last, and its bytes; the next one is about as
+    /// long.
+    pub(crate) fn root_place(&self, segments: &Segments) -> Option<(u64, u64)> {
+        let run = *self.root();
+        run.map(|run| (run.offset(segments), self.root_bytes.load(Ordering::Relaxed)))
     }
 
     fn root(&self) -> MutexGuard<'_, Option<Run>> {

@@ -1,5 +1,6 @@
 //! Step 3: the root of a snapshot.
 
+use pmem::sync::atomic::Ordering;
 use pmem::{Device, Port};
 use storage::format::FEATURE_KEPT_INDEXES;
 use storage::{EpochNumber, Store};
@@ -33,7 +34,8 @@ impl KeptIndexes {
         let words = contents(indexes, store, epoch).map(|root| root.encode());
         let words = words.filter(|words| words.len() as u64 * 8 <= run.bytes(segments));
         self.set_saved(words.is_some().then_some(epoch));
-        if words.is_some() {
+        if let Some(words) = &words {
+            self.root_bytes.store(words.len() as u64 * 8, Ordering::Relaxed);
             store.require_feature(port, FEATURE_KEPT_INDEXES);
         }
         segments.write_root(port, run.first, &words.unwrap_or_else(|| vec![0]));

@@ -123,7 +123,7 @@ pub fn check_kept_indexes<D: Device>(device: Arc<D>) -> Result<bool> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, sub_pools, index_segments, log, .. } = Store::open(device, &options)?;
     let found = kept::find(&store, index_segments)?;
-    if !found.has_root() || store.device().has_memory_limit() {
+    if !found.has_root() {
         return Ok(false);
     }
     let Some(attached) = kept::attach(&store, &found) else {

@@ -20,6 +20,7 @@ mod log_records;
 mod lost_time;
 mod many;
 mod one_write;
+mod paged_indexes;
 mod parallel_indexes;
 mod parts;
 mod past;

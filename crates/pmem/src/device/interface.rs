@@ -360,8 +360,7 @@ pub trait Device: Send + Sync + 'static {
     }
 
     /// Sees that a part of the image is in memory. What an open looks at is read so first: a
-    /// damaged page is an error then, and ends the process when it is touched. Does nothing where
-    /// there is a limit of memory.
+    /// damaged page is an error then, and ends the process when it is touched.
     ///
     /// # Errors
     /// [`DeviceError`] if a page is damaged or cannot be read.
@@ -375,7 +374,7 @@ pub trait Device: Send + Sync + 'static {
     }
 
     /// A range of the image is needed soon: pages of it that are absent, and that no thread reads
-    /// yet, are added to a list for [`Device::fetch_pages`].
+    /// yet, are added to a list for [`Device::fetch_pages`]. A caller may touch them before.
     #[inline]
     fn want_pages(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
         let _ = (offset, len, missing);

@@ -468,7 +468,11 @@ impl Device for File {
     }
 
     fn read_pages(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
-        self.loading.as_ref().map_or(Ok(()), |loading| loading.read(offset, len))
+        match (&self.residency, &self.loading) {
+            (Some(residency), _) => residency.read(offset, len),
+            (None, Some(loading)) => loading.read(offset, len),
+            (None, None) => Ok(()),
+        }
     }
 
     fn leave_memory(&self, other_bytes: u64) {

@@ -90,10 +90,11 @@ impl HashIndex {
     }
 
     /// Whether attached arrays hold what they can, so that searches end: they come from
-    /// a file.
+    /// a file. Each of them is looked at after a call of `next`.
     #[must_use]
-    pub fn is_sound(&self) -> bool {
+    pub fn is_sound(&self, next: impl Fn()) -> bool {
         (0..SHARDS_COUNT).all(|shard| {
+            next();
             let shard = self.lock(shard);
             let mut counts = shard.buckets().iter().map(Bucket::count);
             counts.try_fold(0, |sum, count| Some(sum + count?)) == Some(shard.len())
@@ -114,8 +115,7 @@ impl HashIndex {
             let block = (4 * largest).max(8 * LINE_BYTES) as u64;
             return blocks.extend(std::iter::repeat_n(block, additional));
         }
-        let share = additional / SHARDS_COUNT;
-        let share = additional.min(share + 6 * (share.isqrt() + 2));
+        let share = largest_share(additional);
         let mut room = usize::MAX;
         for shard in 0..SHARDS_COUNT {
             let shard = self.lock(shard);
@@ -123,6 +123,19 @@ impl HashIndex {
             blocks.extend(shard.growth(shard.len() + share));
         }
         self.room.store(room.saturating_sub(additional), Ordering::Relaxed);
+    }
+
+    /// Visits the arrays of more than a page that so many new entries may outgrow: where each is,
+    /// and its bytes. The insert step reads all of them. Not while entries are added or removed.
+    pub fn visit_outgrown(&self, additional: usize, mut visit: impl FnMut(usize, usize)) {
+        let share = largest_share(additional);
+        for shard in 0..SHARDS_COUNT {
+            let shard = self.lock(shard);
+            let bytes = size_of_val(shard.buckets());
+            if bytes as u64 > pmem::PAGE_BYTES && shard.growth(shard.len() + share).is_some() {
+                visit(shard.buckets().as_ptr().addr(), bytes);
+            }
+        }
     }
 
     /// Asks for the cache line where the search for `word` begins: a pure hint, in any phase.
@@ -276,6 +289,12 @@ impl HashIndex {
             + self.arena.memory_bytes()
     }
 
+    /// What of it is a part of the image.
+    #[must_use]
+    pub fn image_bytes(&self) -> usize {
+        self.arena.image_bytes()
+    }
+
     /// Visits every entry, in no particular order: the order depends on how the index came
     /// about and must decide nothing. Not for the insert step.
     pub fn for_each(&self, mut visit: impl FnMut(u64, EntryId)) {
@@ -352,6 +371,12 @@ impl Home<'_> {
     pub fn ends(&self) -> bool {
         !self.bucket.is_full()
     }
+}
+
+/// How many of some new entries a shard gets, unless by an unlikely chance.
+fn largest_share(additional: usize) -> usize {
+    let share = additional / SHARDS_COUNT;
+    additional.min(share + 6 * (share.isqrt() + 2))
 }
 
 /// The shard of a mixed word: its high bits, since the low ones choose the bucket.

@@ -60,6 +60,9 @@ impl OrderedIndex {
     /// Bytes of the first block that an index takes, in the image.
     pub const FIRST_BYTES: u64 = (SLAB_CHUNKS_MIN * size_of::<Chunk>()) as u64;
 
+    /// Bytes of a chunk, all of them in one page.
+    pub const CHUNK_BYTES: u64 = size_of::<Chunk>() as u64;
+
     /// An empty index.
     #[must_use]
     pub fn new() -> Self {
@@ -99,13 +102,17 @@ impl OrderedIndex {
         })
     }
 
-    /// Whether attached chunks hold what they can: they come from a file.
+    /// Whether attached chunks hold what they can: they come from a file. Each of them is looked at
+    /// after a call of `next`.
     #[must_use]
-    pub fn is_sound(&self) -> bool {
+    pub fn is_sound(&self, next: impl Fn()) -> bool {
         let _inside = self.phase.read();
         let directory = self.directory();
-        // SAFETY: chunks of the directory are mapped; nothing changes them in this phase.
-        let count = |at| unsafe { directory.chunk(at).as_ref() }.count();
+        let count = |at| {
+            next();
+            // SAFETY: chunks of the directory are mapped; nothing changes them in this phase.
+            unsafe { directory.chunk(at).as_ref() }.count()
+        };
         let mut counts = (0..directory.len()).map(count);
         counts.try_fold(0, |sum, count| Some(sum + count?)) == Some(self.len())
     }
@@ -140,6 +147,27 @@ impl OrderedIndex {
         let _inside = self.phase.read();
         let split_count = (keys_count / 8 + 4).min(keys_count).min(self.directory().len());
         self.pool.growth(keys_count.div_ceil(ENTRIES_MAX / 2) + split_count + 1, blocks);
+    }
+
+    /// Visits the chunks where keys from one up to another belong: where each is, of which nothing
+    /// is read. Not while keys are added or removed.
+    pub fn visit_places<O: KeyOrder>(
+        &self,
+        first: SearchKey<'_>,
+        last: SearchKey<'_>,
+        order: &O,
+        mut visit: impl FnMut(usize),
+    ) {
+        let _inside = self.phase.read();
+        let directory = self.directory();
+        let chunks = directory.locate_key(first, order)..=directory.locate_key(last, order);
+        chunks.for_each(|at| visit(directory.chunk(at).addr().get()));
+    }
+
+    /// Visits the chunks that so many new keys take, about. Not while keys are added or removed.
+    pub fn visit_next(&self, keys_count: usize, mut visit: impl FnMut(usize)) {
+        let count = keys_count.div_ceil(ENTRIES_MAX / 2);
+        self.pool.visit_next(count, |chunk| visit(chunk.addr().get()));
     }
 
     /// Makes room for the chunks that so many new keys need at most, wherever they go. Not while
@@ -257,6 +285,12 @@ impl OrderedIndex {
     pub fn memory_bytes(&self) -> usize {
         let _inside = self.phase.read();
         size_of::<Self>() + self.directory().memory_bytes() + self.pool.memory_bytes()
+    }
+
+    /// What of it is a part of the image. Not while keys are added or removed.
+    #[must_use]
+    pub fn image_bytes(&self) -> usize {
+        self.pool.image_bytes()
     }
 
     /// The directory as of the last finished round.

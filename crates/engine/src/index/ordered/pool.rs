@@ -133,11 +133,21 @@ impl ChunkPool {
         }
     }
 
+    /// Visits the chunks that are allocated next, so many at most.
+    pub(super) fn visit_next(&self, count: usize, visit: impl FnMut(NonNull<Chunk>)) {
+        self.state().free.iter().rev().take(count).copied().for_each(visit);
+    }
+
     /// All memory held.
     pub(super) fn memory_bytes(&self) -> usize {
-        let state = self.state();
-        let kept: u64 = state.kept.iter().map(|[_, count]| count).sum();
-        state.slabs.iter().map(Region::bytes).sum::<usize>() + kept as usize * size_of::<Chunk>()
+        let in_image = self.image_bytes();
+        self.state().slabs.iter().map(Region::bytes).sum::<usize>() + in_image
+    }
+
+    /// What of it is a part of the image.
+    pub(super) fn image_bytes(&self) -> usize {
+        let chunks: u64 = self.state().kept.iter().map(|[_, count]| count).sum();
+        chunks as usize * size_of::<Chunk>()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

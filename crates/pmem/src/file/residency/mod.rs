@@ -119,22 +119,24 @@ impl Residency {
     }
 
     /// A range is needed soon: pages of it that are absent, and that no thread reads yet, are added
-    /// to a list for [`Residency::fetch`].
+    /// to a list for [`Residency::fetch`]. None is begun before: the thread that has the list may
+    /// touch one of them.
     #[inline]
     pub(super) fn want(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
         for page in offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES) {
-            if self.shared.states.want(page) {
+            if self.shared.states.want(page) && missing.last() != Some(&page) {
                 missing.push(page);
             }
         }
     }
 
-    /// Reads the pages of a list, in the background. Empties the list.
+    /// Reads the pages of a list that are absent still, in the background. Empties the list.
     pub(super) fn fetch(&self, missing: &mut Vec<u64>) {
         if missing.is_empty() {
             return;
         }
-        self.shared.enqueue(missing.drain(..));
+        let states = &self.shared.states;
+        self.shared.enqueue(missing.drain(..).filter(|page| states.begin_wanted(*page)));
     }
 
     /// Whether a snapshot is due when so many bytes of pages were stored to since the last one.

@@ -141,9 +141,19 @@ impl Residency {
     ) -> Result<(), DeviceError> {
         // SAFETY: promised.
         unsafe { self.evict_part(0, 1, is_clean) };
+        self.read(offset, len)
+    }
+
+    /// Reads the pages of a range that are absent, on this thread. Those that others read it does
+    /// not wait for.
+    ///
+    /// # Errors
+    /// [`DeviceError::Corrupt`] if a page is damaged, [`DeviceError::Io`] if it cannot be read.
+    pub(in crate::file) fn read(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
         let states = &self.shared.states;
         let pages = offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES);
-        let wanted: Vec<u64> = pages.filter(|page| states.want(*page)).collect();
+        let is_mine = |page: &u64| states.want(*page) && states.begin_wanted(*page);
+        let wanted: Vec<u64> = pages.filter(is_mine).collect();
         let entries = wanted.iter().filter_map(|page| states.place(*page)).collect();
         read_pages(&self.shared.files.data, entries, |page, bytes| {
             self.shared.install(page, bytes)

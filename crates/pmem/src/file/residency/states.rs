@@ -90,7 +90,8 @@ impl PageStates {
         self.states[page as usize].fetch_or(SAVING, Ordering::AcqRel);
     }
 
-    /// A page is needed soon. Whether the caller has to see that it is read.
+    /// A page is needed soon. Whether it is absent, and no thread reads it: then it is to be begun,
+    /// unless a thread has touched it by then.
     #[inline]
     pub(super) fn want(&self, page: u64) -> bool {
         let state = &self.states[page as usize];
@@ -98,7 +99,12 @@ impl PageStates {
         if found & (PRESENT | USED) == PRESENT | USED {
             return false;
         }
-        state.fetch_or(USED, Ordering::Relaxed) & PRESENT == 0 && self.begin(page)
+        state.fetch_or(USED, Ordering::Relaxed) & (PRESENT | LOADING) == 0
+    }
+
+    /// Begins to read a page that was wanted, if it still is absent.
+    pub(super) fn begin_wanted(&self, page: u64) -> bool {
+        self.is_absent(page) && self.begin(page)
     }
 
     /// Begins to read a page: one thread does (S11).
@@ -174,12 +180,17 @@ mod tests {
     #[test]
     fn a_page_is_evicted_if_it_was_not_touched_and_is_not_being_saved() {
         let states = PageStates::new(4, Stay::UntilEvicted);
-        assert!(states.want(2), "it is to be read");
-        assert!(!states.want(2), "by one thread (S11)");
+        assert!(states.want(2) && states.want(2), "who wants it need not be the one who reads it");
+        assert!(states.want(1) && states.begin_awaited(1), "who wants it may touch it first");
+        assert!(!states.begin_wanted(1), "then it is read for that");
+        states.installed(1);
+        assert!(!states.evict(1) && states.evict(1));
+        assert!(states.begin_wanted(2), "it is to be read");
+        assert!(!states.begin_wanted(2) && !states.want(2), "by one thread (S11)");
         assert!(!states.evict(2), "it is being read");
         states.installed(2);
         assert_eq!(states.present(), 1);
-        assert!(!states.want(2));
+        assert!(!states.want(2) && !states.begin_wanted(2));
         assert!(!states.evict(2), "it was touched");
         states.saving(2);
         assert!(!states.evict(2), "it is being saved");
