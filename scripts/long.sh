@@ -8,7 +8,8 @@
 #
 # First what has an end: every planted bug, explored schedules of more seeds, the thread sanitizer.
 # Then rounds of everything random, each with other seeds: the crash lab on memory and
-# on the simulated disk, the library's lab, histories, power cuts, bad disks, fuzzing, kills. After the
+# on the simulated disk, the library's lab, histories, power cuts, bad disks, fuzzing, kills,
+# power cuts of a real file system. After the
 # first round a soak of the library, an hour unless NVCARACAL_SOAK_SECONDS says otherwise. Every part is
 # tried whatever came of the one before. Exit codes: 0 all is well, 1 something failed, 2 a wrong
 # command line.
@@ -90,6 +91,8 @@ while [ "$SECONDS" -lt "$end" ]; do
         cargo test --locked -p nvcaracal-sim --test all fuzz::
     part 'kills' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_KILLS=100 \
         cargo test --locked -p nvcaracal-cli -p nvcaracal-lab --test all kill::
+    part 'power cuts of a file system' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_POWER_CUTS=1000 \
+        cargo test --locked -p nvcaracal-lab --test all power_cuts:: -- --nocapture
     part 'commands that write' env NVCARACAL_FIRST_SEED="$seed" NVCARACAL_ACTORS=50 \
         cargo test --locked -p nvcaracal-cli --test all actors::
     for workload in smallbank tpcc; do

@@ -26,6 +26,8 @@
 #   Sql:     the test of crate sql's own (`nvcaracal-sql --lib`) that is to find it
 #   Server:  the test of the server over the wire (`nvcaracal-server --test wire`)
 #   Kills:   the test of the program (`nvcaracal-cli --test all`) that kills the server
+#   Cuts:    the test of the laboratory's program (`nvcaracal-lab --test all`) that cuts the power of a
+#            real file system, which needs root and loop devices
 #   Shows:   a text that the report of the violation must have, if any
 #   Images:  how many images of a case the crash lab has to look at, if 500 do not do
 #   Seeds:   after how many seeds of the crash lab it was found, from the first one on; a sample has
@@ -164,7 +166,7 @@ copy() {
 # What is to find a bug: a line KEY VALUE for each of its heads, or the crash lab.
 searches_of() {
     local key found=''
-    for key in Test Engine Lab Shuttle Soak Sql Server Kills; do
+    for key in Test Engine Lab Shuttle Soak Sql Server Kills Cuts; do
         if [ -n "$(header "$1" "$key")" ]; then
             found=yes
             echo "$key $(header "$1" "$key")"
@@ -184,6 +186,7 @@ target_of() {
         Sql) echo -p nvcaracal-sql --lib ;;
         Server) echo -p nvcaracal-server --test wire ;;
         Kills) echo -p nvcaracal-cli --test all ;;
+        Cuts) echo -p nvcaracal-lab --test all ;;
     esac
 }
 
@@ -205,7 +208,7 @@ explore() {
     esac
     env "${settings[@]}" NVCARACAL_PLANT="$3" NVCARACAL_CASES="$4" NVCARACAL_JOBS="$jobs" \
         NVCARACAL_DISKS="$4" NVCARACAL_LAB="$4" NVCARACAL_PATIENCE="$patience" \
-        NVCARACAL_DEFINITION_KILLS="$4" \
+        NVCARACAL_DEFINITION_KILLS="$4" NVCARACAL_POWER_CUTS="$4" \
         NVCARACAL_PRODUCTS=$((($4 + rows_of_products - 1) / rows_of_products)) RUST_BACKTRACE=0 \
         "${binaries[$1]}" --nocapture "${tests[@]}" >"$room/said" 2>&1 || return "$?"
     if grep -q '^running 0 tests' "$room/said"; then
@@ -227,7 +230,7 @@ try() {
                 noticed="${key,}: $(sed -nE '/ panicked at /{n;s/:.*//p}' "$room/said" | sed 1q)"
                 seeds=$(grep -c '^seed ' "$room/said" || true)
                 ;;
-            Sql | Server | Kills)
+            Sql | Server | Kills | Cuts)
                 noticed="${key,}: $(sed -nE '/ panicked at /{n;s/^(.{60}).*/\1.../;p}' "$room/said" | sed 1q)"
                 seeds=$(($(grep -c '^kill ' "$room/said" || true) + 1))
                 ;;

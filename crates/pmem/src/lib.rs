@@ -69,7 +69,7 @@ pub use measure::{MeasuringArea, memory_speed};
 pub use memory::{Mapping, PAGE_BYTES, small_pages_only};
 pub use side_files::{LoadMark, REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
-#[doc(hidden)]
-pub use system::in_fork;
 pub use system::{Process, Stack, stack_bytes_with};
+#[doc(hidden)]
+pub use system::{in_fork, shut_file_system_down};
 pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

@@ -1,8 +1,9 @@
-//! The laboratory's binary: `nvcaracal-lab bench | reproduce | sim`, and the commands of
-//! `nvcaracal` about stores.
+//! The laboratory's binary: `nvcaracal-lab bench | reproduce | sim | power-cuts`, and the commands
+//! of `nvcaracal` about stores.
 //!
-//! Exit codes are those of `nvcaracal`; 1 is also a violation that `sim` found. Results go to
-//! standard output, everything else to standard error. Nothing here knows how the engine works.
+//! Exit codes are those of `nvcaracal`; 1 is also a violation that `sim` or `power-cuts` found.
+//! Results go to standard output, everything else to standard error. Nothing here knows how the
+//! engine works.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
         Command::Bench(command) => runs::bench(&command),
         Command::Reproduce(command) => reproduce::run(&command),
         Command::Sim(command) => crash_lab::run(&command),
+        Command::PowerCuts(command) => crash_lab::power_cuts::run(&command),
+        Command::PowerCutProcess => crash_lab::power_cuts::serve(),
         Command::Store(StoreCommand::Recover(command)) => recover::run(command),
         Command::Store(command) => cli::stores::run(&command),
     })

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod cuts;
 mod databases;
 mod disk;
 mod host;
@@ -20,6 +21,10 @@ mod report;
 mod settings;
 mod value;
 
+pub use cuts::{
+    CutReport, CutRow, CutSettings, FileSystem, Programs, Violation, cut_power, render_cuts,
+    serve_until_cut, why_not,
+};
 pub use databases::Database;
 pub use host::serve;
 pub use peer::{Error, Result};

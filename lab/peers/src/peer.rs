@@ -33,17 +33,26 @@ impl Error {
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// One row that a transaction reads or updates.
+/// One row that a transaction reads, updates or inserts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Operation {
     pub(crate) row: u64,
+    pub(crate) does: Does,
+}
+
+/// What a transaction does with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Does {
+    Read,
     /// It adds 1 to the counter and writes the whole value anew.
-    pub(crate) updates: bool,
+    Update,
+    /// It makes the row, which is not there, with a counter of 0.
+    Insert,
 }
 
 /// Whether a transaction only reads.
 pub(crate) fn only_reads(operations: &[Operation]) -> bool {
-    operations.iter().all(|operation| !operation.updates)
+    operations.iter().all(|operation| operation.does == Does::Read)
 }
 
 /// What each database holds, and what it may have in memory.
@@ -57,6 +66,18 @@ pub(crate) struct Shape {
     pub(crate) cache_bytes: u64,
     /// Whether there is a limit of memory, which data may exceed.
     pub(crate) is_limited: bool,
+    pub(crate) pace: Pace,
+}
+
+/// How much a database keeps back until it writes it, and whether answers wait for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Pace {
+    /// As much as it does by itself.
+    Usual,
+    /// Little, so that short runs have checkpoints; the number chooses among ways to do that.
+    Short(u64),
+    /// Little, and answers do not wait for the disk: a power cut loses them.
+    Unsynced,
 }
 
 /// A database with one table: keys of 8 bytes, values as [`crate::value`] has them.
@@ -67,6 +88,10 @@ pub(crate) trait Peer: Sync {
     fn caller(&self) -> Result<Box<dyn Caller + '_>>;
     /// All rows in the order of their keys.
     fn rows(&self, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
+    /// Whether it finds itself whole, as far as it can tell.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
     /// Closes it in good order.
     fn close(self: Box<Self>) -> Result<()>;
 }

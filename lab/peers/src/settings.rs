@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::databases::Database;
-use crate::peer::{Error, Result, Shape};
+use crate::peer::{Error, Pace, Result, Shape};
 use crate::value::{VALUE_BYTES_MAX, VALUE_BYTES_MIN};
 
 /// Reads among how many operations a share of reads is given in.
@@ -108,6 +108,7 @@ impl Settings {
             // Half of a limit is left for everything else: the process, logs, pages of files.
             cache_bytes: limit.map_or(CACHE_BYTES, |bytes| bytes / 2),
             is_limited: limit.is_some(),
+            pace: Pace::Usual,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::compare::compare;
 use crate::host::{Host, Open};
 use crate::link::Link;
 use crate::order::{Answer, Order};
-use crate::peer::{Caller, Operation, Peer, Shape};
+use crate::peer::{Caller, Does, Operation, Peer, Shape};
 use crate::{Database, Error, Load, Memory, Report, Result, Settings, databases, render, value};
 
 /// A database in this process.
@@ -171,7 +171,7 @@ impl Peer for Fake {
 impl Caller for &Fake {
     fn transact(&mut self, operations: &[Operation]) -> Result<()> {
         let mut state = self.state();
-        for &Operation { row, .. } in operations.iter().filter(|of| of.updates) {
+        for &Operation { row, .. } in operations.iter().filter(|of| of.does == Does::Update) {
             state.updates += 1;
             let before = state.rows[row as usize].clone();
             let mut after = value::updated(row, &before).unwrap();

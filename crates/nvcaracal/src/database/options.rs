@@ -421,13 +421,14 @@ impl Options {
 
     /// Memory for the database on `file`: data may be larger. Without it all data is in memory.
     ///
-    /// What counts are pages of 4 KiB with rows and values, copies of those that are
-    /// stored to while a checkpoint saves them, indexes, row entries, and what an epoch keeps while it runs. Indexes and row entries
-    /// are always in memory, some 100 bytes a row (see [`Database::memory`]): what they leave, at
-    /// least 8 MiB, holds pages. Pages that the calls of an epoch need are read many at
-    /// once, as far as their write sets and declared reads name the rows; other rows are read when
-    /// they are touched, which is slower. One epoch may need more than the limit. Answers do
-    /// not depend on it. Memory of the process besides is not counted. Range: 16 MiB to 4 TiB.
+    /// What counts are pages of 4 KiB with rows and values, copies of those that are stored to
+    /// while a checkpoint saves them, indexes, row entries, and what an epoch keeps while it runs.
+    /// Row entries, and indexes that are not among the pages, are always in memory (see
+    /// [`Database::memory`]): what they leave, at least 8 MiB, holds pages. Pages that the calls of
+    /// an epoch need are read many at once, as far as their write sets and declared reads name the
+    /// rows; other rows are read when they are touched, which is slower. One epoch may need more
+    /// than the limit. Answers do not depend on it. Memory of the process besides is not counted.
+    /// Range: 16 MiB to 4 TiB.
     ///
     /// Needs `userfaultfd` (Linux 5.11 or newer; containers may forbid it): where it is missing the
     /// open is refused. A page that cannot be read when a call needs it ends the process.

@@ -405,7 +405,7 @@ fn a_full_log_takes_a_checkpoint_and_goes_on() {
         let db = Database::options()
             .table(NOTES)
             .procedure::<Write>()
-            .tuning(Tuning { serial_calls_max, ..Tuning::default() })
+            .tuning(Tuning { serial_calls_max, log_segment_bytes: 64 << 10, ..Tuning::default() })
             .checkpoint_every(1_000_000)
             .log_bytes_max(2 << 20)
             .open_device(nvcaracal::DeviceSpec::Dram)

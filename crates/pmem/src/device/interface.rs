@@ -121,8 +121,8 @@ pub trait Device: Send + Sync + 'static {
     }
 
     /// Where a caller tells what it stores next to the image by its address, through no method of
-    /// this trait: offset and bytes of each range, which it owns. Only of devices that take snapshots:
-    /// these have to know which pages changed. It does not keep the device.
+    /// this trait: offset and bytes of each range, which it owns. Only of devices that take
+    /// snapshots: these have to know which pages change. It does not keep the device.
     fn notes_of_stores(&self) -> Option<NotesOfStores> {
         None
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::dirty::{Page, PagesToSave};
+use super::dirty::PagesToSave;
 use super::disk::Files;
 use super::format::{Entries, Entry, Root, TABLE_MAGIC, page_crc};
 use super::meta::write_root;
@@ -46,8 +46,8 @@ pub(super) struct SnapshotWriter {
     pub(super) moves: bool,
     pub(super) room: Arc<Room>,
     saved: Saved,
-    /// Pages that are written next.
-    batch: Vec<Page>,
+    /// Pages that are written next, and room to align them: what is long goes by direct I/O.
+    batch: Vec<u8>,
 }
 
 impl SnapshotWriter {
@@ -68,7 +68,7 @@ impl SnapshotWriter {
             moves: true,
             room,
             saved: Saved::default(),
-            batch: vec![Page::ZERO; BATCH_PAGES],
+            batch: vec![0; (BATCH_PAGES + 1) * PAGE_BYTES as usize],
         }
     }
 
@@ -170,12 +170,16 @@ impl SnapshotWriter {
         new: &mut Vec<Entry>,
     ) -> Result<(), DeviceError> {
         assert!(!pages.is_empty(), "slots are taken for pages");
-        let copies = &mut self.batch[..pages.len()];
-        for ((&page, slot), copy) in pages.iter().zip(first_slot..).zip(&mut *copies) {
+        let page_bytes = PAGE_BYTES as usize;
+        let start = self.batch.as_ptr().align_offset(page_bytes);
+        let copies = &mut self.batch[start..][..pages.len() * page_bytes];
+        for ((&page, slot), copy) in
+            pages.iter().zip(first_slot..).zip(copies.chunks_mut(page_bytes))
+        {
             part.copy(page, copy);
-            new.push(Entry { page, slot, crc: page_crc(page, copy.bytes()) });
+            new.push(Entry { page, slot, crc: page_crc(page, copy) });
         }
-        self.files.data.write_all_at(first_slot * PAGE_BYTES, Page::all_bytes(copies))
+        self.files.data.write_all_at(first_slot * PAGE_BYTES, copies)
     }
 
     /// Takes notice of slots that were added to the file, and adds those that are missing: what was

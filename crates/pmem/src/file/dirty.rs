@@ -10,9 +10,9 @@
 //! | to save | what it holds belongs to the snapshot | *copying*, by the writer or a store |
 //! | copying | one thread copies it | *clean*, by the writer; *changed*, by a store |
 //!
-//! So a snapshot stops nobody for longer than it takes to look at the states. The writer copies
-//! page after page; a store that comes before it copies its page aside. Whoever wants to store to a
-//! page that is being copied waits for that.
+//! So a snapshot stops the workers only while it looks at the states. The writer copies page after
+//! page; a store that comes before it copies its page aside. A store to a page that is being copied
+//! waits for that.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,26 +28,7 @@ const CHANGED: u8 = 1;
 const TO_SAVE: u8 = 2;
 const COPYING: u8 = 3;
 
-/// A copy of a page, aligned as one, so that it can be written with direct I/O.
-#[derive(Clone, Debug)]
-#[repr(C, align(4096))]
-pub(super) struct Page([u8; PAGE_BYTES as usize]);
-
-const _: () = assert!(size_of::<Page>() as u64 == PAGE_BYTES);
-
-impl Page {
-    pub(super) const ZERO: Page = Page([0; PAGE_BYTES as usize]);
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The bytes of pages in a row.
-    pub(super) fn all_bytes(pages: &[Page]) -> &[u8] {
-        // SAFETY: initialised: a page is its bytes, and nothing is between two of them.
-        unsafe { std::slice::from_raw_parts(pages.as_ptr().cast(), size_of_val(pages)) }
-    }
-}
+type Page = [u8; PAGE_BYTES as usize];
 
 /// Pages that a snapshot saves.
 #[derive(Debug)]
@@ -59,7 +40,7 @@ pub(super) struct PagesToSave {
 
 impl PagesToSave {
     /// Copies what the snapshot has of one of them.
-    pub(super) fn copy(&self, page: u64, into: &mut Page) {
+    pub(super) fn copy(&self, page: u64, into: &mut [u8]) {
         self.dirty.save(page, into);
     }
 }
@@ -131,8 +112,8 @@ impl DirtyPages {
             }
             self.count.fetch_add(1, Ordering::Relaxed);
             if during == COPYING {
-                let mut copy = Box::new(Page::ZERO);
-                self.copy(page, &mut copy);
+                let mut copy = Box::new([0; PAGE_BYTES as usize]);
+                self.copy(page, &mut copy[..]);
                 let before = lock(&self.aside).insert(page, copy);
                 assert!(before.is_none(), "page {page} is saved once");
                 state.store(CHANGED, Ordering::Release);
@@ -163,13 +144,13 @@ impl DirtyPages {
     }
 
     /// Copies a page of the image. The caller has set its state so that nothing stores to it.
-    fn copy(&self, page: u64, into: &mut Page) {
+    fn copy(&self, page: u64, into: &mut [u8]) {
         // SAFETY: nothing stores to a page that is being copied.
-        into.0.copy_from_slice(unsafe { self.image.slice(page * PAGE_BYTES, PAGE_BYTES) });
+        into.copy_from_slice(unsafe { self.image.slice(page * PAGE_BYTES, PAGE_BYTES) });
     }
 
     /// Copies what the snapshot has of one of its pages.
-    fn save(&self, page: u64, into: &mut Page) {
+    fn save(&self, page: u64, into: &mut [u8]) {
         let state = &self.states[page as usize];
         let mut patience = Patience::new(COPY_POLLS);
         loop {
@@ -182,8 +163,8 @@ impl DirtyPages {
                 Err(COPYING) => drop(patience.wait()),
                 Err(_) => {
                     let copy = lock(&self.aside).remove(&page);
-                    into.clone_from(&copy.expect("a page that was stored to was copied aside"));
-                    return;
+                    let copy = copy.expect("a page that was stored to was copied aside");
+                    return into.copy_from_slice(&copy[..]);
                 }
             }
         }
@@ -215,13 +196,13 @@ mod tests {
     }
 
     fn saved(dirty: &DirtyPages, page: u64) -> u64 {
-        let mut copy = Page::ZERO;
+        let mut copy = [0; PAGE_BYTES as usize];
         dirty.save(page, &mut copy);
         word(&copy, 0)
     }
 
-    fn word(page: &Page, at: usize) -> u64 {
-        u64::from_le_bytes(*page.bytes()[at..].first_chunk().unwrap())
+    fn word(page: &[u8], at: usize) -> u64 {
+        u64::from_le_bytes(*page[at..].first_chunk().unwrap())
     }
 
     #[test]
@@ -280,7 +261,7 @@ mod tests {
                     scope.spawn(move || store_all(second, u64::MAX));
                 }
                 for page in pages {
-                    let mut copy = Page::ZERO;
+                    let mut copy = [0; PAGE_BYTES as usize];
                     dirty.save(page, &mut copy);
                     assert_eq!([0, 2048].map(|at| word(&copy, at)), [round; 2], "page {page}");
                 }

@@ -5,11 +5,13 @@ pub(crate) mod advice;
 pub(crate) mod page_faults;
 mod process;
 mod regular;
+mod shutdown;
 
 mod lock;
 mod stack;
 
 pub use process::{Process, in_fork};
+pub use shutdown::shut_file_system_down;
 pub use stack::{Stack, stack_bytes_with};
 
 pub(crate) use lock::{Locked, Sharing, is_locked};

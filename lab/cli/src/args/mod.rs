@@ -2,6 +2,7 @@
 
 mod arulraj;
 mod peers;
+mod power_cuts;
 mod run;
 mod sim;
 
@@ -16,6 +17,7 @@ use pmem::{DeviceSpec, Profile};
 
 pub(crate) use arulraj::{ArulrajArguments, InterfacesArguments, OneOfSeven, Workload};
 pub(crate) use peers::{HotRows, PeersArguments};
+pub(crate) use power_cuts::{AnyOf, PowerCutArguments};
 pub(crate) use run::{LabRunArguments, Limits};
 pub(crate) use sim::{SimArguments, SimDevice};
 
@@ -66,6 +68,23 @@ pub(crate) enum Command {
     /// history, the crash, the obligations that it may belong to, and the command that repeats
     /// it; the exit code is 1 then. SIGINT or SIGTERM ends it with what was explored until then.
     Sim(SimArguments),
+    /// Cut the power of a real file system under the library, and under other databases
+    ///
+    /// A database is on a small file system whose disk is a loop device. Callers wait for durable
+    /// answers. At a random moment (while it is made, opened and recovers, is used, or is closed)
+    /// the file system ends without writing anything more; or its disk does, and loses of what was
+    /// not flushed any part. The process is stopped before, or runs on and meets errors. Then the
+    /// file system is mounted again, and the database must open, find itself whole, and hold every
+    /// call that was answered once, and every other one whole or not at all. It goes on with the
+    /// same files; after 40 cuts, or a violation, it begins anew.
+    ///
+    /// Needs root, loop devices and mkfs. Nothing stays mounted, however the command ends. SIGINT
+    /// or SIGTERM ends it with what was found until then. The exit code is 1 if the library loses
+    /// something; what others lose is in the table.
+    PowerCuts(PowerCutArguments),
+    /// The process of one database of `power-cuts`: a task from standard input
+    #[command(hide = true)]
+    PowerCutProcess,
     /// What is done with a store.
     #[command(flatten)]
     Store(StoreCommand),

@@ -117,7 +117,7 @@ fn options(arguments: &SimArguments) -> Options<'static> {
     }
 }
 
-fn new_seed() -> u64 {
+pub(super) fn new_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64 ^ u64::from(std::process::id()) << 20) % SEED_BELOW
 }

@@ -17,6 +17,7 @@ mod interrupt;
 mod kill;
 mod model;
 mod peers;
+mod power_cuts;
 mod recover_after_run;
 mod report;
 mod reproduce;

@@ -8,10 +8,10 @@
 
 use std::path::Path;
 
-use nvcaracal::{Abort, Data, Procedure, Stop, Table, Transaction, WriteSet};
+use nvcaracal::{Abort, Data, Procedure, Stop, Table, Transaction, Tuning, WriteSet};
 
 use super::rows::{missing, parts};
-use crate::peer::{Caller, Error, Operation, Peer, Result, Shape, only_reads};
+use crate::peer::{Caller, Does, Error, Operation, Pace, Peer, Result, Shape, only_reads};
 use crate::value;
 
 pub(super) const WAY: &str = "one sync for the calls that wait together";
@@ -39,6 +39,7 @@ fn table(value_bytes: usize) -> Table<u64, Vec<u8>> {
 struct Transact {
     reads: Vec<u64>,
     updates: Vec<u64>,
+    inserts: Vec<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Data)]
@@ -58,6 +59,7 @@ impl Procedure for Transact {
     fn write_set(&self, set: &mut WriteSet) {
         let Some(rows) = set.context::<Rows>() else { return };
         self.updates.iter().for_each(|&row| set.update(rows.table, row));
+        self.inserts.iter().for_each(|&row| set.insert(rows.table, row));
         self.reads.iter().for_each(|&row| set.will_read(rows.table, row));
     }
 
@@ -71,7 +73,9 @@ impl Procedure for Transact {
             let found = tx.get(rows.table, row)?.ok_or_else(absent)?;
             tx.update(rows.table, row, &value::updated(row, &found).ok_or_else(absent)?)?;
         }
-        Ok(())
+        self.inserts.iter().try_for_each(|&row| {
+            tx.insert(rows.table, row, &value::value(row, 0, rows.value_bytes))
+        })
     }
 }
 
@@ -106,6 +110,23 @@ fn failed(error: nvcaracal::Error) -> Error {
     }
 }
 
+/// Files grow by little, and checkpoints come often, or only with the close.
+fn short(options: nvcaracal::Options, choice: u64) -> nvcaracal::Options {
+    const EPOCHS: [Option<u64>; 4] = [Some(1), Some(3), Some(20), None];
+    const SEGMENT_BYTES: u64 = 16 << 10;
+    const LOG_SEGMENT_BYTES: u64 = 4 << 10;
+    let tuning = Tuning {
+        segment_bytes: SEGMENT_BYTES,
+        log_segment_bytes: LOG_SEGMENT_BYTES,
+        ..Tuning::default()
+    };
+    let options = options.tuning(tuning);
+    match EPOCHS[choice as usize % EPOCHS.len()] {
+        Some(epochs) => options.checkpoint_every(epochs),
+        None => options,
+    }
+}
+
 impl Caracal {
     pub(crate) fn open(path: &Path, shape: Shape) -> Result<Self> {
         let table = table(shape.value_bytes);
@@ -116,6 +137,11 @@ impl Caracal {
             .context(Rows { table, value_bytes: shape.value_bytes });
         if shape.is_limited {
             options = options.memory_limit(shape.cache_bytes);
+        }
+        match shape.pace {
+            Pace::Usual => {}
+            Pace::Short(choice) => options = short(options, choice),
+            Pace::Unsynced => return Err(Error::refused(NAME, "its answers are always durable")),
         }
         let database = options.open(path).map_err(failed)?;
         Ok(Self { database, table, shape })
@@ -142,6 +168,10 @@ impl Peer for Caracal {
         Ok(())
     }
 
+    fn check(&self) -> Result<()> {
+        self.database.check_indexes().map_err(failed)
+    }
+
     fn close(self: Box<Self>) -> Result<()> {
         self.database.close().map_err(failed)
     }
@@ -150,11 +180,15 @@ impl Peer for Caracal {
 impl Caller for &Caracal {
     fn transact(&mut self, operations: &[Operation]) -> Result<()> {
         if !only_reads(operations) {
-            let of = |updates| {
-                let some = operations.iter().filter(move |of| of.updates == updates);
+            let of = |does| {
+                let some = operations.iter().filter(move |of| of.does == does);
                 some.map(|of| of.row).collect()
             };
-            let call = Transact { reads: of(false), updates: of(true) };
+            let call = Transact {
+                reads: of(Does::Read),
+                updates: of(Does::Update),
+                inserts: of(Does::Insert),
+            };
             return self.database.call(call).map_err(failed);
         }
         if let [Operation { row, .. }] = *operations {

@@ -8,7 +8,7 @@ use std::path::Path;
 use fjall::{Config, PartitionCreateOptions, PersistMode, TxKeyspace, TxPartitionHandle};
 
 use super::rows::{missing, parts, row_of};
-use crate::peer::{Caller, Error, Operation, Peer, Result, Shape, only_reads};
+use crate::peer::{Caller, Does, Error, Operation, Pace, Peer, Result, Shape, only_reads};
 use crate::value;
 
 pub(super) const WAY: &str = "one writer; the journal synced outside its lock (SyncAll)";
@@ -20,6 +20,8 @@ pub(crate) struct Fjall {
 }
 
 const NAME: &str = "fjall";
+/// Of rows in memory that are then written as a sorted file, where little is kept back.
+const SHORT_BYTES: u32 = 64 << 10;
 
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::of(NAME, error)
@@ -29,13 +31,20 @@ impl Fjall {
     pub(crate) fn open(path: &Path, shape: Shape) -> Result<Self> {
         let config = Config::new(path).cache_size(shape.cache_bytes);
         let keyspace = config.open_transactional().map_err(failed)?;
-        let options = PartitionCreateOptions::default();
+        let mut options = PartitionCreateOptions::default();
+        if shape.pace != Pace::Usual {
+            options = options.max_memtable_size(SHORT_BYTES);
+        }
         let table = keyspace.open_partition("rows", options).map_err(failed)?;
         Ok(Self { keyspace, table, shape })
     }
 
     fn persist(&self) -> Result<()> {
-        self.keyspace.persist(PersistMode::SyncAll).map_err(failed)
+        let mode = match self.shape.pace {
+            Pace::Unsynced => PersistMode::Buffer,
+            _ => PersistMode::SyncAll,
+        };
+        self.keyspace.persist(mode).map_err(failed)
     }
 }
 
@@ -71,7 +80,7 @@ impl Peer for Fjall {
 
 impl Caller for &Fjall {
     fn transact(&mut self, operations: &[Operation]) -> Result<()> {
-        if let [Operation { row, updates: false }] = *operations {
+        if let [Operation { row, does: Does::Read }] = *operations {
             let found = self.table.get(row.to_be_bytes()).map_err(failed)?;
             let found = found.and_then(|found| value::look_at(row, &found));
             return found.ok_or_else(|| missing(NAME, row));
@@ -86,11 +95,15 @@ impl Caller for &Fjall {
             return Ok(());
         }
         let mut tx = self.keyspace.write_tx();
-        for &Operation { row, updates } in operations {
+        for &Operation { row, does } in operations {
             let key = row.to_be_bytes();
+            if does == Does::Insert {
+                tx.insert(&self.table, key, value::value(row, 0, self.shape.value_bytes));
+                continue;
+            }
             let found = tx.get(&self.table, key).map_err(failed)?;
             let found = found.ok_or_else(|| missing(NAME, row))?;
-            if updates {
+            if does == Does::Update {
                 let value = value::updated(row, &found).ok_or_else(|| missing(NAME, row))?;
                 tx.insert(&self.table, key, value);
             } else {

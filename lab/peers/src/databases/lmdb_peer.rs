@@ -12,7 +12,7 @@ use lmdb::{
 };
 
 use super::rows::{missing, parts, row_of};
-use crate::peer::{Caller, Error, Operation, Peer, Result, Shape, only_reads};
+use crate::peer::{Caller, Does, Error, Operation, Pace, Peer, Result, Shape, only_reads};
 use crate::value;
 
 pub(super) const WAY: &str = "one writer; each commit synced; readers mapped";
@@ -36,10 +36,9 @@ fn failed(error: impl std::fmt::Display) -> Error {
 impl Lmdb {
     pub(crate) fn open(path: &Path, shape: Shape) -> Result<Self> {
         std::fs::create_dir_all(path).map_err(failed)?;
-        let flags = match shape.is_limited {
-            true => EnvironmentFlags::NO_READAHEAD,
-            false => EnvironmentFlags::empty(),
-        };
+        let mut flags = EnvironmentFlags::empty();
+        flags.set(EnvironmentFlags::NO_READAHEAD, shape.is_limited);
+        flags.set(EnvironmentFlags::NO_SYNC, shape.pace == Pace::Unsynced);
         let environment = Environment::new()
             .set_flags(flags)
             .set_max_readers(READERS_MAX)
@@ -121,9 +120,14 @@ impl Caller for Session<'_> {
             return Ok(());
         }
         let mut tx = self.of.environment.begin_rw_txn().map_err(failed)?;
-        for &Operation { row, updates } in operations {
+        for &Operation { row, does } in operations {
+            if does == Does::Insert {
+                let value = value::value(row, 0, self.of.shape.value_bytes);
+                tx.put(table, &row.to_be_bytes(), &value, WriteFlags::empty()).map_err(failed)?;
+                continue;
+            }
             let found = get(&tx, table, row)?;
-            if updates {
+            if does == Does::Update {
                 let value = value::updated(row, found).ok_or_else(|| missing(NAME, row))?;
                 tx.put(table, &row.to_be_bytes(), &value, WriteFlags::empty()).map_err(failed)?;
             } else {

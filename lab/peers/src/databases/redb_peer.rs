@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
 use super::rows::{missing, parts};
-use crate::peer::{Caller, Error, Operation, Peer, Result, Shape, only_reads};
+use crate::peer::{Caller, Does, Error, Operation, Pace, Peer, Result, Shape, only_reads};
 use crate::value;
 
 pub(super) const WAY: &str = "one writer; each commit synced (Immediate)";
@@ -55,7 +55,11 @@ impl Peer for Redb {
 
     fn rows(&self, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         let tx = self.database.begin_read().map_err(failed)?;
-        let table = tx.open_table(ROWS).map_err(failed)?;
+        let table = match tx.open_table(ROWS) {
+            // No row was ever made.
+            Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+            table => table.map_err(failed)?,
+        };
         for row in table.iter().map_err(failed)? {
             let (key, value) = row.map_err(failed)?;
             each(key.value(), value.value())?;
@@ -80,13 +84,21 @@ impl Caller for &Redb {
             }
             return Ok(());
         }
-        let tx = self.database.begin_write().map_err(failed)?;
+        let mut tx = self.database.begin_write().map_err(failed)?;
+        if self.shape.pace == Pace::Unsynced {
+            tx.set_durability(Durability::None).map_err(failed)?;
+        }
         {
             let mut table = tx.open_table(ROWS).map_err(failed)?;
-            for &Operation { row, updates } in operations {
+            for &Operation { row, does } in operations {
+                if does == Does::Insert {
+                    let value = value::value(row, 0, self.shape.value_bytes);
+                    table.insert(row, value.as_slice()).map_err(failed)?;
+                    continue;
+                }
                 let found = table.get(row).map_err(failed)?;
                 let found = found.ok_or_else(|| missing(NAME, row))?;
-                if updates {
+                if does == Does::Update {
                     let value = value::updated(row, found.value());
                     drop(found);
                     let value = value.ok_or_else(|| missing(NAME, row))?;

@@ -14,7 +14,7 @@ use rocksdb::{
 };
 
 use super::rows::{missing, parts, row_of};
-use crate::peer::{Caller, Error, Operation, Peer, Result, Shape, only_reads};
+use crate::peer::{Caller, Does, Error, Operation, Pace, Peer, Result, Shape, only_reads};
 use crate::value;
 
 pub(super) const WAY: &str = "row locks (TransactionDB), sync=true; commits share syncs";
@@ -23,6 +23,8 @@ pub(super) const WAY: &str = "row locks (TransactionDB), sync=true; commits shar
 const FILTER_BITS: f64 = 10.0;
 /// Milliseconds that a transaction waits for a lock: longer than any queue of callers takes.
 const LOCK_WAIT_MS: i64 = 60_000;
+/// Of rows in memory that are then written as a sorted file, where little is kept back.
+const SHORT_BYTES: usize = 64 << 10;
 
 pub(crate) struct RocksDb {
     database: TransactionDB<SingleThreaded>,
@@ -36,9 +38,9 @@ fn failed(error: impl std::fmt::Display) -> Error {
 }
 
 /// How commits are written.
-fn durable() -> WriteOptions {
+fn commits(pace: Pace) -> WriteOptions {
     let mut options = WriteOptions::default();
-    options.set_sync(true);
+    options.set_sync(pace != Pace::Unsynced);
     options
 }
 
@@ -51,6 +53,9 @@ impl RocksDb {
         let mut options = Options::default();
         options.create_if_missing(true);
         options.set_block_based_table_factory(&blocks);
+        if shape.pace != Pace::Usual {
+            options.set_write_buffer_size(SHORT_BYTES);
+        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         options.increase_parallelism(i32::try_from(cores).unwrap_or(i32::MAX));
         let mut locks = TransactionDBOptions::default();
@@ -68,7 +73,7 @@ impl Peer for RocksDb {
             for row in part {
                 batch.put(row.to_be_bytes(), value::value(row, 0, self.shape.value_bytes));
             }
-            self.database.write_opt(batch, &durable()).map_err(failed)?;
+            self.database.write_opt(batch, &commits(self.shape.pace)).map_err(failed)?;
         }
         Ok(())
     }
@@ -76,7 +81,7 @@ impl Peer for RocksDb {
     fn caller(&self) -> Result<Box<dyn Caller + '_>> {
         Ok(Box::new(Session {
             of: self,
-            durable: durable(),
+            durable: commits(self.shape.pace),
             options: TransactionOptions::default(),
         }))
     }
@@ -108,7 +113,7 @@ impl Caller for Session<'_> {
             let found = found.and_then(|found| value::look_at(row, found));
             found.ok_or_else(|| missing(NAME, row))
         };
-        if let [Operation { row, updates: false }] = *operations {
+        if let [Operation { row, does: Does::Read }] = *operations {
             let found = database.get_pinned(row.to_be_bytes()).map_err(failed)?;
             return look_at(row, found.as_deref());
         }
@@ -121,8 +126,14 @@ impl Caller for Session<'_> {
             return Ok(());
         }
         let tx = database.transaction_opt(&self.durable, &self.options);
-        for &Operation { row, updates } in operations {
+        for &Operation { row, does } in operations {
             let key = row.to_be_bytes();
+            if does == Does::Insert {
+                let value = value::value(row, 0, self.of.shape.value_bytes);
+                tx.put(key, value).map_err(failed)?;
+                continue;
+            }
+            let updates = does == Does::Update;
             let found = tx.get_for_update(key, updates).map_err(failed)?;
             if updates {
                 let value = found.and_then(|found| value::updated(row, &found));

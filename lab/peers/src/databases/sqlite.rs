@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::rows::{missing, parts};
-use crate::peer::{Caller, Error, Operation, Peer, Result, Shape, only_reads};
+use crate::peer::{Caller, Does, Error, Operation, Pace, Peer, Result, Shape, only_reads};
 use crate::value;
 
 pub(super) const WAY: &str = "write-ahead log, synchronous=FULL; one writer, a reader each";
@@ -22,6 +22,9 @@ pub(crate) struct Sqlite {
 }
 
 const NAME: &str = "sqlite";
+/// Of the log before they are written to the file: by itself, and where little is kept back.
+const CHECKPOINT_PAGES: u32 = 1000;
+const SHORT_PAGES: u32 = 30;
 
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::of(NAME, error)
@@ -32,18 +35,22 @@ pub(super) fn version() -> String {
 }
 
 /// A connection, and its settings.
-fn connect(path: &Path) -> Result<Connection> {
+fn connect(path: &Path, pace: Pace) -> Result<Connection> {
     let connection = Connection::open(path).map_err(failed)?;
+    let synchronous = if pace == Pace::Unsynced { "OFF" } else { "FULL" };
+    let checkpoint_pages = if pace == Pace::Usual { CHECKPOINT_PAGES } else { SHORT_PAGES };
     // 2 GiB less a page is the most that SQLite maps.
-    let set = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-               PRAGMA mmap_size = 2147418112;";
-    connection.execute_batch(set).map_err(failed)?;
+    let set = format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous};
+         PRAGMA wal_autocheckpoint = {checkpoint_pages}; PRAGMA mmap_size = 2147418112;"
+    );
+    connection.execute_batch(&set).map_err(failed)?;
     Ok(connection)
 }
 
 impl Sqlite {
     pub(crate) fn open(path: &Path, shape: Shape) -> Result<Self> {
-        let connection = connect(path)?;
+        let connection = connect(path, shape.pace)?;
         // The writer's pages that are not in the file yet.
         let kib = (shape.cache_bytes / 1024).min(1 << 20);
         let set = format!(
@@ -90,7 +97,7 @@ impl Peer for Sqlite {
     }
 
     fn caller(&self) -> Result<Box<dyn Caller + '_>> {
-        Ok(Box::new(Session { of: self, reader: connect(&self.path)? }))
+        Ok(Box::new(Session { of: self, reader: connect(&self.path, self.shape.pace)? }))
     }
 
     fn rows(&self, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
@@ -104,6 +111,13 @@ impl Peer for Sqlite {
             each(key as u64, value.as_blob().map_err(failed)?)?;
         }
         Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let connection = self.writer();
+        let check = "PRAGMA integrity_check";
+        let found: String = connection.query_row(check, [], |row| row.get(0)).map_err(failed)?;
+        if found == "ok" { Ok(()) } else { Err(Error::lost(NAME, found)) }
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -120,7 +134,7 @@ struct Session<'s> {
 
 impl Caller for Session<'_> {
     fn transact(&mut self, operations: &[Operation]) -> Result<()> {
-        if let [Operation { row, updates: false }] = *operations {
+        if let [Operation { row, does: Does::Read }] = *operations {
             return with_value(&self.reader, row, value::look_at);
         }
         let mut writer;
@@ -132,14 +146,17 @@ impl Caller for Session<'_> {
             }
         };
         let tx = connection.transaction_with_behavior(behavior).map_err(failed)?;
-        for &Operation { row, updates } in operations {
-            if updates {
-                let value = with_value(&tx, row, value::updated)?;
-                let mut update = tx.prepare_cached(UPDATE).map_err(failed)?;
-                update.execute((row as i64, value)).map_err(failed)?;
-            } else {
-                with_value(&tx, row, value::look_at)?;
-            }
+        for &Operation { row, does } in operations {
+            let (statement, value) = match does {
+                Does::Read => {
+                    with_value(&tx, row, value::look_at)?;
+                    continue;
+                }
+                Does::Update => (UPDATE, with_value(&tx, row, value::updated)?),
+                Does::Insert => (INSERT, value::value(row, 0, self.of.shape.value_bytes)),
+            };
+            let mut statement = tx.prepare_cached(statement).map_err(failed)?;
+            statement.execute((row as i64, value)).map_err(failed)?;
         }
         tx.commit().map_err(failed)
     }

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use super::process::{cpu_ns, written_bytes};
 use super::stream::Stream;
 use crate::order::Measured;
-use crate::peer::{Error, Operation, Peer, Result, Shape};
+use crate::peer::{Does, Error, Operation, Peer, Result, Shape};
 use crate::settings::Load;
 
 /// What to measure.
@@ -88,7 +88,7 @@ fn call(what: &Measurement<'_>, caller: u64, begin: &Barrier) -> Result<Histogra
         let asked = Instant::now();
         session.transact(&operations)?;
         let waited_for = asked.elapsed();
-        for operation in operations.iter().filter(|operation| operation.updates) {
+        for operation in operations.iter().filter(|of| of.does == Does::Update) {
             what.answered[operation.row as usize].fetch_add(1, Ordering::Relaxed);
         }
         if begun >= warm {

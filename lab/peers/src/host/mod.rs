@@ -14,6 +14,7 @@ use crate::order::{Answer, Finished, Order};
 use crate::peer::{Error, Peer, Result, Shape};
 use crate::value;
 use callers::Measurement;
+pub(crate) use process::end_with_parent;
 use process::written_bytes;
 
 /// How a database is opened.
@@ -42,7 +43,7 @@ struct Running {
 /// If they cannot be read or answered.
 pub fn serve(orders: impl BufRead, mut answers: impl Write) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| Error::of("an order", error);
-    process::end_with_parent();
+    end_with_parent();
     let mut host = Host::new(databases::open);
     for line in orders.lines() {
         let line = line.map_err(|error| failed(&error))?;

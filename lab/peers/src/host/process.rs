@@ -20,7 +20,7 @@ fn written_bytes_of(io: &str) -> Option<u64> {
 }
 
 /// Ends this process when the one that started it does.
-pub(super) fn end_with_parent() {
+pub(crate) fn end_with_parent() {
     // Without it the process ends with the next order that does not come.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }

@@ -1,6 +1,6 @@
 //! Which rows the transactions of a caller read and update.
 
-use crate::peer::{Operation, Shape};
+use crate::peer::{Does, Operation, Shape};
 use crate::settings::{Load, TEN};
 use crate::value::Random;
 
@@ -32,7 +32,7 @@ impl Stream {
             let row = self.random.next() % choices * distance;
             if into.iter().all(|operation| operation.row != row) {
                 let reads = self.count * self.load.read_ratio % TEN < self.load.read_ratio;
-                into.push(Operation { row, updates: !reads });
+                into.push(Operation { row, does: if reads { Does::Read } else { Does::Update } });
                 self.count += 1;
             }
         }
@@ -43,9 +43,16 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Pace;
 
     fn transactions(load: Load, operations: usize, count: usize) -> Vec<Vec<Operation>> {
-        let shape = Shape { rows: 1000, value_bytes: 100, cache_bytes: 0, is_limited: false };
+        let shape = Shape {
+            rows: 1000,
+            value_bytes: 100,
+            cache_bytes: 0,
+            is_limited: false,
+            pace: Pace::Usual,
+        };
         let mut stream = Stream::new(shape, load, operations, 7);
         let mut found = vec![Vec::new(); count];
         found.iter_mut().for_each(|into| stream.next(into));
@@ -57,11 +64,14 @@ mod tests {
         for read_ratio in 0..=TEN {
             let load = Load { clients: 1, read_ratio, hot_rows: None };
             for one in transactions(load, 10, 20) {
-                assert_eq!(one.iter().filter(|of| !of.updates).count() as u64, read_ratio);
+                assert_eq!(
+                    one.iter().filter(|of| of.does == Does::Read).count() as u64,
+                    read_ratio
+                );
                 assert!(one.windows(2).all(|pair| pair[0].row < pair[1].row), "{one:?}");
             }
             let ones = transactions(load, 1, 100);
-            let reads = ones.iter().filter(|one| !one[0].updates).count() as u64;
+            let reads = ones.iter().filter(|one| one[0].does == Does::Read).count() as u64;
             assert_eq!(reads, 10 * read_ratio);
         }
     }
