@@ -48,7 +48,7 @@ mkdir "$room/socket"
 "$program" serve "$room/store" --listen 127.0.0.1:0 --socket-dir "$room/socket" --json \
     >"$room/said" 2>&1 &
 server=$!
-until grep -q '}' "$room/said"; do
+until grep -qs '}' "$room/said"; do
     if ! kill -0 "$server" 2>/dev/null; then cat "$room/said" >&2; exit 1; fi
     sleep 0.1
 done

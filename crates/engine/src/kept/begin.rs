@@ -5,7 +5,7 @@ use pmem::{Device, Port};
 use storage::Store;
 
 use super::stock::Wanted;
-use super::{Found, KeptIndexes};
+use super::{Found, KeptIndexes, Run};
 use crate::index::OrderedIndex;
 use crate::table::Table;
 
@@ -20,21 +20,30 @@ impl KeptIndexes {
         self.root_bytes.store(found.root_bytes, Ordering::Relaxed);
     }
 
-    /// Begins without any index. A root that there is counts no more. `None` where nothing is kept.
+    /// Begins without any index. A root that there is counts no more. `None` where nothing is kept:
+    /// the segments, which a copy of a store has in memory, serve others.
     pub(crate) fn begin<D: Device>(
         store: &Store<D>,
         found: &Found,
         port: &mut Port<D>,
     ) -> Option<Self> {
-        let Some(kept) = Self::new(store) else {
-            assert!(found.run.is_none(), "such a device has never kept an index");
-            return None;
-        };
+        let segments = store.segments();
         if let Some(run) = found.run {
-            store.segments().write_root(port, run.first, &[0]);
+            segments.write_root(port, run.first, &[0]);
         }
-        kept.add(store, found);
-        Some(kept)
+        let kept = Self::new(store);
+        match &kept {
+            Some(kept) => kept.add(store, found),
+            None => {
+                found.segments.iter().for_each(|&(segment, of)| segments.give_back(segment, of));
+                for (segment, of) in found.run.into_iter().flat_map(Run::entries_of_root) {
+                    segments.give_back(segment, of);
+                    // Not that a part of it is found, when others have the rest.
+                    segments.erase(port, of);
+                }
+            }
+        }
+        kept
     }
 
     /// Begins the indexes of tables without rows.

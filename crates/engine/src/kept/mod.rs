@@ -28,7 +28,7 @@ use std::sync::Arc;
 use pmem::Device;
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
-use storage::{EpochNumber, Segments, Store};
+use storage::{EpochNumber, SegmentKind, SegmentUse, Segments, Store};
 
 use crate::index::IndexSpace;
 
@@ -62,6 +62,12 @@ impl Run {
 
     fn bytes(self, segments: &Segments) -> u64 {
         self.count * segments.segment_bytes()
+    }
+
+    /// The segments of a root, with the directory's entries.
+    fn entries_of_root(self) -> impl Iterator<Item = (u32, SegmentUse)> {
+        let entry = |ordinal| SegmentUse::of_indexes(SegmentKind::IndexRoot, ordinal);
+        (0..self.count as u32).map(move |ordinal| (self.first + ordinal, entry(ordinal)))
     }
 }
 
