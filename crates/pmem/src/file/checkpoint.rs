@@ -169,7 +169,7 @@ impl SnapshotWriter {
         first_slot: u64,
         new: &mut Vec<Entry>,
     ) -> Result<(), DeviceError> {
-        assert!(!pages.is_empty(), "slots are taken for pages");
+        assert!(!pages.is_empty(), "a batch has pages");
         let page_bytes = PAGE_BYTES as usize;
         let start = self.batch.as_ptr().align_offset(page_bytes);
         let copies = &mut self.batch[start..][..pages.len() * page_bytes];

@@ -47,6 +47,17 @@ impl Plan {
         }
         into.sort_unstable();
     }
+
+    /// All operations of the first calls of each caller, so many of each.
+    pub(super) fn for_each(&self, counts: &[u64], mut each: impl FnMut(&Operation)) {
+        let mut call = Vec::new();
+        for (caller, &count) in (0..).zip(counts) {
+            for number in 1..=count {
+                self.call(caller, number, &mut call);
+                call.iter().for_each(&mut each);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

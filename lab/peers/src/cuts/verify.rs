@@ -67,7 +67,7 @@ impl Rows {
         }
         if row >= plan.shape.rows {
             if !self.inserted.insert(row) {
-                self.wrong.push(format!("row {row} is there twice"));
+                self.wrong.push(format!("row {row} is there more than once"));
             }
             if counter != 0 {
                 self.wrong.push(format!("row {row}, which is never updated, counts {counter}"));
@@ -109,19 +109,11 @@ impl Rows {
     fn compare(&mut self, plan: &Plan, counts: &[u64]) {
         let mut counters = vec![0; plan.shape.rows as usize];
         let mut inserted = BTreeSet::new();
-        let mut call = Vec::new();
-        for (caller, &count) in (0..).zip(counts) {
-            for number in 1..=count {
-                plan.call(caller, number, &mut call);
-                for operation in &call {
-                    match operation.does {
-                        Does::Read => {}
-                        Does::Update => counters[operation.row as usize] += 1,
-                        Does::Insert => drop(inserted.insert(operation.row)),
-                    }
-                }
-            }
-        }
+        plan.for_each(counts, |operation| match operation.does {
+            Does::Read => {}
+            Does::Update => counters[operation.row as usize] += 1,
+            Does::Insert => drop(inserted.insert(operation.row)),
+        });
         for (row, (found, expected)) in self.counters.iter().zip(&counters).enumerate() {
             if found != expected {
                 self.wrong.push(format!("row {row} counts {found} updates, and not {expected}"));
@@ -150,18 +142,10 @@ mod tests {
         let value = |row, counter| value::value(row, counter, plan.shape.value_bytes);
         let mut counters = vec![0; plan.shape.rows as usize];
         let mut rows = Vec::new();
-        let mut call = Vec::new();
-        for (caller, &count) in (0..).zip(counts) {
-            for number in 1..=count {
-                plan.call(caller, number, &mut call);
-                for operation in &call {
-                    match operation.does {
-                        Does::Insert => rows.push((operation.row, value(operation.row, 0))),
-                        _ => counters[operation.row as usize] += 1,
-                    }
-                }
-            }
-        }
+        plan.for_each(counts, |operation| match operation.does {
+            Does::Insert => rows.push((operation.row, value(operation.row, 0))),
+            _ => counters[operation.row as usize] += 1,
+        });
         rows.extend((0..).zip(counters).map(|(row, counter)| (row, value(row, counter))));
         rows.sort_unstable();
         change(&mut rows);
@@ -190,7 +174,10 @@ mod tests {
         let more =
             |rows: &mut Vec<(u64, Vec<u8>)>| rows.push((1 << 40, value::value(1 << 40, 0, 40)));
         assert!(wrong(more).contains("has no call"));
-        assert!(wrong(|rows| rows.push(rows.last().unwrap().clone())).contains("is there twice"));
+        assert!(
+            wrong(|rows| rows.push(rows.last().unwrap().clone()))
+                .contains("is there more than once")
+        );
         assert!(wrong(|rows| rows[5].1[39] ^= 1).contains("row 5 holds what was not written"));
         assert!(wrong(|rows| rows[5].1 = value::value(5, 77, 40)).contains("row 5 counts 77"));
         let ahead = found(&[20, 9, 4], &[18, 9, 4], |_| ()).wrong;

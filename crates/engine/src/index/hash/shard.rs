@@ -194,7 +194,7 @@ impl Locked<'_> {
         let buckets = unsafe { std::slice::from_raw_parts_mut(new.as_ptr(), count) };
         let mut moved_count = 0;
         for (word, id) in self.buckets().iter().flat_map(Bucket::entries) {
-            // The block was noted when it was taken.
+            // `Arena::take` has noted the block.
             bucket::place(buckets, word, id, |_| ());
             moved_count += 1;
         }
