@@ -54,8 +54,8 @@ pub use crash::{
 pub use dax::Dax;
 pub use delayed::Delayed;
 pub use device::{
-    Counters, Description, Device, FileUse, LineCount, Loads, LogSpace, MARK_BYTES, NotesOfStores,
-    PageUse, Port, PortState,
+    BringsPages, Counters, Description, Device, FileUse, LineCount, Loads, LogSpace, MARK_BYTES,
+    NotesOfStores, PageUse, Port, PortState,
 };
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};

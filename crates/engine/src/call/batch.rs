@@ -320,6 +320,11 @@ impl Calls {
         self.deferred
     }
 
+    /// How many were not deferred.
+    pub(crate) fn new_calls(&self) -> usize {
+        self.len() - self.deferred
+    }
+
     /// Some of the calls, for a part of an epoch.
     pub(crate) fn some(&self, positions: Range<usize>, part: Part) -> Result<Self> {
         let mut some = Self::new();

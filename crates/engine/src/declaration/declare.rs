@@ -40,10 +40,12 @@ impl Core {
         waiter: &mut Waiter<'_>,
         reads: &Reads,
     ) -> Result<Option<&'p [u8]>, LookupError> {
-        let Some(id) = self.find(table, table.word(key)?, reads) else {
+        let word = table.word(key)?;
+        self.bring_key(table, word);
+        let Some(id) = self.find(table, word, reads) else {
             return Ok(None);
         };
-        let seen = self.entry(id).read(sid, waiter)?;
+        let seen = self.seen(id, sid, waiter)?;
         seen.word.charge(reads);
         Ok(seen.word.is_value().then(|| phase.bytes(seen.word)))
     }
@@ -63,8 +65,7 @@ impl Core {
         let mut range = self.range(table, keys.low, keys.high, reads)?;
         let mut next = || if keys.is_descending { range.next_back() } else { range.next() };
         while let Some((word, id)) = next() {
-            let entry = self.entry(id);
-            let seen = entry.read(sid, waiter)?;
+            let seen = self.seen(id, sid, waiter)?;
             if seen.word.is_value() {
                 visited += 1;
                 let mut room = [0; 8];

@@ -516,9 +516,8 @@ impl<D: Device> Engine<D> {
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
         let mut visit = |word: u64, id: EntryId| {
-            let entry = self.core.entry(id);
             let mut waiter = Waiter::new(self.core.stopped());
-            if let Ok(seen) = entry.read(sid, &mut waiter)
+            if let Ok(seen) = self.core.seen(id, sid, &mut waiter)
                 && seen.word.is_value()
             {
                 let mut room = [0; 8];
@@ -545,10 +544,10 @@ impl<D: Device> Engine<D> {
     ) -> Result<()> {
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         self.for_each_entry(t, &mut |_, id| {
-            let entry = self.core.entry(id);
-            let newest = entry.persistent_version();
+            let newest = self.core.persistent_version(id);
             if newest.is_value() {
-                let versions = row::versions(self.store.device().as_ref(), entry.row());
+                let row = self.core.entries.row_of(id);
+                let versions = row::versions(self.store.device().as_ref(), row);
                 let version = versions[newest.slot()];
                 if SerialId(version.serial_id).epoch() >= since {
                     each(newest.len(), ValuePointer(version.pointer).is_inline());

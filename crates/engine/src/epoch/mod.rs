@@ -129,7 +129,6 @@ pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
     epoch.begin(worker, Phase::Checkpoint);
     checkpoint::run(epoch, worker)?;
-    page_in::evict(epoch, worker)?;
     epoch.lap(worker, Phase::Checkpoint);
     Ok(())
 }

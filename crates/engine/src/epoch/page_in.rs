@@ -213,17 +213,6 @@ pub(super) fn values<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     asking.end();
 }
 
-/// Lets pages go that are too many in memory. Nothing is stored between the barrier and the start
-/// of the next epoch (S8).
-pub(super) fn evict<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> Result<(), Leave> {
-    let device = epoch.store.device();
-    if device.has_memory_limit() {
-        epoch.barrier()?;
-        device.evict_part(worker.local.worker.index(), epoch.workers);
-    }
-    Ok(())
-}
-
 /// Lets row entries go that are too many in memory (between E6 and E7). Those of rows that were
 /// made in E5 stay. No call has claimed another, no list of the collector names any, and no reader
 /// from outside is inside.

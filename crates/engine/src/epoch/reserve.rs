@@ -1,7 +1,7 @@
 //! Reserving space: an epoch that might run out of it is refused before anything is logged (O-43).
 
 use pmem::sync::atomic::Ordering;
-use pmem::{Device, Port};
+use pmem::{Device, PAGE_BYTES, Port};
 use storage::SubPool;
 use storage::format::TABLES_MAX;
 use storage::input_log::Demand;
@@ -12,6 +12,10 @@ use crate::epoch::handover;
 use crate::error::{EngineError, Result};
 use crate::kept;
 use crate::worker::{Epoch, Worker};
+
+/// Where the image may be larger than memory, the calls of an epoch may write this part of the
+/// pages that are in memory: a snapshot waits for one epoch, and is written beside another.
+const WRITTEN_PART: u64 = 4;
 
 /// The image may grow by this part of it for values whose lengths are not known.
 const GUESSED_PART: u64 = 4;
@@ -127,6 +131,7 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> 
         return Ok(reserved?);
     }
     check_guess(epoch, needed)?;
+    check_memory(epoch, demand.written_pages(tables.clone()))?;
     // Other devices store in place.
     let pages = device.takes_snapshots().then(|| demand.pages(tables.clone(), workers, needed));
     let taker = demand.taker(tables, needed, segment_bytes);
@@ -178,6 +183,23 @@ fn check_guess<D: Device>(epoch: &Epoch<'_, D>, needed: Needed) -> Result<()> {
     Err(EngineError::Limit(format!(
         "values as long as their tables allow would need {guessed} bytes more, at most {most} are \
          taken before the values are known"
+    )))
+}
+
+/// Refuses an epoch of several calls that may write more pages than a limit of memory has room for.
+fn check_memory<D: Device>(epoch: &Epoch<'_, D>, pages: u64) -> Result<()> {
+    if !epoch.core.config.refuses_large_epochs || epoch.calls.new_calls() <= 1 {
+        return Ok(());
+    }
+    let Some(memory) = epoch.store.device().page_use() else { return Ok(()) };
+    let most = memory.pages_bytes / PAGE_BYTES / WRITTEN_PART;
+    if pages <= most {
+        return Ok(());
+    }
+    Err(EngineError::Limit(format!(
+        "the calls of the epoch may write {pages} pages, and a limit of memory of {} bytes has \
+         room for {most} at once",
+        memory.limit_bytes
     )))
 }
 

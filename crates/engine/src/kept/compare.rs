@@ -18,12 +18,7 @@ struct Rows<'a> {
     /// Offsets of the rows, sorted.
     found: Vec<u64>,
     image_base: usize,
-    /// Lets pages go that are too many in memory.
-    evict: &'a dyn Fn(),
 }
-
-/// After so many looks at rows or chunks pages go, where there is a limit of memory.
-const LOOKS: usize = 64;
 
 impl Attached {
     /// Compares them with all rows: the offsets of those of each table.
@@ -36,9 +31,7 @@ impl Attached {
             let mut found = found.clone();
             found.sort_unstable();
             let table = Table::new(stored);
-            // Nothing stores to the image while it is compared.
-            let evict = &|| store.device().evict_part(0, 1);
-            let rows = Rows { attached: self, indexes, table, found, image_base, evict };
+            let rows = Rows { attached: self, indexes, table, found, image_base };
             let compared = rows.compare_hash().and_then(|()| rows.compare_order());
             compared.map_err(|what| {
                 StorageError::Corrupt(format!(
@@ -59,13 +52,6 @@ impl Rows<'_> {
         self.found.binary_search(&row).is_ok().then_some(row)
     }
 
-    /// Looks at a row.
-    fn look(&self, nth: usize) {
-        if nth.is_multiple_of(LOOKS) {
-            (self.evict)();
-        }
-    }
-
     fn key_at(&self, row: u64) -> &[u8] {
         self.attached.entries.key_at(self.image_base, row)
     }
@@ -73,11 +59,10 @@ impl Rows<'_> {
     /// Each row is in the hash index, and nothing else is.
     fn compare_hash(&self) -> std::result::Result<(), String> {
         let hash = &self.indexes.hash;
-        if !hash.is_sound(self.evict) {
+        if !hash.is_sound() {
             return Err("a bucket has more entries than there is room for".into());
         }
-        for (nth, &row) in self.found.iter().enumerate() {
-            self.look(nth);
+        for &row in &self.found {
             let key = self.key_at(row);
             let word = self.table.word(key)?.hash;
             if hash.find(word, |id| self.row_of(id) == Some(row)).is_none() {
@@ -90,13 +75,12 @@ impl Rows<'_> {
     /// Each row is in the ordered index, in the order of the keys, and nothing else is.
     fn compare_order(&self) -> std::result::Result<(), String> {
         let Some(ordered) = &self.indexes.ordered else { return Ok(()) };
-        if !ordered.is_sound(self.evict) {
+        if !ordered.is_sound() {
             return Err("a chunk has more entries than there is room for".into());
         }
         let mut before: Option<&[u8]> = None;
         let mut count = 0;
         for (word, id) in ordered.range(Bound::Unbounded, Bound::Unbounded, &ExactWords) {
-            self.look(count);
             let row = self.row_of(id).ok_or("the ordered index names what is no row")?;
             let key = self.key_at(row);
             if order_word(key) != word || before.is_some_and(|before| before >= key) {

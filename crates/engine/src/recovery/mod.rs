@@ -180,12 +180,12 @@ fn open_once<D: Device>(
     let Scanned { mut found, mut hash, .. } = rows;
     let dropped = Dropped::take(&store, &agreed.change, &mut found, &mut hash);
     store.adopt_catalog(&agreed.change, &mut sub_pools)?;
-
     deal(sub_pools, &mut workers);
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new(store.segments(), store.device().has_memory_limit())?;
     let mut core = Core::new(config, in_memory, entries, image_base);
+    core.brings_pages = store.device().brings_pages();
     let (tables, parties) = (core.tables.len(), workers.len());
     let secondary = SecondaryIndexes::new(&agreed.indexes, &agreed.table_ids, tables, parties);
     core.secondary = secondary.map_err(EngineError::Limit)?;

@@ -49,6 +49,10 @@ pub struct EngineConfig {
     /// refused as if there was no space: calls of its serial part need what they write. Default: no
     /// limit.
     pub guessed_growth_max: u64,
+    /// Whether an epoch of several calls is refused, as if there was no space, where the rows that
+    /// they may write have more than a quarter of the pages that a limit of memory leaves for the
+    /// image. Who sets it runs the calls in smaller epochs. Default false.
+    pub refuses_large_epochs: bool,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports, and to notice that workers lose their time
@@ -74,6 +78,7 @@ impl Default for EngineConfig {
             contention: false,
             procedure_stack_bytes: 8 << 20,
             guessed_growth_max: u64::MAX,
+            refuses_large_epochs: false,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

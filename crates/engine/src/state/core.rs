@@ -6,9 +6,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use pmem::BringsPages;
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{Mutex, RwLock};
-use storage::{EpochNumber, TableId};
+use storage::{EpochNumber, SerialId, TableId};
 
 use crate::error::EngineError;
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
@@ -19,7 +20,7 @@ use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::before_images::Snapshots;
-use crate::version::{EntrySlab, RowEntry, newest_version};
+use crate::version::{EntrySlab, RowEntry, Seen, Stopped, ValueWord, Waiter, newest_version};
 
 /// A sequence: what the next call that allocates gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,6 +84,8 @@ pub(crate) struct Core {
     pub(crate) entries: EntrySlab,
     /// Address of the image's first byte.
     pub(crate) image_base: usize,
+    /// Brings pages of the image, which may be larger than memory, by their offset and bytes.
+    pub(crate) brings_pages: Option<BringsPages>,
     /// Where indexes are kept, if they are.
     pub(crate) kept: Option<KeptIndexes>,
     /// All sequences ever allocated from, by table and key. Changed by the first worker only.
@@ -111,6 +114,7 @@ impl Core {
             tables,
             entries,
             image_base,
+            brings_pages: None,
             kept: None,
             sequences: RwLock::default(),
             secondary: SecondaryIndexes::default(),
@@ -205,17 +209,56 @@ impl Core {
     }
 
     /// Fills an entry by what is with its row: no call of this epoch writes it, or its entry would
-    /// be filled. Only on devices that take image snapshots, where a row has no version of an epoch
-    /// that a crash has cut off.
+    /// be filled.
     #[cold]
     #[inline(never)]
     fn fill(&self, id: EntryId, entry: &RowEntry) {
-        let row = self.entries.row_of(id);
-        entry.fill(
-            row,
-            newest_version(self.image_base, row, |table| &self.tables[table.index()].layout),
-        );
+        entry.fill(self.entries.row_of(id), self.newest_version(id));
         self.entries.touch(id);
+    }
+
+    /// The newest version of a row that no call of this epoch writes, by what is with the row. Only
+    /// on devices that take image snapshots, where a row has no version of an epoch that a crash
+    /// has cut off.
+    fn newest_version(&self, id: EntryId) -> ValueWord {
+        let row = self.entries.row_of(id);
+        newest_version(self.image_base, row, |table| &self.tables[table.index()].layout)
+    }
+
+    /// The entry with an id for a reader from outside, `None` if it says nothing of its row. Where
+    /// entries are let go, readers fill none: only epochs let them go, and there may be none for
+    /// long.
+    #[inline]
+    fn filled_entry(&self, id: EntryId) -> Option<&RowEntry> {
+        let may_fill = !self.entries.are_let_go() || self.entries.get(id).is_filled();
+        may_fill.then(|| self.entry(id))
+    }
+
+    /// What a reader from outside sees of a row at a serial position.
+    #[inline]
+    pub(crate) fn seen(
+        &self,
+        id: EntryId,
+        sid: SerialId,
+        waiter: &mut Waiter<'_>,
+    ) -> Result<Seen, Stopped> {
+        let seen = match self.filled_entry(id) {
+            Some(entry) => entry.read(sid, waiter)?,
+            None => {
+                self.bring_row(id);
+                Seen { word: self.newest_version(id), untouched: true }
+            }
+        };
+        self.bring_value(seen.word);
+        Ok(seen)
+    }
+
+    /// The newest persistent version of a row, for a reader from outside.
+    pub(crate) fn persistent_version(&self, id: EntryId) -> ValueWord {
+        match self.filled_entry(id) {
+            Some(entry) => entry.persistent_version(),
+            None => self.newest_version(id),
+        }
     }
 
     /// Finds a key's entry. Not in the insert step.

@@ -37,6 +37,8 @@ const LENGTH_SHIFT: u32 = 40;
 /// All row entries of an engine: one reservation, so that an id is an address.
 pub(crate) struct EntrySlab {
     memory: Mapping,
+    /// Whether entries are let go that can be filled again.
+    are_let_go: bool,
     /// For each segment its first group, plus one; 0 if it has none.
     groups: Words,
     /// For each group where its first row is, and from bit [`LENGTH_SHIFT`] on the length of one.
@@ -97,6 +99,7 @@ impl EntrySlab {
         let groups_max = (memory.len() / GROUP_BYTES).min(GROUPS_MAX);
         Ok(Self {
             memory,
+            are_let_go,
             groups: Words::reserve(segments.most())?,
             rows: Words::reserve(groups_max)?,
             touched: Words::reserve(groups_max.div_ceil(64))?,
@@ -107,6 +110,12 @@ impl EntrySlab {
             numbers: Mutex::default(),
             used: AtomicU32::new(0),
         })
+    }
+
+    /// Whether entries are let go, where there is a limit of memory.
+    #[inline]
+    pub(crate) fn are_let_go(&self) -> bool {
+        self.are_let_go
     }
 
     /// The entry with an id.

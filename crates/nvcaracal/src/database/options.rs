@@ -426,9 +426,9 @@ impl Options {
     /// Row entries, and indexes that are not among the pages, are always in memory (see
     /// [`Database::memory`]): what they leave, at least 8 MiB, holds pages. Pages that the calls of
     /// an epoch need are read many at once, as far as their write sets and declared reads name the
-    /// rows; other rows are read when they are touched, which is slower. One epoch may need more
-    /// than the limit. Answers do not depend on it. Memory of the process besides is not counted.
-    /// Range: 16 MiB to 4 TiB.
+    /// rows; other rows are read when they are touched, which is slower. A call that changes more
+    /// than the limit gets it. Answers do not depend on it. Memory of the process besides is not
+    /// counted. Range: 16 MiB to 4 TiB.
     ///
     /// Needs `userfaultfd` (Linux 5.11 or newer; containers may forbid it): where it is missing the
     /// open is refused. A page that cannot be read when a call needs it ends the process.
@@ -697,6 +697,7 @@ impl Options {
         EngineConfig {
             contention: self.contention_epochs > 0,
             guessed_growth_max: GUESSED_GROWTH_MAX,
+            refuses_large_epochs: true,
             store: StoreOptions { instance: random(), ..config.store },
             ..config
         }

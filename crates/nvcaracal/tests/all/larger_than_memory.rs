@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use nvcaracal::{
-    Database, HashTable, Options, Stop, Table, Transaction, Tuning, WriteSet, procedure,
+    Database, HashTable, Options, Procedure, Stop, Table, Transaction, Tuning, WriteSet, procedure,
 };
 
 /// Rows with their values inside.
@@ -47,6 +47,20 @@ fn change(tx: &mut Transaction, row: u64, number: u64) -> Result<u64, Stop> {
     Ok(near * 10_000 + far)
 }
 
+fn rows_apart() -> impl Iterator<Item = u64> {
+    (0..ROWS).step_by(16)
+}
+
+fn spread_rows(_: &Spread, set: &mut WriteSet) {
+    rows_apart().for_each(|row| set.insert(SMALL, row));
+}
+
+/// Writes rows whose entries are in different pages.
+#[procedure(write_set = spread_rows)]
+fn spread(tx: &mut Transaction) -> Result<(), Stop> {
+    rows_apart().try_for_each(|row| tx.insert(SMALL, row, &value(row, 1, 390)))
+}
+
 #[procedure]
 fn look(tx: &mut Transaction, row: u64) -> Result<bool, Stop> {
     Ok(tx.get(SMALL, row)?.is_some())
@@ -59,6 +73,7 @@ fn options(workers: usize) -> Options {
         .table(LARGE)
         .procedure::<Change>()
         .procedure::<Look>()
+        .procedure::<Spread>()
         .tuning(Tuning { segment_bytes: 64 << 10, epoch_calls_max: 700, ..Tuning::default() })
         .checkpoint_every(7)
         .data_bytes_max(1 << 30)
@@ -70,6 +85,14 @@ fn run(db: &Database, calls: std::ops::Range<u64>) -> Vec<u64> {
     let tickets: Vec<_> =
         calls.map(|i| db.submit(Change { row: i * 7_919 % ROWS, number: i }).unwrap()).collect();
     tickets.into_iter().map(|ticket| ticket.wait().unwrap()).collect()
+}
+
+/// Calls that are submitted at once; what they answered.
+fn together<P: Procedure>(db: &Database, calls: impl Iterator<Item = P>) -> Vec<P::Output> {
+    let mut batch = db.batch();
+    let added: Vec<_> = calls.map(|call| batch.add(&call).unwrap()).collect();
+    let submitted = batch.submit().unwrap();
+    added.into_iter().map(|place| submitted.ticket(place).wait().unwrap()).collect()
 }
 
 fn open(path: &Path, workers: usize, limit: Option<u64>) -> Database {
@@ -110,7 +133,6 @@ fn s_15_answers_do_not_depend_on_memory() {
                 // What was read of rows and not evicted yet is of the last epoch.
                 assert!(part == 0 || pages.evicted > 0, "{pages:?}");
                 assert!(part == 0 || pages.fetched > 0, "{pages:?}");
-                assert_entries_go(&db);
             }
             db.close().unwrap();
         }
@@ -125,16 +147,70 @@ fn s_15_answers_do_not_depend_on_memory() {
 }
 
 /// Row entries that can be filled again go when they are more than a part of the limit, so that
-/// after a call of a few rows there are few.
-fn assert_entries_go(db: &Database) {
-    let _all = contents(db);
+/// after a call of a few rows there are few. Readers from outside make none.
+#[test]
+fn entries_of_rows_go_when_they_are_many() {
+    if !pmem::memory_can_be_limited() {
+        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), 2, Some(LIMIT));
+    run(&db, 0..18_000);
+    db.call(Spread {}).unwrap();
     let before = db.memory().unwrap().row_entries;
-    assert!(before > LIMIT / 32, "all rows had {before} bytes of entries");
-    let value = db.get(SMALL, 1).unwrap();
+    assert!(before > LIMIT / 32, "{before} bytes of entries");
+    for (row, value) in contents(&db) {
+        assert_eq!(db.get(SMALL, row).unwrap(), Some(value));
+    }
+    assert_eq!(db.memory().unwrap().row_entries, before);
     db.call(Look { row: 1 }).unwrap();
     let after = db.memory().unwrap().row_entries;
     assert!(after <= 8 * 4096, "{after} bytes of entries are left of {before}");
-    assert_eq!(db.get(SMALL, 1).unwrap(), value);
+}
+
+/// Readers need no epoch, and the limit holds all the same.
+#[test]
+fn reads_alone_let_pages_go() {
+    const MORE: u64 = 1 << 20;
+    if !pmem::memory_can_be_limited() {
+        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), 2, Some(LIMIT));
+    run(&db, 0..9_000);
+    let epochs = db.stats().epochs;
+    let rows = contents(&db);
+    for (row, value) in rows {
+        assert_eq!(db.get(SMALL, row).unwrap(), Some(value));
+        let _large = db.get(LARGE, row % LARGE_ROWS).unwrap();
+        let pages = db.memory().unwrap().pages.unwrap();
+        assert!(pages.resident_bytes <= pages.pages_bytes + MORE, "{pages:?}");
+    }
+    assert_eq!(db.stats().epochs, epochs);
+}
+
+/// Calls that together write more than a limit has room for run in several epochs; without a limit
+/// they run in one.
+#[test]
+fn epochs_that_write_too_many_pages_are_cut() {
+    if !pmem::memory_can_be_limited() {
+        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+        return;
+    }
+    let epochs_of = |limit| {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), 2, limit);
+        db.call(Look { row: 0 }).unwrap();
+        let before = db.stats().epochs;
+        let answers = together(&db, (0..600).map(|number| Change { row: number * 33, number }));
+        (db.stats().epochs - before, answers, db.stats().state_hash)
+    };
+    let (whole, cut) = (epochs_of(None), epochs_of(Some(LIMIT)));
+    assert_eq!(whole.0, 1);
+    assert!(cut.0 >= 4, "{} epochs", cut.0);
+    assert_eq!((whole.1, whole.2), (cut.1, cut.2));
 }
 
 /// A limit is for files, and no smaller than what works.

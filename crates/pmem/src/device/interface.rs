@@ -43,6 +43,9 @@ pub struct PortState {
 /// See [`Device::notes_of_stores`].
 pub type NotesOfStores = Box<dyn Fn(u64, u64) + Send + Sync>;
 
+/// See [`Device::brings_pages`].
+pub type BringsPages = Box<dyn Fn(u64, u64) + Send + Sync>;
+
 /// A log space that is read: that of a device, or a copy of one.
 pub trait LogSpace {
     /// Its length in bytes.
@@ -359,8 +362,9 @@ pub trait Device: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Sees that a part of the image is in memory. What an open looks at is read so first: a
-    /// damaged page is an error then, and ends the process when it is touched.
+    /// Sees that a part of the image is in memory; with a limit of memory, other pages go for it.
+    /// What an open looks at is read so first: a damaged page is an error then, and ends the
+    /// process when it is touched.
     ///
     /// # Errors
     /// [`DeviceError`] if a page is damaged or cannot be read.
@@ -385,25 +389,17 @@ pub trait Device: Send + Sync + 'static {
         let _ = missing;
     }
 
+    /// What brings the pages of a range that are absent to memory, on the thread that calls it, by
+    /// offset and bytes: that costs less than to touch them. A page that cannot be read ends the
+    /// process, as if it was touched. An offset behind the image's limit stands for what is not of
+    /// the image. Only where the image may be larger than memory; it does not keep the device.
+    fn brings_pages(&self) -> Option<BringsPages> {
+        None
+    }
+
     /// Whether so much was stored to since the last snapshot that one is due, for want of memory.
     fn needs_snapshot(&self) -> bool {
         false
-    }
-
-    /// Reads what is absent of a range of the image, where it may be larger than memory, before it
-    /// is touched; other pages go for it. No thread stores to the image meanwhile.
-    ///
-    /// # Errors
-    /// [`DeviceError`] if a page is damaged or cannot be read.
-    fn read_ahead(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
-        let _ = (offset, len);
-        Ok(())
-    }
-
-    /// Drops part `part` of `parts` of the pages that are too many in memory, where the image may
-    /// be larger. All workers call it for their part while nothing stores to the image.
-    fn evict_part(&self, part: usize, parts: usize) {
-        let _ = (part, parts);
     }
 
     /// Bytes of the pages that the next snapshot would write, at most; 0 on devices that take none.

@@ -20,7 +20,9 @@ mod port;
 
 pub use counters::{Counters, LineCount, Loads};
 pub use file_use::FileUse;
-pub use interface::{Description, Device, LogSpace, MARK_BYTES, NotesOfStores, PortState};
+pub use interface::{
+    BringsPages, Description, Device, LogSpace, MARK_BYTES, NotesOfStores, PortState,
+};
 pub use page_use::PageUse;
 pub use port::Port;
 

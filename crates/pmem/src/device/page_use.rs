@@ -9,7 +9,8 @@ pub struct PageUse {
     pub pages_bytes: u64,
     /// Bytes of the image that are in memory.
     pub resident_bytes: u64,
-    /// Pages that were read because an epoch declared a row in them.
+    /// Pages that were read because an epoch declared a row in them, or a reader from outside was
+    /// about to touch them.
     pub fetched: u64,
     /// Pages that a thread touched before they were there, and waited for.
     pub faults: u64,

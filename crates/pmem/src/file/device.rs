@@ -15,7 +15,9 @@ use super::options::FileOptions;
 use super::residency::{Loading, Residency, Saved};
 use super::room::{Room, kept_pages};
 use super::writer::Background;
-use crate::device::{Description, Device, FileUse, MARK_BYTES, NotesOfStores, PageUse, PortState};
+use crate::device::{
+    BringsPages, Description, Device, FileUse, MARK_BYTES, NotesOfStores, PageUse, PortState,
+};
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Limited, Mapping, PAGE_BYTES};
@@ -82,7 +84,7 @@ impl File {
     pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
         let dir = dir.as_ref();
         let (health, log_writes) = (Arc::default(), LogWrites::new()?);
-        let Opened { files, image, pages, image_bytes, log_bytes, state, marks, room } =
+        let Opened { files, image, dirty, pages, image_bytes, log_bytes, state, marks, room } =
             open(dir, options, &health)?;
         let pages_note = note_pages(&pages);
         let (residency, loading) = match pages {
@@ -90,7 +92,6 @@ impl File {
             ImagePages::Loading(loading) => (None, Some(loading)),
             ImagePages::Limited(residency) => (Some(residency), None),
         };
-        let image = Arc::new(image);
         Ok(Self {
             dir: dir.to_path_buf(),
             residency,
@@ -99,7 +100,7 @@ impl File {
             usable: Limited::new("image", options.image_limit_bytes, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
             log_writes,
-            dirty: Arc::new(DirtyPages::new(Arc::clone(&image))),
+            dirty,
             image,
             to_save: Mutex::default(),
             epoch_without_files: Mutex::new(state.newest.epoch),
@@ -498,22 +499,13 @@ impl Device for File {
         }
     }
 
+    fn brings_pages(&self) -> Option<BringsPages> {
+        self.residency.as_ref().map(Residency::brings_pages)
+    }
+
     fn needs_snapshot(&self) -> bool {
         let changed_bytes = self.changed_bytes();
         self.residency.as_ref().is_some_and(|residency| residency.wants_snapshot(changed_bytes))
-    }
-
-    fn read_ahead(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
-        let Some(residency) = &self.residency else { return Ok(()) };
-        // SAFETY: nothing stores to the image meanwhile (rule of the trait).
-        unsafe { residency.read_ahead(offset, len, |page| self.dirty.is_clean(page)) }
-    }
-
-    fn evict_part(&self, part: usize, parts: usize) {
-        if let Some(residency) = &self.residency {
-            // SAFETY: nothing stores to the image meanwhile (rule of the trait).
-            unsafe { residency.evict_part(part, parts, |page| self.dirty.is_clean(page)) };
-        }
     }
 
     fn shrink_log(&self, bytes: u64) -> Result<bool, DeviceError> {

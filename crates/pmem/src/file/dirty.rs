@@ -1,18 +1,19 @@
 //! Which pages were stored to since the last snapshot, and what a snapshot saves of pages that are
 //! stored to before they are saved.
 //!
-//! A page is in one of four states:
+//! A page is in one of five states:
 //!
 //! | state | means | next |
 //! |---|---|---|
-//! | clean | as in the last snapshot | *changed*, by a store |
+//! | clean | as in the last snapshot | *changed*, by a store; *evicting* |
 //! | changed | stored to since | *to save*, by a snapshot |
 //! | to save | what it holds belongs to the snapshot | *copying*, by the writer or a store |
 //! | copying | one thread copies it | *clean*, by the writer; *changed*, by a store |
+//! | evicting | its memory is given back | *clean* |
 //!
 //! So a snapshot stops the workers only while it looks at the states. The writer copies page after
 //! page; a store that comes before it copies its page aside. A store to a page that is being copied
-//! waits for that.
+//! or evicted waits for that.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,6 +28,7 @@ const CLEAN: u8 = 0;
 const CHANGED: u8 = 1;
 const TO_SAVE: u8 = 2;
 const COPYING: u8 = 3;
+const EVICTING: u8 = 4;
 
 type Page = [u8; PAGE_BYTES as usize];
 
@@ -70,10 +72,18 @@ impl DirtyPages {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether a page was not stored to since the last snapshot, and that has it.
-    #[inline]
-    pub(super) fn is_clean(&self, page: u64) -> bool {
-        self.states[page as usize].load(Ordering::Relaxed) == CLEAN
+    /// Begins to evict a page, if it was not stored to since the last snapshot, and that has it:
+    /// stores to it wait until that [ends](DirtyPages::end_eviction). Whether it may be evicted.
+    pub(super) fn begin_eviction(&self, page: u64) -> bool {
+        let state = &self.states[page as usize];
+        // Acquires what `save` released: the page was copied before its memory goes.
+        let (set, seen) = (Ordering::Acquire, Ordering::Relaxed);
+        state.compare_exchange(CLEAN, EVICTING, set, seen).is_ok()
+    }
+
+    /// A page has no memory any more, or stays: stores may come.
+    pub(super) fn end_eviction(&self, page: u64) {
+        self.states[page as usize].store(CLEAN, Ordering::Release);
     }
 
     /// The caller stores to a range next. Looks before it changes a state, so that a page that many
@@ -130,7 +140,7 @@ impl DirtyPages {
             let states = &self.states[range.start as usize..range.end as usize];
             for (state, page) in states.iter().zip(range) {
                 match state.load(Ordering::Relaxed) {
-                    CLEAN => {}
+                    CLEAN | EVICTING => {}
                     CHANGED => {
                         state.store(TO_SAVE, Ordering::Relaxed);
                         pages.push(page);
@@ -214,9 +224,11 @@ mod tests {
         assert_eq!(dirty.count(), 3);
         assert_eq!(take(&dirty), [0, 1, 5]);
         assert_eq!(dirty.count(), 0);
-        assert!(!dirty.is_clean(5), "it is not saved yet");
+        assert!(!dirty.begin_eviction(5), "it is not saved yet");
         assert_eq!([5, 0, 1].map(|page| saved(&dirty, page)), [77, 0, 0]);
-        assert!(dirty.is_clean(5));
+        assert!(dirty.begin_eviction(5) && !dirty.begin_eviction(5));
+        assert_eq!(take(&dirty), [], "a page that is evicted was not stored to");
+        dirty.end_eviction(5);
         // The end of a store that ends with its page belongs to no other page.
         dirty.before_store(14 * PAGE_BYTES, 2 * PAGE_BYTES);
         dirty.before_store(7 * PAGE_BYTES, PAGE_BYTES);
@@ -267,5 +279,31 @@ mod tests {
                 }
             });
         }
+    }
+
+    /// S8: a thread stores to each page while another one evicts it.
+    #[test]
+    fn a_page_that_is_evicted_is_not_stored_to() {
+        const ROUNDS: u64 = 20;
+        let dirty = dirty_pages();
+        let mut evicted = 0;
+        for round in 1..=ROUNDS {
+            std::thread::scope(|scope| {
+                scope.spawn(|| (0..PAGES).for_each(|page| store(&dirty, page, round)));
+                for page in (0..PAGES).filter(|page| dirty.begin_eviction(*page)) {
+                    let value = || dirty.image.load_u64(page * PAGE_BYTES);
+                    let before = value();
+                    for _ in 0..10 {
+                        std::thread::yield_now();
+                        assert_eq!(value(), before, "page {page} in round {round}");
+                    }
+                    dirty.end_eviction(page);
+                    evicted += 1;
+                }
+            });
+            assert_eq!(take(&dirty).len() as u64, PAGES);
+            (0..PAGES).for_each(|page| assert_eq!(saved(&dirty, page), round));
+        }
+        assert!(evicted > 0);
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::open_files;
+use super::dirty::DirtyPages;
 use super::disk::{DiskHandle, Files};
 use super::format::Root;
 use super::mark::Marks;
@@ -21,7 +22,8 @@ use crate::memory::{Mapping, PAGE_BYTES, Pages, page_ceil};
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) files: Arc<Files>,
-    pub(super) image: Mapping,
+    pub(super) image: Arc<Mapping>,
+    pub(super) dirty: Arc<DirtyPages>,
     pub(super) pages: ImagePages,
     /// Those of the newest snapshot, and what the image grew to since.
     pub(super) image_bytes: u64,
@@ -93,19 +95,20 @@ pub(super) fn open(
     check_limit("log (the existing file)", log_bytes, options.log_limit_bytes)?;
     let address_bytes = page_ceil(options.image_limit_bytes);
     let pages = options.memory_limit_bytes.map_or(Pages::Huge, |_| Pages::Small);
-    let image = Mapping::anonymous(address_bytes, pages)?;
+    let image = Arc::new(Mapping::anonymous(address_bytes, pages)?);
     assert!(image.len() >= image_bytes, "an image within its limit fits its mapping");
+    let dirty = Arc::new(DirtyPages::new(Arc::clone(&image)));
     let pages = match options.memory_limit_bytes {
         Some(limit) => {
             // SAFETY: the device drops it before the mapping, whose pages nothing has touched.
-            unsafe { Residency::over(&image, &files, table, image_bytes, limit) }
+            unsafe { Residency::over(&image, &files, table, &dirty, image_bytes, limit) }
                 .map(ImagePages::Limited)?
         }
         None => read_or_begin(&files, table, &image, image_bytes, options, health)?,
     };
     let marks = Marks::read(&files.meta, newest.instance)?;
     let room = Arc::new(Room::of(&files, &head, newest, table.used())?);
-    Ok(Opened { files, image, pages, image_bytes, log_bytes, state, marks, room })
+    Ok(Opened { files, image, dirty, pages, image_bytes, log_bytes, state, marks, room })
 }
 
 fn check_limit(what: &'static str, bytes: u64, limit_bytes: u64) -> Result<(), DeviceError> {

@@ -136,7 +136,7 @@ pub fn visit<D: Device>(
     assert!(bytes <= segments.segment_bytes(), "rows of {bytes} bytes are more than a segment");
     assert!(u64::from(unit.segment) < segments.used(), "segment {} is in use", unit.segment);
     debug_assert!(free.is_sorted(), "free slots of a plan are sorted");
-    device.read_ahead(first, bytes)?;
+    device.read_pages(first, bytes)?;
     let mut next_free = free.partition_point(|&f| f < first);
     for slot in 0..unit.slots {
         let at = first + slot * layout.row_bytes;

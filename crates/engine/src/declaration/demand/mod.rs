@@ -236,6 +236,14 @@ impl SpaceDemand {
         needed
     }
 
+    /// Most pages of the rows that calls name, and of values as long as their tables allow.
+    pub(crate) fn written_pages(&self, tables: impl Iterator<Item = TableSpace>) -> u64 {
+        let of_one = |table: TableSpace| {
+            pages_of(table.row_bytes) + table.external_bytes_max.map_or(0, pages_of)
+        };
+        tables.zip(&self.writes).map(|(table, writes)| writes * of_one(table)).sum()
+    }
+
     /// Most pages of the image that the epoch may store to.
     pub(crate) fn pages(
         &self,

@@ -133,6 +133,7 @@ impl<'v> View<'v> {
         if let Some(image) = layers.find_map(|layer| layer.before_images.get(&before_image_key)) {
             return Ok(image.seen_at(self.epoch));
         }
+        self.core.bring_key(t, word);
         let id = self.core.find(t, word, self.reads);
         Ok(id.and_then(|id| self.row(id)))
     }
@@ -221,15 +222,14 @@ impl<'v> View<'v> {
     /// later, too: both epochs that its header can name are. The header of a row that it inserts is
     /// not looked at: it is written as a line, in no order with what leads to it.
     fn row(&self, id: EntryId) -> Option<&'v [u8]> {
-        let entry = self.core.entry(id);
         let mut waiter = Waiter::new(self.core.stopped());
-        let seen = entry.read(self.sid, &mut waiter);
+        let seen = self.core.seen(id, self.sid, &mut waiter);
         let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
         if !word.is_value() {
             return None;
         }
-        let next = entry.persistent_version();
-        let written = || version_epoch(self.core.image_base, entry.row(), next.slot());
+        let (row, next) = (self.core.entries.row_of(id), self.core.persistent_version(id));
+        let written = || version_epoch(self.core.image_base, row, next.slot());
         if !next.is_value() || written() > self.epoch {
             return None;
         }

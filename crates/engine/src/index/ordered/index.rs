@@ -102,17 +102,13 @@ impl OrderedIndex {
         })
     }
 
-    /// Whether attached chunks hold what they can: they come from a file. Each of them is looked at
-    /// after a call of `next`.
+    /// Whether attached chunks hold what they can: they come from a file.
     #[must_use]
-    pub fn is_sound(&self, next: impl Fn()) -> bool {
+    pub fn is_sound(&self) -> bool {
         let _inside = self.phase.read();
         let directory = self.directory();
-        let count = |at| {
-            next();
-            // SAFETY: chunks of the directory are mapped; nothing changes them in this phase.
-            unsafe { directory.chunk(at).as_ref() }.count()
-        };
+        // SAFETY: chunks of the directory are mapped; nothing changes them in this phase.
+        let count = |at| unsafe { directory.chunk(at).as_ref() }.count();
         let mut counts = (0..directory.len()).map(count);
         counts.try_fold(0, |sum, count| Some(sum + count?)) == Some(self.len())
     }

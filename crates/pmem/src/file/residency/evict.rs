@@ -1,92 +1,112 @@
-//! Pages go, when there are more than the limit allows.
+//! Pages go, when others come and there are more than the limit allows.
 
-use std::sync::atomic::Ordering;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
 
-use super::Residency;
+use super::server::Shared;
 use crate::failure::lock;
+use crate::file::dirty::DirtyPages;
 use crate::memory::PAGE_BYTES;
 use crate::system::advice;
 
-/// So many neighbouring pages are looked at by one of those who evict, the next ones by the next.
+/// So many neighbouring pages are looked at together.
 const PART_PAGES: u64 = 1024;
 
-impl Residency {
-    /// Drops clean pages of part `part` of `parts` until no more are in memory than may be, after
-    /// at most two looks at each: the first one forgets that it was touched. `is_clean` says
-    /// whether a page was not stored to since it was saved or read. All workers call it for their
-    /// part.
-    ///
-    /// # Safety
-    /// No thread stores to the image meanwhile.
-    // SAFETY: the contract is above.
-    pub(in crate::file) unsafe fn evict_part(
-        &self,
-        part: usize,
-        parts: usize,
-        is_clean: impl Fn(u64) -> bool,
-    ) {
-        let image_pages = self.image_pages.load(Ordering::Relaxed);
-        let limit = self.limit_pages.load(Ordering::Relaxed);
-        let over = self.shared.states.present().saturating_sub(limit).div_ceil(parts as u64);
-        let chunks = image_pages.div_ceil(PART_PAGES);
-        let mine = (chunks.saturating_sub(part as u64)).div_ceil(parts as u64);
-        if over == 0 || mine == 0 {
-            return;
-        }
-        let first = self.hand(part);
-        let (mut evicted, mut looked) = (0, 0);
-        while evicted < over && looked < 2 * mine {
-            let chunk = (first + looked) % mine * parts as u64 + part as u64;
-            let from = chunk * PART_PAGES;
-            // SAFETY: promised.
-            evicted += unsafe { self.evict(from..image_pages.min(from + PART_PAGES), &is_clean) };
-            looked += 1;
-        }
-        lock(&self.hands)[part] = (first + looked) % mine;
-        self.shared.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
-    }
+/// So many parts a thread looks at before it goes on with what it is for.
+const LOOKS_MAX: u64 = 16;
 
-    fn hand(&self, part: usize) -> u64 {
-        let mut hands = lock(&self.hands);
-        if hands.len() <= part {
-            hands.resize(part + 1, 0);
+/// Where pages are too many, so many more go, so that not each page that comes looks for one.
+const MORE_PAGES: u64 = 64;
+
+/// Which pages may go, and when.
+#[derive(Debug)]
+pub(super) struct Evictor {
+    dirty: Arc<DirtyPages>,
+    /// Pages of the image that may be used.
+    pub(super) image_pages: AtomicU64,
+    /// Pages of the image that may be in memory.
+    pub(super) limit_pages: AtomicU64,
+    /// The part that is looked at next.
+    hand: Mutex<u64>,
+}
+
+impl Evictor {
+    pub(super) fn new(dirty: Arc<DirtyPages>, image_pages: u64) -> Self {
+        let (image_pages, limit_pages) = (AtomicU64::new(image_pages), AtomicU64::new(u64::MAX));
+        Self { dirty, image_pages, limit_pages, hand: Mutex::default() }
+    }
+}
+
+impl Shared {
+    /// Drops clean pages if more are in memory than may be, unless another thread does: those that
+    /// were not touched since the last look at them, which forgets that they were. How many.
+    pub(super) fn make_room(&self) -> u64 {
+        let Some(evictor) = &self.evictor else { return 0 };
+        let limit = evictor.limit_pages.load(Ordering::Relaxed);
+        let over = self.states.present().saturating_sub(limit);
+        if over == 0 {
+            return 0;
         }
-        hands[part]
+        let mut hand = match evictor.hand.try_lock() {
+            Ok(hand) => hand,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return 0,
+        };
+        let image_pages = evictor.image_pages.load(Ordering::Relaxed);
+        let wanted = over + MORE_PAGES.min(limit / 16);
+        let mut evicted = 0;
+        for _ in 0..LOOKS_MAX {
+            if evicted >= wanted {
+                break;
+            }
+            let from = *hand * PART_PAGES;
+            let to = image_pages.min(from + PART_PAGES);
+            *hand = if to < image_pages { *hand + 1 } else { 0 };
+            evicted += self.evict(from..to, &evictor.dirty);
+        }
+        self.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
+        evicted
     }
 
     /// Drops the pages of a range that may go; how many.
-    ///
-    /// # Safety
-    /// No thread stores to the image meanwhile.
-    // SAFETY: the contract is above.
-    unsafe fn evict(&self, pages: std::ops::Range<u64>, is_clean: &impl Fn(u64) -> bool) -> u64 {
+    fn evict(&self, pages: Range<u64>, dirty: &DirtyPages) -> u64 {
         let mut evicted = 0;
         let mut run = pages.start..pages.start;
         for page in pages {
-            if !is_clean(page) || !self.shared.states.evict(page) {
+            if !self.states.may_go(page) || !dirty.begin_eviction(page) {
+                continue;
+            }
+            if !self.states.begin_eviction(page) {
+                dirty.end_eviction(page);
                 continue;
             }
             evicted += 1;
             if run.end != page {
-                // SAFETY: promised; these pages are clean, and absent from now on.
-                unsafe { self.drop_run(&run) };
+                self.drop_run(&run, dirty);
                 run.start = page;
             }
             run.end = page + 1;
         }
-        // SAFETY: as above.
-        unsafe { self.drop_run(&run) };
+        self.drop_run(&run, dirty);
         evicted
     }
 
-    /// # Safety
-    /// The pages are clean, and no thread stores to them.
-    // SAFETY: the contract is above.
-    unsafe fn drop_run(&self, pages: &std::ops::Range<u64>) {
+    /// Gives back the memory of pages that are being evicted, and ends that.
+    fn drop_run(&self, pages: &Range<u64>, dirty: &DirtyPages) {
         let len = ((pages.end - pages.start) * PAGE_BYTES) as usize;
-        if len > 0 {
-            // SAFETY: pages of the image; what they hold is read again when they are touched.
-            unsafe { advice::drop_pages(self.shared.address(pages.start).cast(), len) };
+        if len == 0 {
+            return;
+        }
+        // SAFETY: pages of the image that are clean, and that no thread stores to before this
+        // ends; what they hold is read again when they are touched.
+        unsafe { advice::drop_pages(self.address(pages.start).cast(), len) };
+        for page in pages.clone() {
+            if self.states.end_eviction(page) && self.states.begin_awaited(page) {
+                lock(&self.queue).pages.push_front(page);
+                self.queued.notify_one();
+            }
+            dirty.end_eviction(page);
         }
     }
 }

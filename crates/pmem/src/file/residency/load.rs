@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::failures::{Failures, end_process};
-use super::server::{STACK_BYTES, Saved, Server, Shared, readers_of};
+use super::server::{Keeping, STACK_BYTES, Saved, Server, Shared, readers_of};
 use crate::failure::{DeviceError, Health, lock};
 use crate::file::disk::Files;
 use crate::file::format::Entry;
@@ -107,10 +107,9 @@ impl Loading {
         let failures = Some(Failures::of(health));
         let start = || {
             range.keep_from_children();
-            let readers = readers_of(image_bytes);
+            let keeping = Keeping { readers: readers_of(image_bytes), failures, evictor: None };
             // SAFETY: promised.
-            let server =
-                unsafe { Server::over(image, image_bytes, files, table, readers, failures) }?;
+            let server = unsafe { Server::over(image, image_bytes, files, table, keeping) }?;
             let (shared, told) = (Arc::downgrade(&server.shared), Arc::<Told>::default());
             let theirs = Arc::clone(&told);
             let thread = std::thread::Builder::new()

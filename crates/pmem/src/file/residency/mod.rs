@@ -3,9 +3,9 @@
 //!
 //! The image stays one range of addresses. A page that is not in memory is *absent*: a thread that
 //! touches it sleeps until it was read from its slot and checked. What an epoch declares is read
-//! before it is touched, many pages at once. Between two epochs, when nothing stores to the image,
-//! pages go that are *clean*: their slot holds what they hold. The others stay until a snapshot has
-//! saved them, so a snapshot is due when they are a large part of memory.
+//! before it is touched, many pages at once. Where more are in memory than may be, a page that
+//! comes lets others go that are *clean*: their slot holds what they hold. The others stay until a
+//! snapshot has saved them, so a snapshot is due when they are a large part of memory.
 //!
 //! 1. A page is read by one thread; others wait until it is installed (S11).
 //! 2. What is read is checked against the entry of its page, which says its number, too. If the
@@ -13,8 +13,9 @@
 //!    then (S6, S9, S13).
 //! 3. A page that cannot be read ends the process, with a message: the thread that waits for it
 //!    can have no error, and never gets zeros (S12). The log has what was answered.
-//! 4. Only clean pages go, and only when no thread stores to the image (S8). A reader from outside
-//!    that touches one at this moment reads it again.
+//! 4. Only clean pages go. A thread that is about to store to a page that is being evicted waits
+//!    for that, and then for its content (S8). If one touches it meanwhile, the thread that evicts
+//!    it lets it be read again, if no other one has begun to.
 //! 5. A page that a snapshot saves is clean when its writer has told the new slot
 //!    (S10).
 //!
@@ -35,16 +36,18 @@ mod load;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use super::dirty::DirtyPages;
 use super::disk::Files;
 use super::table::PageTable;
-use crate::device::PageUse;
+use crate::device::{BringsPages, PageUse};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES, Pages};
 use crate::system::page_faults::PageFaults;
-use server::{Server, Shared, readers_of};
+use evict::Evictor;
+use server::{Keeping, Server, Shared, readers_of};
 
 pub(super) use load::Loading;
 pub(super) use server::Saved;
@@ -63,14 +66,8 @@ pub(super) struct Residency {
     shared: Arc<Shared>,
     /// Ends with this.
     _server: Server,
-    /// Pages of the image that may be used.
-    image_pages: AtomicU64,
     /// What all memory together may have.
     limit_bytes: u64,
-    /// Pages of the image that may be in memory.
-    limit_pages: AtomicU64,
-    /// Where each part looks for pages to evict next.
-    hands: Mutex<Vec<u64>>,
 }
 
 impl Residency {
@@ -82,6 +79,7 @@ impl Residency {
         image: &Mapping,
         files: &Arc<Files>,
         table: &PageTable,
+        dirty: &Arc<DirtyPages>,
         image_bytes: u64,
         limit_bytes: u64,
     ) -> Result<Self, DeviceError> {
@@ -92,18 +90,13 @@ impl Residency {
                  a container), or open the store without a limit"
             ))
         };
-        let readers = readers_of(limit_bytes);
+        let evictor = Some(Evictor::new(Arc::clone(dirty), image_bytes / PAGE_BYTES));
+        let keeping = Keeping { readers: readers_of(limit_bytes), failures: None, evictor };
         // SAFETY: promised.
-        let server = unsafe { Server::over(image, image.len(), files, table, readers, None) };
+        let server = unsafe { Server::over(image, image.len(), files, table, keeping) };
         let server = server.map_err(refused)?;
-        let residency = Self {
-            shared: Arc::clone(&server.shared),
-            _server: server,
-            image_pages: AtomicU64::new(image_bytes / PAGE_BYTES),
-            limit_bytes,
-            limit_pages: AtomicU64::new(0),
-            hands: Mutex::default(),
-        };
+        let shared = Arc::clone(&server.shared);
+        let residency = Self { shared, _server: server, limit_bytes };
         residency.leave(0);
         Ok(residency)
     }
@@ -115,7 +108,16 @@ impl Residency {
         let left = self.limit_bytes.saturating_sub(other_bytes) / PAGE_BYTES;
         let pages = left / (CHANGED_PART + 2) * CHANGED_PART;
         let least = PAGES_MIN.min(self.limit_bytes / 2 / PAGE_BYTES);
-        self.limit_pages.store(pages.max(least), Ordering::Relaxed);
+        self.evictor().limit_pages.store(pages.max(least), Ordering::Relaxed);
+    }
+
+    fn evictor(&self) -> &Evictor {
+        self.shared.evictor.as_ref().expect("pages go where there is a limit")
+    }
+
+    /// Pages of the image that may be in memory.
+    fn limit_pages(&self) -> u64 {
+        self.evictor().limit_pages.load(Ordering::Relaxed)
     }
 
     /// A range is needed soon: pages of it that are absent, and that no thread reads yet, are added
@@ -139,9 +141,27 @@ impl Residency {
         self.shared.enqueue(missing.drain(..).filter(|page| states.begin_wanted(*page)));
     }
 
+    /// What brings the pages of a range that are absent and that no thread reads, on the thread
+    /// that calls it. A range that begins behind the image has none.
+    pub(super) fn brings_pages(&self) -> BringsPages {
+        let shared = Arc::downgrade(&self.shared);
+        Box::new(move |offset, len| {
+            let Some(shared) = shared.upgrade() else { return };
+            let image = shared.states.pages() * PAGE_BYTES;
+            if offset >= image {
+                return;
+            }
+            for page in offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES) {
+                if shared.states.want(page) && shared.states.begin_wanted(page) {
+                    shared.bring_wanted(page);
+                }
+            }
+        })
+    }
+
     /// Whether a snapshot is due when so many bytes of pages were stored to since the last one.
     pub(super) fn wants_snapshot(&self, changed_bytes: u64) -> bool {
-        changed_bytes / PAGE_BYTES >= self.limit_pages.load(Ordering::Relaxed) / CHANGED_PART
+        changed_bytes / PAGE_BYTES >= self.limit_pages() / CHANGED_PART
     }
 
     /// What is in memory, and what was done.
@@ -149,7 +169,7 @@ impl Residency {
         let counts = &self.shared.counts;
         PageUse {
             limit_bytes: self.limit_bytes,
-            pages_bytes: self.limit_pages.load(Ordering::Relaxed) * PAGE_BYTES,
+            pages_bytes: self.limit_pages() * PAGE_BYTES,
             resident_bytes: self.shared.states.present() * PAGE_BYTES,
             fetched: counts.fetched.load(Ordering::Relaxed),
             faults: counts.faults.load(Ordering::Relaxed),
@@ -160,7 +180,7 @@ impl Residency {
     /// The image has grown: what is new is zeros.
     pub(super) fn grown(&self, from: u64, to: u64) -> Result<(), DeviceError> {
         self.shared.map_zeros(from / PAGE_BYTES..to / PAGE_BYTES)?;
-        self.image_pages.fetch_max(to / PAGE_BYTES, Ordering::Relaxed);
+        self.evictor().image_pages.fetch_max(to / PAGE_BYTES, Ordering::Relaxed);
         Ok(())
     }
 

@@ -36,11 +36,24 @@ impl Shared {
     pub(super) fn read_queued(&self) {
         let mut has_read = false;
         while let Some(page) = self.next(has_read) {
-            if let Err(error) = self.bring(page) {
-                self.fail(page, error);
-            }
+            self.bring_begun(page);
             has_read = true;
         }
+    }
+
+    /// Reads a page that was begun, and installs it.
+    fn bring_begun(&self, page: u64) {
+        self.make_room();
+        if let Err(error) = self.bring(page) {
+            self.fail(page, error);
+        }
+    }
+
+    /// The same on a thread that needs it.
+    #[cold]
+    pub(super) fn bring_wanted(&self, page: u64) {
+        self.counts.fetched.fetch_add(1, Ordering::Relaxed);
+        self.bring_begun(page);
     }
 
     /// The next page of the queue, for a thread that has read one or that begins.
@@ -124,26 +137,6 @@ impl Shared {
 }
 
 impl Residency {
-    /// Reads the pages of a range that are absent, and waits for them. Where memory is full, clean
-    /// pages go.
-    ///
-    /// # Safety
-    /// No thread stores to the image meanwhile.
-    ///
-    /// # Errors
-    /// [`DeviceError::Corrupt`] if a page is damaged, [`DeviceError::Io`] if it cannot be read.
-    // SAFETY: the contract is above.
-    pub(in crate::file) unsafe fn read_ahead(
-        &self,
-        offset: u64,
-        len: u64,
-        is_clean: impl Fn(u64) -> bool,
-    ) -> Result<(), DeviceError> {
-        // SAFETY: promised.
-        unsafe { self.evict_part(0, 1, is_clean) };
-        self.read(offset, len)
-    }
-
     /// Reads the pages of a range that are absent, on this thread. Those that others read it does
     /// not wait for.
     ///
@@ -151,6 +144,7 @@ impl Residency {
     /// [`DeviceError::Corrupt`] if a page is damaged, [`DeviceError::Io`] if it cannot be read.
     pub(in crate::file) fn read(&self, offset: u64, len: u64) -> Result<(), DeviceError> {
         let states = &self.shared.states;
+        self.shared.make_room();
         let pages = offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES);
         let is_mine = |page: &u64| states.want(*page) && states.begin_wanted(*page);
         let wanted: Vec<u64> = pages.filter(is_mine).collect();

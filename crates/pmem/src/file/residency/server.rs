@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
 
+use super::evict::Evictor;
 use super::failures::Failures;
 use super::states::{PageStates, Stay};
 use crate::failure::lock;
@@ -66,6 +67,8 @@ pub(super) struct Shared {
     /// What is told of a page that cannot be read, if no thread waits for it; `None`: the process
     /// ends all the same.
     pub(super) failures: Option<Failures>,
+    /// `None`: all pages stay.
+    pub(super) evictor: Option<Evictor>,
 }
 
 impl Shared {
@@ -113,6 +116,15 @@ impl Drop for Reading<'_> {
     }
 }
 
+/// How pages come, and whether they go.
+pub(super) struct Keeping {
+    /// Threads that read.
+    pub(super) readers: u64,
+    /// As in [`Shared`].
+    pub(super) failures: Option<Failures>,
+    pub(super) evictor: Option<Evictor>,
+}
+
 /// The threads, and what they share. They end with this.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -139,15 +151,15 @@ impl Server {
         bytes: u64,
         files: &Arc<Files>,
         table: &PageTable,
-        readers: u64,
-        failures: Option<Failures>,
+        keeping: Keeping,
     ) -> std::io::Result<Self> {
         let len = usize::try_from(bytes).expect("64-bit sizes");
         // SAFETY: it is mapped.
         unsafe { advice::small_pages(image.base().cast(), len) };
         // SAFETY: mapped while this lives (promised); the threads below install what is touched.
         let faults = unsafe { PageFaults::of(image.base(), bytes) }?;
-        let stay = if failures.is_some() { Stay::Always } else { Stay::UntilEvicted };
+        let Keeping { readers, failures, evictor } = keeping;
+        let stay = if evictor.is_some() { Stay::UntilEvicted } else { Stay::Always };
         let shared = Arc::new(Shared {
             files: Arc::clone(files),
             base: image.base().expose_provenance(),
@@ -159,6 +171,7 @@ impl Server {
             is_over: AtomicBool::new(false),
             counts: Counts::default(),
             failures,
+            evictor,
         });
         table.entries().for_each(|entry| shared.states.saved(&entry));
         let process = Process::current();
@@ -214,6 +227,8 @@ impl Saved {
     pub(in crate::file) fn tell(&self, entries: &[Entry]) {
         if let Some(shared) = self.0.upgrade() {
             entries.iter().for_each(|entry| shared.states.saved(entry));
+            // What was new, or changed, may go from now on.
+            while shared.make_room() > 0 {}
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::file::format::Entry;
 
 /// In memory.
 const PRESENT: u8 = 1;
-/// Being read.
+/// Being read, or evicted: by one thread.
 const LOADING: u8 = 2;
 /// Touched since the last look for pages to evict.
 const USED: u8 = 4;
@@ -152,24 +152,34 @@ impl PageStates {
         state.fetch_and(!(LOADING | AWAITED), Ordering::AcqRel);
     }
 
-    /// Takes a page that is clean from memory, unless it is being read or written, or was touched
-    /// since the last look. The caller then drops it.
-    pub(super) fn evict(&self, page: u64) -> bool {
+    /// Whether a page that is clean may go: it is in memory, is not being read or written, and was
+    /// not touched since the last look.
+    pub(super) fn may_go(&self, page: u64) -> bool {
         let state = &self.states[page as usize];
-        let found = state.load(Ordering::Acquire);
-        if found & (PRESENT | LOADING | SAVING) != PRESENT {
-            return false;
-        }
-        if found & USED != 0 {
+        let found = state.load(Ordering::Relaxed);
+        let may_go = found & (PRESENT | LOADING | SAVING) == PRESENT;
+        if may_go && found & USED != 0 {
             state.fetch_and(!USED, Ordering::Relaxed);
-            return false;
         }
-        // A reader from outside may want it at this moment.
-        let was = state.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Relaxed);
-        if was.is_ok() {
+        may_go && found & USED == 0
+    }
+
+    /// Begins to take such a page from memory, if it still may go. The caller drops it, and says
+    /// when that has [ended](PageStates::end_eviction).
+    pub(super) fn begin_eviction(&self, page: u64) -> bool {
+        let state = &self.states[page as usize];
+        let (set, seen) = (Ordering::AcqRel, Ordering::Relaxed);
+        let is_mine = state.compare_exchange(PRESENT, LOADING, set, seen).is_ok();
+        if is_mine {
             self.present.fetch_sub(1, Ordering::Relaxed);
         }
-        was.is_ok()
+        is_mine
+    }
+
+    /// A page was evicted. Whether a thread touched it meanwhile, and waits: then it is to be read.
+    pub(super) fn end_eviction(&self, page: u64) -> bool {
+        let state = &self.states[page as usize];
+        state.fetch_and(!(LOADING | AWAITED), Ordering::AcqRel) & AWAITED != 0
     }
 }
 
@@ -184,25 +194,30 @@ mod tests {
         assert!(states.want(1) && states.begin_awaited(1), "who wants it may touch it first");
         assert!(!states.begin_wanted(1), "then it is read for that");
         states.installed(1);
-        assert!(!states.evict(1) && states.evict(1));
+        assert!(!states.may_go(1) && states.may_go(1) && states.begin_eviction(1));
+        assert!(!states.begin_eviction(1) && !states.begin_awaited(1), "it is being evicted");
+        assert!(states.end_eviction(1) && states.is_absent(1), "a thread waits for it");
         assert!(states.begin_wanted(2), "it is to be read");
         assert!(!states.begin_wanted(2) && !states.want(2), "by one thread (S11)");
-        assert!(!states.evict(2), "it is being read");
+        assert!(!states.may_go(2) && !states.begin_eviction(2), "it is being read");
         states.installed(2);
         assert_eq!(states.present(), 1);
         assert!(!states.want(2) && !states.begin_wanted(2));
-        assert!(!states.evict(2), "it was touched");
+        assert!(
+            !states.begin_eviction(2) && !states.may_go(2) && states.may_go(2),
+            "it was touched"
+        );
         states.saving(2);
-        assert!(!states.evict(2), "it is being saved");
+        assert!(!states.may_go(2) && !states.begin_eviction(2), "it is being saved");
         let moved = Entry { page: 1, slot: 3, crc: 4 };
         states.saved(&moved);
         assert_eq!(states.present(), 1, "a page that moves in the file stays absent");
         let entry = Entry { page: 2, slot: 77, crc: 5 };
         states.saved(&entry);
         assert_eq!(states.place(2), Some(entry));
-        assert!(states.evict(2));
+        assert!(states.begin_eviction(2) && !states.end_eviction(2));
         assert_eq!(states.present(), 0);
-        assert!(!states.evict(2));
+        assert!(!states.may_go(2) && !states.begin_eviction(2));
         assert_eq!(states.place(0), None);
         states.saving(3);
         states.saved(&Entry { page: 3, ..entry });

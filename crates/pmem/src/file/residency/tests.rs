@@ -10,6 +10,7 @@ use super::load::Told;
 use super::server::Shared;
 use super::{Loading, Residency};
 use crate::epoch_number::EpochNumber;
+use crate::file::dirty::DirtyPages;
 use crate::file::disk::{DiskCall, DiskFile, DiskHook, Outcome};
 use crate::file::format::Entry;
 use crate::file::open::{Found, open_state};
@@ -71,11 +72,12 @@ fn s_6_a_page_that_moves_while_it_is_read_is_read_again() {
     fill(dir.path(), &options, PAGES);
 
     let Found { files, state, .. } = open_state(dir.path(), &options).unwrap();
-    let image = Mapping::anonymous(PAGES * PAGE_BYTES, Pages::Small).unwrap();
+    let image = Arc::new(Mapping::anonymous(PAGES * PAGE_BYTES, Pages::Small).unwrap());
+    let dirty = Arc::new(DirtyPages::new(Arc::clone(&image)));
     let bytes = PAGES * PAGE_BYTES;
     // SAFETY: it is dropped before the mapping, of which nothing was touched.
     let residency =
-        unsafe { Residency::over(&image, &files, &state.table, bytes, 1 << 24) }.unwrap();
+        unsafe { Residency::over(&image, &files, &state.table, &dirty, bytes, 1 << 24) }.unwrap();
     let entry = state.table.entry(PAGE).unwrap();
     let mut content = vec![0; PAGE_BYTES as usize];
     let mut to_write = std::fs::OpenOptions::new();
