@@ -384,7 +384,10 @@ impl Sequencer {
     fn run_in_pieces(&mut self, calls: &Calls, all: &GroupPart, mut refusal: Error) -> Result<()> {
         // One call that was not in the serial part yet is tried there.
         let least = usize::from(!calls.are_few());
-        let (mut at, mut size, mut refused) = (0, (calls.len() / 2).max(least), 0);
+        let half = (calls.len() / 2).max(least);
+        let (mut at, mut size, mut refused) = (0, half, 0);
+        // Of more calls together than this some had no space.
+        let mut size_max = half;
         while at < calls.len() && size > 0 && refused < REFUSED_MAX {
             let piece = at..calls.len().min(at + size);
             assert!(!piece.is_empty(), "an epoch of no call, which would go on for ever");
@@ -396,11 +399,16 @@ impl Sequencer {
                 some = some.first_serial(some.len());
             }
             match self.run_part(&some, &part)? {
-                Ok(()) => (at, size, refused) = (piece.end, size * 2, 0),
-                Err(_) if piece.len() > 1 => size = piece.len() / 2,
+                Ok(()) => (at, size, refused) = (piece.end, size_max.min(size * 2), 0),
+                Err(_) if piece.len() > 1 => {
+                    size = piece.len() / 2;
+                    size_max = size;
+                }
                 Err(error) => {
                     self.refuse(all, piece.clone(), &error);
                     (at, size, refused, refusal) = (piece.end, 1, refused + 1, error);
+                    // It had none by itself, which says nothing of the others.
+                    size_max = half;
                 }
             }
         }

@@ -125,7 +125,7 @@ fn s_15_answers_do_not_depend_on_memory() {
             let limit = limit.filter(|_| part != 2);
             let db = open(dir.path(), workers, limit);
             assert_eq!(db.recovery().indexes_kept, part > 0, "each open takes the indexes over");
-            answers.extend(run(&db, part * 9_000..(part + 1) * 9_000));
+            answers.extend(run(&db, part * 6_000..(part + 1) * 6_000));
             let pages = db.memory().unwrap().pages;
             assert_eq!(pages.is_some(), limit.is_some());
             if let Some(pages) = pages {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 
 use super::server::Shared;
 use crate::failure::lock;
@@ -11,10 +11,10 @@ use crate::memory::PAGE_BYTES;
 use crate::system::advice;
 
 /// So many neighbouring pages are looked at together.
-const PART_PAGES: u64 = 1024;
+const PART_PAGES: u64 = 128;
 
 /// So many parts a thread looks at before it goes on with what it is for.
-const LOOKS_MAX: u64 = 16;
+const LOOKS_MAX: u64 = 128;
 
 /// Where pages are too many, so many more go, so that not each page that comes looks for one.
 const MORE_PAGES: u64 = 64;
@@ -39,22 +39,25 @@ impl Evictor {
 }
 
 impl Shared {
-    /// Drops clean pages if more are in memory than may be, unless another thread does: those that
-    /// were not touched since the last look at them, which forgets that they were. How many.
+    /// Drops clean pages if more are in memory than may be: those that were not touched since the
+    /// last look at them, which forgets that they were. One thread does at a time; others go on
+    /// meanwhile, unless there are many too many: it may have lost its processor. How many.
     pub(super) fn make_room(&self) -> u64 {
         let Some(evictor) = &self.evictor else { return 0 };
         let limit = evictor.limit_pages.load(Ordering::Relaxed);
-        let over = self.states.present().saturating_sub(limit);
-        if over == 0 {
-            return 0;
-        }
-        let mut hand = match evictor.hand.try_lock() {
-            Ok(hand) => hand,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return 0,
+        let over = || self.states.present().saturating_sub(limit);
+        let hand = match over() {
+            0 => None,
+            1..MORE_PAGES => evictor.hand.try_lock().ok(),
+            _ => Some(lock(&evictor.hand)),
+        };
+        let Some(mut hand) = hand else { return 0 };
+        let wanted = match over() {
+            // Another one has done it.
+            0 => return 0,
+            over => over + MORE_PAGES.min(limit / 16),
         };
         let image_pages = evictor.image_pages.load(Ordering::Relaxed);
-        let wanted = over + MORE_PAGES.min(limit / 16);
         let mut evicted = 0;
         for _ in 0..LOOKS_MAX {
             if evicted >= wanted {
