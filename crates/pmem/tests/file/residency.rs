@@ -16,8 +16,8 @@ use crate::scenario::fast_dir;
 /// The image has three times the pages that may be in memory.
 const PAGES: u64 = 3 * LIMIT_PAGES;
 const LIMIT_PAGES: u64 = 2048;
-/// How many more there may be for a moment: each thread that reads may have one, and no thread waits
-/// for the one that evicts before there are 64.
+/// How many more there may be for a moment: each thread that reads may have one, and no thread
+/// waits for the one that evicts before there are 64.
 const OVER_PAGES: u64 = 128;
 /// Of which pages get two thirds.
 const LIMIT_BYTES: u64 = 12 << 20;
