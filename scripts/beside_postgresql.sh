@@ -12,6 +12,7 @@
 #   random, hot   an update of a random row, of one row     read        a look-up by key
 #   tpcb, tpcb1   pgbench's own block, 16 branches and one  pipelined   256 updates under way
 #   beside        a look-up beside 32 connections that update
+#   copy          rows of COPY, not transactions: pgbench's own tables, 16 branches
 #
 # Needs PostgreSQL 15 with pgbench (postgresql.sh), and the program built for release (NVCARACAL names
 # another one).
@@ -23,7 +24,8 @@ ROWS=20000 WRITERS=32 UNDER_WAY=256
 rounds=${1:-3} seconds=${2:-5}
 loads=("${@:3}")
 if [ ${#loads[@]} -eq 0 ]; then
-    loads=(random:1 random:16 random:64 hot:64 tpcb:16 tpcb1:16 pipelined:1 read:1 read:64 beside:1)
+    loads=(random:1 random:16 random:64 hot:64 tpcb:16 tpcb1:16 pipelined:1 read:1 read:64 beside:1
+        copy:1)
 fi
 program=${NVCARACAL:-${CARGO_TARGET_DIR:-target}/release/nvcaracal}
 . scripts/postgresql.sh
@@ -90,6 +92,7 @@ prepare() {
     case $2 in
         tpcb1) scale=1 ;;
         tpcb) ;;
+        copy) return ;;
         *)
             # shellcheck disable=SC2046  # the options are several words
             psql -X -q -v ON_ERROR_STOP=1 $(reach "$1") -c 'DROP TABLE IF EXISTS accounts' \
@@ -119,7 +122,7 @@ percentiles() {
 
 # Transactions a second, microseconds of processor time a transaction, and percentiles or dashes.
 run() {
-    local which=$1 load=$2 clients=$3 before tps after writers='' times='- -'
+    local which=$1 load=$2 clients=$3 seconds=$seconds before tps after writers='' times='- -'
     local -a log=()
     if [ "$clients" -eq 1 ]; then log=(-l "--log-prefix=$room/latency"); fi
     before=$(spent "$which")
@@ -135,6 +138,12 @@ run() {
             writers=$!
             tps=$(bench "$which" "$clients" "${log[@]}" -f "$room/read")
             wait "$writers"
+            ;;
+        copy)
+            # shellcheck disable=SC2046
+            seconds=$(pgbench -i -q -s 16 -I dtg $(reach "$which") 2>&1 | tee "$room/error" \
+                | sed -nE 's/.*client-side generate ([0-9.]+) s.*/\1/p') log=()
+            tps=$(awk -v seconds="$seconds" 'BEGIN { if (seconds > 0) print 1600000 / seconds }')
             ;;
         *) tps=$(bench "$which" "$clients" "${log[@]}" -f "$room/$load") ;;
     esac

@@ -203,6 +203,8 @@ impl Calls {
         }
         check_count(self.len() + 1)?;
         self.starts.push(self.words.len());
+        // Of a long call nothing is moved while it comes.
+        self.words.reserve(1 + args.len().div_ceil(8));
         self.words.push(Header::new(call).0.to_le());
         self.serial += usize::from(call.part != Part::Parallel);
         self.deferred += usize::from(call.part.was_deferred());

@@ -86,15 +86,20 @@ pub(super) fn run_step(
 /// Gives the allocations of a call of the serial part their numbers.
 pub(super) fn rank_at_once<D: Device>(
     epoch: &Epoch<'_, D>,
-    allocation: &mut [Allocation],
+    allocations: &mut [Allocation],
     changed: &mut Vec<ChangedSequence>,
     place_of: &mut BySequence<usize>,
 ) {
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
-    for allocation in allocation {
-        let (table, key, position) = (allocation.table, allocation.key, allocation.position);
+    // A call may take many numbers of one sequence, one after the other.
+    for run in allocations.chunk_by_mut(|a, b| (a.table, a.key) == (b.table, b.key)) {
+        let Allocation { table, key, position, .. } = run[0];
         let before = sequences.get(&(table, key)).map(|state| state.next);
-        let Some(next) = allocation.number(before.unwrap_or(0)) else { continue };
+        let mut next = None;
+        for allocation in run {
+            next = allocation.number(next.or(before).unwrap_or(0)).or(next);
+        }
+        let Some(next) = next else { continue };
         allocate_up_to(&mut sequences, table, key, next, epoch.number);
         let place = *place_of.entry((table, key)).or_insert(changed.len());
         match changed.get_mut(place) {

@@ -119,7 +119,8 @@ impl Conversation {
             Ok(false) => Ok(true),
             Ok(true) => self.copied().await.map(|()| true),
             Err(error) => {
-                let copying = self.copying.take().expect("a COPY is under way");
+                let mut copying = self.copying.take().expect("a COPY is under way");
+                let error = copying.rows.first_error(error).await;
                 self.fail_block();
                 self.report(&error).await?;
                 if copying.is_simple {

@@ -67,13 +67,15 @@ impl CopyIn {
             };
         }
         match &mut self.way {
-            Way::Load(load) if bytes >= part_bytes => load.part(self.rows.take()).await,
+            Way::Load(load) if bytes >= part_bytes => load.parts.write(self.rows.take()).await,
             Way::InBlock(parts) if bytes >= part_bytes => parts.write(self.rows.take()).await,
             Way::Load(_) | Way::InBlock(_) | Way::Collected => Ok(()),
             Way::OneCall if bytes <= copy_bytes_max => Ok(()),
             Way::OneCall if self.is_in_block => {
                 let mut parts = connection.begin_load_in_block(&self.statement).await?;
-                parts.write(self.rows.take()).await?;
+                for rows in self.rows.take_parts(part_bytes) {
+                    parts.write(rows).await?;
+                }
                 self.way = Way::InBlock(Box::new(parts));
                 Ok(())
             }
@@ -86,6 +88,17 @@ impl CopyIn {
         }
     }
 
+    /// The error of a COPY that has come to one: the first, which may be of rows that are being
+    /// written.
+    pub async fn first_error(&mut self, error: Error) -> Error {
+        let written = match &mut self.way {
+            Way::Load(load) => load.parts.written().await,
+            Way::InBlock(parts) => parts.written().await,
+            Way::Collected | Way::OneCall => Ok(()),
+        };
+        written.err().unwrap_or(error)
+    }
+
     /// Writes the rows, all or none.
     ///
     /// # Errors
@@ -96,6 +109,7 @@ impl CopyIn {
             Way::Load(load) => load.finish(rows).await,
             Way::InBlock(mut parts) => {
                 parts.write(rows).await?;
+                parts.written().await?;
                 connection.end_load_in_block(*parts)
             }
             Way::Collected | Way::OneCall => {

@@ -7,7 +7,7 @@ use super::moved::MovedRows;
 use super::pending::Answer;
 use super::shared::Shared;
 use super::statement::Statement;
-use nvcaracal::Part;
+use nvcaracal::{Part, Ticket};
 use sql::Definition;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
@@ -62,13 +62,16 @@ impl Shared {
 
     /// A call that is no statement.
     pub(super) async fn call(&self, call: &[u8]) -> Result<sql::run::Answer> {
-        let submitter = self.database.in_part(Part::Serial);
-        let called = submitter.submit_raw_async(self.procedure, call).await;
-        let answer = match called {
+        answer_of(match self.submit(call).await {
             Ok(ticket) => ticket.await,
             Err(error) => Err(error),
-        };
-        decode_answer(&answer.map_err(|error| failure::of_call(&error))?)
+        })
+    }
+
+    /// Submits a call that is no statement, or a part of one.
+    pub(super) async fn submit(&self, call: &[u8]) -> nvcaracal::Result<Ticket<Vec<u8>>> {
+        let submitter = self.database.in_part(Part::Serial);
+        submitter.submit_raw_async(self.procedure, call).await
     }
 
     /// Deletes in the background what nothing leads to. What is left at the end of the process goes
@@ -112,6 +115,11 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// What a call has answered.
+pub(super) fn answer_of(answer: nvcaracal::Result<Vec<u8>>) -> Result<sql::run::Answer> {
+    decode_answer(&answer.map_err(|error| failure::of_call(&error))?)
 }
 
 /// Makes the delta of a definition; what it writes, rows of the catalog too, is in the overlay.

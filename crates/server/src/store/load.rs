@@ -3,16 +3,17 @@
 //! ids. What is left of a COPY that did not come so far is cleared.
 
 use super::call::{Call, Run, ZoneForm};
+use super::define::answer_of;
 use super::failure;
 use super::pending::Answer;
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::{Planned, Statement};
-use nvcaracal::Snapshot;
+use nvcaracal::{Snapshot, Ticket};
 use sql::catalog::{Catalog, Delta, Table, prefix};
 use sql::ir::{ObjectId, Plan, Relation, Space, Value};
 use sql::run::{Rows, Scan, Tag};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone, key};
 
@@ -24,10 +25,16 @@ pub(super) struct Unlinked {
     is_kept: bool,
 }
 
+/// So many parts of a COPY are written at a time, in one epoch as a rule, while the rows of the
+/// next one come.
+const UNDER_WAY_MAX: usize = 2;
+
 /// The parts of a COPY.
 pub(super) struct Parts {
     pub(super) unlinked: Unlinked,
     plan: Planned,
+    /// The parts that are being written.
+    under_way: VecDeque<Ticket<Vec<u8>>>,
     /// `now()` of all parts, and their zone.
     now: Timestamp,
     zone: Zone,
@@ -39,7 +46,7 @@ pub(super) struct Parts {
 pub(super) struct Load {
     /// The table as it was at the beginning.
     table: Arc<Table>,
-    parts: Parts,
+    pub(super) parts: Parts,
 }
 
 /// The error of a table that others changed meanwhile.
@@ -115,13 +122,18 @@ impl Parts {
         zone: &Zone,
     ) -> Parts {
         let unlinked = Unlinked { shared: Arc::clone(shared), relation, is_kept: false };
-        Parts { unlinked, plan, now, zone: zone.clone(), rows: 0, numbers: BTreeMap::new() }
+        let (zone, numbers) = (zone.clone(), BTreeMap::new());
+        let under_way = VecDeque::new();
+        Parts { unlinked, plan, under_way, now, zone, rows: 0, numbers }
     }
 
-    /// Writes a part.
+    /// Begins to write a part, when few enough of those before are still being written.
+    ///
+    /// # Errors
+    /// Of a part before.
     pub(super) async fn write(&mut self, rows: Vec<u8>) -> Result<()> {
         let count = sql::copy::count(&rows);
-        let shared = &self.unlinked.shared;
+        let shared = Arc::clone(&self.unlinked.shared);
         let parameters = vec![Value(Datum::Bytea(rows.into()))];
         let numbers = self.plan.plan.numbers_of_copy(count);
         for (id, count) in &numbers {
@@ -140,8 +152,28 @@ impl Parts {
             plan: &self.plan.bytes,
         })
         .encode();
-        if let Tag::Copy(rows) = shared.call(&call).await?.tag {
-            self.rows += rows;
+        self.written_but(UNDER_WAY_MAX - 1).await?;
+        let called = shared.submit(&call).await;
+        self.under_way.push_back(called.map_err(|error| failure::of_call(&error))?);
+        Ok(())
+    }
+
+    /// Waits until all parts so far are written.
+    ///
+    /// # Errors
+    /// That of the first part that is refused.
+    pub(super) async fn written(&mut self) -> Result<()> {
+        self.written_but(0).await
+    }
+
+    /// Waits until all but the last few parts are written.
+    async fn written_but(&mut self, count: usize) -> Result<()> {
+        while self.under_way.len() > count
+            && let Some(first) = self.under_way.pop_front()
+        {
+            if let Tag::Copy(rows) = answer_of(first.await)?.tag {
+                self.rows += rows;
+            }
         }
         Ok(())
     }
@@ -163,14 +195,10 @@ impl Parts {
 }
 
 impl Load {
-    /// Writes a part.
-    pub(super) async fn part(&mut self, rows: Vec<u8>) -> Result<()> {
-        self.parts.write(rows).await
-    }
-
     /// Writes the last part, and gives the table the ids of the rows if it is what it was.
     pub(super) async fn finish(mut self: Box<Load>, rows: Vec<u8>) -> Result<Answer> {
         self.parts.write(rows).await?;
+        self.parts.written().await?;
         let shared = Arc::clone(&self.parts.unlinked.shared);
         let alone = shared.gate.write().await;
         let (catalog, snapshot) = shared.settled().await?;

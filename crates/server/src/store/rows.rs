@@ -202,6 +202,16 @@ impl Rows for CallRows<'_, '_, '_> {
         self.pass(written)
     }
 
+    fn insert(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        let written = self.tx.insert_bytes(self.spaces.table(space), key, row);
+        self.pass(written)
+    }
+
+    /// An error of the statement is an abort of its call.
+    fn are_undone(&self) -> bool {
+        true
+    }
+
     fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
         let deleted = self.tx.delete(self.spaces.table(space), key).map(|_| ());
         self.pass(deleted)

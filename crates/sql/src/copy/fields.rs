@@ -1,36 +1,47 @@
 //! The fields of a line; `None` is NULL.
 
 use super::form::Form;
+use std::borrow::Cow;
 use values::{Error, Result, SqlState};
 
-pub(super) fn text_fields(line: &str, form: &Form) -> Result<Vec<Option<String>>> {
+/// A field; most are as they stand in the line.
+pub(super) type Field<'l> = Option<Cow<'l, str>>;
+
+pub(super) fn text_fields<'l>(
+    line: &'l str,
+    form: &Form,
+    fields: &mut Vec<Field<'l>>,
+) -> Result<()> {
     // The delimiter is ASCII, and so is a backslash: no part of another character.
     let bytes = line.as_bytes();
-    let (mut fields, mut begin, mut at) = (Vec::new(), 0, 0);
+    let is_special = |byte: &u8| *byte == form.delimiter || *byte == b'\\';
+    let (mut begin, mut at, mut has_escapes) = (0, 0, false);
     while at <= bytes.len() {
-        match bytes.get(at) {
-            Some(b'\\') => at += 2,
-            Some(byte) if *byte != form.delimiter => at += 1,
-            _ => {
-                let raw = &line[begin..at.min(line.len())];
-                fields.push(if raw == form.null { None } else { Some(unescaped(raw)?) });
-                at += 1;
-                begin = at;
-            }
+        at += bytes[at..].iter().position(is_special).unwrap_or(bytes.len() - at);
+        if bytes.get(at) == Some(&b'\\') {
+            has_escapes = true;
+            at += 2;
+            continue;
         }
+        let raw = &line[begin..at];
+        fields.push(match raw == form.null {
+            true => None,
+            false if has_escapes => Some(unescaped(raw)?.into()),
+            false => Some(raw.into()),
+        });
+        at += 1;
+        begin = at;
+        has_escapes = false;
     }
     if begin <= bytes.len() {
         // A backslash is the last byte: it stands for itself.
-        fields.push(Some(unescaped(&line[begin..])?));
+        fields.push(Some(unescaped(&line[begin..])?.into()));
     }
-    Ok(fields)
+    Ok(())
 }
 
 /// The text of a field in which backslashes stand before other characters.
 fn unescaped(raw: &str) -> Result<String> {
-    if !raw.contains('\\') {
-        return Ok(raw.to_owned());
-    }
     let bytes = raw.as_bytes();
     let (mut text, mut at) = (Vec::with_capacity(bytes.len()), 0);
     let digit = |at: usize, radix: u32| {
@@ -80,8 +91,7 @@ fn unescaped(raw: &str) -> Result<String> {
     })
 }
 
-pub(super) fn csv_fields(line: &str, form: &Form) -> Result<Vec<Option<String>>> {
-    let mut fields = Vec::new();
+pub(super) fn csv_fields(line: &str, form: &Form, fields: &mut Vec<Field<'_>>) -> Result<()> {
     let mut bytes = line.bytes().peekable();
     let flag = |flags: &[bool], at: usize| flags.get(at).copied().unwrap_or(false);
     loop {
@@ -107,9 +117,9 @@ pub(super) fn csv_fields(line: &str, form: &Form) -> Result<Vec<Option<String>>>
         let at = fields.len();
         let may_be_null =
             if has_quotes { flag(&form.force_null, at) } else { !flag(&form.force_not_null, at) };
-        fields.push(if may_be_null && text == form.null { None } else { Some(text) });
+        fields.push(if may_be_null && text == form.null { None } else { Some(text.into()) });
         if ended {
-            return Ok(fields);
+            return Ok(());
         }
     }
 }

@@ -7,12 +7,12 @@ use values::{Error, Result, SqlState};
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// A line without its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line<'l> {
     /// Its number, from 1: that of its last line, if a field in quotes has several.
     pub(super) number: u64,
     /// Its bytes.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: &'l [u8],
 }
 
 /// Bytes as they come, of which lines are taken.
@@ -67,7 +67,7 @@ impl Lines {
     ///
     /// # Errors
     /// A line that is too long.
-    pub(super) fn next_line(&mut self) -> Result<Option<Line>> {
+    pub(super) fn next_line(&mut self) -> Result<Option<Line<'_>>> {
         if self.has_ended {
             return Ok(None);
         }
@@ -78,17 +78,14 @@ impl Lines {
             }
             return Ok(None);
         };
-        let line = self.take(end);
-        self.begin = end + 1;
-        self.at = self.begin;
-        Ok(line)
+        Ok(self.take(end, end + 1))
     }
 
     /// What is left behind the last line end.
     ///
     /// # Errors
     /// Quotes that are open.
-    pub(super) fn last_line(&mut self) -> Result<Option<Line>> {
+    pub(super) fn last_line(&mut self) -> Result<Option<Line<'_>>> {
         if self.has_ended || self.begin == self.bytes.len() {
             return Ok(None);
         }
@@ -97,10 +94,7 @@ impl Lines {
             return Err(Error::new(SqlState::BAD_COPY_FILE, "unterminated CSV quoted field"));
         }
         let end = self.bytes.len();
-        let line = self.take(end);
-        self.begin = end;
-        self.at = end;
-        Ok(line)
+        Ok(self.take(end, end))
     }
 
     /// How many lines there were.
@@ -108,9 +102,11 @@ impl Lines {
         self.number
     }
 
-    /// The line that ends here; `None` of the one that ends all.
-    fn take(&mut self, end: usize) -> Option<Line> {
+    /// The line that ends here, before the one that begins at `next`; `None` of the one that ends
+    /// all.
+    fn take(&mut self, end: usize, next: usize) -> Option<Line<'_>> {
         let mut bytes = &self.bytes[self.begin..end];
+        (self.begin, self.at) = (next, next);
         let has_return = bytes.last() == Some(&b'\r');
         if has_return && *self.returns.get_or_insert(true) {
             bytes = &bytes[..bytes.len() - 1];
@@ -120,34 +116,46 @@ impl Lines {
             self.has_ended = true;
             return None;
         }
-        Some(Line { number: self.number, bytes: bytes.to_vec() })
+        Some(Line { number: self.number, bytes })
     }
 
     /// Where the line that begins ends.
     fn line_end(&mut self) -> Option<usize> {
+        match self.style {
+            Style::Csv => self.csv_line_end(),
+            Style::Text | Style::Binary => self.text_line_end(),
+        }
+    }
+
+    fn text_line_end(&mut self) -> Option<usize> {
+        let is_special = |byte: &u8| matches!(byte, b'\n' | b'\\');
+        while let Some(plain) = self.bytes[self.at..].iter().position(is_special) {
+            self.at += plain;
+            if self.bytes[self.at] == b'\n' {
+                self.number += 1;
+                return Some(self.at);
+            }
+            // A line end behind a backslash belongs to the field.
+            let next = self.bytes.get(self.at + 1)?;
+            self.number += u64::from(*next == b'\n');
+            self.at += 2;
+        }
+        self.at = self.bytes.len();
+        None
+    }
+
+    fn csv_line_end(&mut self) -> Option<usize> {
         while let Some(byte) = self.bytes.get(self.at).copied() {
-            let next = self.bytes.get(self.at + 1).copied();
-            match (self.style, byte) {
-                (Style::Text, b'\\') => {
-                    // A line end behind a backslash belongs to the field.
-                    let next = next?;
-                    self.number += u64::from(next == b'\n');
-                    self.at += 1;
+            if self.in_quotes && byte == self.escape && byte != self.quote {
+                let next = *self.bytes.get(self.at + 1)?;
+                self.at += usize::from(next == self.quote || next == self.escape);
+            } else if byte == self.quote {
+                self.in_quotes = !self.in_quotes;
+            } else if byte == b'\n' {
+                self.number += 1;
+                if !self.in_quotes {
+                    return Some(self.at);
                 }
-                (Style::Csv, byte)
-                    if self.in_quotes && byte == self.escape && byte != self.quote =>
-                {
-                    let next = next?;
-                    self.at += usize::from(next == self.quote || next == self.escape);
-                }
-                (Style::Csv, byte) if byte == self.quote => self.in_quotes = !self.in_quotes,
-                (_, b'\n') => {
-                    self.number += 1;
-                    if !self.in_quotes {
-                        return Some(self.at);
-                    }
-                }
-                _ => {}
             }
             self.at += 1;
         }

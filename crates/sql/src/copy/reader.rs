@@ -99,6 +99,6 @@ impl Reader {
     }
 }
 
-fn numbered(records: &Records, line: &Line) -> Result<NumberedRow> {
+fn numbered(records: &Records, line: &Line<'_>) -> Result<NumberedRow> {
     Ok((line.number, records.row(line)?))
 }

@@ -1,6 +1,6 @@
 //! The values of lines.
 
-use super::fields::{csv_fields, text_fields};
+use super::fields::{Field, csv_fields, text_fields};
 use super::form::{Form, Style};
 use super::lines::Line;
 use crate::ir::Kind;
@@ -68,14 +68,14 @@ impl Records {
     ///
     /// # Errors
     /// What is wrong with it, and where.
-    pub(super) fn row(&self, line: &Line) -> Result<Vec<Datum>> {
-        let place = format!("COPY {}, line {}", self.table, line.number);
-        let text = std::str::from_utf8(&line.bytes).ok().filter(|text| !text.contains('\0'));
+    pub(super) fn row(&self, line: &Line<'_>) -> Result<Vec<Datum>> {
+        let place = || format!("COPY {}, line {}", self.table, line.number);
+        let text = std::str::from_utf8(line.bytes).ok().filter(|text| !text.contains('\0'));
         let Some(text) = text else {
             let message = "invalid byte sequence for encoding \"UTF8\"";
-            return Err(Error::new(SqlState::INVALID_ENCODING, message).with_context(place));
+            return Err(Error::new(SqlState::INVALID_ENCODING, message).with_context(place()));
         };
-        let whole = |error: Error| error.with_context(format!("{place}: \"{}\"", cut(text)));
+        let whole = |error: Error| error.with_context(format!("{}: \"{}\"", place(), cut(text)));
         let fields = self.fields(text).map_err(whole)?;
         if let Some(missing) = self.columns.get(fields.len()) {
             let message = format!("missing data for column \"{}\"", missing.name);
@@ -95,22 +95,25 @@ impl Records {
                 .and_then(|value| fit(value, kind.ty, kind.modifier, Strictness::Assignment));
             row.push(value.map_err(|error| {
                 let shown = cut(&field);
-                error.with_context(format!("{place}, column {}: \"{shown}\"", column.name))
+                let name = &column.name;
+                error.with_context(format!("{}, column {name}: \"{shown}\"", place()))
             })?);
         }
         Ok(row)
     }
 
-    fn fields(&self, line: &str) -> Result<Vec<Option<String>>> {
+    fn fields<'l>(&self, line: &'l str) -> Result<Vec<Field<'l>>> {
+        let mut fields = Vec::with_capacity(self.columns.len());
         // A table without columns has rows of empty lines.
         if self.columns.is_empty() && line.is_empty() {
-            return Ok(Vec::new());
+            return Ok(fields);
         }
         match self.form.style {
-            Style::Text => text_fields(line, &self.form),
-            Style::Csv => csv_fields(line, &self.form),
+            Style::Text => text_fields(line, &self.form, &mut fields)?,
+            Style::Csv => csv_fields(line, &self.form, &mut fields)?,
             Style::Binary => unreachable!("it has no lines"),
         }
+        Ok(fields)
     }
 }
 
@@ -141,7 +144,7 @@ mod tests {
         let columns = [("a", Kind::plain(Type::Text)), ("b", Kind::plain(Type::Int4))];
         let records = Records::new("t", form, columns.into_iter(), &Zone::utc());
         let (mut lines, mut found) = (Lines::new(form), Vec::new());
-        let mut take = |line: Result<Option<Line>>| {
+        let mut take = |line: Result<Option<Line<'_>>>| {
             let row = line.and_then(|line| line.map(|line| records.row(&line)).transpose());
             match row {
                 Ok(Some(row)) => found.push(format!("{:?}|{:?}", row[0], row[1])),
@@ -195,6 +198,25 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_are_taken_in_parts_keep_their_lines() {
+        let layout = values::row::Layout::new(vec![Type::Text]);
+        let rows: Vec<(u64, Vec<Datum>)> =
+            (1..100).map(|at| (at * at, vec![Datum::text("x".repeat(at as usize))])).collect();
+        for part_bytes in [1, 50, 1_000, 100_000] {
+            let mut copied = CopiedRows::new(layout.clone());
+            rows.iter().for_each(|(line, row)| copied.push(*line, row));
+            let whole = copied.bytes().len();
+            let parts = copied.take_parts(part_bytes);
+            assert!(copied.bytes().is_empty());
+            let last = parts.len() - 1;
+            assert!(parts[..last].iter().all(|part| part.len() >= part_bytes), "{part_bytes}");
+            assert!(parts.len() == 1 || whole > part_bytes, "{part_bytes}");
+            let read = parts.iter().flat_map(|part| super::super::read(part, &layout));
+            assert_eq!(read.collect::<Result<Vec<_>>>().unwrap(), rows, "{part_bytes}");
+        }
+    }
+
+    #[test]
     fn rows_of_a_call_read_back_and_damage_is_an_error() {
         let layout = values::row::Layout::new(vec![Type::Text, Type::Int4]);
         let mut copied = CopiedRows::new(layout.clone());
@@ -202,10 +224,11 @@ mod tests {
         rows.iter().for_each(|(line, row)| copied.push(*line, row));
         assert_eq!(crate::copy::count(copied.bytes()), 2);
         let bytes = copied.take();
-        assert_eq!(super::super::read(&bytes, &layout).unwrap(), rows);
+        let read = |bytes| super::super::read(bytes, &layout).collect::<Result<Vec<_>>>();
+        assert_eq!(read(&bytes[..]).unwrap(), rows);
         for end in 1..bytes.len() {
             let whole = end == 2 + usize::from(bytes[1]);
-            assert_eq!(super::super::read(&bytes[..end], &layout).is_ok(), whole, "{end}");
+            assert_eq!(read(&bytes[..end]).is_ok(), whole, "{end}");
         }
     }
 }

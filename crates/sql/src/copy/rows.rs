@@ -10,20 +10,21 @@ pub struct CopiedRows {
     layout: Layout,
     bytes: Vec<u8>,
     line: u64,
+    /// Room for the bytes of one row.
+    row: Vec<u8>,
 }
 
 impl CopiedRows {
     /// None yet, of these columns.
     pub fn new(layout: Layout) -> CopiedRows {
-        CopiedRows { layout, bytes: Vec::new(), line: 0 }
+        CopiedRows { layout, bytes: Vec::new(), line: 0, row: Vec::new() }
     }
 
     /// Adds the row of a line.
     pub fn push(&mut self, line: u64, row: &[Datum]) {
-        let row = self.layout.encode(row);
-        push_number(&mut self.bytes, line - self.line);
-        push_number(&mut self.bytes, row.len() as u64);
-        self.bytes.extend_from_slice(&row);
+        self.row.clear();
+        self.layout.encode_to(row, &mut self.row);
+        push_row(&mut self.bytes, line - self.line, &self.row);
         self.line = line;
     }
 
@@ -37,6 +38,32 @@ impl CopiedRows {
         self.line = 0;
         std::mem::take(&mut self.bytes)
     }
+
+    /// Takes the bytes in parts of about so many, each for a call of its own.
+    pub fn take_parts(&mut self, part_bytes: usize) -> Vec<Vec<u8>> {
+        let all = self.take();
+        let (mut rest, mut line, mut parts) = (&all[..], 0, Vec::<Vec<u8>>::new());
+        while let Some((at, row)) = next(&mut rest, line) {
+            match parts.last_mut().filter(|part| part.len() < part_bytes) {
+                Some(part) => push_row(part, at - line, row),
+                None => {
+                    let mut part = Vec::with_capacity(part_bytes + row.len());
+                    push_row(&mut part, at, row);
+                    parts.push(part);
+                }
+            }
+            line = at;
+        }
+        assert!(rest.is_empty(), "the rows are those that were pushed");
+        parts
+    }
+}
+
+/// Appends a row, so many lines behind the one before.
+fn push_row(bytes: &mut Vec<u8>, lines: u64, row: &[u8]) {
+    push_number(bytes, lines);
+    push_number(bytes, row.len() as u64);
+    bytes.extend_from_slice(row);
 }
 
 /// Seven bits a byte, the lowest first.
@@ -79,18 +106,31 @@ pub fn count(mut bytes: &[u8]) -> u32 {
     rows
 }
 
-/// The rows of these bytes, with their lines. Any bytes are rows or an error.
-pub(crate) fn read(mut bytes: &[u8], layout: &Layout) -> Result<Vec<(u64, Vec<Datum>)>> {
-    let (mut rows, mut line) = (Vec::new(), 0);
-    while !bytes.is_empty() {
-        let damaged = || Error::corrupted("rows of COPY are damaged");
-        let (at, row) = next(&mut bytes, line).ok_or_else(damaged)?;
-        line = at;
-        let row = layout.decode(row)?;
-        if row.len() != layout.types().len() {
-            return Err(damaged());
+/// The rows of these bytes, with their lines. Any bytes are rows or end in an error.
+pub(crate) fn read<'r>(
+    mut bytes: &'r [u8],
+    layout: &'r Layout,
+) -> impl Iterator<Item = Result<(u64, Vec<Datum>)>> + 'r {
+    let mut line = 0;
+    std::iter::from_fn(move || {
+        if bytes.is_empty() {
+            return None;
         }
-        rows.push((line, row));
-    }
-    Ok(rows)
+        let read = next(&mut bytes, line).ok_or_else(damaged).and_then(|(at, row)| {
+            line = at;
+            let row = layout.decode(row)?;
+            if row.len() != layout.types().len() {
+                return Err(damaged());
+            }
+            Ok((line, row))
+        });
+        if read.is_err() {
+            bytes = &[];
+        }
+        Some(read)
+    })
+}
+
+fn damaged() -> Error {
+    Error::corrupted("rows of COPY are damaged")
 }

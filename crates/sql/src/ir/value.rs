@@ -3,7 +3,7 @@
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_bytes::ByteBuf;
+use serde_bytes::{ByteBuf, Bytes};
 use values::{Datum, EnumType, Modifier, Type, row};
 
 /// A type with its modifier.
@@ -81,6 +81,10 @@ pub struct Value(pub Datum);
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Those of a COPY are many: they are not copied first.
+        if let Datum::Bytea(bytes) = &self.0 {
+            return Some((Type::Bytea.code(), Bytes::new(bytes))).serialize(serializer);
+        }
         let bytes = self.0.kind().map(|ty| {
             let mut bytes = Vec::new();
             if let Some(enumeration) = ty.enum_type() {

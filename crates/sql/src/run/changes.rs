@@ -163,10 +163,10 @@ pub(super) fn apply_each(
     for (at, keys) in keys.iter().enumerate() {
         remove_old(relation, keys, evaluator.rows).map_err(|error| (at, error))?;
     }
-    let layout = layout(relation);
+    let mut encoder = Encoder { layout: layout(relation), bytes: Vec::new() };
     for (at, (change, keys)) in changes.iter().zip(&keys).enumerate() {
         if let Some(row) = &change.new {
-            write_new(relation, &layout, row, keys, evaluator).map_err(|error| (at, error))?;
+            write_new(relation, &mut encoder, row, keys, evaluator).map_err(|error| (at, error))?;
         }
     }
     evaluator.rows.see_writes(before);
@@ -195,10 +195,24 @@ fn remove_old(relation: &Relation, keys: &ChangedKeys, rows: &mut dyn Rows) -> R
     Ok(())
 }
 
+/// Makes bytes of rows, all in the same room.
+struct Encoder {
+    layout: Layout,
+    bytes: Vec<u8>,
+}
+
+impl Encoder {
+    fn encode(&mut self, row: &[Datum]) -> &[u8] {
+        self.bytes.clear();
+        self.layout.encode_to(row, &mut self.bytes);
+        &self.bytes
+    }
+}
+
 /// Writes the new row, and its entries where they are new.
 fn write_new(
     relation: &Relation,
-    layout: &Layout,
+    encoder: &mut Encoder,
     row: &[Datum],
     keys: &ChangedKeys,
     evaluator: &mut Evaluator<'_>,
@@ -208,9 +222,12 @@ fn write_new(
     if !keys.stays() && evaluator.rows.get(relation.space, &new.primary)?.is_some() {
         return Err(duplicate_primary(relation, row));
     }
-    let bytes = layout.encode(row);
+    let bytes = encoder.encode(row);
     check_length(bytes.len())?;
-    evaluator.rows.put(relation.space, &new.primary, &bytes)?;
+    match keys.stays() {
+        true => evaluator.rows.put(relation.space, &new.primary, bytes)?,
+        false => evaluator.rows.insert(relation.space, &new.primary, bytes)?,
+    }
     for (at, index) in relation.indexes.iter().enumerate() {
         let Some((key, value)) = new.entries[at].as_ref().filter(|_| !keys.entry_stays(at)) else {
             continue;
@@ -218,7 +235,7 @@ fn write_new(
         if index.is_unique() && evaluator.rows.get(index.space, key)?.is_some() {
             return Err(duplicate(relation, index, row, evaluator)?);
         }
-        evaluator.rows.put(index.space, key, value)?;
+        evaluator.rows.insert(index.space, key, value)?;
     }
     Ok(())
 }

@@ -32,6 +32,16 @@ pub trait Rows {
     /// Writes a row.
     fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()>;
 
+    /// Writes a row whose key no row has now.
+    fn insert(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        self.put(space, key, row)
+    }
+
+    /// Whether what was written here is undone when the statement ends in an error.
+    fn are_undone(&self) -> bool {
+        false
+    }
+
     /// Deletes a row, if it is there.
     fn delete(&mut self, space: Space, key: &[u8]) -> Result<()>;
 

@@ -12,7 +12,7 @@ use super::scan::{Found, decode, find, layout};
 use super::select::select;
 use crate::ir::{
     Action, Assignment, ColumnNumber, Composed, Conflict, Delete, Expression, Index, Insert,
-    InsertRows, Main, Plan, Relation, Update, Writing,
+    InsertRows, Main, Op, Plan, Relation, Update, Writing,
 };
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -32,6 +32,7 @@ pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer
             // It may be kept for others, as a query of WITH is.
             Ok(answer_of(Rc::try_unwrap(found).unwrap_or_else(|kept| (*kept).clone())))
         }
+        _ if writes_last(plan) && rows.are_undone() => guarded_write(plan, context, rows),
         _ => {
             let mut overlay = Overlay::new(rows);
             let answer = guarded_write(plan, context, &mut overlay)?;
@@ -39,6 +40,13 @@ pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer
             Ok(answer)
         }
     }
+}
+
+/// Whether a plan reads nothing that it writes, but keys before it writes them. So its writes need
+/// not be kept above the rows for as long as it runs.
+fn writes_last(plan: &Plan) -> bool {
+    let Plan::Insert(Insert { rows, conflict: None, .. }) = plan else { return false };
+    matches!(rows, InsertRows::Listed(_) | InsertRows::Copied(..))
 }
 
 fn answer_of(rows: Vec<Vec<Datum>>) -> Answer {
@@ -175,9 +183,18 @@ fn copy(
         Ok(column.kind.ty)
     });
     let layout = Layout::new(types.collect::<Result<Vec<_>>>()?);
+    let rest = behind_copied(targets, columns);
     let (mut lines, mut changes) = (Vec::new(), Vec::new());
-    for (line, row) in crate::copy::read(bytes, &layout)? {
-        let row = evaluator.values(columns, &row)?;
+    for row in crate::copy::read(bytes, &layout) {
+        let (line, mut row) = row?;
+        match rest {
+            Some(rest) => {
+                evaluator.rows.steps(targets.len() as u64)?;
+                let more = evaluator.values(rest, &row)?;
+                row.extend(more);
+            }
+            None => row = evaluator.values(columns, &row)?,
+        }
         evaluator.memory.add(&row)?;
         if row.len() != relation.columns.len() {
             return Err(malformed());
@@ -189,6 +206,18 @@ fn copy(
         error.with_context(format!("COPY {}, line {}", relation.name, lines[at]))
     })?;
     Ok(Answer { tag: Tag::Copy(changes.len() as u64), rows: Vec::new() })
+}
+
+/// The columns behind those that COPY gives, if these are the first ones as they come: then a row
+/// begins with the values that were copied.
+fn behind_copied<'p>(
+    targets: &[ColumnNumber],
+    columns: &'p [Expression],
+) -> Option<&'p [Expression]> {
+    let (first, rest) = columns.split_at_checked(targets.len())?;
+    let is_copied =
+        |(at, column): (usize, &Expression)| column.code == [Op::Column(ColumnNumber::at(at))];
+    first.iter().enumerate().all(is_copied).then_some(rest)
 }
 
 pub(super) fn returning(

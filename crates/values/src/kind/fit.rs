@@ -55,7 +55,11 @@ pub fn fit(datum: Datum, ty: Type, modifier: Modifier, strictness: Strictness) -
 fn fit_text(text: Box<str>, ty: Type, length: usize, strictness: Strictness) -> Result<Box<str>> {
     let count = text.chars().count();
     if count < length && ty == Type::Char {
-        return Ok(format!("{text}{}", " ".repeat(length - count)).into());
+        let bytes = text.len() + length - count;
+        let mut padded = Vec::with_capacity(bytes);
+        padded.extend_from_slice(text.as_bytes());
+        padded.resize(bytes, b' ');
+        return Ok(String::from_utf8(padded).expect("text and blanks are text").into());
     }
     if count <= length {
         return Ok(text);

@@ -52,21 +52,28 @@ impl Layout {
 
     /// The bytes of a row: one value for each column, of the column's type.
     pub fn encode(&self, row: &[Datum]) -> Vec<u8> {
-        assert_eq!(row.len(), self.types.len(), "a row has a value for each column");
         let mut bytes = Vec::with_capacity(ROW_BYTES_USUAL);
+        self.encode_to(row, &mut bytes);
+        bytes
+    }
+
+    /// Appends the bytes of a row.
+    pub fn encode_to(&self, row: &[Datum], bytes: &mut Vec<u8>) {
+        assert_eq!(row.len(), self.types.len(), "a row has a value for each column");
+        let nulls = bytes.len() + HEADER_BYTES;
         bytes.push(VERSION);
         bytes.extend_from_slice(&(row.len() as u16).to_le_bytes());
-        bytes.resize(HEADER_BYTES + row.len().div_ceil(8), 0);
+        bytes.resize(nulls + row.len().div_ceil(8), 0);
         for (at, datum) in row.iter().enumerate() {
             if datum.is_null() {
-                bytes[HEADER_BYTES + at / 8] |= 1 << (at % 8);
+                bytes[nulls + at / 8] |= 1 << (at % 8);
             }
         }
         for (ty, datum) in self.types.iter().zip(row) {
             assert!(datum.fits(*ty), "{datum:?} in a column of type {ty:?}");
             if let Some(width) = ty.fixed_bytes() {
                 let end = bytes.len() + width;
-                push_value(datum, &mut bytes);
+                push_value(datum, bytes);
                 assert!(datum.is_null() || bytes.len() == end, "a value has its type's width");
                 bytes.resize(end, 0);
             }
@@ -76,12 +83,11 @@ impl Layout {
         bytes.resize(ends + varying().count() * END_BYTES, 0);
         let begin = bytes.len();
         for (at, (_, datum)) in varying().enumerate() {
-            push_value(datum, &mut bytes);
+            push_value(datum, bytes);
             let end = u32::try_from(bytes.len() - begin).expect("limits keep rows below 4 GiB");
             let end = end.to_le_bytes();
             bytes[ends + at * END_BYTES..][..END_BYTES].copy_from_slice(&end);
         }
-        bytes
     }
 
     /// The values of a row, as many as it has: the caller adds the defaults of later columns.

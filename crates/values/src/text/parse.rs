@@ -72,13 +72,21 @@ fn object_id(ty: Type, text: &str) -> Result<i32> {
     })
 }
 
+/// So many digits are an `i64`, whatever they are.
+const DIGITS_OF_I64: usize = 18;
+
 fn integer<T: TryFrom<i128>>(ty: Type, text: &str) -> Result<T> {
     let trimmed = text.trim_matches(is_blank);
     let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(invalid(ty, text));
     }
-    let value = trimmed.parse::<i128>().ok().and_then(|value| T::try_from(value).ok());
+    // Most numbers are short, and arithmetic of 128 bits takes long.
+    let value = match digits.len() {
+        ..=DIGITS_OF_I64 => trimmed.parse::<i64>().ok().map(i128::from),
+        _ => trimmed.parse::<i128>().ok(),
+    };
+    let value = value.and_then(|value| T::try_from(value).ok());
     value.ok_or_else(|| {
         let message = format!("value \"{text}\" is out of range for type {}", ty.name());
         Error::new(SqlState::NUMERIC_OUT_OF_RANGE, message)

@@ -118,6 +118,15 @@ struct OfPiece {
     now: Now,
 }
 
+/// The live rows of an ordered table that were not there before the epoch. They are put in order
+/// when a scan wants that: calls that only insert never do.
+#[derive(Debug, Default)]
+struct NewKeys {
+    sorted: BTreeMap<Vec<u8>, u32>,
+    /// Rows that were made, or changed otherwise, since the last scan.
+    changed: Vec<u32>,
+}
+
 /// What the serial part has written.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
@@ -128,7 +137,7 @@ pub(crate) struct Overlay {
     by_entry: BySequence<u32>,
     bytes: Vec<u8>,
     /// For each ordered table, the live rows that were not there before the epoch ...
-    new_keys: Vec<Option<BTreeMap<Vec<u8>, u32>>>,
+    new_keys: Vec<Option<NewKeys>>,
     /// ... and where all rows that were there are deleted.
     gaps: Vec<Gaps>,
     /// What the running call has changed: rows, and what they were before.
@@ -161,7 +170,7 @@ impl Overlay {
         self.writers.clear();
         self.predicted.clear();
         self.new_keys.clear();
-        self.new_keys.extend(tables.iter().map(|t| t.ordered.as_ref().map(|_| BTreeMap::new())));
+        self.new_keys.extend(tables.iter().map(|t| t.ordered.as_ref().map(|_| NewKeys::default())));
         self.gaps.clear();
         self.gaps.resize_with(tables.len(), Gaps::default);
     }
@@ -279,21 +288,31 @@ impl Overlay {
         let before = std::mem::replace(&mut self.rows[at as usize].now, now);
         let row = self.rows[at as usize];
         let table = row.table.index();
-        if self.new_keys[table].is_none() {
-            return;
-        }
-        let mut room = [0; 8];
-        let key = self.key(&row, &mut room).to_vec();
-        if row.id != NO_ENTRY {
-            if before == Now::Deleted && now != Now::Deleted {
-                self.gaps[table].revive(&key, row.is_word);
+        let Some(new_keys) = &mut self.new_keys[table] else { return };
+        if row.id == NO_ENTRY {
+            if new_keys.changed.last() != Some(&at) {
+                new_keys.changed.push(at);
             }
-        } else if let Some(new_keys) = &mut self.new_keys[table] {
-            match now {
-                Now::Value(_) => drop(new_keys.insert(key, at)),
-                Now::Unchanged | Now::Deleted => drop(new_keys.remove(&key)),
+        } else if before == Now::Deleted && now != Now::Deleted {
+            let mut room = [0; 8];
+            let key = self.key(&row, &mut room).to_vec();
+            self.gaps[table].revive(&key, row.is_word);
+        }
+    }
+
+    /// Puts the new keys of an ordered table in order.
+    fn sort_new_keys(&mut self, table: TableId) {
+        let mut new_keys = self.new_keys[table.index()].take().expect("it is ordered");
+        for at in new_keys.changed.drain(..) {
+            let row = self.rows[at as usize];
+            let mut room = [0; 8];
+            let key = self.key(&row, &mut room);
+            match row.now {
+                Now::Value(_) => drop(new_keys.sorted.insert(key.to_vec(), at)),
+                Now::Unchanged | Now::Deleted => drop(new_keys.sorted.remove(key)),
             }
         }
+        self.new_keys[table.index()] = Some(new_keys);
     }
 
     /// A piece of the running call writes one of its rows, or deletes it, when the call commits.
@@ -392,9 +411,9 @@ impl Overlay {
         if low >= high {
             return Ok(());
         }
+        self.sort_new_keys(table);
         let Self { rows, by_entry, bytes, new_keys, gaps, .. } = self;
-        let gaps = &mut gaps[table.index()];
-        let new_keys = new_keys[table.index()].as_ref().expect("it is ordered");
+        let new_keys = &new_keys[table.index()].as_ref().expect("it is ordered").sorted;
         let mut new_rows = new_keys.range::<[u8], _>((Bound::Included(low), Bound::Excluded(high)));
         let mut next_new = || if is_descending { new_rows.next_back() } else { new_rows.next() };
         let mut new = next_new();
@@ -403,7 +422,7 @@ impl Overlay {
             Now::Unchanged | Now::Deleted => unreachable!("new keys are of live rows"),
         };
         let comes_first = |new: &[u8], key: &[u8]| (new < key) != is_descending;
-        let mut walk = gaps.walk(keys, t.exact);
+        let mut walk = gaps[table.index()].walk(keys, t.exact);
         // Where rows are skipped, the search begins anew behind them.
         while let Some((from, to)) = walk.next_bounds() {
             let mut range = core.range(t, &from, &to, reads)?;
