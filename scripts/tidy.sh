@@ -159,7 +159,7 @@ cli: pmem storage engine nvcaracal bench server
 sim: pmem storage engine
 testbed: pmem workloads
 arulraj: pmem workloads testbed
-peers: pmem nvcaracal bench
+peers: pmem workloads nvcaracal bench
 lab: pmem storage engine workloads bench testbed arulraj
 lab-cli: pmem engine bench cli lab sim peers arulraj
 '

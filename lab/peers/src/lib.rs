@@ -29,7 +29,7 @@ pub use databases::Database;
 pub use host::serve;
 pub use peer::{Error, Result};
 pub use report::{AtEnd, Figures, Report, Row, render};
-pub use settings::{Load, Memory, Settings};
+pub use settings::{Chosen, Load, Memory, Settings};
 
 use std::process::Command;
 

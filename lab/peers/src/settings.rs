@@ -12,6 +12,19 @@ use crate::value::{VALUE_BYTES_MAX, VALUE_BYTES_MIN};
 /// Reads among how many operations a share of reads is given in.
 pub(crate) const TEN: u64 = 10;
 
+/// The rows that all operations choose from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chosen {
+    /// All, each as often as any other.
+    All,
+    /// So many, spread over the table.
+    Hot(u64),
+    /// All, by Zipf's law with an exponent of 0.9; those that are chosen often are spread over the
+    /// table.
+    Zipf,
+}
+
 /// What callers do at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
@@ -19,8 +32,8 @@ pub struct Load {
     pub clients: usize,
     /// Of ten operations so many read, and the others update.
     pub read_ratio: u64,
-    /// The rows that all operations choose from, spread over the table; none: from all rows.
-    pub hot_rows: Option<u64>,
+    /// The rows that all operations choose from.
+    pub rows: Chosen,
 }
 
 /// A limit of memory for each database.
@@ -84,7 +97,10 @@ impl Settings {
             return fail(format!("values of {} bytes {allowed}", self.value_bytes));
         }
         for load in &self.loads {
-            let rows = load.hot_rows.unwrap_or(self.rows);
+            let rows = match load.rows {
+                Chosen::Hot(rows) => rows,
+                Chosen::All | Chosen::Zipf => self.rows,
+            };
             let operations = self.operations as u64;
             if operations == 0 || operations > rows || rows > self.rows {
                 return fail(format!(

@@ -10,7 +10,9 @@ use crate::host::{Host, Open};
 use crate::link::Link;
 use crate::order::{Answer, Order};
 use crate::peer::{Caller, Does, Operation, Peer, Shape};
-use crate::{Database, Error, Load, Memory, Report, Result, Settings, databases, render, value};
+use crate::{
+    Chosen, Database, Error, Load, Memory, Report, Result, Settings, databases, render, value,
+};
 
 /// A database in this process.
 struct Direct(Host);
@@ -25,7 +27,7 @@ impl Link for Direct {
 }
 
 fn settings(databases: Vec<Database>) -> Settings {
-    let load = |clients, read_ratio, hot_rows| Load { clients, read_ratio, hot_rows };
+    let load = |clients, read_ratio, rows| Load { clients, read_ratio, rows };
     Settings {
         directory: ".".into(),
         databases,
@@ -34,7 +36,7 @@ fn settings(databases: Vec<Database>) -> Settings {
         rows: 60,
         value_bytes: 50,
         operations: 1,
-        loads: vec![load(1, 0, None), load(4, 5, Some(3)), load(2, 10, None)],
+        loads: vec![load(1, 0, Chosen::All), load(4, 5, Chosen::Hot(3)), load(2, 10, Chosen::Zipf)],
         memory: None,
     }
 }
@@ -83,7 +85,7 @@ fn a_comparison_that_cannot_be_is_refused() {
     };
     assert!(error_of(|of| of.databases.clear()).contains("nothing to measure"));
     assert!(error_of(|of| of.operations = 4).contains("4 operations on 3 of 60 rows"));
-    assert!(error_of(|of| of.loads[0].hot_rows = Some(61)).contains("on 61 of 60 rows"));
+    assert!(error_of(|of| of.loads[0].rows = Chosen::Hot(61)).contains("on 61 of 60 rows"));
     assert!(error_of(|of| of.value_bytes = 15).contains("values of 15 bytes"));
     assert!(error_of(|of| of.loads[0].read_ratio = 11).contains("a load cannot be"));
 }

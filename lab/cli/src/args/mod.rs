@@ -16,7 +16,7 @@ use lab::reproduce::Scale;
 use pmem::{DeviceSpec, Profile};
 
 pub(crate) use arulraj::{ArulrajArguments, InterfacesArguments, OneOfSeven, Workload};
-pub(crate) use peers::{HotRows, PeersArguments};
+pub(crate) use peers::PeersArguments;
 pub(crate) use power_cuts::{AnyOf, PowerCutArguments};
 pub(crate) use run::{LabRunArguments, Limits};
 pub(crate) use sim::{SimArguments, SimDevice};

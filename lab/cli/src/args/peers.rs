@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
-use peers::Database;
+use peers::{Chosen, Database};
 
 /// What callers do in which databases.
 #[derive(Debug, Args)]
@@ -46,10 +46,11 @@ pub(crate) struct PeersArguments {
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',',
           value_parser = value_parser!(u64).range(0..=10))]
     pub(crate) read_ratio: Vec<u64>,
-    /// From how many rows all operations choose, or all; what only reads is measured on all rows
-    /// alone [default: all,10,1 as far as a transaction has no more operations, with --quick all]
-    #[arg(long, value_name = "ROWS[,ROWS...]", value_delimiter = ',', value_parser = hot_rows)]
-    pub(crate) hot: Vec<HotRows>,
+    /// From how many rows all operations choose, all, or zipf: all by Zipf's law with an exponent
+    /// of 0.9; what only reads is not measured on a number of rows [default: all,10,1 as far as a
+    /// transaction has no more operations, with --quick all]
+    #[arg(long, value_name = "ROWS[,ROWS...]", value_delimiter = ',', value_parser = chosen)]
+    pub(crate) hot: Vec<Chosen>,
     /// Limit of memory of each database's process, pages of files included, as in 300MiB or 1GiB;
     /// needs a memory control group below which groups can be made
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -70,20 +71,12 @@ pub(crate) struct PeersArguments {
     pub(crate) no_progress: bool,
 }
 
-/// Rows that all operations choose from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HotRows {
-    /// All of the table.
-    All,
-    /// So many.
-    Some(u64),
-}
-
-fn hot_rows(text: &str) -> Result<HotRows, String> {
+fn chosen(text: &str) -> Result<Chosen, String> {
     match (text, text.parse()) {
-        ("all", _) => Ok(HotRows::All),
-        (_, Ok(rows)) if rows > 0 => Ok(HotRows::Some(rows)),
-        _ => Err("a number of rows, at least 1, or all".into()),
+        ("all", _) => Ok(Chosen::All),
+        ("zipf", _) => Ok(Chosen::Zipf),
+        (_, Ok(rows)) if rows > 0 => Ok(Chosen::Hot(rows)),
+        _ => Err("a number of rows, at least 1, or all, or zipf".into()),
     }
 }
 
@@ -126,8 +119,9 @@ mod tests {
         for wrong in ["4", "x", "0x", "infx", "NaNx"] {
             factor(wrong).unwrap_err();
         }
-        assert_eq!(hot_rows("all"), Ok(HotRows::All));
-        assert_eq!(hot_rows("10"), Ok(HotRows::Some(10)));
-        hot_rows("0").unwrap_err();
+        assert_eq!(chosen("all"), Ok(Chosen::All));
+        assert_eq!(chosen("zipf"), Ok(Chosen::Zipf));
+        assert_eq!(chosen("10"), Ok(Chosen::Hot(10)));
+        chosen("0").unwrap_err();
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bench::Progress;
 use cli::output::{Done, Failure, JsonTarget};
-use peers::{Database, Load, Memory, Settings, render};
+use peers::{Chosen, Database, Load, Memory, Settings, render};
 
-use crate::args::{HotRows, PeersArguments};
+use crate::args::PeersArguments;
 
 /// Runs a `bench peers` command.
 pub(super) fn run(arguments: &PeersArguments) -> Done {
@@ -73,7 +73,7 @@ fn rows(arguments: &PeersArguments) -> u64 {
     }
 }
 
-/// Each number of callers with each share of reads and each number of hot rows.
+/// Each number of callers with each share of reads and each choice of rows.
 fn loads(arguments: &PeersArguments) -> Vec<Load> {
     let or = |given: &[u64], quick: &[u64], full: &[u64]| match given {
         [] if arguments.quick => quick.to_vec(),
@@ -83,31 +83,26 @@ fn loads(arguments: &PeersArguments) -> Vec<Load> {
     let clients = or(&arguments.clients, &[1, 64], &[1, 64]);
     let read_ratios = or(&arguments.read_ratio, &[0], &[10, 5, 0]);
     let mut loads = Vec::new();
-    for hot_rows in hot_rows(arguments) {
+    for rows in chosen(arguments) {
         // Readers of the same rows do not wait for each other.
-        let ratios = read_ratios.iter().filter(|ratio| **ratio < 10 || hot_rows.is_none());
-        for &read_ratio in ratios {
-            let load = |&clients: &u64| Load { clients: clients as usize, read_ratio, hot_rows };
+        let is_hot = matches!(rows, Chosen::Hot(_));
+        for &read_ratio in read_ratios.iter().filter(|ratio| **ratio < 10 || !is_hot) {
+            let load = |&clients: &u64| Load { clients: clients as usize, read_ratio, rows };
             loads.extend(clients.iter().map(load));
         }
     }
     loads
 }
 
-fn hot_rows(arguments: &PeersArguments) -> Vec<Option<u64>> {
+fn chosen(arguments: &PeersArguments) -> Vec<Chosen> {
     let most = rows(arguments);
     match &arguments.hot[..] {
-        [] if arguments.quick => vec![None],
+        [] if arguments.quick => vec![Chosen::All],
         [] => {
             let fit = |rows: &u64| (arguments.operations..=most).contains(rows);
-            [None].into_iter().chain([10, 1].into_iter().filter(fit).map(Some)).collect()
+            let hot = [10, 1].into_iter().filter(fit).map(Chosen::Hot);
+            [Chosen::All].into_iter().chain(hot).collect()
         }
-        some => some
-            .iter()
-            .map(|of| match *of {
-                HotRows::All => None,
-                HotRows::Some(rows) => Some(rows),
-            })
-            .collect(),
+        some => some.to_vec(),
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::databases::Database;
 use crate::order::Measured;
-use crate::settings::{Load, Settings};
+use crate::settings::{Chosen, Load, Settings};
 
 pub use text::render;
 
@@ -20,8 +20,8 @@ pub struct Row {
     pub clients: usize,
     /// Of ten operations so many read.
     pub read_ratio: u64,
-    /// Rows that operations chose from; none: all.
-    pub hot_rows: Option<u64>,
+    /// Rows that operations chose from.
+    pub rows: Chosen,
     /// Why there are no figures, or not those of all rounds.
     pub does_not_run: Option<String>,
     /// Transactions of all rounds.
@@ -57,10 +57,10 @@ impl Row {
         measured: &[(Measured, u64)],
         does_not_run: Option<String>,
     ) -> Self {
-        let Load { clients, read_ratio, hot_rows } = load;
+        let Load { clients, read_ratio, rows } = load;
         let transactions = measured.iter().map(|(of, _)| of.transactions).sum();
         let figures = Figures::of(measured);
-        Self { peer, clients, read_ratio, hot_rows, does_not_run, transactions, figures }
+        Self { peer, clients, read_ratio, rows, does_not_run, transactions, figures }
     }
 }
 

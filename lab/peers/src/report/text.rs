@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::{AtEnd, Figures, Report, Row};
 use crate::disk::SYNC_BYTES;
-use crate::settings::TEN;
+use crate::settings::{Chosen, TEN};
 use bench::report::Spread;
 
 /// For people.
@@ -51,7 +51,7 @@ fn plural(count: u64, what: &str) -> String {
 }
 
 fn is_same_load(row: &Row, other: &Row) -> bool {
-    let of = |row: &Row| (row.clients, row.read_ratio, row.hot_rows);
+    let of = |row: &Row| (row.clients, row.read_ratio, row.rows);
     of(row) == of(other)
 }
 
@@ -62,9 +62,10 @@ fn load(report: &Report, row: &Row) -> String {
         TEN => "reads".to_string(),
         reads => format!("{reads} reads to {} updates", TEN - reads),
     };
-    let of = match row.hot_rows {
-        None => format!("all {} rows", report.table_rows),
-        Some(hot) => plural(hot, "hot row"),
+    let of = match row.rows {
+        Chosen::All => format!("all {} rows", report.table_rows),
+        Chosen::Hot(hot) => plural(hot, "hot row"),
+        Chosen::Zipf => format!("all {} rows by Zipf 0.9", report.table_rows),
     };
     format!("{}, {what}, of {of}", plural(row.clients as u64, "caller"))
 }
