@@ -51,6 +51,12 @@ pub struct HashIndex {
 /// for one without memory.
 pub type KeptShard = [u64; 3];
 
+/// One for each shard, made where they stay: explored threads have small stacks.
+fn of_shards<T: Default>() -> Box<[T; SHARDS_COUNT]> {
+    let all: Box<[T]> = (0..SHARDS_COUNT).map(|_| T::default()).collect();
+    all.try_into().ok().expect("as many as there are shards")
+}
+
 impl HashIndex {
     /// An empty index with room for `capacity_hint` entries; it grows beyond as needed.
     #[must_use]
@@ -64,8 +70,8 @@ impl HashIndex {
     #[must_use]
     pub fn new_in(space: Option<Arc<IndexSpace>>) -> Self {
         Self {
-            heads: Box::new(std::array::from_fn(|_| Head::default())),
-            locks: Box::new(std::array::from_fn(|_| Lock::default())),
+            heads: of_shards(),
+            locks: of_shards(),
             arena: Arena::over(space),
             room: AtomicUsize::new(0),
             phase: PhaseCheck::default(),
