@@ -87,6 +87,15 @@ fn run(db: &Database, calls: std::ops::Range<u64>) -> Vec<u64> {
     tickets.into_iter().map(|ticket| ticket.wait().unwrap()).collect()
 }
 
+/// Whether there is nothing to test.
+fn is_impossible() -> bool {
+    let is_impossible = !pmem::memory_can_be_limited();
+    if is_impossible {
+        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+    }
+    is_impossible
+}
+
 /// Calls that are submitted at once; what they answered.
 fn together<P: Procedure>(db: &Database, calls: impl Iterator<Item = P>) -> Vec<P::Output> {
     let mut batch = db.batch();
@@ -112,8 +121,7 @@ fn contents(db: &Database) -> Vec<(u64, Vec<u8>)> {
 /// rows and state.
 #[test]
 fn s_15_answers_do_not_depend_on_memory() {
-    if !pmem::memory_can_be_limited() {
-        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+    if is_impossible() {
         return;
     }
     let mut all = Vec::new();
@@ -150,8 +158,7 @@ fn s_15_answers_do_not_depend_on_memory() {
 /// after a call of a few rows there are few. Readers from outside make none.
 #[test]
 fn entries_of_rows_go_when_they_are_many() {
-    if !pmem::memory_can_be_limited() {
-        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+    if is_impossible() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -173,8 +180,7 @@ fn entries_of_rows_go_when_they_are_many() {
 #[test]
 fn reads_alone_let_pages_go() {
     const MORE: u64 = 1 << 20;
-    if !pmem::memory_can_be_limited() {
-        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+    if is_impossible() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -195,8 +201,7 @@ fn reads_alone_let_pages_go() {
 /// they run in one.
 #[test]
 fn epochs_that_write_too_many_pages_are_cut() {
-    if !pmem::memory_can_be_limited() {
-        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+    if is_impossible() {
         return;
     }
     let epochs_of = |limit| {
