@@ -24,7 +24,7 @@ use crate::state::core::Core;
 use crate::stats::WorkCounts;
 use crate::version::{
     Appended, AppendedBy, Chains, EntrySlab, KeepPersistent, Publication, Publisher, ReadPhase,
-    RowEntry, Stopped, TestValues, TransientPool, ValueWord, Waiter, Write,
+    RowEntry, RowPlace, Stopped, TestValues, TransientPool, ValueWord, Waiter, Write,
 };
 use crate::worker::{Barrier, Progress, Worker};
 use crate::worker_id::WorkerId;
@@ -75,7 +75,7 @@ impl Cell {
         let (slab, ids) = EntrySlab::of_rows(1);
         let id = ids[0];
         let cell = Arc::new(Self { slab, id, stopped: AtomicBool::new(false) });
-        cell.entry().initialise(fixture().row, ValueWord::PENDING, SerialId(1));
+        cell.entry().initialise(RowPlace::of_two(fixture().row), ValueWord::PENDING, SerialId(1));
         // As of an epoch before: all words of the entry begin here.
         cell.entry().append(
             SerialId::new(EPOCH.previous(), Position(0)),
@@ -371,20 +371,21 @@ fn o_08_exactly_one_inserter_creates_the_row() {
         let index = Arc::new(HashIndex::new(0));
         index.find_or_begin(7, |_| true).unwrap_err().fill(EntryId(900));
         assert!(index.remove(7, EntryId(900)));
-        let insert =
-            |index: &HashIndex, cell: &Cell, position| match index.find_or_begin(7, |_| true) {
-                Ok(id) => {
-                    assert_eq!(id, cell.id);
-                    cell.entry().born_by(sid(position));
-                    false
-                }
-                Err(vacant) => {
-                    let born = sid(position);
-                    cell.entry().initialise(fixture().row, ValueWord::PENDING, born);
-                    vacant.fill(cell.id);
-                    true
-                }
-            };
+        let insert = |index: &HashIndex, cell: &Cell, position| match index
+            .find_or_begin(7, |_| true)
+        {
+            Ok(id) => {
+                assert_eq!(id, cell.id);
+                cell.entry().born_by(sid(position));
+                false
+            }
+            Err(vacant) => {
+                let born = sid(position);
+                cell.entry().initialise(RowPlace::of_two(fixture().row), ValueWord::PENDING, born);
+                vacant.fill(cell.id);
+                true
+            }
+        };
         let other = (Arc::clone(&index), Arc::clone(&cell));
         let thread = spawn(move || insert(&other.0, &other.1, 1));
         let mine = insert(&index, &cell, 2);

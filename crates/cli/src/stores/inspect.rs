@@ -163,8 +163,11 @@ struct Table {
     index: &'static str,
     key_bytes_max: u32,
     value_bytes_max: u32,
-    row_bytes: u32,
-    /// 0: each version has a half of the row's heap.
+    /// Bytes that a row takes.
+    row_bytes: u64,
+    /// 1: the row has an inline value of the newest version only.
+    inline_values: u8,
+    /// 0: the row's heap is not shared by both versions.
     shared_heap_bytes: u32,
 }
 
@@ -271,7 +274,8 @@ fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
         },
         key_bytes_max: table.definition.key_bytes_max,
         value_bytes_max: table.definition.value_bytes_max,
-        row_bytes: table.definition.row_bytes,
+        row_bytes: table.layout.row_bytes,
+        inline_values: if table.layout.has_single_heap() { 1 } else { 2 },
         shared_heap_bytes: table.definition.shared_heap_bytes,
     });
     tables.collect()
@@ -321,18 +325,19 @@ fn text(pages: &Pages) -> String {
     if let Some(tables) = &pages.tables {
         let _ = writeln!(
             text,
-            "{:>5} {:<9} {:>8} {:>10} {:>9} {:>11}  name",
-            "table", "index", "key max", "value max", "row bytes", "shared heap"
+            "{:>5} {:<9} {:>8} {:>10} {:>9} {:>13} {:>11}  name",
+            "table", "index", "key max", "value max", "row bytes", "inline values", "shared heap"
         );
         for t in tables {
             let _ = writeln!(
                 text,
-                "{:>5} {:<9} {:>8} {:>10} {:>9} {:>11}  {}",
+                "{:>5} {:<9} {:>8} {:>10} {:>9} {:>13} {:>11}  {}",
                 t.id,
                 t.index,
                 t.key_bytes_max,
                 t.value_bytes_max,
                 t.row_bytes,
+                t.inline_values,
                 t.shared_heap_bytes,
                 t.name
             );

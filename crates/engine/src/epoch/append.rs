@@ -7,6 +7,7 @@
 //! or appends to rows that have one already are collected: batch append.
 
 use pmem::{Device, Port};
+use storage::format::{KEY_BYTES_MAX, ROW_HEADER_BYTES};
 use storage::{EpochNumber, NewValue, Position, SerialId, row};
 
 use crate::declaration::{
@@ -432,6 +433,13 @@ impl<'c> Claimer<'c> {
         version_epoch(self.image_base, row, slot) > self.checkpoint_epoch
     }
 
+    /// Whether a value of a row with a single inline heap may be there, which begins behind the
+    /// key. One in a pool is only seldom so near.
+    fn is_inline(&self, row: u64, word: ValueWord) -> bool {
+        let behind_row = ((word.address() - self.image_base) as u64).wrapping_sub(row);
+        behind_row <= ROW_HEADER_BYTES + u64::from(KEY_BYTES_MAX)
+    }
+
     /// What smaller serial ids read, as the initial version of NV 4.1.
     fn copy(&mut self, from: ValueWord, pool: &mut TransientPool) -> ValueWord {
         if from.is_persistent() {
@@ -463,8 +471,9 @@ impl Claim for Claimer<'_> {
             self.cache.retire(cached);
             return cached;
         }
-        let in_place = !self.every_epoch && self.is_younger(entry.row(), next.slot());
+        let is_overwritten = entry.is_overwritten() && self.is_inline(entry.row(), next);
+        let in_place = || !self.every_epoch && self.is_younger(entry.row(), next.slot());
         // The final write overwrites a version in its place: smaller serial ids read a copy.
-        if in_place { self.copy(next, pool) } else { next }
+        if is_overwritten || in_place() { self.copy(next, pool) } else { next }
     }
 }

@@ -14,7 +14,7 @@ use crate::index::{EntryId, VacantEntry};
 use crate::memory::Local;
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
-use crate::version::{AppendedBy, RowStore, initialise_row};
+use crate::version::{AppendedBy, RowPlace, RowStore, initialise_row};
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
 /// Keys whose buckets are prefetched.
@@ -139,7 +139,7 @@ impl<D: Device> Maker<'_, '_, D> {
         if !key.is_empty() {
             initialise_row(&mut self.row_store.port, row, &table.layout, key);
         }
-        entries.get(id).create(row, sid, self.by);
+        entries.get(id).create(RowPlace::new(row, &table.layout), sid, self.by);
         vacant.fill(id);
         id
     }

@@ -104,7 +104,7 @@ fn read_sequences<D: Device>(core: &Core, store: &Store<D>) -> Result<()> {
         for (word, id) in found {
             let row = core.entries.row_of(id);
             device.read_pages(row, table.layout.row_bytes)?;
-            let value = newest_version(core.image_base, row, |_| &table.layout);
+            let (value, _) = newest_version(core.image_base, row, |_| &table.layout);
             let next = phase.bytes(value).try_into().map_or(0, u64::from_le_bytes);
             let state = SequenceState { next, id: Some(id), ..SequenceState::default() };
             sequences.insert((table.layout.table, word), state);

@@ -57,7 +57,7 @@ use crate::state::config::EngineConfig;
 use crate::state::core::{Core, RowKeys, SequenceState};
 use crate::stats::{KeptProcedure, RecoveryReport};
 use crate::table::{Table, order_word};
-use crate::version::{EntrySlab, ReadPhase, persistent_word};
+use crate::version::{EntrySlab, ReadPhase, RowPlace, persistent_word};
 use crate::worker::{Totals, Worker};
 use crate::worker_id::WorkerId;
 
@@ -401,7 +401,7 @@ fn rebuild_share<D: Device>(
         debug_assert!(written_in <= checkpoint_epoch, "the scan finds the checkpoint's version");
         let next = persistent_word(core.image_base, &t.layout, row);
         if fills {
-            core.entries.get(id).initialise(row.row, next, SerialId(0));
+            core.entries.get(id).initialise(RowPlace::new(row.row, &t.layout), next, SerialId(0));
             core.entries.touch(id);
         }
         // A sequence has a short key, and its value is in another line.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pmem::BringsPages;
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{Mutex, RwLock};
-use storage::{EpochNumber, SerialId, TableId};
+use storage::{EpochNumber, RowLayout, SerialId, TableId};
 
 use crate::error::EngineError;
 use crate::index::{EntryId, ExactWords, KeyOrder, Range, SearchKey};
@@ -20,7 +20,9 @@ use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::before_images::Snapshots;
-use crate::version::{EntrySlab, RowEntry, Seen, Stopped, ValueWord, Waiter, newest_version};
+use crate::version::{
+    EntrySlab, RowEntry, RowPlace, Seen, Stopped, ValueWord, Waiter, newest_version,
+};
 
 /// A sequence: what the next call that allocates gets, and its row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -213,14 +215,16 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn fill(&self, id: EntryId, entry: &RowEntry) {
-        entry.fill(self.entries.row_of(id), self.newest_version(id));
+        let row = self.entries.row_of(id);
+        let (word, layout) = self.newest_version(id);
+        entry.fill(RowPlace::new(row, layout), word);
         self.entries.touch(id);
     }
 
     /// The newest version of a row that no call of this epoch writes, by what is with the row. Only
     /// on devices that take image snapshots, where a row has no version of an epoch that a crash
     /// has cut off.
-    fn newest_version(&self, id: EntryId) -> ValueWord {
+    fn newest_version(&self, id: EntryId) -> (ValueWord, &RowLayout) {
         let row = self.entries.row_of(id);
         newest_version(self.image_base, row, |table| &self.tables[table.index()].layout)
     }
@@ -246,7 +250,7 @@ impl Core {
             Some(entry) => entry.read(sid, waiter)?,
             None => {
                 self.bring_row(id);
-                Seen { word: self.newest_version(id), untouched: true }
+                Seen { word: self.newest_version(id).0, untouched: true }
             }
         };
         self.bring_value(seen.word);
@@ -257,7 +261,7 @@ impl Core {
     pub(crate) fn persistent_version(&self, id: EntryId) -> ValueWord {
         match self.filled_entry(id) {
             Some(entry) => entry.persistent_version(),
-            None => self.newest_version(id),
+            None => self.newest_version(id).0,
         }
     }
 

@@ -131,7 +131,7 @@ mod tests {
     use storage::{EpochNumber, SerialId};
 
     use super::super::entry::Versions;
-    use super::super::{Claimed, KeepPersistent, ValueWord};
+    use super::super::{Claimed, KeepPersistent, RowPlace, ValueWord};
     use super::*;
     use crate::worker_id::WorkerId;
 
@@ -144,7 +144,7 @@ mod tests {
         let mut appends = Vec::new();
         for (&id, positions) in ids.iter().zip(rows) {
             let entry = slab.get(id);
-            entry.initialise(0, ValueWord::PENDING, SerialId(0));
+            entry.initialise(RowPlace::of_two(0), ValueWord::PENDING, SerialId(0));
             entry.set_same_parts(0xf00f);
             for (index, &position) in positions.iter().enumerate() {
                 let sid = SerialId::new(EpochNumber(EPOCH), Position(position));

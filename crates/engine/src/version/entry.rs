@@ -3,7 +3,7 @@
 use pmem::sync::Patience;
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use storage::format::EPOCH_MAX;
-use storage::{EpochNumber, Position, SerialId};
+use storage::{EpochNumber, Position, RowLayout, SerialId};
 
 use super::array::VersionArray;
 use super::{TransientPool, ValueWord};
@@ -21,6 +21,7 @@ const WORKER_MASK: u64 = 63;
 const SAME_SHIFT: u32 = 48;
 const _: () = assert!(EPOCH_MAX << EPOCH_SHIFT < 1 << WORKER_SHIFT && WORKERS_MAX <= 64);
 const GENERATION_SHIFT: u32 = 40;
+const OVERWRITTEN: u64 = 1 << 39;
 
 /// What DRAM knows of a row. An entry of zeros is unused, or of a row that was not touched yet.
 ///
@@ -42,7 +43,8 @@ pub(crate) struct RowEntry {
     /// The newest persistent version as of the end of the last epoch that wrote it; always on the
     /// device.
     next: AtomicU64,
-    /// Offset of the persistent row in 64-byte units; in the high bits the entry's generation.
+    /// Offset of the persistent row in 64-byte units (39 bits), whether a final write writes over
+    /// the inline value before it, the entry's generation (24 bits).
     row: AtomicU64,
     /// The cached version, if the row was not claimed since it was made.
     cached: AtomicU64,
@@ -52,10 +54,31 @@ pub(crate) struct RowEntry {
 
 const _: () = assert!(size_of::<RowEntry>() == 64);
 
+/// A persistent row, as its entry knows it: offset in 64-byte units, and whether it is
+/// [overwritten](RowEntry::is_overwritten).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowPlace(u64);
+
+impl RowPlace {
+    #[inline]
+    pub(crate) fn new(row: u64, layout: &RowLayout) -> Self {
+        debug_assert!(row.is_multiple_of(64) && row / 64 < OVERWRITTEN);
+        let overwritten = if layout.has_single_heap() { OVERWRITTEN } else { 0 };
+        Self((row / 64) | overwritten)
+    }
+
+    /// A row with room for two versions.
+    #[cfg(test)]
+    pub(crate) fn of_two(row: u64) -> Self {
+        Self(row / 64)
+    }
+}
+
 /// What the first writer of a row in an epoch decides about the version before (called under the
 /// row's lock).
 pub(crate) trait Claim {
-    /// Whether the initial version is `next` itself wherever no version is cached.
+    /// Whether the initial version is `next` itself wherever no version is cached and the row has
+    /// room for two.
     fn keeps_persistent(&self) -> bool;
 
     /// Returns the initial version: `next` itself, the cached version, or a copy where the final
@@ -274,7 +297,9 @@ impl RowEntry {
     #[inline]
     fn begin_versions(&self, sid: SerialId, pool: &mut TransientPool, claim: &mut impl Claim) {
         let next = ValueWord(self.next.load(Ordering::Relaxed));
-        let is_kept = claim.keeps_persistent() && self.cached.load(Ordering::Relaxed) == 0;
+        let is_kept = claim.keeps_persistent()
+            && self.cached.load(Ordering::Relaxed) == 0
+            && !self.is_overwritten();
         let initial = if is_kept { next } else { claim.initial_version(self, next, pool) };
         self.initial.store(initial.0, Ordering::Relaxed);
         self.first.store(sid.0, Ordering::Relaxed);
@@ -314,7 +339,7 @@ impl RowEntry {
     /// Makes the entry that of a row which this writer creates (insert step), with the first append
     /// to it: no other worker touches its versions before the append step.
     #[inline]
-    pub(crate) fn create(&self, row: u64, sid: SerialId, by: AppendedBy) {
+    pub(crate) fn create(&self, row: RowPlace, sid: SerialId, by: AppendedBy) {
         self.initialise_as(by.0, row, ValueWord::PENDING, sid);
         self.first.store(sid.0, Ordering::Relaxed);
         self.value.store(ValueWord::PENDING.0, Ordering::Relaxed);
@@ -399,7 +424,14 @@ impl RowEntry {
     /// Offset of the persistent row.
     #[inline]
     pub(crate) fn row(&self) -> u64 {
-        (self.row.load(Ordering::Relaxed) & ((1 << GENERATION_SHIFT) - 1)) * 64
+        (self.row.load(Ordering::Relaxed) & (OVERWRITTEN - 1)) * 64
+    }
+
+    /// Whether a final write writes over the inline value before it: the row has room for one
+    /// ([`RowLayout::has_single_heap`]).
+    #[inline]
+    pub(crate) fn is_overwritten(&self) -> bool {
+        self.row.load(Ordering::Relaxed) & OVERWRITTEN != 0
     }
 
     /// How often the entry was used for a row before: tells lists of ids whether they still mean
@@ -438,20 +470,19 @@ impl RowEntry {
     }
 
     /// Makes the entry that of a row. `next` is not a value for a row that is being inserted.
-    pub(crate) fn initialise(&self, row: u64, next: ValueWord, birth: SerialId) {
+    pub(crate) fn initialise(&self, row: RowPlace, next: ValueWord, birth: SerialId) {
         self.initialise_as(0, row, next, birth);
     }
 
     #[inline]
-    fn initialise_as(&self, state: u64, row: u64, next: ValueWord, birth: SerialId) {
-        debug_assert!(row.is_multiple_of(64));
+    fn initialise_as(&self, state: u64, row: RowPlace, next: ValueWord, birth: SerialId) {
         let generation = self.row.load(Ordering::Relaxed) >> GENERATION_SHIFT;
         self.state.store(state, Ordering::Relaxed);
         self.initial.store(next.0, Ordering::Relaxed);
         self.next.store(next.0, Ordering::Relaxed);
         self.cached.store(0, Ordering::Relaxed);
         self.birth.store(birth.0, Ordering::Relaxed);
-        self.row.store((row / 64) | (generation << GENERATION_SHIFT), Ordering::Relaxed);
+        self.row.store(row.0 | generation << GENERATION_SHIFT, Ordering::Relaxed);
     }
 
     /// Whether the entry knows its row. Otherwise no call has written the row since the store was
@@ -465,11 +496,11 @@ impl RowEntry {
     /// do so at once: all of them find the same, and none of them changes what another has done
     /// with the entry since, because a row that is claimed had its entry filled before (E8), by
     /// threads that have met since.
-    pub(crate) fn fill(&self, row: u64, next: ValueWord) {
-        debug_assert!(row.is_multiple_of(64) && row > 0);
+    pub(crate) fn fill(&self, row: RowPlace, next: ValueWord) {
+        debug_assert!(row.0 & (OVERWRITTEN - 1) > 0);
         debug_assert!(next.is_value(), "a row that is in an index and not new has a value");
         let _ = self.next.compare_exchange(0, next.0, Ordering::Relaxed, Ordering::Relaxed);
-        let _ = self.row.compare_exchange(0, row / 64, Ordering::Release, Ordering::Relaxed);
+        let _ = self.row.compare_exchange(0, row.0, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Whether nothing is in the entry that [`RowEntry::fill`] would not find again, where no list
@@ -499,7 +530,7 @@ mod tests {
     fn a_row_knows_which_worker_appended_last_whatever_else_its_state_holds() {
         let (slab, ids) = EntrySlab::of_rows(1);
         let entry = slab.get(ids[0]);
-        entry.initialise(0, ValueWord::PENDING, SerialId(0));
+        entry.initialise(RowPlace::of_two(0), ValueWord::PENDING, SerialId(0));
         entry.set_same_parts(0xf00f);
         let mut pools = [0, 63].map(|number| TransientPool::new(WorkerId(number)).unwrap());
         let mut position = 0;

@@ -7,7 +7,8 @@
 //!   its row's appends were given to; no value is read.
 //! - *execute*: arrays do not change; a value cell is written once, by the owner of its serial id,
 //!   with release, and read with acquire. A row's persistent slot is written by the owner of the
-//!   row's last version only (O-14), and it is never the slot that smaller serial ids still read.
+//!   row's last version only (O-14), and it is never the slot that smaller serial ids still read:
+//!   where it is, these read a copy.
 //!   A transient version's memory is reclaimed when a newer one is published and every call has
 //!   ended that could see the older one (`pool.rs`, `epoch/reuse.rs`).
 //! - *between*: transient memory is reset when no body runs; cached versions are freed only in the
@@ -34,7 +35,7 @@ pub(crate) use cached::CachePool;
 pub(crate) use entry::KeepPersistent;
 #[cfg(all(test, feature = "loom"))]
 pub(crate) use entry::Versions;
-pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry};
+pub(crate) use entry::{AppendedBy, Claim, Claimed, RowEntry, RowPlace};
 pub(crate) use pmem::prefetch;
 pub(crate) use pool::TransientPool;
 #[cfg(test)]

@@ -415,19 +415,20 @@ pub(crate) struct TestValues;
 // SAFETY: tests free nothing that they look at.
 unsafe impl HoldsValues for TestValues {}
 
-/// The newest version of a row that no call writes, as its head says: where the image is that of a
-/// snapshot, no version is of an epoch that did not end.
+/// The newest version of a row that no call writes, as its head says, and the layout of the row:
+/// where the image is that of a snapshot, no version is of an epoch that did not end.
 pub(crate) fn newest_version<'t>(
     image_base: usize,
     row: u64,
     layout_of: impl FnOnce(TableId) -> &'t RowLayout,
-) -> ValueWord {
+) -> (ValueWord, &'t RowLayout) {
     // SAFETY: entries in an index belong to initialised rows, which have a version when the epoch
     // of their first writer has ended; no call writes this row.
     let (table, versions) = unsafe { storage::row::head_at(image_base, row) };
     let slot = storage::row::checkpoint_slot(&versions, EpochNumber(EPOCH_MAX));
     let slot = slot.expect("a row that is in an index, and that no call writes, has a version");
-    persistent_word(image_base, layout_of(table), &ScannedRow { row, slot, versions })
+    let layout = layout_of(table);
+    (persistent_word(image_base, layout, &ScannedRow { row, slot, versions }), layout)
 }
 
 /// Where the checkpoint's version of a scanned row is.
@@ -450,7 +451,7 @@ mod tests {
     use super::*;
     use storage::{EpochNumber, Position};
 
-    use crate::version::{EntrySlab, KeepPersistent, TransientPool};
+    use crate::version::{EntrySlab, KeepPersistent, RowPlace, TransientPool};
     use crate::worker_id::WorkerId;
 
     /// O-06: for each number of writers, of which one in three wrote nothing and the last ones are
@@ -468,7 +469,7 @@ mod tests {
         for writers in 0..40 {
             for written in 0..=writers {
                 let entry = slab.get(ids.pop().unwrap());
-                entry.initialise(0, word(1000), SerialId(0));
+                entry.initialise(RowPlace::of_two(0), word(1000), SerialId(0));
                 for writer in 0..writers {
                     entry.append(at(2 * writer + 1), &mut pool, &mut KeepPersistent);
                 }

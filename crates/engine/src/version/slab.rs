@@ -353,7 +353,7 @@ impl EntrySlab {
 mod tests {
     use storage::{Position, SerialId};
 
-    use super::super::{AppendedBy, ValuePlace, ValueWord};
+    use super::super::{AppendedBy, RowPlace, ValuePlace, ValueWord};
     use super::*;
 
     fn value() -> ValueWord {
@@ -397,12 +397,13 @@ mod tests {
         let (slab, ids) = EntrySlab::of_rows(300);
         let row = |id| slab.row_of(id);
         for &id in &ids {
-            slab.get(id).fill(row(id), value());
+            slab.get(id).fill(RowPlace::of_two(row(id)), value());
         }
         assert_eq!(slab.bytes(), 5 * GROUP_BYTES);
         // One is of a row that this epoch makes.
         let by = AppendedBy::NOBODY;
-        slab.get(ids[70]).create(row(ids[70]), SerialId::new(EpochNumber(5), Position(1)), by);
+        let sid = SerialId::new(EpochNumber(5), Position(1));
+        slab.get(ids[70]).create(RowPlace::of_two(row(ids[70])), sid, by);
         for part in 0..2 {
             slab.let_go(EpochNumber(5), part, 2);
         }
@@ -410,7 +411,7 @@ mod tests {
         let is_filled = |at: usize| slab.get(ids[at]).is_filled();
         assert!(is_filled(64) && is_filled(70) && is_filled(127));
         assert!(!is_filled(63) && !is_filled(128) && !is_filled(299));
-        slab.get(ids[299]).fill(row(ids[299]), value());
+        slab.get(ids[299]).fill(RowPlace::of_two(row(ids[299])), value());
         slab.touch(ids[299]);
         assert_eq!((slab.bytes(), slab.get(ids[299]).row()), (2 * GROUP_BYTES, row(ids[299])));
     }

@@ -33,6 +33,7 @@ mod schema;
 mod serial;
 mod set_back;
 mod shared_heap;
+mod single_heap;
 mod smoke;
 mod snapshots;
 mod state_hash;

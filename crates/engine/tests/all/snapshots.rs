@@ -8,7 +8,7 @@ use engine::{
     Abort, Calls, Engine, EngineConfig, EngineError, EpochInfo, HASH_PARTS, ProcedureDefinition,
     ProcedureTable, Reader, ScanPart,
 };
-use pmem::Dram;
+use pmem::{Device, Dram, File, FileOptions};
 use storage::{EpochNumber, IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
@@ -33,7 +33,10 @@ fn value(of: u64, epoch: u64, bytes: usize) -> Vec<u8> {
 
 /// An engine whose one procedure does one thing to one key of both tables.
 fn open(config: EngineConfig) -> Engine<Dram> {
-    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+    open_on(Dram::new(256 << 20, 64 << 20).unwrap(), config)
+}
+
+fn open_on<D: Device>(device: D, config: EngineConfig) -> Engine<D> {
     let table = |name: &str, index| TableDefinition { name: name.into(), index, ..rows(400) };
     let tables = [table("hashed", IndexKind::Hash), table("ordered", IndexKind::Ordered)];
     let mut procedures = ProcedureTable::new();
@@ -57,10 +60,10 @@ fn open(config: EngineConfig) -> Engine<Dram> {
         },
         pieces: None,
     });
-    Engine::open(device, config, &tables, procedures).unwrap().0
+    Engine::open(Arc::new(device), config, &tables, procedures).unwrap().0
 }
 
-fn run(engine: &mut Engine<Dram>, calls: impl IntoIterator<Item = (u8, u64, Vec<u8>)>) {
+fn run<D: Device>(engine: &mut Engine<D>, calls: impl IntoIterator<Item = (u8, u64, Vec<u8>)>) {
     let mut batch = Calls::new();
     for (op, of, value) in calls {
         batch.push(0, &[&[op][..], &key(of), &value].concat()).unwrap();
@@ -361,50 +364,65 @@ fn read_held(reader: &Reader, held: &Mutex<Vec<Arc<Held>>>, is_over: &AtomicBool
 /// while others are taken, end and are freed.
 #[test]
 fn o_86_snapshots_are_read_while_epochs_run() {
-    const ROWS: u64 = 60;
     for (checkpoint_every, cache_bytes) in [(1, 0), (3, 0), (1, 1 << 14), (4, 1 << 20)] {
         let config = EngineConfig { workers: 2, checkpoint_every, cache_bytes, ..config() };
-        let mut engine = open(config);
-        let mut state = vec![None; ROWS as usize];
-        let (held, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        let readers = [engine.reader(), engine.reader()];
-        std::thread::scope(|scope| {
-            let readers: Vec<_> = readers
-                .iter()
-                .map(|reader| scope.spawn(|| read_held(reader, &held, &is_over)))
-                .collect();
-            for epoch in 1..=250 {
-                // Some rows are written by two calls.
-                let ops: Vec<_> = (0..2 * ROWS / 3)
-                    .map(|at| (at * epoch * 7 + at) % ROWS)
-                    .map(|of| (((of * 5 + epoch * 3) % 4) as u8, of))
-                    .collect();
-                let bytes = (epoch as usize * 13) % 150 + 1;
-                run(&mut engine, ops.iter().map(|&(op, of)| (op, of, value(of, epoch, bytes))));
-                for (op, of) in ops {
-                    let row = &mut state[of as usize];
-                    match op {
-                        UPDATE => *row = row.take().map(|_| value(of, epoch, bytes)),
-                        DELETE => *row = None,
-                        INSERT => *row = Some(value(of, epoch, bytes)),
-                        _ => {}
-                    }
-                }
-                if epoch % 3 == 0 {
-                    let rows = (0..).zip(&state);
-                    let rows = rows.filter_map(|(of, row)| Some((of, row.clone()?))).collect();
-                    held.lock().unwrap().push(Arc::new(Held { epoch: engine.snapshot().0, rows }));
-                }
-                if epoch % 5 == 0 && held.lock().unwrap().len() > 3 {
-                    let ended = held.lock().unwrap().remove(epoch as usize % 3);
-                    engine.release_snapshot(EpochNumber(ended.epoch));
-                    engine.sweep_snapshots(50);
-                }
-            }
-            is_over.store(true, Ordering::Relaxed);
-            for reader in readers {
-                assert!(reader.join().unwrap() > 0);
-            }
-        });
+        read_beside(open(config));
     }
+}
+
+/// The same where rows have one inline value, which is written over.
+#[test]
+fn o_86_snapshots_are_read_while_values_are_written_over() {
+    for (checkpoint_every, cache_bytes) in [(1, 0), (3, 0), (1, 1 << 14)] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = File::open(directory.path(), &FileOptions::new(256 << 20, 64 << 20)).unwrap();
+        let config = EngineConfig { workers: 2, checkpoint_every, cache_bytes, ..config() };
+        read_beside(open_on(file, config));
+    }
+}
+
+/// Two threads read snapshots while epochs run.
+fn read_beside<D: Device>(mut engine: Engine<D>) {
+    const ROWS: u64 = 60;
+    let mut state = vec![None; ROWS as usize];
+    let (held, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    let readers = [engine.reader(), engine.reader()];
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = readers
+            .iter()
+            .map(|reader| scope.spawn(|| read_held(reader, &held, &is_over)))
+            .collect();
+        for epoch in 1..=250 {
+            // Some rows are written by two calls.
+            let ops: Vec<_> = (0..2 * ROWS / 3)
+                .map(|at| (at * epoch * 7 + at) % ROWS)
+                .map(|of| (((of * 5 + epoch * 3) % 4) as u8, of))
+                .collect();
+            let bytes = (epoch as usize * 13) % 150 + 1;
+            run(&mut engine, ops.iter().map(|&(op, of)| (op, of, value(of, epoch, bytes))));
+            for (op, of) in ops {
+                let row = &mut state[of as usize];
+                match op {
+                    UPDATE => *row = row.take().map(|_| value(of, epoch, bytes)),
+                    DELETE => *row = None,
+                    INSERT => *row = Some(value(of, epoch, bytes)),
+                    _ => {}
+                }
+            }
+            if epoch % 3 == 0 {
+                let rows = (0..).zip(&state);
+                let rows = rows.filter_map(|(of, row)| Some((of, row.clone()?))).collect();
+                held.lock().unwrap().push(Arc::new(Held { epoch: engine.snapshot().0, rows }));
+            }
+            if epoch % 5 == 0 && held.lock().unwrap().len() > 3 {
+                let ended = held.lock().unwrap().remove(epoch as usize % 3);
+                engine.release_snapshot(EpochNumber(ended.epoch));
+                engine.sweep_snapshots(50);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
 }

@@ -1,5 +1,6 @@
 //! What a program asks of the catalog, and what has to change for it.
 
+use crate::catalog::definition::with_single_heap;
 use crate::catalog::{TableDefinition, UNUSED, definition};
 use crate::error::{Result, StorageError};
 use crate::format::{TABLES_MAX, TableRecord};
@@ -43,6 +44,14 @@ pub struct CatalogRequest {
     pub dropped: Vec<String>,
 }
 
+/// What the rows of new tables depend on, beside what is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoreOf {
+    pub(crate) segment_bytes: u64,
+    /// Whether the device takes image snapshots.
+    pub(crate) snapshots: bool,
+}
+
 /// A catalog for what a program asks for.
 #[derive(Debug, Clone)]
 pub struct CatalogChange {
@@ -79,7 +88,7 @@ impl CatalogChange {
     pub(crate) fn plan(
         stored: &[TableRecord],
         request: &CatalogRequest,
-        segment_bytes: u64,
+        store: StoreOf,
     ) -> Result<Self> {
         let mut change = Self {
             numbers: Vec::new(),
@@ -92,10 +101,10 @@ impl CatalogChange {
             change.drop(name);
         }
         for (from, to) in &request.renamed {
-            change.rename(from, to, segment_bytes)?;
+            change.rename(from, to, store.segment_bytes)?;
         }
         for table in &request.tables {
-            let number = change.ask_for(table, segment_bytes)?;
+            let number = change.ask_for(table, store)?;
             change.numbers.push(number);
         }
         assert!(change.numbers.len() == request.tables.len(), "each table asked for has a number");
@@ -133,13 +142,13 @@ impl CatalogChange {
     }
 
     /// The number of a table, which is as asked for from now on.
-    fn ask_for(&mut self, asked: &TableRequest, segment_bytes: u64) -> Result<TableId> {
+    fn ask_for(&mut self, asked: &TableRequest, store: StoreOf) -> Result<TableId> {
         let place = match self.find(&asked.definition.name) {
             Some(place) => {
-                self.grow(place, &asked.definition, segment_bytes)?;
+                self.grow(place, &asked.definition, store.segment_bytes)?;
                 place
             }
-            None => self.add(asked, segment_bytes)?,
+            None => self.add(asked, store)?,
         };
         if asked.types != TypesMark::default() {
             self.mark_types(place, asked);
@@ -147,7 +156,7 @@ impl CatalogChange {
         Ok(TableId(place as u16))
     }
 
-    fn add(&mut self, asked: &TableRequest, segment_bytes: u64) -> Result<usize> {
+    fn add(&mut self, asked: &TableRequest, store: StoreOf) -> Result<usize> {
         let free = self.records.iter().position(|record| *record == UNUSED);
         let place = free.unwrap_or(self.records.len());
         if place >= TABLES_MAX {
@@ -159,7 +168,8 @@ impl CatalogChange {
         }
         self.records.resize(self.records.len().max(place + 1), UNUSED);
         let TypesMark { hash, versions } = asked.types;
-        let record = definition.to_record(segment_bytes)?;
+        let record = definition.to_record(store.segment_bytes)?;
+        let record = if store.snapshots { with_single_heap(record) } else { record };
         self.records[place] = TableRecord { types: hash, type_versions: versions, ..record };
         Ok(place)
     }

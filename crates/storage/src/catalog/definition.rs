@@ -5,7 +5,9 @@ use crate::format::{
     HEAP_IN_HALVES, HEAP_IN_HEADER, KEY_BYTES_MAX, NAME_BYTES, ROW_HEADER_BYTES, TableRecord,
     VALUE_BYTES_MAX,
 };
+use crate::ids::TableId;
 use crate::row::RowLayout;
+use crate::value::lines::LINE;
 
 /// How the rows of a table are found. Stored in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,8 @@ pub struct TableDefinition {
     /// Longest value, 0 to 262,128 bytes.
     pub value_bytes_max: u32,
     /// Bytes of a persistent row; 0 chooses one that keeps values of up to 2,048 bytes inline, and
-    /// 256 (NV 5.3) where they are longer, or the smallest one with room for a shared heap.
+    /// 256 (NV 5.3) where they are longer, or the smallest one with room for a shared heap. Where
+    /// rows need one inline value only ([`with_single_heap`]), they are so much shorter.
     pub row_bytes: u32,
     /// Bytes of an inline heap that both versions of a row share (NV 5.3: 168), a multiple of 8; 0:
     /// each version has a half of its own. A value that does not fit beside the version before it
@@ -143,6 +146,20 @@ impl TableDefinition {
     }
 }
 
+/// The record of a table on a device that takes image snapshots: a crash leads back to the newest
+/// of them, so the value that its checkpoint has may be written over (decision 70). Its rows have
+/// one inline value, as long as each of two would be, if they are shorter for it.
+pub(super) fn with_single_heap(record: TableRecord) -> TableRecord {
+    let layout = RowLayout::new(TableId(0), &record);
+    let row_bytes = (layout.heap_offset + layout.half_bytes).next_multiple_of(LINE as u64) as u32;
+    let has_halves = record.inline_heap == HEAP_IN_HALVES && layout.half_bytes > 0;
+    if !has_halves || row_bytes >= record.row_bytes {
+        return record;
+    }
+    let inline_heap = TableRecord::single_heap(record.row_bytes);
+    TableRecord { row_bytes, inline_heap, ..record }
+}
+
 /// What a catalog record says.
 pub(crate) fn definition(record: &TableRecord) -> TableDefinition {
     let len = record.name.iter().position(|&b| b == 0).unwrap_or(NAME_BYTES);
@@ -155,7 +172,7 @@ pub(crate) fn definition(record: &TableRecord) -> TableDefinition {
         },
         key_bytes_max: record.key_bytes_max,
         value_bytes_max: record.value_bytes_max,
-        row_bytes: record.row_bytes,
+        row_bytes: record.row_bytes_of_two().unwrap_or(record.row_bytes),
         shared_heap_bytes: record.shared_heap_bytes(),
     }
 }

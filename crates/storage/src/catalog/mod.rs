@@ -13,6 +13,7 @@ mod stored;
 pub use change::{CatalogChange, CatalogRequest, TableRequest, TypesMark};
 pub use definition::{IndexKind, TableDefinition};
 
+pub(crate) use change::StoreOf;
 pub(crate) use definition::{UNUSED, definition};
 pub(crate) use stored::{count_reads, read, write};
 

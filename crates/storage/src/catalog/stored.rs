@@ -3,7 +3,7 @@
 use pmem::{Device, Port};
 use zerocopy::IntoBytes;
 
-use crate::catalog::definition::{UNUSED, definition};
+use crate::catalog::definition::{UNUSED, definition, with_single_heap};
 use crate::error::{Result, StorageError};
 use crate::format::{
     CATALOG_STRIDE, CATALOGS_OFFSET, CatalogHeader, HEAP_IN_HALVES, HEAP_IN_HEADER,
@@ -52,7 +52,11 @@ pub(crate) fn read<D: Device>(
     for (place, record) in records.iter().enumerate().filter(|(_, record)| **record != UNUSED) {
         // Sizes are divided by, and added to offsets: they must be those of a table.
         let others = TableRecord { types: 0, type_versions: 0, inline_heap: 0, ..*record };
-        let is_same = |made: TableRecord| TableRecord { inline_heap: 0, ..made } == others;
+        let is_same = |made: TableRecord| {
+            let is_single = record.row_bytes_of_two().is_some();
+            let made = if is_single { with_single_heap(made) } else { made };
+            TableRecord { inline_heap: 0, ..made } == others
+        };
         let sizes_can_be = definition(record).to_record(segment_bytes).is_ok_and(is_same);
         if !sizes_can_be || !has_possible_heap(record) {
             return corrupt(format!("catalog record {place} describes no table that can be"));
@@ -70,7 +74,7 @@ fn has_possible_heap(record: &TableRecord) -> bool {
                 && RowLayout::can_be_one_line(record.key_bytes_max, 0)
         }
         // How many bytes there can be was checked with the other sizes.
-        _ => record.shared_heap_bytes() > 0,
+        _ => record.shared_heap_bytes() > 0 || record.row_bytes_of_two().is_some(),
     }
 }
 

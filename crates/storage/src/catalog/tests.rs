@@ -113,7 +113,8 @@ fn request(tables: &[&str], renamed: &[(&str, &str)], dropped: &[&str]) -> Catal
 }
 
 fn plan(stored: &[TableRecord], request: &CatalogRequest) -> Result<CatalogChange> {
-    CatalogChange::plan(stored, request, SEGMENT_BYTES)
+    let store = StoreOf { segment_bytes: SEGMENT_BYTES, snapshots: false };
+    CatalogChange::plan(stored, request, store)
 }
 
 /// O-92: a table keeps its number, a new one gets the smallest that none has.

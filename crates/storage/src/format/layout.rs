@@ -87,7 +87,8 @@ pub fn layout() -> Vec<StructLayout> {
             index_kind: u32 = "1 hash, 2 ordered, 3 sequences",
             types: u64 = "hash of the types of keys and values in words; 0: not known",
             type_versions: u32 = "versions of the type of the values",
-            inline_heap: u32 = "0: halves, 1: two words in the header, else bytes of a shared heap",
+            inline_heap: u32 = "0: halves, 1: two words in the header, 2 in bits 0-2: one value, \
+                                else bytes of a shared heap",
         }),
         describe!(PoolState {
             sets: [PoolOffsets; 2] = "bump, head and tail, by parity of the checkpoint",

@@ -5,10 +5,12 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 /// Format version; a store of another major version is refused (O-53).
 pub const FORMAT_VERSION: u32 = 9;
 /// Feature bits that a reader must know to open the store at all.
-pub const FEATURES_KNOWN: u64 = FEATURE_KEPT_INDEXES;
+pub const FEATURES_KNOWN: u64 = FEATURE_KEPT_INDEXES | FEATURE_SINGLE_HEAPS;
 
 /// Indexes are kept in segments of their own, which an older program takes for damage.
 pub const FEATURE_KEPT_INDEXES: u64 = 1;
+/// Rows of some table have one inline value, where an older program looks for two.
+pub const FEATURE_SINGLE_HEAPS: u64 = 2;
 
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 128;

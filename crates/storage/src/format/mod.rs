@@ -20,9 +20,9 @@ mod read;
 
 pub use layout::{FieldLayout, StructLayout, layout};
 pub use limits::{
-    CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, FEATURE_KEPT_INDEXES, FEATURES_KNOWN,
-    FORMAT_VERSION, KEY_BYTES_IN_HEADER, KEY_BYTES_MAX, NAME_BYTES, POOLS, ROW_HEADER_BYTES,
-    SUB_POOLS, SUPERBLOCK_MAGIC, TABLES_MAX, VALUE_BYTES_MAX,
+    CLASS_BYTES_MAX, CLASS_BYTES_MIN, CLASSES, FEATURE_KEPT_INDEXES, FEATURE_SINGLE_HEAPS,
+    FEATURES_KNOWN, FORMAT_VERSION, KEY_BYTES_IN_HEADER, KEY_BYTES_MAX, NAME_BYTES, POOLS,
+    ROW_HEADER_BYTES, SUB_POOLS, SUPERBLOCK_MAGIC, TABLES_MAX, VALUE_BYTES_MAX,
 };
 pub use places::{
     CATALOG_STRIDE, CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET,
@@ -32,7 +32,7 @@ pub use pointer::ValuePointer;
 pub use serial_id::{EPOCH_CALLS_MAX, EPOCH_MAX, POSITION_BITS, SerialId};
 pub use structs::{
     CatalogHeader, CheckpointRecord, HASH_KNOWN, HASH_UNKNOWN, HEAP_IN_HALVES, HEAP_IN_HEADER,
-    PoolOffsets, PoolState, RowHeader, Superblock, TableRecord, VersionWords,
+    HEAP_SINGLE, PoolOffsets, PoolState, RowHeader, Superblock, TableRecord, VersionWords,
 };
 
 pub(crate) use layout::describe;

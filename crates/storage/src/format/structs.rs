@@ -78,8 +78,9 @@ pub struct TableRecord {
     pub types: u64,
     /// Versions that there are of the type of the values.
     pub type_versions: u32,
-    /// Where inline values are: [`HEAP_IN_HALVES`], [`HEAP_IN_HEADER`], or in a heap of so many
-    /// bytes behind the header and the key, a multiple of 8, which both versions of a row share.
+    /// Where inline values are: [`HEAP_IN_HALVES`], [`HEAP_IN_HEADER`], [`HEAP_SINGLE`] with bits
+    /// above it, or in a heap of so many bytes behind the header and the key, a multiple of 8,
+    /// which both versions of a row share.
     pub inline_heap: u32,
 }
 
@@ -88,6 +89,18 @@ impl TableRecord {
     pub fn shared_heap_bytes(&self) -> u32 {
         if self.inline_heap.is_multiple_of(8) { self.inline_heap } else { 0 }
     }
+
+    /// Of rows with one inline value: the bytes that they would have with two.
+    pub fn row_bytes_of_two(&self) -> Option<u32> {
+        let is_single = self.inline_heap & ((1 << SINGLE_SHIFT) - 1) == HEAP_SINGLE;
+        is_single.then_some(self.inline_heap >> SINGLE_SHIFT << LINE_SHIFT)
+    }
+
+    /// Where the inline values of rows are that have one, and would have so many bytes with two.
+    pub fn single_heap(row_bytes_of_two: u32) -> u32 {
+        assert!(row_bytes_of_two.is_multiple_of(1 << LINE_SHIFT), "rows have whole lines");
+        HEAP_SINGLE | row_bytes_of_two >> LINE_SHIFT << SINGLE_SHIFT
+    }
 }
 
 /// The inline heap follows the header line and the key, in two halves.
@@ -95,6 +108,13 @@ pub const HEAP_IN_HALVES: u32 = 0;
 /// The inline heap is the last two words of the header line, behind a key of at most 8 bytes.
 /// Chosen when the table is made; values that grow beyond 8 bytes later are in the pools.
 pub const HEAP_IN_HEADER: u32 = 1;
+/// The inline heap follows the header line and the key, and has one value, that of the newest
+/// version. Above these three bits is the number of lines that a row would have with two halves.
+pub const HEAP_SINGLE: u32 = 2;
+/// Bits of [`HEAP_SINGLE`].
+const SINGLE_SHIFT: u32 = 3;
+/// A line has so many bits of an address.
+const LINE_SHIFT: u32 = 6;
 
 const _: () = {
     assert!(size_of::<TableRecord>() == 80);

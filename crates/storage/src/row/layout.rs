@@ -23,7 +23,8 @@ pub struct RowLayout {
     pub row_bytes: u64,
     /// Offset of the inline heap.
     pub heap_offset: u64,
-    /// Bytes of each half of the inline heap; 0 where both versions share it.
+    /// Bytes of each half of the inline heap, or of all of it where it has one value; 0 where both
+    /// versions share it.
     pub half_bytes: u64,
     /// Bytes of an inline heap that both versions share; 0 where each has its half.
     pub shared_heap_bytes: u64,
@@ -32,6 +33,8 @@ pub struct RowLayout {
     /// Longest value.
     pub value_bytes_max: u64,
     has_line_halves: bool,
+    /// Bytes from one inline value to the other; 0 where there is room for one.
+    half_stride: u64,
     is_one_line: bool,
     may_be_external: bool,
     shape: Shape,
@@ -66,7 +69,8 @@ impl RowLayout {
         let row_bytes = u64::from(record.row_bytes);
         assert!(row_bytes > 0, "rows of table {table} have bytes");
         assert!(row_bytes.is_multiple_of(LINE as u64), "rows of {row_bytes} bytes share lines");
-        let half = row_bytes.saturating_sub(heap_offset) / 2;
+        let is_single = record.row_bytes_of_two().is_some();
+        let half = row_bytes.saturating_sub(heap_offset) / if is_single { 1 } else { 2 };
         let half_bytes = match half {
             _ if is_shared => 0,
             _ if is_one_line => WORD_BYTES,
@@ -91,6 +95,7 @@ impl RowLayout {
             key_bytes_max,
             value_bytes_max,
             has_line_halves,
+            half_stride: if is_single { 0 } else { half_bytes },
             is_one_line,
             may_be_external,
             shape: match has_line_halves {
@@ -132,7 +137,7 @@ impl RowLayout {
     #[inline]
     pub fn half_offset(&self, row: u64, slot: usize) -> u64 {
         debug_assert!(slot < 2, "a row has no version {slot}");
-        row + self.heap_offset + slot as u64 * self.half_bytes
+        row + self.heap_offset + slot as u64 * self.half_stride
     }
 
     /// What final writes can count on.
@@ -146,6 +151,12 @@ impl RowLayout {
     #[inline]
     pub fn has_line_halves(&self) -> bool {
         self.has_line_halves
+    }
+
+    /// Whether the inline heap has one value: an inline version is written over the one before it.
+    #[inline]
+    pub fn has_single_heap(&self) -> bool {
+        self.half_stride < self.half_bytes
     }
 
     /// Whether both versions and their values lie in the header line.

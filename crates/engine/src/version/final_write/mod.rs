@@ -479,6 +479,10 @@ fn lines_to_write(entry: &RowEntry, layout: &RowLayout, in_place: bool, changed:
     if !layout.has_line_halves() {
         return ALL_LINES;
     }
+    if layout.has_single_heap() {
+        // The version before lies there.
+        return changed;
+    }
     let lines = layout.half_bytes / LINE_BYTES;
     let known = entry.same_parts();
     if changed == ALL_LINES || lines > SAME_LINES_MAX {

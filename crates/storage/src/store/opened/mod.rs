@@ -7,10 +7,12 @@ use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmem::{Counters, Device, Port};
 
 use crate::catalog;
-use crate::catalog::{CatalogChange, CatalogRequest};
+use crate::catalog::{CatalogChange, CatalogRequest, StoreOf};
 use crate::digest::StateHash;
 use crate::error::{Result, StorageError};
-use crate::format::{CheckpointRecord, DIRECTORY_OFFSET, Superblock, TABLES_MAX, TableRecord};
+use crate::format::{
+    CheckpointRecord, DIRECTORY_OFFSET, FEATURE_SINGLE_HEAPS, Superblock, TABLES_MAX, TableRecord,
+};
 use crate::ids::{EpochNumber, TableId};
 use crate::input_log::{InputLog, Recovered};
 use crate::pool::{SegmentUses, Segments, SubPool};
@@ -129,7 +131,9 @@ impl<D: Device> Store<D> {
     /// `OtherTable` for a table that is stored with another definition, or a name that two tables
     /// would have; `Limit` for one table too many.
     pub fn plan_catalog(&self, request: &CatalogRequest) -> Result<CatalogChange> {
-        CatalogChange::plan(&self.records, request, self.superblock.segment_bytes)
+        let (segment_bytes, snapshots) =
+            (self.superblock.segment_bytes, self.device.takes_snapshots());
+        CatalogChange::plan(&self.records, request, StoreOf { segment_bytes, snapshots })
     }
 
     /// Goes on with another catalog, in memory: with the tables of it, and with empty pools for
@@ -168,6 +172,9 @@ impl<D: Device> Store<D> {
     pub fn write_catalog(&self, port: &mut Port<D>, change: &CatalogChange) {
         let generation = self.checkpoint().catalog + 1;
         assert!(change.records == self.records, "a catalog is adopted before it is written");
+        if self.tables.iter().any(|table| table.layout.has_single_heap()) {
+            self.require_feature(port, FEATURE_SINGLE_HEAPS);
+        }
         catalog::write(port, u64::from(generation), &change.records);
         port.fence();
         self.catalog.store(generation, Ordering::Relaxed);
