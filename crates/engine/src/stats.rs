@@ -283,7 +283,7 @@ pub struct MemoryUse {
     pub row_entries: u64,
     /// DRAM: transient pool, at its largest.
     pub transient_pool: u64,
-    /// DRAM: cached versions.
+    /// DRAM: cached versions, and small rows that readers keep, with a limit of memory.
     pub cache: u64,
     /// DRAM: values and index entries that were overwritten, kept for snapshots that live, or have
     /// ended and are not freed yet.

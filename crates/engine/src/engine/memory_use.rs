@@ -5,6 +5,7 @@ use storage::EpochNumber;
 use storage::format::TABLES_MAX;
 
 use crate::engine::Engine;
+use crate::state::row_cache::RowCache;
 use crate::stats::MemoryUse;
 use crate::table::Table;
 
@@ -49,7 +50,7 @@ impl<D: Device> Engine<D> {
             index: self.index_bytes(),
             row_entries: self.core.entries.bytes(),
             transient_pool: self.transient_bytes(),
-            cache: self.cache_bytes(),
+            cache: self.cache_bytes() + self.core.row_cache.as_ref().map_or(0, RowCache::bytes),
             snapshots: self.kept_bytes(EpochNumber(0)),
             pages: self.store.device().page_use(),
             persistent_rows: pools(true),

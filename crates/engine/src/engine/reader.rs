@@ -6,11 +6,13 @@ use pmem::Device;
 use storage::Position;
 use storage::{IndexKind, SerialId, TableId};
 
+use crate::declaration::declare::LookupError;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::reads::{Reading, Reads};
 use crate::state::core::Core;
 use crate::state::read_gate::{Inside, NoEntry};
+use crate::table::Table;
 use crate::version::{ReadPhase, Waiter};
 
 /// Charges reads.
@@ -117,17 +119,45 @@ impl Reader {
             Err(NoEntry::Closed) => return Ok(ReadOutcome::Later),
             Err(NoEntry::Ended) => return Ok(ReadOutcome::Ended),
         };
-        let sid = SerialId::new(inside.epoch.next(), Position(0));
-        let mut waiter = Waiter::new(core.stopped());
         let mut reads = Reads::new(self.charge.is_some());
-        let found = core.look_up_in(ReadPhase::of(&inside), table, key, sid, &mut waiter, &reads);
-        let found = found.map_err(|error| error.of_reader(core))?;
         value.clear();
-        value.extend_from_slice(found.unwrap_or_default());
-        let outcome = found.map_or(ReadOutcome::Missing, |_| ReadOutcome::Found);
+        let found = self.read_inside(&inside, table, key, &reads, value)?;
+        let outcome = if found { ReadOutcome::Found } else { ReadOutcome::Missing };
         drop(inside);
         self.charge(&mut reads);
         Ok(outcome)
+    }
+
+    /// Appends what a reader inside the gate finds of a row; whether there is one.
+    fn read_inside(
+        &self,
+        inside: &Inside<'_>,
+        table: &Table,
+        key: &[u8],
+        reads: &Reads,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let core = &*self.core;
+        let word = table.word(key).map_err(EngineError::Limit)?;
+        if let Some(kept) = core.kept_row(table, word) {
+            value.extend_from_slice(kept.value());
+            return Ok(true);
+        }
+        core.bring_key(table, word);
+        let Some(id) = core.find(table, word, reads) else { return Ok(false) };
+        let sid = SerialId::new(inside.epoch.next(), Position(0));
+        let seen = core.seen(id, sid, &mut Waiter::new(core.stopped()));
+        let seen = seen.map_err(|stopped| LookupError::from(stopped).of_reader(core))?;
+        seen.word.charge(reads);
+        if !seen.word.is_value() {
+            return Ok(false);
+        }
+        let bytes = ReadPhase::of(inside).bytes(seen.word);
+        value.extend_from_slice(bytes);
+        if seen.untouched {
+            core.keep_row(table, word, id, bytes);
+        }
+        Ok(true)
     }
 
     pub(super) fn charge(&self, reads: &mut Reads) {

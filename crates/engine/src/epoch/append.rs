@@ -218,6 +218,7 @@ fn append_declared<D: Device>(
                 "a row is created for a key that the call writes"
             );
             if is_written && !declared.appended {
+                core.forget_row(declared.table, declared.word);
                 method.append(declared.id, core.entry(declared.id), sid, pool, &mut claimer);
                 appended += 1;
             }
@@ -277,6 +278,7 @@ fn append_ranges<D: Device>(
     let mut claimer = Claimer::new(epoch, cache, reads);
     let of_call = &mut lists.members[from..];
     let kept = append_members(core, of_call, sid, method, pool, &mut claimer);
+    forget(core, &of_call[..kept], reads);
     lists.members.truncate(from + kept);
     work.appends += kept as u64;
     let extra = &mut lists.extras[lists.txns[index].extra as usize];
@@ -307,6 +309,7 @@ fn append_piece_ranges<D: Device>(
         let mut claimer = Claimer::new(epoch, cache, reads);
         let of_piece = &mut lists.piece_members[from..];
         let kept = append_members(core, of_piece, sid, method, pool, &mut claimer);
+        forget(core, &of_piece[..kept], reads);
         lists.piece_members.truncate(from + kept);
         lists.pieces[at].members = Span::up_to(from, from + kept);
         work.appends += kept as u64;
@@ -360,6 +363,13 @@ fn find_piece_members(
         });
     }
     Ok(())
+}
+
+/// Readers forget what they keep of members.
+fn forget(core: &Core, members: &[Member], reads: &Reads) {
+    for &Member { table, word, id } in members {
+        core.forget_member(table, word, id, reads);
+    }
 }
 
 /// Appends to the members of a call that are born before it, and leaves only these in the list; how

@@ -185,7 +185,7 @@ fn open_once<D: Device>(
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new(store.segments(), store.device().has_memory_limit())?;
     let mut core = Core::new(config, in_memory, entries, image_base);
-    core.brings_pages = store.device().brings_pages();
+    core.limit_memory(store.device().as_ref());
     let (tables, parties) = (core.tables.len(), workers.len());
     let secondary = SecondaryIndexes::new(&agreed.indexes, &agreed.table_ids, tables, parties);
     core.secondary = secondary.map_err(EngineError::Limit)?;

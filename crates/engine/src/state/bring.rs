@@ -2,25 +2,39 @@
 //! themselves, before they touch them. A page that is touched while it is absent comes, too, but by
 //! way of two other threads: one hears of it, and one reads it.
 
-use pmem::LINE_BYTES;
+use pmem::{Device, LINE_BYTES};
 
 use crate::index::EntryId;
 use crate::state::core::Core;
+use crate::state::row_cache::RowCache;
 use crate::table::{KeyWord, Table};
 use crate::version::ValueWord;
 
 impl Core {
+    /// Readers bring pages, and keep rows, where the device has a limit of memory.
+    pub(crate) fn limit_memory<D: Device>(&mut self, device: &D) {
+        self.brings_pages = device.brings_pages();
+        self.row_cache = RowCache::of(device);
+    }
+
     fn bring(&self, address: usize, bytes: u64) {
         if let Some(bring) = &self.brings_pages {
             bring(address.wrapping_sub(self.image_base) as u64, bytes);
         }
     }
 
-    /// Brings the head of a row.
+    /// Brings a row, with its inline values: neighbouring pages are one read.
     pub(super) fn bring_row(&self, id: EntryId) {
         if self.brings_pages.is_some() {
-            self.bring(self.image_base + self.entries.row_of(id) as usize, LINE_BYTES);
+            let (row, bytes) = (self.entries.row_of(id), self.entries.row_bytes_of(id));
+            self.bring(self.image_base + row as usize, bytes);
         }
+    }
+
+    /// Whether a value lies in its row.
+    pub(super) fn is_in_row(&self, id: EntryId, word: ValueWord) -> bool {
+        let row = self.image_base + self.entries.row_of(id) as usize;
+        (word.address().wrapping_sub(row) as u64) < self.entries.row_bytes_of(id)
     }
 
     /// Brings a value that is in the image.

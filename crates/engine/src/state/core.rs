@@ -18,6 +18,7 @@ use crate::reads::Reads;
 use crate::secondary::SecondaryIndexes;
 use crate::state::config::EngineConfig;
 use crate::state::read_gate::ReadGate;
+use crate::state::row_cache::RowCache;
 use crate::table::{KeyWord, Table, order_word};
 use crate::version::before_images::Snapshots;
 use crate::version::{
@@ -88,6 +89,8 @@ pub(crate) struct Core {
     pub(crate) image_base: usize,
     /// Brings pages of the image, which may be larger than memory, by their offset and bytes.
     pub(crate) brings_pages: Option<BringsPages>,
+    /// Rows that readers have read, where the image may be larger than memory.
+    pub(crate) row_cache: Option<RowCache>,
     /// Where indexes are kept, if they are.
     pub(crate) kept: Option<KeptIndexes>,
     /// All sequences ever allocated from, by table and key. Changed by the first worker only.
@@ -117,6 +120,7 @@ impl Core {
             entries,
             image_base,
             brings_pages: None,
+            row_cache: None,
             kept: None,
             sequences: RwLock::default(),
             secondary: SecondaryIndexes::default(),
@@ -246,15 +250,17 @@ impl Core {
         sid: SerialId,
         waiter: &mut Waiter<'_>,
     ) -> Result<Seen, Stopped> {
-        let seen = match self.filled_entry(id) {
-            Some(entry) => entry.read(sid, waiter)?,
-            None => {
-                self.bring_row(id);
-                Seen { word: self.newest_version(id).0, untouched: true }
-            }
-        };
-        self.bring_value(seen.word);
-        Ok(seen)
+        if let Some(entry) = self.filled_entry(id) {
+            let seen = entry.read(sid, waiter)?;
+            self.bring_value(seen.word);
+            return Ok(seen);
+        }
+        self.bring_row(id);
+        let (word, _) = self.newest_version(id);
+        if !self.is_in_row(id, word) {
+            self.bring_value(word);
+        }
+        Ok(Seen { word, untouched: true })
     }
 
     /// The newest persistent version of a row, for a reader from outside.

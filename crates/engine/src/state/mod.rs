@@ -4,5 +4,6 @@ mod bring;
 pub(crate) mod config;
 pub(crate) mod core;
 pub(crate) mod read_gate;
+pub(crate) mod row_cache;
 pub(crate) mod running;
 pub(crate) mod watch;

@@ -182,6 +182,13 @@ impl EntrySlab {
         (first + at * len) * ROW_UNIT
     }
 
+    /// Bytes of the row of an id.
+    #[inline]
+    pub(crate) fn row_bytes_of(&self, id: EntryId) -> u64 {
+        let rows = self.rows.get(u64::from(id.0) / GROUP).load(Ordering::Acquire);
+        (rows >> LENGTH_SHIFT) * ROW_UNIT
+    }
+
     /// The key of a row that is in an index, in any phase; `image_base` is where the image begins.
     #[inline]
     pub(crate) fn key_at(&self, image_base: usize, row: u64) -> &[u8] {

@@ -2,6 +2,7 @@
 //! has all in memory.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nvcaracal::{
     Database, HashTable, Options, Procedure, Stop, Table, Transaction, Tuning, WriteSet, procedure,
@@ -61,6 +62,24 @@ fn spread(tx: &mut Transaction) -> Result<(), Stop> {
     rows_apart().try_for_each(|row| tx.insert(SMALL, row, &value(row, 1, 390)))
 }
 
+fn noted_row(call: &Note, set: &mut WriteSet) {
+    match call.number % 3 {
+        2 => set.update_range(SMALL, call.row..call.row + 1),
+        _ => set.insert(SMALL, call.row),
+    }
+}
+
+/// Writes a row that says which call did.
+#[procedure(write_set = noted_row)]
+fn note(tx: &mut Transaction, row: u64, number: u64) -> Result<u64, Stop> {
+    let value = value(row, number, 390);
+    match number % 3 {
+        2 => drop(tx.update(SMALL, row, &value)?),
+        _ => tx.insert(SMALL, row, &value)?,
+    }
+    Ok(number)
+}
+
 #[procedure]
 fn look(tx: &mut Transaction, row: u64) -> Result<bool, Stop> {
     Ok(tx.get(SMALL, row)?.is_some())
@@ -74,6 +93,7 @@ fn options(workers: usize) -> Options {
         .procedure::<Change>()
         .procedure::<Look>()
         .procedure::<Spread>()
+        .procedure::<Note>()
         .tuning(Tuning { segment_bytes: 64 << 10, epoch_calls_max: 700, ..Tuning::default() })
         .checkpoint_every(7)
         .data_bytes_max(1 << 30)
@@ -192,9 +212,87 @@ fn reads_alone_let_pages_go() {
         assert_eq!(db.get(SMALL, row).unwrap(), Some(value));
         let _large = db.get(LARGE, row % LARGE_ROWS).unwrap();
         let pages = db.memory().unwrap().pages.unwrap();
-        assert!(pages.resident_bytes <= pages.pages_bytes + MORE, "{pages:?}");
+        assert!(pages.resident_bytes <= pages.pages_bytes_now + MORE, "{pages:?}");
     }
     assert_eq!(db.stats().epochs, epochs);
+}
+
+/// O-106: small rows that were read need no page, until they are written: readers see what is
+/// answered, and never go back, whatever they have kept.
+#[test]
+fn small_rows_that_are_read_often_need_no_page() {
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), 2, Some(LIMIT));
+    run(&db, 0..9_000);
+    let hot = || (0..ROWS).step_by(40);
+    let read_hot = || hot().filter(|&row| db.get(SMALL, row).unwrap().is_some()).count() as u64;
+    let read_large = || (0..LARGE_ROWS).for_each(|row| drop(db.get(LARGE, row).unwrap()));
+    let fetched = || db.memory().unwrap().pages.unwrap().fetched;
+    let found = read_hot();
+    read_hot();
+    read_large();
+    let before = fetched();
+    assert_eq!(read_hot(), found);
+    let more = fetched() - before;
+    assert!(more < found / 10, "{more} pages for {found} rows");
+    let before = fetched();
+    read_large();
+    assert!(fetched() > before, "the pages of rows had to go");
+}
+
+#[test]
+fn o_106_rows_that_readers_keep_are_those_of_the_last_epoch() {
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), 2, Some(LIMIT));
+    let mut rows = vec![None; 1_999];
+    let number = |value: Vec<u8>| u64::from_le_bytes(value[..8].try_into().unwrap());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = SetOnDrop(&is_over);
+        scope.spawn(|| {
+            let mut seen = vec![0; 1_999];
+            while !is_over.load(Ordering::Relaxed) {
+                for (row, seen) in (0..).zip(&mut seen).step_by(13) {
+                    let Some(value) = db.get(SMALL, row * 10).unwrap() else { continue };
+                    let found = number(value);
+                    assert!(found >= *seen, "row {row}: {found} after {seen}");
+                    *seen = found;
+                }
+            }
+        });
+        for round in 0..12 {
+            let calls = round * 1_900..(round + 1) * 1_900;
+            let row_of = |number: u64| number * 7_919 % 1_999;
+            together(&db, calls.clone().map(|number| Note { row: row_of(number) * 10, number }));
+            for number in calls {
+                let row = row_of(number);
+                let now = &mut rows[row as usize];
+                if number % 3 != 2 || now.is_some() {
+                    *now = Some(value(row * 10, number, 390));
+                }
+            }
+            let snapshot = db.snapshot().unwrap();
+            for (row, expected) in (0..).step_by(10).zip(&rows) {
+                assert_eq!(db.get(SMALL, row).unwrap(), *expected, "row {row}");
+                assert_eq!(snapshot.get(SMALL, row).unwrap(), *expected, "row {row}");
+            }
+        }
+    });
+}
+
+/// Ends what another thread does, also where a test fails.
+struct SetOnDrop<'f>(&'f AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Calls that together write more than a limit has room for run in several epochs; without a limit

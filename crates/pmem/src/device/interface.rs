@@ -1,6 +1,8 @@
 //! What every device does.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::device::combining::Buffered;
 use crate::device::owed_time::OwedTime;
@@ -394,6 +396,12 @@ pub trait Device: Send + Sync + 'static {
     /// process, as if it was touched. An offset behind the image's limit stands for what is not of
     /// the image. Only where the image may be larger than memory; it does not keep the device.
     fn brings_pages(&self) -> Option<BringsPages> {
+        None
+    }
+
+    /// Where who keeps rows beside the image says how many bytes these take: as many fewer of pages
+    /// are in memory. Only where the image may be larger than memory.
+    fn kept_bytes(&self) -> Option<Arc<AtomicU64>> {
         None
     }
 

@@ -5,8 +5,10 @@
 pub struct PageUse {
     /// Bytes of memory that the store may use.
     pub limit_bytes: u64,
-    /// Bytes of the image that may be in memory beside all else.
+    /// Bytes of the image that may be in memory beside all else, whatever is written.
     pub pages_bytes: u64,
+    /// The same with what is written now.
+    pub pages_bytes_now: u64,
     /// Bytes of the image that are in memory.
     pub resident_bytes: u64,
     /// Pages that were read because an epoch declared a row in them, or a reader from outside was

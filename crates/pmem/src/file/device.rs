@@ -1,6 +1,7 @@
 //! The device itself: the image in memory, snapshots handed to the writer, the log in its file.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
@@ -223,7 +224,11 @@ impl Device for File {
         }
         let image_bytes = self.usable.bytes();
         let kept = if frees { 0 } else { kept_pages(image_bytes) };
-        self.make_room(image_bytes, pages + kept)
+        self.make_room(image_bytes, pages + kept)?;
+        if let Some(residency) = &self.residency {
+            residency.promise(pages);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -501,6 +506,10 @@ impl Device for File {
 
     fn brings_pages(&self) -> Option<BringsPages> {
         self.residency.as_ref().map(Residency::brings_pages)
+    }
+
+    fn kept_bytes(&self) -> Option<Arc<AtomicU64>> {
+        self.residency.as_ref().map(Residency::kept_bytes)
     }
 
     fn needs_snapshot(&self) -> bool {

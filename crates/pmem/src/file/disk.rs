@@ -128,9 +128,18 @@ fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// A page, where a disk can read it into.
+/// Pages that one read may bring.
+pub(super) const RUN_PAGES: usize = 4;
+
+/// Pages, where a disk can read them into.
 #[repr(align(4096))]
-pub(super) struct PageBuffer(pub(super) [u8; PAGE_BYTES as usize]);
+pub(super) struct PageBuffers(pub(super) [[u8; PAGE_BYTES as usize]; RUN_PAGES]);
+
+impl PageBuffers {
+    pub(super) const fn new() -> Self {
+        Self([[0; PAGE_BYTES as usize]; RUN_PAGES])
+    }
+}
 
 /// An open file with its name for errors and its hook.
 #[derive(Debug)]
@@ -332,19 +341,21 @@ impl DiskHandle {
         Ok(())
     }
 
-    /// The same, of a page, without a copy in the memory of the system where that can be done: it
-    /// would take as much memory again.
-    pub(super) fn read_page_at(
+    /// The same, of so many pages, without a copy in the memory of the system where that can be
+    /// done: it would take as much memory again.
+    pub(super) fn read_pages_at(
         &self,
         offset: u64,
-        into: &mut PageBuffer,
+        pages: usize,
+        into: &mut PageBuffers,
     ) -> Result<(), DeviceError> {
+        let into = into.0[..pages].as_flattened_mut();
         let Some(direct) = self.direct.as_ref().filter(|_| self.hook.is_none()) else {
-            return self.read_exact_at(offset, &mut into.0);
+            return self.read_exact_at(offset, into);
         };
-        match direct.read_exact_at(&mut into.0, offset) {
+        match direct.read_exact_at(into, offset) {
             // Some file systems say only now that they cannot do it; errors are told as usual.
-            Err(_) => self.read_exact_at(offset, &mut into.0),
+            Err(_) => self.read_exact_at(offset, into),
             Ok(()) => Ok(()),
         }
     }

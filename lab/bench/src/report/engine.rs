@@ -282,7 +282,7 @@ impl Report {
         }
         if let Some(pages) = memory.pages {
             self.memory_bytes.count("pages_resident", pages.resident_bytes);
-            self.memory_bytes.count("pages_limit", pages.pages_bytes);
+            self.memory_bytes.count("pages_limit", pages.pages_bytes_now);
             self.counters.count("pages_fetched", pages.fetched);
             self.counters.count("page_faults", pages.faults);
             self.counters.count("pages_evicted", pages.evicted);

@@ -3,8 +3,8 @@
 //! A transaction that updates is a call of a procedure that says which rows it writes; the library
 //! forms an epoch of the calls that wait, with one sync for all of them. One that only reads needs
 //! no call: one row is read by key, several from a snapshot. Rows are as long as the values need,
-//! so that both versions are inline, as they are by default for values of a fixed length. Under a
-//! limit of memory it has what others have for their caches.
+//! so that they are inline, as they are by default for values of a fixed length. Under a limit of
+//! memory it has what others have for their caches.
 
 use std::path::Path;
 

@@ -16,8 +16,9 @@ use crate::index::EntryId;
 use crate::reads::{Reads, Visit};
 use crate::state::core::Core;
 use crate::state::read_gate::Inside;
+use crate::table::{KeyWord, Table};
 use crate::version::before_images::{BeforeImage, Layer, before_image_key, before_image_key_of};
-use crate::version::{ReadPhase, ValueWord, Waiter, version_epoch};
+use crate::version::{ReadPhase, Seen, Waiter, version_epoch};
 
 /// A snapshot while a part of it is read.
 pub(super) struct View<'v> {
@@ -46,7 +47,7 @@ impl Reader {
         table: TableId,
         key: &[u8],
     ) -> Result<Option<Vec<u8>>> {
-        self.view(slot, epoch, |view| Ok(view.get(table, key)?.map(<[u8]>::to_vec)))
+        self.view(slot, epoch, |view| view.get_copy(table, key))
     }
 
     /// Visits rows of an ordered table as a snapshot sees them, until the visitor has enough or the
@@ -126,16 +127,45 @@ impl Reader {
 impl<'v> View<'v> {
     /// A row.
     pub(super) fn get(&self, table: TableId, key: &[u8]) -> Result<Option<&'v [u8]>> {
-        let t = self.core.table(table).map_err(EngineError::Limit)?;
-        let word = t.word(key).map_err(EngineError::Limit)?;
-        let before_image_key = before_image_key_of(table, t.kind == IndexKind::Ordered, word);
-        let mut layers = self.layers.iter();
-        if let Some(image) = layers.find_map(|layer| layer.before_images.get(&before_image_key)) {
+        let (t, word) = self.word(table, key)?;
+        if let Some(image) = self.before_image(t, word) {
             return Ok(image.seen_at(self.epoch));
         }
-        self.core.bring_key(t, word);
-        let id = self.core.find(t, word, self.reads);
-        Ok(id.and_then(|id| self.row(id)))
+        Ok(self.find(t, word).and_then(|id| self.row(id)))
+    }
+
+    fn find(&self, table: &Table, word: KeyWord<'_>) -> Option<EntryId> {
+        self.core.bring_key(table, word);
+        self.core.find(table, word, self.reads)
+    }
+
+    /// A copy of a row, which readers keep if they may.
+    fn get_copy(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let (t, word) = self.word(table, key)?;
+        if let Some(image) = self.before_image(t, word) {
+            return Ok(image.seen_at(self.epoch).map(<[u8]>::to_vec));
+        }
+        if let Some(kept) = self.core.kept_row(t, word) {
+            return Ok((kept.written <= self.epoch).then(|| kept.value().to_vec()));
+        }
+        let Some(id) = self.find(t, word) else { return Ok(None) };
+        let Some(row) = self.seen(id) else { return Ok(None) };
+        let value = self.value(row);
+        if row.untouched {
+            self.core.keep_row(t, word, id, value);
+        }
+        Ok(Some(value.to_vec()))
+    }
+
+    fn word<'k>(&self, table: TableId, key: &'k [u8]) -> Result<(&'v Table, KeyWord<'k>)> {
+        let t = self.core.table(table).map_err(EngineError::Limit)?;
+        Ok((t, t.word(key).map_err(EngineError::Limit)?))
+    }
+
+    fn before_image(&self, table: &Table, word: KeyWord<'_>) -> Option<&'v BeforeImage> {
+        let is_ordered = table.kind == IndexKind::Ordered;
+        let key = before_image_key_of(table.layout.table, is_ordered, word);
+        self.layers.iter().find_map(|layer| layer.before_images.get(&key))
     }
 
     fn scan(&self, part: ScanPart<'_>, each: Visit<'_>) -> Result<Option<Vec<u8>>> {
@@ -221,20 +251,24 @@ impl<'v> View<'v> {
     /// The running epoch may overwrite such a row just now, but then only one that was written
     /// later, too: both epochs that its header can name are. The header of a row that it inserts is
     /// not looked at: it is written as a line, in no order with what leads to it.
-    fn row(&self, id: EntryId) -> Option<&'v [u8]> {
+    fn seen(&self, id: EntryId) -> Option<Seen> {
         let mut waiter = Waiter::new(self.core.stopped());
-        let seen = self.core.seen(id, self.sid, &mut waiter);
-        let word = seen.map_or(ValueWord::PENDING, |seen| seen.word);
-        if !word.is_value() {
+        let seen = self.core.seen(id, self.sid, &mut waiter).ok()?;
+        if !seen.word.is_value() {
             return None;
         }
         let (row, next) = (self.core.entries.row_of(id), self.core.persistent_version(id));
         let written = || version_epoch(self.core.image_base, row, next.slot());
-        if !next.is_value() || written() > self.epoch {
-            return None;
-        }
-        word.charge(self.reads);
-        Some(ReadPhase::of(self.inside).bytes(word))
+        (next.is_value() && written() <= self.epoch).then_some(seen)
+    }
+
+    fn value(&self, seen: Seen) -> &'v [u8] {
+        seen.word.charge(self.reads);
+        ReadPhase::of(self.inside).bytes(seen.word)
+    }
+
+    fn row(&self, id: EntryId) -> Option<&'v [u8]> {
+        self.seen(id).map(|seen| self.value(seen))
     }
 
     /// Shows what the snapshot sees of a key with a before-image; whether the visitor has enough.

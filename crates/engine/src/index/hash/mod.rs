@@ -328,7 +328,7 @@ impl HashIndex {
 
     #[inline]
     fn lock(&self, shard: usize) -> Locked<'_> {
-        self.locks[shard].acquire(&self.heads[shard], &self.arena)
+        self.locks[shard].acquire(&self.heads[shard], &self.arena, shard)
     }
 }
 

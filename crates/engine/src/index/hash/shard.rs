@@ -8,6 +8,7 @@ use pmem::sync::{Patience, reads, writes};
 use super::super::EntryId;
 use super::super::arena::Arena;
 use super::super::memory::prefetch_line;
+use super::SHARDS_COUNT;
 use super::bucket::{self, Bucket, SLOTS_COUNT};
 
 /// Polls for the lock of a shard before the processor is given up: its holder may have lost its
@@ -43,6 +44,8 @@ pub(super) struct Locked<'i> {
     head: &'i Head,
     lock: &'i Lock,
     arena: &'i Arena,
+    /// Which of the shards it is.
+    number: usize,
 }
 
 impl Default for Head {
@@ -109,11 +112,16 @@ impl Lock {
 
     /// Waits for the lock.
     #[inline]
-    pub(super) fn acquire<'i>(&'i self, head: &'i Head, arena: &'i Arena) -> Locked<'i> {
+    pub(super) fn acquire<'i>(
+        &'i self,
+        head: &'i Head,
+        arena: &'i Arena,
+        number: usize,
+    ) -> Locked<'i> {
         while self.is_held.swap(true, Ordering::Acquire) {
             self.wait();
         }
-        Locked { head, lock: self, arena }
+        Locked { head, lock: self, arena, number }
     }
 
     #[cold]
@@ -185,7 +193,7 @@ impl Locked<'_> {
         if len <= self.lock.len_max.load(Ordering::Relaxed) {
             return;
         }
-        let count = buckets_for(len);
+        let count = buckets_for(len, self.number);
         let old = self.head.buckets.load(Ordering::Relaxed);
         let old_bytes = size_of_val(self.buckets());
         let new = self.arena.take(count * size_of::<Bucket>()).cast::<Bucket>();
@@ -199,11 +207,12 @@ impl Locked<'_> {
             moved_count += 1;
         }
         assert!(moved_count == self.lock.len(), "a shard that grows keeps its entries");
-        assert!(len <= len_max_of(count), "the new array has room for {len} entries");
+        let len_max = len_max_of(count, self.number);
+        assert!(len <= len_max, "the new array has room for {len} entries");
         let had_memory = self.lock.len_max.load(Ordering::Relaxed) > 0;
         self.head.buckets.store(new.as_ptr(), Ordering::Relaxed);
         self.head.mask.store(count - 1, Ordering::Relaxed);
-        self.lock.len_max.store(len_max_of(count), Ordering::Relaxed);
+        self.lock.len_max.store(len_max, Ordering::Relaxed);
         if had_memory {
             let old = NonNull::new(old).expect("an array has an address");
             self.arena.give(old.cast(), old_bytes);
@@ -214,7 +223,7 @@ impl Locked<'_> {
     /// is none.
     pub(super) fn attach(&mut self, offset: u64, count: usize, len: usize) -> bool {
         assert!(self.lock.len_max.load(Ordering::Relaxed) == 0, "a shard without memory");
-        if !count.is_power_of_two() || len > len_max_of(count) {
+        if !count.is_power_of_two() || len > len_max_of(count, SHARDS_COUNT - 1) {
             return false;
         }
         let bytes = (count as u64).checked_mul(size_of::<Bucket>() as u64);
@@ -223,7 +232,9 @@ impl Locked<'_> {
         };
         self.head.buckets.store(block.cast().as_ptr(), Ordering::Relaxed);
         self.head.mask.store(count - 1, Ordering::Relaxed);
-        self.lock.len_max.store(len_max_of(count), Ordering::Relaxed);
+        // It may have been kept by a program that let this shard have more.
+        let len_max = len_max_of(count, self.number).max(len);
+        self.lock.len_max.store(len_max, Ordering::Relaxed);
         self.lock.len.store(len, Ordering::Relaxed);
         true
     }
@@ -242,7 +253,7 @@ impl Locked<'_> {
     /// Bytes of the array that the shard needs for so many entries, if it has to grow.
     pub(super) fn growth(&self, len: usize) -> Option<u64> {
         (len > self.lock.len_max.load(Ordering::Relaxed))
-            .then(|| (buckets_for(len) * size_of::<Bucket>()) as u64)
+            .then(|| (buckets_for(len, self.number) * size_of::<Bucket>()) as u64)
     }
 
     /// How many entries may be added before it grows.
@@ -271,16 +282,25 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// How many buckets an array of so many entries has.
-fn buckets_for(len: usize) -> usize {
+/// How many buckets the array of a shard has for so many entries.
+fn buckets_for(len: usize, shard: usize) -> usize {
     let mut count = 1;
-    while len_max_of(count) < len {
+    while len_max_of(count, shard) < len {
         count *= 2;
     }
     count
 }
 
-/// How many entries an array of `count` buckets may have: seven of ten slots.
-fn len_max_of(count: usize) -> usize {
-    count * SLOTS_COUNT * 7 / 10
+/// How many entries an array of `count` buckets may have: of a small one seven of ten slots, of
+/// others six to eight by the number of the shard. All shards have about as many entries, and if
+/// all grew at once, one epoch would write all of the index anew.
+fn len_max_of(count: usize, shard: usize) -> usize {
+    let slots = count * SLOTS_COUNT;
+    if count <= SMALL_BUCKETS {
+        return slots * 7 / 10;
+    }
+    slots * 6 / 10 + slots * 2 / 10 * shard / (SHARDS_COUNT - 1)
 }
+
+/// Arrays of so many buckets are small: a page.
+const SMALL_BUCKETS: usize = 64;

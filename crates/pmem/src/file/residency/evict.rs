@@ -13,6 +13,13 @@ use crate::system::advice;
 /// So many neighbouring pages are looked at together.
 const PART_PAGES: u64 = 128;
 
+/// A snapshot is due when as much as this part of the pages in memory was stored to since the last
+/// one. So much is needed for pages that are new, and so much for copies.
+pub(super) const CHANGED_PART: u64 = 4;
+
+/// Of what is left for pages this part stays free, so that not each small epoch lets pages go.
+const FREE_PART: u64 = 8;
+
 /// So many parts a thread looks at before it goes on with what it is for.
 const LOOKS_MAX: u64 = 128;
 
@@ -25,16 +32,52 @@ pub(super) struct Evictor {
     dirty: Arc<DirtyPages>,
     /// Pages of the image that may be used.
     pub(super) image_pages: AtomicU64,
-    /// Pages of the image that may be in memory.
-    pub(super) limit_pages: AtomicU64,
+    /// Pages of memory for those of the image, for new ones and for copies, and for what readers
+    /// keep.
+    pub(super) left_pages: AtomicU64,
+    /// Bytes that readers keep.
+    pub(super) kept_bytes: Arc<AtomicU64>,
+    /// So many pages of the image may be in memory, whatever else needs.
+    least_pages: u64,
+    /// Pages to which the next epoch may store, or the running one.
+    pub(super) promised: AtomicU64,
+    /// Pages that a snapshot saves, and of which its writer has not told the slots.
+    pub(super) saving: AtomicU64,
     /// The part that is looked at next.
     hand: Mutex<u64>,
 }
 
 impl Evictor {
-    pub(super) fn new(dirty: Arc<DirtyPages>, image_pages: u64) -> Self {
-        let (image_pages, limit_pages) = (AtomicU64::new(image_pages), AtomicU64::new(u64::MAX));
-        Self { dirty, image_pages, limit_pages, hand: Mutex::default() }
+    pub(super) fn new(dirty: Arc<DirtyPages>, image_pages: u64, least_pages: u64) -> Self {
+        Self {
+            dirty,
+            image_pages: AtomicU64::new(image_pages),
+            left_pages: AtomicU64::new(u64::MAX),
+            kept_bytes: Arc::default(),
+            least_pages,
+            promised: AtomicU64::new(0),
+            saving: AtomicU64::new(0),
+            hand: Mutex::default(),
+        }
+    }
+
+    fn left(&self) -> u64 {
+        let kept = self.kept_bytes.load(Ordering::Relaxed) / PAGE_BYTES;
+        self.left_pages.load(Ordering::Relaxed).saturating_sub(kept)
+    }
+
+    /// Pages of the image that may be in memory, whatever is stored to.
+    pub(super) fn always(&self) -> u64 {
+        (self.left() / (CHANGED_PART + 2) * CHANGED_PART).max(self.least_pages)
+    }
+
+    /// Pages of the image that may be in memory now. Of those that are stored to each may be new,
+    /// and is not counted among those in memory then, or is copied.
+    pub(super) fn allowed(&self) -> u64 {
+        let get = |pages: &AtomicU64| pages.load(Ordering::Relaxed);
+        let stored_to = self.dirty.count() + get(&self.promised) + get(&self.saving);
+        let left = self.left();
+        left.saturating_sub(stored_to.max(left / FREE_PART)).max(self.always())
     }
 }
 
@@ -44,7 +87,7 @@ impl Shared {
     /// meanwhile, unless there are many too many: it may have lost its processor. How many.
     pub(super) fn make_room(&self) -> u64 {
         let Some(evictor) = &self.evictor else { return 0 };
-        let limit = evictor.limit_pages.load(Ordering::Relaxed);
+        let limit = evictor.allowed();
         let over = || self.states.present().saturating_sub(limit);
         let hand = match over() {
             0 => None,

@@ -24,7 +24,7 @@ use super::server::{Keeping, STACK_BYTES, Saved, Server, Shared, readers_of};
 use crate::failure::{DeviceError, Health, lock};
 use crate::file::disk::Files;
 use crate::file::format::Entry;
-use crate::file::page_reads::{Run, check_page};
+use crate::file::page_reads::Run;
 use crate::file::table::PageTable;
 use crate::memory::{HUGE_PAGE_BYTES, Mapping, PAGE_BYTES};
 use crate::system::{Process, advice};
@@ -284,11 +284,6 @@ impl Shared {
                 self.fail(entry.page, error);
             }
         }
-    }
-
-    fn install_checked(&self, entry: &Entry, bytes: &[u8]) -> Result<(), DeviceError> {
-        check_page(&self.files.data, entry, bytes)?;
-        self.install(entry.page, bytes)
     }
 }
 

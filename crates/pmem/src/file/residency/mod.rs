@@ -37,7 +37,7 @@ mod load;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dirty::DirtyPages;
 use super::disk::Files;
@@ -46,15 +46,11 @@ use crate::device::{BringsPages, PageUse};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES, Pages};
 use crate::system::page_faults::PageFaults;
-use evict::Evictor;
+use evict::{CHANGED_PART, Evictor};
 use server::{Keeping, Server, Shared, readers_of};
 
 pub(super) use load::Loading;
 pub(super) use server::Saved;
-
-/// A snapshot is due when as much as this part of the pages in memory was stored to since the last
-/// one. So much is needed for pages that are new, and so much for copies.
-const CHANGED_PART: u64 = 4;
 
 /// So many pages may be in memory, or half of the limit, whatever else needs: with fewer, every
 /// access would read.
@@ -90,7 +86,8 @@ impl Residency {
                  a container), or open the store without a limit"
             ))
         };
-        let evictor = Some(Evictor::new(Arc::clone(dirty), image_bytes / PAGE_BYTES));
+        let least = PAGES_MIN.min(limit_bytes / 2 / PAGE_BYTES);
+        let evictor = Some(Evictor::new(Arc::clone(dirty), image_bytes / PAGE_BYTES, least));
         let keeping = Keeping { readers: readers_of(limit_bytes), failures: None, evictor };
         // SAFETY: promised.
         let server = unsafe { Server::over(image, image.len(), files, table, keeping) };
@@ -101,23 +98,31 @@ impl Residency {
         Ok(residency)
     }
 
-    /// Leaves so many bytes of the limit to other things than the image. What is left holds pages,
+    /// Between epochs: leaves so many bytes of the limit to other things than the image. What is
+    /// left holds pages,
     /// those that the image has grown by, and copies of those that are stored to before a snapshot
-    /// has saved them.
+    /// has saved them: of both there are no more than pages that were stored to, which may be so
+    /// many that two thirds are left. Where they are fewer, more pages may be in memory.
     pub(super) fn leave(&self, other_bytes: u64) {
         let left = self.limit_bytes.saturating_sub(other_bytes) / PAGE_BYTES;
-        let pages = left / (CHANGED_PART + 2) * CHANGED_PART;
-        let least = PAGES_MIN.min(self.limit_bytes / 2 / PAGE_BYTES);
-        self.evictor().limit_pages.store(pages.max(least), Ordering::Relaxed);
+        let evictor = self.evictor();
+        evictor.left_pages.store(left, Ordering::Relaxed);
+        evictor.promised.store(0, Ordering::Relaxed);
+    }
+
+    /// An epoch may store to so many pages: those that it may have too many go before it begins.
+    pub(super) fn promise(&self, pages: u64) {
+        self.evictor().promised.store(pages, Ordering::Relaxed);
+        while self.shared.make_room() > 0 {}
     }
 
     fn evictor(&self) -> &Evictor {
         self.shared.evictor.as_ref().expect("pages go where there is a limit")
     }
 
-    /// Pages of the image that may be in memory.
-    fn limit_pages(&self) -> u64 {
-        self.evictor().limit_pages.load(Ordering::Relaxed)
+    /// Bytes that readers keep beside pages.
+    pub(super) fn kept_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.evictor().kept_bytes)
     }
 
     /// A range is needed soon: pages of it that are absent, and that no thread reads yet, are added
@@ -151,17 +156,25 @@ impl Residency {
             if offset >= image {
                 return;
             }
-            for page in offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES) {
-                if shared.states.want(page) && shared.states.begin_wanted(page) {
-                    shared.bring_wanted(page);
+            let (mut next, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
+            let begin = |page| shared.states.want(page) && shared.states.begin_wanted(page);
+            while next < end {
+                let first = next;
+                while next < end && begin(next) {
+                    next += 1;
                 }
+                if next > first {
+                    shared.bring_wanted(first..next);
+                    (first..next).for_each(|page| shared.states.read_once(page));
+                }
+                next += 1;
             }
         })
     }
 
     /// Whether a snapshot is due when so many bytes of pages were stored to since the last one.
     pub(super) fn wants_snapshot(&self, changed_bytes: u64) -> bool {
-        changed_bytes / PAGE_BYTES >= self.limit_pages() / CHANGED_PART
+        changed_bytes / PAGE_BYTES >= self.evictor().always() / CHANGED_PART
     }
 
     /// What is in memory, and what was done.
@@ -169,7 +182,8 @@ impl Residency {
         let counts = &self.shared.counts;
         PageUse {
             limit_bytes: self.limit_bytes,
-            pages_bytes: self.limit_pages() * PAGE_BYTES,
+            pages_bytes: self.evictor().always() * PAGE_BYTES,
+            pages_bytes_now: self.evictor().allowed() * PAGE_BYTES,
             resident_bytes: self.shared.states.present() * PAGE_BYTES,
             fetched: counts.fetched.load(Ordering::Relaxed),
             faults: counts.faults.load(Ordering::Relaxed),
@@ -186,6 +200,7 @@ impl Residency {
 
     /// A snapshot saves pages.
     pub(super) fn saving(&self, pages: &[u64]) {
+        self.evictor().saving.fetch_add(pages.len() as u64, Ordering::Relaxed);
         pages.iter().for_each(|&page| self.shared.states.saving(page));
     }
 

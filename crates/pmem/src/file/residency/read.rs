@@ -8,8 +8,8 @@ use super::Residency;
 use super::failures::end_process;
 use super::server::{Queue, Shared};
 use crate::failure::{DeviceError, lock};
-use crate::file::disk::PageBuffer;
-use crate::file::format::page_crc;
+use crate::file::disk::{PageBuffers, RUN_PAGES};
+use crate::file::format::{Entry, page_crc};
 use crate::file::page_reads::{check_page, read_pages};
 use crate::memory::PAGE_BYTES;
 
@@ -35,29 +35,67 @@ impl Shared {
     /// Reads pages of the queue until it is over.
     pub(super) fn read_queued(&self) {
         let mut has_read = false;
-        while let Some(page) = self.next(has_read) {
-            self.bring_begun(page);
+        while let Some(pages) = self.next(has_read) {
+            self.bring_begun(pages);
             has_read = true;
         }
     }
 
-    /// Reads a page that was begun, and installs it.
-    fn bring_begun(&self, page: u64) {
+    /// Reads neighbouring pages that were begun, and installs them: those whose slots follow each
+    /// other are one read.
+    fn bring_begun(&self, pages: Range<u64>) {
         self.make_room();
+        let mut left = pages;
+        while let Some(first) = left.next() {
+            let Some(entry) = self.states.place(first) else {
+                self.bring_one(first);
+                continue;
+            };
+            let mut entries = [entry; RUN_PAGES];
+            let mut count = 1;
+            while let Some(entry) = self.states.place(left.start)
+                && count < RUN_PAGES
+                && left.start < left.end
+                && entry.slot == entries[count - 1].slot + 1
+            {
+                entries[count] = entry;
+                (count, left.start) = (count + 1, left.start + 1);
+            }
+            self.bring_run(&entries[..count]);
+        }
+    }
+
+    fn bring_one(&self, page: u64) {
         if let Err(error) = self.bring(page) {
             self.fail(page, error);
         }
     }
 
-    /// The same on a thread that needs it.
-    #[cold]
-    pub(super) fn bring_wanted(&self, page: u64) {
-        self.counts.fetched.fetch_add(1, Ordering::Relaxed);
-        self.bring_begun(page);
+    /// Pages that were begun, in slots that follow each other.
+    fn bring_run(&self, entries: &[Entry]) {
+        let mut buffers = PageBuffers::new();
+        let (data, offset) = (&self.files.data, entries[0].slot * PAGE_BYTES);
+        let is_read = data.read_pages_at(offset, entries.len(), &mut buffers).is_ok();
+        for (entry, bytes) in entries.iter().zip(&buffers.0) {
+            // The slot may have another page by now, or not be there any more.
+            if !is_read || self.states.place(entry.page) != Some(*entry) {
+                self.bring_one(entry.page);
+            } else if let Err(error) = self.install_checked(entry, bytes) {
+                self.fail(entry.page, error);
+            }
+        }
     }
 
-    /// The next page of the queue, for a thread that has read one or that begins.
-    fn next(&self, has_read: bool) -> Option<u64> {
+    /// The same on a thread that needs them.
+    #[cold]
+    pub(super) fn bring_wanted(&self, pages: Range<u64>) {
+        self.counts.fetched.fetch_add(pages.end - pages.start, Ordering::Relaxed);
+        self.bring_begun(pages);
+    }
+
+    /// The next pages of the queue, which are neighbours, for a thread that has read some or that
+    /// begins.
+    fn next(&self, has_read: bool) -> Option<Range<u64>> {
         let mut queue = lock(&self.queue);
         queue.reading -= u64::from(has_read);
         if self.failures.is_some() && queue.is_idle() {
@@ -67,9 +105,14 @@ impl Shared {
             |queue: &mut Queue| queue.pages.is_empty() && !self.is_over.load(Ordering::Acquire);
         let queue = self.queued.wait_while(queue, has_to_wait);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
-        let page = queue.pages.pop_front();
-        queue.reading += u64::from(page.is_some());
-        page
+        let first = queue.pages.pop_front()?;
+        queue.reading += 1;
+        let mut end = first + 1;
+        while end - first < RUN_PAGES as u64 && queue.pages.front() == Some(&end) {
+            queue.pages.pop_front();
+            end += 1;
+        }
+        Some(first..end)
     }
 
     /// Waits until the queue is empty, and all of it was read.
@@ -89,21 +132,25 @@ impl Shared {
 
     /// Reads a page, and installs it.
     pub(super) fn bring(&self, page: u64) -> Result<(), DeviceError> {
-        let mut bytes = PageBuffer([0; PAGE_BYTES as usize]);
+        let mut buffers = PageBuffers::new();
         loop {
             let Some(entry) = self.states.place(page) else {
                 return self.install_zero(page);
             };
             let data = &self.files.data;
-            let read = data.read_page_at(entry.slot * PAGE_BYTES, &mut bytes);
+            let read = data.read_pages_at(entry.slot * PAGE_BYTES, 1, &mut buffers);
             if self.states.place(page) != Some(entry) {
                 // The slot may have another page by now, or not be there any more.
                 continue;
             }
             read?;
-            check_page(data, &entry, &bytes.0)?;
-            return self.install(page, &bytes.0);
+            return self.install_checked(&entry, &buffers.0[0]);
         }
+    }
+
+    pub(super) fn install_checked(&self, entry: &Entry, bytes: &[u8]) -> Result<(), DeviceError> {
+        check_page(&self.files.data, entry, bytes)?;
+        self.install(entry.page, bytes)
     }
 
     pub(super) fn install(&self, page: u64, bytes: &[u8]) -> Result<(), DeviceError> {

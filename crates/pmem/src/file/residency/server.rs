@@ -173,7 +173,9 @@ impl Server {
             failures,
             evictor,
         });
-        table.entries().for_each(|entry| shared.states.saved(&entry));
+        for entry in table.entries() {
+            shared.states.saved(&entry);
+        }
         let process = Process::current();
         let mut server = Self { shared, readers: Vec::new(), listener: None, process };
         server.listener = Some(server.start("pmem-faults", Shared::serve)?);
@@ -226,7 +228,10 @@ impl Saved {
     /// Pages have these entries from now on.
     pub(in crate::file) fn tell(&self, entries: &[Entry]) {
         if let Some(shared) = self.0.upgrade() {
-            entries.iter().for_each(|entry| shared.states.saved(entry));
+            let saved = entries.iter().filter(|entry| shared.states.saved(entry)).count();
+            if let Some(evictor) = &shared.evictor {
+                evictor.saving.fetch_sub(saved as u64, Ordering::Relaxed);
+            }
             // What was new, or changed, may go from now on.
             while shared.make_room() > 0 {}
         }

@@ -69,20 +69,23 @@ impl PageStates {
     }
 
     /// A page was saved: the entry is told before the slot that it had is given to another page
-    /// (S6, S9). Pages that the image has grown by are not of these where all stay.
-    pub(super) fn saved(&self, entry: &Entry) {
+    /// (S6, S9). Pages that the image has grown by are not of these where all stay. Whether a
+    /// snapshot was [saving](PageStates::saving) it; else it has moved.
+    pub(super) fn saved(&self, entry: &Entry) -> bool {
         assert!(entry.slot < SLOTS, "slot {} has 32 bits", entry.slot);
         if entry.page >= self.pages() && self.stay == Stay::Always {
-            return;
+            return false;
         }
         let word = (entry.slot << 32) | u64::from(entry.crc);
         self.places[entry.page as usize].store(word, Ordering::Release);
         let state = &self.states[entry.page as usize];
-        if state.load(Ordering::Acquire) & SAVING != 0 {
+        let was_saving = state.load(Ordering::Acquire) & SAVING != 0;
+        if was_saving {
             // It was copied from memory, where it may have been since the image grew by it.
             self.installed(entry.page);
             state.fetch_and(!SAVING, Ordering::AcqRel);
         }
+        was_saving
     }
 
     /// A snapshot saves a page.
@@ -100,6 +103,12 @@ impl PageStates {
             return false;
         }
         state.fetch_or(USED, Ordering::Relaxed) & (PRESENT | LOADING) == 0
+    }
+
+    /// A page was read for one reader: it goes with the next look, unless it is needed again. So
+    /// what is read once does not displace what is read often.
+    pub(super) fn read_once(&self, page: u64) {
+        self.states[page as usize].fetch_and(!USED, Ordering::Relaxed);
     }
 
     /// Begins to read a page that was wanted, if it still is absent.
