@@ -33,7 +33,7 @@ pub struct TableDefinition {
     pub value_bytes_max: u32,
     /// Bytes of a persistent row; 0 chooses one that keeps values of up to 2,048 bytes inline, and
     /// 256 (NV 5.3) where they are longer, or the smallest one with room for a shared heap. Where
-    /// rows need one inline value only ([`with_single_heap`]), they are so much shorter.
+    /// rows need one inline value only, on devices that take snapshots, they are so much shorter.
     pub row_bytes: u32,
     /// Bytes of an inline heap that both versions of a row share (NV 5.3: 168), a multiple of 8; 0:
     /// each version has a half of its own. A value that does not fit beside the version before it
