@@ -295,7 +295,7 @@ fn what_is_wanted_comes_first() {
     device.fetch_pages(&mut again);
     assert!(wanted.is_empty() && again.is_empty());
     (LATER..=LATER + 50).for_each(|page| assert_eq!(load(&device, page), page + 1));
-    assert_eq!(held.reads_of_others() - before, 51);
+    assert_eq!(held.reads_of_others() - before, 51_u64.div_ceil(4), "neighbours come together");
     device.want_pages(range.0, range.1, &mut wanted);
     assert!(wanted.is_empty(), "they are there");
     held.let_go();

@@ -53,9 +53,9 @@ impl Shared {
             };
             let mut entries = [entry; RUN_PAGES];
             let mut count = 1;
-            while let Some(entry) = self.states.place(left.start)
-                && count < RUN_PAGES
+            while count < RUN_PAGES
                 && left.start < left.end
+                && let Some(entry) = self.states.place(left.start)
                 && entry.slot == entries[count - 1].slot + 1
             {
                 entries[count] = entry;
