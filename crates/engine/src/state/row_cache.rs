@@ -7,6 +7,8 @@
 //! 2. While the gate is closed, an epoch forgets the rows that its calls may write. So what a
 //!    reader inside finds here is what it would read.
 //!
+//! Rows of sequences are not kept: no call declares that it writes one.
+//!
 //! Calls do not look here: what they declare is fetched while the log is written, and what they
 //! write needs its page.
 
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pmem::Device;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use storage::{EpochNumber, TableId};
+use storage::{EpochNumber, IndexKind, TableId};
 
 use crate::index::EntryId;
 use crate::reads::Reads;
@@ -130,7 +132,8 @@ impl Core {
     /// Keeps a row that a reader inside the gate has found, if it is small; no call of the running
     /// epoch writes it.
     pub(crate) fn keep_row(&self, table: &Table, word: KeyWord<'_>, id: EntryId, value: &[u8]) {
-        let Some(cache) = &self.row_cache else { return };
+        let is_kept = |_: &&RowCache| table.kind != IndexKind::Sequence;
+        let Some(cache) = self.row_cache.as_ref().filter(is_kept) else { return };
         let slot = self.persistent_version(id).slot();
         let written = version_epoch(self.image_base, self.entries.row_of(id), slot);
         cache.keep(table.layout.table, as_kept(table, word), written, value);
