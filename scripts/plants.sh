@@ -20,6 +20,7 @@
 #   Breaks:  which obligations that breaks
 #   Test:    the test of `nvcaracal-sim --test all` that is to find it, if it is not the crash lab
 #   Engine:  the same of `nvcaracal-engine --test all`
+#   Library: the same of `nvcaracal --test all`
 #   Lab:     the test of the library's lab (crates/nvcaracal/tests/lab) that is to find it
 #   Shuttle: explored schedules of the library (tests/shuttle) are to find it, in so many seeds
 #   Soak:    the soak of the library (tests/soak.rs) is to find it, in so many seconds
@@ -166,7 +167,7 @@ copy() {
 # What is to find a bug: a line KEY VALUE for each of its heads, or the crash lab.
 searches_of() {
     local key found=''
-    for key in Test Engine Lab Shuttle Soak Sql Server Kills Cuts; do
+    for key in Test Engine Library Lab Shuttle Soak Sql Server Kills Cuts; do
         if [ -n "$(header "$1" "$key")" ]; then
             found=yes
             echo "$key $(header "$1" "$key")"
@@ -180,6 +181,7 @@ target_of() {
     case $1 in
         Test) echo -p nvcaracal-sim --test all ;;
         Engine) echo -p nvcaracal-engine --test all ;;
+        Library) echo -p nvcaracal --test all ;;
         Lab) echo -p nvcaracal --test lab ;;
         Shuttle) echo -p nvcaracal --features shuttle --test shuttle ;;
         Soak) echo -p nvcaracal --test soak ;;

@@ -93,7 +93,8 @@ impl RowCache {
 
     /// A cache of so many bytes, which tells how many it has.
     fn new(bytes: u64, told: Arc<AtomicU64>) -> Self {
-        let rows = Cache::with_weighter((bytes / ROW_BYTES) as usize, bytes, Weights);
+        // Memory for so many rows is there from the beginning, whether any is kept or not.
+        let rows = Cache::with_weighter((bytes / ROW_BYTES / 32) as usize, bytes, Weights);
         Self { rows, added: AtomicU64::new(0), told }
     }
 

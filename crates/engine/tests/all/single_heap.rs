@@ -117,9 +117,10 @@ fn o_106_a_version_that_is_written_over_is_seen_until_its_epoch_has_ended() {
     };
     for (at, to) in [(199, 2), (64, 3)] {
         let before = get();
-        let ((is_there, written), (have_read, may_go)) = (mpsc::channel(), mpsc::channel());
-        *MEETING.lock().unwrap() = Some(Meeting { is_there, may_go });
         std::thread::scope(|scope| {
+            // Dropped where a check fails, so that no call waits for ever.
+            let ((is_there, written), (have_read, may_go)) = (mpsc::channel(), mpsc::channel());
+            *MEETING.lock().unwrap() = Some(Meeting { is_there, may_go });
             let epoch = scope.spawn(|| run(&mut engine, &[Call::Change { at, to }, Call::Wait]));
             written.recv().unwrap();
             assert_eq!(get(), before, "byte {at}");
