@@ -12,7 +12,7 @@ use crate::error::{EngineError, Result};
 use crate::reads::{Reading, Reads};
 use crate::state::core::Core;
 use crate::state::read_gate::{Inside, NoEntry};
-use crate::table::Table;
+use crate::table::{KeyWord, Table};
 use crate::version::{ReadPhase, Waiter};
 
 /// Charges reads.
@@ -120,44 +120,43 @@ impl Reader {
             Err(NoEntry::Ended) => return Ok(ReadOutcome::Ended),
         };
         let mut reads = Reads::new(self.charge.is_some());
+        let word = table.word(key).map_err(EngineError::Limit)?;
+        let kept = core.kept_row(table, word);
+        let found = match &kept {
+            Some(kept) => Some(kept.value()),
+            None => self.look_up(&inside, table, word, &reads)?,
+        };
         value.clear();
-        let found = self.read_inside(&inside, table, key, &reads, value)?;
-        let outcome = if found { ReadOutcome::Found } else { ReadOutcome::Missing };
+        value.extend_from_slice(found.unwrap_or_default());
+        let outcome = found.map_or(ReadOutcome::Missing, |_| ReadOutcome::Found);
         drop(inside);
         self.charge(&mut reads);
         Ok(outcome)
     }
 
-    /// Appends what a reader inside the gate finds of a row; whether there is one.
-    fn read_inside(
+    /// What a reader inside the gate finds of a row, which is kept from then on if it may be.
+    fn look_up<'g>(
         &self,
-        inside: &Inside<'_>,
+        inside: &'g Inside<'_>,
         table: &Table,
-        key: &[u8],
+        word: KeyWord<'_>,
         reads: &Reads,
-        value: &mut Vec<u8>,
-    ) -> Result<bool> {
+    ) -> Result<Option<&'g [u8]>> {
         let core = &*self.core;
-        let word = table.word(key).map_err(EngineError::Limit)?;
-        if let Some(kept) = core.kept_row(table, word) {
-            value.extend_from_slice(kept.value());
-            return Ok(true);
-        }
         core.bring_key(table, word);
-        let Some(id) = core.find(table, word, reads) else { return Ok(false) };
+        let Some(id) = core.find(table, word, reads) else { return Ok(None) };
         let sid = SerialId::new(inside.epoch.next(), Position(0));
         let seen = core.seen(id, sid, &mut Waiter::new(core.stopped()));
         let seen = seen.map_err(|stopped| LookupError::from(stopped).of_reader(core))?;
         seen.word.charge(reads);
         if !seen.word.is_value() {
-            return Ok(false);
+            return Ok(None);
         }
-        let bytes = ReadPhase::of(inside).bytes(seen.word);
-        value.extend_from_slice(bytes);
+        let value = ReadPhase::of(inside).bytes(seen.word);
         if seen.untouched {
-            core.keep_row(table, word, id, bytes);
+            core.keep_row(table, word, core.written(id, seen.word), value);
         }
-        Ok(true)
+        Ok(Some(value))
     }
 
     pub(super) fn charge(&self, reads: &mut Reads) {

@@ -24,13 +24,13 @@ use crate::index::EntryId;
 use crate::reads::Reads;
 use crate::state::core::Core;
 use crate::table::{KeyWord, Table};
-use crate::version::version_epoch;
+use crate::version::{ValueWord, version_epoch};
 
 /// Longer values are not kept, with their keys: of them a page has few.
 const BYTES_MAX: usize = 512;
 
-/// What a row takes beside its bytes, about: its entry, half of one that tells of a row that has
-/// gone, and a block of memory.
+/// What a row takes beside its bytes, about: its entry, half of one that remembers another row, and
+/// a block of memory.
 const ROW_BYTES: u64 = 176;
 
 /// After so many new rows the cache tells its size.
@@ -132,12 +132,21 @@ impl Core {
 
     /// Keeps a row that a reader inside the gate has found, if it is small; no call of the running
     /// epoch writes it.
-    pub(crate) fn keep_row(&self, table: &Table, word: KeyWord<'_>, id: EntryId, value: &[u8]) {
+    pub(crate) fn keep_row(
+        &self,
+        table: &Table,
+        word: KeyWord<'_>,
+        written: EpochNumber,
+        value: &[u8],
+    ) {
         let is_kept = |_: &&RowCache| table.kind != IndexKind::Sequence;
         let Some(cache) = self.row_cache.as_ref().filter(is_kept) else { return };
-        let slot = self.persistent_version(id).slot();
-        let written = version_epoch(self.image_base, self.entries.row_of(id), slot);
         cache.keep(table.layout.table, as_kept(table, word), written, value);
+    }
+
+    /// The epoch that wrote a version on the device.
+    pub(crate) fn written(&self, id: EntryId, version: ValueWord) -> EpochNumber {
+        version_epoch(self.image_base, self.entries.row_of(id), version.slot())
     }
 
     /// A call of the epoch that begins may write a row, by its word in the hash index; the gate is

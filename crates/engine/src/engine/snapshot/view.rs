@@ -152,7 +152,7 @@ impl<'v> View<'v> {
         let Some(row) = self.seen(id) else { return Ok(None) };
         let value = self.value(row);
         if row.untouched {
-            self.core.keep_row(t, word, id, value);
+            self.core.keep_row(t, word, self.core.written(id, row.word), value);
         }
         Ok(Some(value.to_vec()))
     }
