@@ -262,6 +262,40 @@ impl State {
     }
 }
 
+/// An image of which segments are set aside as indexes ask for them.
+#[cfg(test)]
+pub(super) struct Stock {
+    space: std::sync::Arc<IndexSpace>,
+    _image: super::memory::Region,
+    end: u64,
+}
+
+#[cfg(test)]
+impl Stock {
+    const SEGMENT_BYTES: u64 = 256 << 10;
+
+    pub(super) fn new(bytes: u64) -> Self {
+        let image = super::memory::Region::zeroed(bytes as usize);
+        let note = Box::new(|_, _| ());
+        let space = IndexSpace::over(image.start(), bytes, Self::SEGMENT_BYTES, note);
+        Self { space: space.into(), _image: image, end: 0 }
+    }
+
+    /// Dropped before this is.
+    pub(super) fn space(&self) -> std::sync::Arc<IndexSpace> {
+        self.space.clone()
+    }
+
+    /// What an epoch does before it is logged.
+    pub(super) fn provide(&mut self, blocks: Vec<u64>) {
+        for count in self.space.missing(blocks) {
+            let bytes = count * Self::SEGMENT_BYTES;
+            self.space.add_segments(self.end, bytes);
+            self.end += bytes;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 
+use super::super::space::Stock;
 use super::*;
 
 /// Keys whose words tie often: the word is the key divided by `ties`.
@@ -242,4 +243,26 @@ fn a_reservation_counts_the_entries_that_are_there() {
     let before = index.memory_bytes();
     (count..2 * count).for_each(|key| index.insert_unique(key << 20, EntryId(key as u32)));
     assert_eq!((index.memory_bytes(), index.len() as u64), (before, 2 * count));
+}
+
+/// Blocks that an epoch sets aside are all that its entries take, so that the index stays in the
+/// image (decision 63).
+#[test]
+fn an_index_takes_no_more_blocks_than_it_said() {
+    let rounds = if cfg!(miri) { 20 } else { 300 };
+    for at_once in [1, 7, 60, 1000] {
+        let mut stock = Stock::new(64 << 20);
+        let index = HashIndex::new_in(Some(stock.space()));
+        for round in 0..rounds {
+            let mut blocks = Vec::new();
+            index.growth(at_once as usize, &mut blocks);
+            stock.provide(blocks);
+            if round % 5 == 0 {
+                index.reserve(at_once as usize);
+            }
+            let keys = round * at_once..(round + 1) * at_once;
+            keys.for_each(|key| index.insert_unique(key, EntryId(key as u32)));
+            assert!(index.kept().is_some(), "{at_once} at once, round {round}");
+        }
+    }
 }

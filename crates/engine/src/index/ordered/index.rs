@@ -141,8 +141,13 @@ impl OrderedIndex {
             return;
         }
         let _inside = self.phase.read();
+        self.pool.growth(self.chunks_of_random(keys_count), blocks);
+    }
+
+    /// Chunks that so many new keys take, unless they split more than random ones do.
+    fn chunks_of_random(&self, keys_count: usize) -> usize {
         let split_count = (keys_count / 8 + 4).min(keys_count).min(self.directory().len());
-        self.pool.growth(keys_count.div_ceil(ENTRIES_MAX / 2) + split_count + 1, blocks);
+        keys_count.div_ceil(ENTRIES_MAX / 2) + split_count + 1
     }
 
     /// Visits the chunks where keys from one up to another belong: where each is, of which nothing
@@ -166,8 +171,8 @@ impl OrderedIndex {
         self.pool.visit_next(count, |chunk| visit(chunk.addr().get()));
     }
 
-    /// Makes room for the chunks that so many new keys need at most, wherever they go. Not while
-    /// keys are added or removed.
+    /// Makes room for the chunks that so many new keys need at most, wherever they go; in the image
+    /// for those that [`OrderedIndex::growth`] counts. Not while keys are added or removed.
     ///
     /// Every new chunk comes of one that was split since it was full, and what it is split into
     /// is half full at least: another split takes that many keys more, except of chunks that were
@@ -175,6 +180,9 @@ impl OrderedIndex {
     /// then it fills whole chunks.
     pub fn reserve(&self, keys_count: usize) {
         let _inside = self.phase.read();
+        if self.pool.is_in_image() {
+            return self.pool.reserve(self.chunks_of_random(keys_count));
+        }
         let split_count = keys_count.min(self.directory().len());
         self.pool.reserve(keys_count.div_ceil(ENTRIES_MAX / 2) + split_count);
     }

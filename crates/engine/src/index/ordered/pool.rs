@@ -49,6 +49,11 @@ impl ChunkPool {
         Self { space, ..Self::default() }
     }
 
+    /// Whether chunks are in the image, as long as there is room.
+    pub(super) fn is_in_image(&self) -> bool {
+        self.space.is_some()
+    }
+
     /// Takes an empty chunk, owned by the caller until it gives it back or the pool goes.
     pub(super) fn take(&self) -> NonNull<Chunk> {
         let mut state = self.state();
@@ -126,7 +131,7 @@ impl ChunkPool {
         let mut state = self.state();
         let missing = count.saturating_sub(state.free.len());
         let space = self.space.as_deref();
-        if missing >= SLAB_CHUNKS_MAX / 2 {
+        if missing >= SLAB_CHUNKS_MAX / 2 && space.is_none() {
             state.add_slab(missing.next_multiple_of(SLAB_CHUNKS_MAX), space);
         } else if missing > 0 {
             state.add_slab(missing, space);
@@ -161,9 +166,11 @@ fn slab_chunks(count: usize) -> usize {
 }
 
 impl State {
-    /// Adds a slab as large as all others together, within limits.
+    /// Adds a slab as large as all others together, within limits: in the image no more than
+    /// [`ChunkPool::growth`] has said.
     fn grow(&mut self, space: Option<&IndexSpace>) {
-        self.add_slab(self.chunks_count.clamp(SLAB_CHUNKS_MIN, SLAB_CHUNKS_MAX), space);
+        let max = if space.is_some() { SLAB_CHUNKS_KEPT } else { SLAB_CHUNKS_MAX };
+        self.add_slab(self.chunks_count.clamp(SLAB_CHUNKS_MIN, max), space);
     }
 
     /// Adds so many chunks, in the image as far as there is room.

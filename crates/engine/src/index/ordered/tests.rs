@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::super::EntryId;
+use super::super::space::Stock;
 use super::chunk::ENTRIES_MAX;
 use super::order::Entry;
 use super::*;
@@ -438,6 +439,36 @@ fn rounds_within_the_room_that_was_made_take_no_memory_for_chunks() {
             check("descending", (many..many + some).collect(), &down);
             let lines: Vec<u64> = (some..some + many).map(|n| group(n / 9) | n).collect();
             check("runs", (0..some).map(|n| group(n / 9) | n).collect(), &lines);
+        }
+    }
+}
+
+/// Blocks that an epoch sets aside are all that its keys take, so that the index stays in the image
+/// (decision 63).
+#[test]
+fn an_index_takes_no_more_blocks_than_it_said() {
+    let rounds = if cfg!(miri) { 10 } else { 600 };
+    let kinds: [fn(u64) -> u64; 2] = [|nth| nth, scatter];
+    for key in kinds {
+        let mut stock = Stock::new(128 << 20);
+        stock.provide(vec![4096]);
+        let index = OrderedIndex::new_in(Some(stock.space()));
+        let mut next = 0;
+        for round in 0..rounds {
+            let count = [900, 1, 40, 1][round % 4];
+            let mut blocks = Vec::new();
+            index.growth(count, &mut blocks);
+            stock.provide(blocks);
+            if round % 100 == 0 {
+                index.reserve(count);
+            }
+            let end = next + count as u64;
+            index.apply_inserts(
+                &mut [(next..end).map(|nth| exact(key(nth))).collect()],
+                &ExactWords,
+            );
+            assert!(index.kept().is_some(), "round {round}, {next} keys and {count} more");
+            next = end;
         }
     }
 }
