@@ -22,7 +22,7 @@ use storage::StoreOptions;
 /// | [`close_wait_max`](Self::close_wait_max) | 30 s | 0 | |
 /// | [`procedure_stack_bytes`](Self::procedure_stack_bytes) | 8 MiB | 64 KiB | 1 GiB |
 /// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
-/// | [`log_segment_bytes`](Self::log_segment_bytes) | 16 KiB | 4 KiB | 16 MiB |
+/// | [`log_segment_bytes`](Self::log_segment_bytes) | 4 KiB | 4 KiB | 16 MiB |
 ///
 /// ```
 /// use nvcaracal::{Database, DeviceSpec, Tuning};

@@ -235,7 +235,14 @@ pub trait Device: Send + Sync + 'static {
     fn log_write(&self, port: &mut PortState, offset: u64, bytes: &[u8])
     -> Result<(), DeviceError>;
 
-    /// [`Device::log_write`] of whole pages where [`Device::log_sync`] follows at once, and nothing
+    /// What a log write begins at and is as long as a multiple of, in bytes, so that nothing has to
+    /// be read for it: with [`Device::log_write`], or `is_now`, with [`Device::log_write_now`].
+    fn log_unit(&self, is_now: bool) -> usize {
+        let _ = is_now;
+        1
+    }
+
+    /// [`Device::log_write`] of whole units where [`Device::log_sync`] follows at once, and nothing
     /// else is written before: where one write that is durable takes less time than a write and a
     /// sync, it is made so, and the sync has nothing left to do.
     ///

@@ -84,9 +84,10 @@ impl File {
     /// [`DeviceError::Full`] if it is larger than the limits, [`DeviceError::Io`] otherwise.
     pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
         let dir = dir.as_ref();
-        let (health, log_writes) = (Arc::default(), LogWrites::new()?);
+        let health = Arc::default();
         let Opened { files, image, dirty, pages, image_bytes, log_bytes, state, marks, room } =
             open(dir, options, &health)?;
+        let log_writes = LogWrites::new(&files.log)?;
         let pages_note = note_pages(&pages);
         let (residency, loading) = match pages {
             ImagePages::Read(_) => (None, None),
@@ -294,6 +295,10 @@ impl Device for File {
             return Ok(());
         }
         self.health.note(self.log_writes.write(&self.files.log, offset, bytes))
+    }
+
+    fn log_unit(&self, is_now: bool) -> usize {
+        if is_now { self.log_writes.unit() as usize } else { PAGE_BYTES as usize }
     }
 
     fn log_write_now(

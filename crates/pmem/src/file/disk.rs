@@ -272,7 +272,7 @@ impl DiskHandle {
         }
     }
 
-    /// Writes whole pages of aligned memory, durably where the file system can do that at once.
+    /// Writes whole sectors of aligned memory, durably where the file system can do that at once.
     /// Says whether they are durable; otherwise they are written and a sync is needed.
     pub(super) fn write_durably(&self, offset: u64, bytes: &[u8]) -> Result<bool, DeviceError> {
         debug_assert!(bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES as usize), "aligned memory");

@@ -35,14 +35,20 @@ fn o_13_every_write_is_synced_once() {
     assert_eq!(of_log(&recorder), (0, 1));
     device.log_sync().unwrap();
     assert_eq!(of_log(&recorder), (0, 0), "nothing was written");
-    port.log_write_now(PAGE as u64, &[2; 2 * PAGE]).unwrap();
     let can = device.description().note.contains("one direct write");
-    assert_eq!(of_log(&recorder), (1, usize::from(can)));
-    device.log_sync().unwrap();
-    assert_eq!(of_log(&recorder), (0, usize::from(!can)));
-    // A write that waits for its sync, and one behind it; parts of pages; more than the room.
+    assert_eq!(
+        (device.log_unit(false), device.log_unit(true)),
+        (PAGE, if can { 512 } else { PAGE })
+    );
+    for (at, bytes) in [(PAGE, vec![2; 2 * PAGE]), (PAGE, vec![3; device.log_unit(true)])] {
+        port.log_write_now(at as u64, &bytes).unwrap();
+        assert_eq!(of_log(&recorder), (1, usize::from(can)));
+        device.log_sync().unwrap();
+        assert_eq!(of_log(&recorder), (0, usize::from(!can)));
+    }
+    // A write that waits for its sync, and one behind it; parts of sectors; more than the room.
     for (offset, len, now) in
-        [(0, PAGE, false), (0, 100, true), (512, PAGE, true), (0, 1 << 17, true)]
+        [(0, PAGE, false), (0, 100, true), (100, PAGE, true), (0, 1 << 17, true)]
     {
         let bytes = vec![3; len];
         match now {
@@ -69,13 +75,14 @@ fn writes_of_both_kinds_mix() {
         for number in 0..400_usize {
             let page = number * 37 % 64;
             let bytes = vec![(number % 250) as u8 + 1; (number % 5 + 1) * PAGE];
-            let (at, len) = match number % 3 {
+            let (at, len) = match number % 4 {
                 0 => (page * PAGE + number, bytes.len() - 17),
+                1 => (page * PAGE + number % 7 * 512, number % 5 * 512 + 512),
                 _ => (page * PAGE, bytes.len()),
             };
-            match number % 3 {
+            match number % 4 {
                 0 => port.log_write(at as u64, &bytes[..len]).unwrap(),
-                _ => port.log_write_now(at as u64, &bytes).unwrap(),
+                _ => port.log_write_now(at as u64, &bytes[..len]).unwrap(),
             }
             expected[at..at + len].copy_from_slice(&bytes[..len]);
             if number % 2 == 1 {

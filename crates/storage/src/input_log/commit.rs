@@ -6,19 +6,13 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::error::LogError;
-use super::format::{
-    CommitEntry, CommitHeader, HEADER_BYTES, Kind, SEGMENT_BYTES_MIN, SegmentHeader,
-};
+use super::format::{CommitEntry, CommitHeader, HEADER_BYTES, Kind, SegmentHeader};
 use super::log::{InputLog, Scratch};
 use super::segment::{OnlyStream, SegmentPlace, complete_header, write_segment};
 use super::space::Run;
 use super::summary::CommitInfo;
 use crate::digest::StateHash;
 use crate::ids::EpochNumber;
-
-/// A file system writes whole pages of this size without reading what was there.
-const PAGE_BYTES: usize = 4096;
-const _: () = assert!(SEGMENT_BYTES_MIN.is_multiple_of(PAGE_BYTES as u64));
 
 impl<D: Device> InputLog<D> {
     /// Writes the commit record of an epoch whose streams are all finished. The epoch counts once
@@ -51,14 +45,15 @@ impl<D: Device> InputLog<D> {
         Ok(())
     }
 
-    /// Commits an epoch whose only stream was not written yet, with one write.
+    /// Commits an epoch whose only stream was not written yet and fits in a segment with the
+    /// record: as one record.
     pub(super) fn commit_whole(
         &self,
         port: &mut Port<D>,
         info: &CommitInfo,
         stream: OnlyStream<'_>,
     ) -> Result<(), LogError> {
-        let OnlyStream { buffer, filled, syncs_next } = stream;
+        let OnlyStream { filled, .. } = stream;
         assert!(info.streams.len() == 1, "one stream is in a segment with its commit record");
         assert!(filled >= HEADER_BYTES, "there is room for a header");
         let mut scratch = self.scratch();
@@ -66,22 +61,66 @@ impl<D: Device> InputLog<D> {
         let Scratch { payload, segments, .. } = &mut *scratch;
         encode_commit(payload, info, deferred_calls, self.program_attempt());
         let end = filled + payload.len();
-        assert!(end <= buffer.len(), "stream and commit record fit in a segment");
-        buffer[filled..end].copy_from_slice(payload);
+        assert!(end as u64 <= self.segment_bytes(), "stream and commit record fit in a segment");
+        stream.buffer[filled..end].copy_from_slice(payload);
         let total_bytes = (end - HEADER_BYTES) as u64;
         self.take_record(info.epoch, attempt, end - HEADER_BYTES, segments)?;
         assert!(segments.len() == 1, "a whole epoch is in one segment");
         let kind = Kind::Epoch;
         let place =
             SegmentPlace { kind, epoch: info.epoch, attempt, stream: 0, ordinal: 0, total_bytes };
-        complete_header(self.geometry(), place, &mut buffer[..end]);
-        let written =
-            if port.device().takes_snapshots() { end.next_multiple_of(PAGE_BYTES) } else { end };
-        buffer[end..written].fill(0);
-        let (at, bytes) = (self.geometry().offset(segments[0]), &buffer[..written]);
+        complete_header(self.geometry(), place, &mut stream.buffer[..end]);
+        self.write_only(port, segments[0], OnlyStream { filled: end, ..stream })?;
+        self.note_committed(info);
+        Ok(())
+    }
+
+    /// Commits an epoch whose only stream was not written yet, but has its headers: stream and
+    /// record go to neighbouring segments, with one write.
+    pub(super) fn commit_behind(
+        &self,
+        port: &mut Port<D>,
+        info: &CommitInfo,
+        stream: OnlyStream<'_>,
+        run: Run,
+    ) -> Result<(), LogError> {
+        let OnlyStream { filled, .. } = stream;
+        let mut scratch = self.scratch();
+        let (attempt, deferred_calls) = self.check_order(info);
+        let payload = &mut scratch.payload;
+        encode_commit(payload, info, deferred_calls, self.program_attempt());
+        let at = self.geometry().offset(run.len - 1) as usize;
+        assert!(filled <= at, "the stream ends before its commit record");
+        let end = at + HEADER_BYTES + payload.len();
+        stream.buffer[filled..at].fill(0);
+        stream.buffer[at + HEADER_BYTES..end].copy_from_slice(payload);
+        let place = SegmentPlace {
+            kind: Kind::Commit,
+            epoch: info.epoch,
+            attempt,
+            stream: 0,
+            ordinal: 0,
+            total_bytes: payload.len() as u64,
+        };
+        complete_header(self.geometry(), place, &mut stream.buffer[at..end]);
+        self.write_only(port, run.first, OnlyStream { filled: end, ..stream })?;
+        self.note_committed(info);
+        Ok(())
+    }
+
+    /// Writes all of an epoch, padded with zeros to what the device writes without reading.
+    fn write_only(
+        &self,
+        port: &mut Port<D>,
+        segment: u32,
+        epoch: OnlyStream<'_>,
+    ) -> Result<(), LogError> {
+        let OnlyStream { buffer, filled, syncs_next } = epoch;
+        let written = filled.next_multiple_of(self.device().log_unit(syncs_next));
+        buffer[filled..written].fill(0);
+        let (at, bytes) = (self.geometry().offset(segment), &buffer[..written]);
         if syncs_next { port.log_write_now(at, bytes) } else { port.log_write(at, bytes) }?;
         port.log_fence();
-        self.note_committed(info);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ pub const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 /// Largest size of a segment.
 pub const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 /// Size of a segment unless an option says otherwise. An epoch of one call takes a whole one.
-pub const SEGMENT_BYTES_DEFAULT: u64 = 16 << 10;
+pub const SEGMENT_BYTES_DEFAULT: u64 = 4 << 10;
 /// Bytes in front of a segment's payload.
 pub const HEADER_BYTES: usize = size_of::<SegmentHeader>();
 

@@ -21,16 +21,6 @@ pub(super) struct Run {
     pub(super) len: u32,
 }
 
-impl Run {
-    /// Takes the first segment off the run.
-    pub(super) fn pop(&mut self) -> Option<u32> {
-        let segment = (self.len > 0).then_some(self.first)?;
-        self.first += 1;
-        self.len -= 1;
-        Some(segment)
-    }
-}
-
 /// A set of free segments that gives out low ones first.
 #[derive(Debug, Default)]
 pub(super) struct FreeMap {
@@ -98,17 +88,20 @@ impl FreeMap {
 
     /// Takes the lowest free segment and up to `max - 1` neighbours that follow it.
     pub(super) fn take_run(&mut self, max: u32) -> Option<Run> {
+        let run = self.lowest_run(max)?;
+        (run.first..run.first + run.len).for_each(|segment| self.remove(segment));
+        Some(run)
+    }
+
+    /// The lowest free segment and up to `max - 1` neighbours that follow it.
+    pub(super) fn lowest_run(&mut self, max: u32) -> Option<Run> {
         assert!(max > 0, "a run has a segment");
         let found = self.words[self.lowest_word..].iter().position(|word| *word != 0)?;
         self.lowest_word += found;
         let bit = self.words[self.lowest_word].trailing_zeros();
         let first = self.lowest_word as u32 * 64 + bit;
-        let mut run = Run { first, len: 0 };
-        while run.len < max && self.contains(first + run.len) {
-            self.remove(first + run.len);
-            run.len += 1;
-        }
-        Some(run)
+        let len = (1..max).find(|more| !self.contains(first + more)).unwrap_or(max);
+        Some(Run { first, len })
     }
 }
 
@@ -199,27 +192,36 @@ impl Space {
         self.promised += own + deferred_calls;
     }
 
-    /// Takes one segment for a holding, from its promise or else from the surplus, and up to `max -
-    /// 1` neighbours from the surplus. `None` if there is neither.
+    /// Takes up to `max` neighbouring segments that the holding fills: from its promise, and then
+    /// from the surplus. `None` if there is neither.
     pub(super) fn take(&mut self, attempt: u64, max: u32) -> Option<Run> {
-        let holding = self.holding(attempt);
-        let (kind, from_promise) = (holding.kind, holding.promised > 0);
-        let surplus = self.surplus(kind);
-        if !from_promise && surplus == 0 {
+        let max = max.min(self.allowed(attempt));
+        if max == 0 {
             return None;
         }
-        let max = if from_promise { max.min(surplus + 1) } else { max.min(surplus) };
         let run = self.free.take_run(max)?;
         assert!(run.len >= 1, "a free segment was found");
         assert!(run.len <= max, "a run is no longer than was asked for");
-        if from_promise {
-            self.holding(attempt).promised -= 1;
-            self.promised -= 1;
-        }
+        let holding = self.holding(attempt);
+        let of_promise = holding.promised.min(run.len);
+        holding.promised -= of_promise;
+        self.promised -= of_promise;
         assert!(self.promised <= self.free.free, "what is promised is free");
         self.peak = self.peak.max(self.in_use());
         self.holdings.add_segments(attempt, run.first..run.first + run.len);
         Some(run)
+    }
+
+    /// As [`Space::take`], if the lowest free segments are so many neighbours.
+    pub(super) fn take_in_one(&mut self, attempt: u64, count: u32) -> Option<Run> {
+        let is_there = self.free.lowest_run(count).is_some_and(|run| run.len == count);
+        if is_there && count <= self.allowed(attempt) { self.take(attempt, count) } else { None }
+    }
+
+    /// Most segments that a holding may take.
+    fn allowed(&mut self, attempt: u64) -> u32 {
+        let Holding { kind, promised, .. } = *self.holding(attempt);
+        self.surplus(kind) + promised
     }
 
     /// Gives back segments that were allocated but not written.

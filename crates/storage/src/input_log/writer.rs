@@ -1,28 +1,31 @@
 //! The streams of the workers.
 
+use std::ops::Range;
+
 use pmem::{Device, Port};
 
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, StreamDigest, commit_bytes};
+use super::geometry::Geometry;
 use super::log::InputLog;
-use super::segment::{OnlyStream, SegmentPlace, write_segment};
+use super::segment::{OnlyStream, SegmentPlace, complete_header};
 use super::space::Run;
 use super::summary::{CommitInfo, StreamSummary};
 use crate::ids::EpochNumber;
 
-/// Most segments that a stream takes at once. A stream starts with one and doubles.
-const RUN_SEGMENTS_MAX: u32 = 8;
+/// So many bytes of a stream are written at once, if a segment has no more.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Writes one stream after the other for one worker. Keeps its buffer from epoch to epoch.
 #[derive(Debug)]
 pub struct StreamWriter {
-    /// Room for a header, then payload; one segment long.
+    /// Segments as they are written: each has room for its header, then payload.
     buffer: Vec<u8>,
-    /// Bytes of the buffer in use, the header included.
+    segment_bytes: usize,
+    /// Bytes of the buffer in use, headers included.
     filled: usize,
-    /// Segments allocated and not written yet.
-    run: Run,
-    run_len_next: u32,
+    /// Where in the buffer the segment ends that is being filled.
+    segment_end: usize,
     started: bool,
     epoch: EpochNumber,
     attempt: u64,
@@ -33,11 +36,12 @@ pub struct StreamWriter {
 impl StreamWriter {
     pub(super) fn new(segment_bytes: u64) -> Self {
         assert!(segment_bytes > HEADER_BYTES as u64, "a segment has room behind its header");
+        let segment_bytes = segment_bytes as usize;
         Self {
-            buffer: vec![0; segment_bytes as usize],
+            buffer: vec![0; segment_bytes.max(BUFFER_BYTES)],
+            segment_bytes,
             filled: HEADER_BYTES,
-            run: Run::default(),
-            run_len_next: 1,
+            segment_end: segment_bytes,
             started: false,
             epoch: EpochNumber(0),
             attempt: 0,
@@ -53,20 +57,23 @@ impl StreamWriter {
     /// If the epoch is not begun, or is committed or abandoned.
     pub fn start<D: Device>(&mut self, log: &InputLog<D>, epoch: EpochNumber, stream: u16) {
         assert!(
-            self.buffer.len() as u64 == log.segment_bytes(),
+            self.segment_bytes as u64 == log.segment_bytes(),
             "a writer stays with the log that made it"
         );
         self.attempt = log.space().open_epoch(epoch).attempt;
         self.epoch = epoch;
-        self.filled = HEADER_BYTES;
-        self.run = Run::default();
-        self.run_len_next = 1;
+        self.empty_buffer();
         self.digest = StreamDigest::default();
         self.summary = StreamSummary { stream, ..StreamSummary::default() };
         self.started = true;
     }
 
-    /// Appends bytes to the stream. Full segments are written on the way.
+    fn empty_buffer(&mut self) {
+        self.filled = HEADER_BYTES;
+        self.segment_end = self.segment_bytes;
+    }
+
+    /// Appends bytes to the stream. Full buffers are written on the way.
     ///
     /// # Errors
     /// [`LogError::Full`], after which the epoch can only be abandoned; the device's.
@@ -81,7 +88,7 @@ impl StreamWriter {
         bytes: &[u8],
     ) -> Result<(), LogError> {
         assert!(self.started, "a stream is started before it is appended to");
-        match self.buffer[self.filled..].get_mut(..bytes.len()) {
+        match self.buffer[self.filled..self.segment_end].get_mut(..bytes.len()) {
             Some(place) => {
                 place.copy_from_slice(bytes);
                 self.filled += bytes.len();
@@ -100,13 +107,18 @@ impl StreamWriter {
         mut bytes: &[u8],
     ) -> Result<(), LogError> {
         loop {
-            let (now, later) = bytes.split_at(bytes.len().min(self.buffer.len() - self.filled));
+            let (now, later) = bytes.split_at(bytes.len().min(self.segment_end - self.filled));
             self.buffer[self.filled..self.filled + now.len()].copy_from_slice(now);
             self.filled += now.len();
             if later.is_empty() {
                 return Ok(());
             }
-            self.write_buffer(log, port)?;
+            if self.segment_end == self.buffer.len() {
+                self.write_buffer(log, port)?;
+            } else {
+                self.filled = self.segment_end + HEADER_BYTES;
+                self.segment_end += self.segment_bytes;
+            }
             bytes = later;
         }
     }
@@ -128,19 +140,16 @@ impl StreamWriter {
         if self.filled > HEADER_BYTES {
             self.write_buffer(log, port)?;
         }
-        let unused = std::mem::take(&mut self.run);
-        if unused.len > 0 {
-            log.space().give_back(self.attempt, unused);
-        }
         port.log_fence();
         self.started = false;
         self.summary.digest = self.digest.value();
         Ok(self.summary)
     }
 
-    /// Finishes the only stream of an epoch and commits the epoch: with one write, if both fit in a
-    /// segment. `commit` names no stream yet. The epoch counts once [`InputLog::make_durable`]
-    /// returned; `syncs_next` says that the caller does nothing else before.
+    /// Finishes the only stream of an epoch and commits the epoch: with one write, if the log has
+    /// room for both in one place. `commit` names no stream yet. The epoch counts once
+    /// [`InputLog::make_durable`] returned; `syncs_next` says that the caller does nothing else
+    /// before.
     ///
     /// # Errors
     /// As [`StreamWriter::finish`] and [`InputLog::commit`].
@@ -156,21 +165,36 @@ impl StreamWriter {
     ) -> Result<(), LogError> {
         assert!(commit.streams.is_empty(), "the only stream of an epoch is not named yet");
         assert!(commit.epoch == self.epoch, "a stream is committed with its own epoch");
-        let is_whole =
-            self.summary.segments == 0 && self.filled + commit_bytes(1) <= self.buffer.len();
-        if !is_whole {
-            commit.streams.push(self.finish(log, port)?);
-            return log.commit(port, &commit);
-        }
         assert!(self.started, "a stream is started before it is finished");
+        let is_whole =
+            self.summary.segments == 0 && self.filled + commit_bytes(1) <= self.segment_bytes;
+        let run = if is_whole { None } else { self.take_with_record(log) };
+        match run {
+            None if is_whole => self.summary.bytes = (self.filled - HEADER_BYTES) as u64,
+            None => {
+                commit.streams.push(self.finish(log, port)?);
+                return log.commit(port, &commit);
+            }
+            Some(run) => {
+                self.seal(log.geometry(), run.first, 0..self.filled);
+                self.summary.digest = self.digest.value();
+            }
+        }
         self.started = false;
-        self.summary.bytes = (self.filled - HEADER_BYTES) as u64;
         commit.streams.push(self.summary);
-        log.commit_whole(
-            port,
-            &commit,
-            OnlyStream { buffer: &mut self.buffer, filled: self.filled, syncs_next },
-        )
+        let stream = OnlyStream { buffer: &mut self.buffer, filled: self.filled, syncs_next };
+        match run {
+            None => log.commit_whole(port, &commit, stream),
+            Some(run) => log.commit_behind(port, &commit, stream, run),
+        }
+    }
+
+    /// Takes neighbouring segments for all of the stream and a commit record, if nothing was
+    /// written yet, and there are such.
+    fn take_with_record<D: Device>(&self, log: &InputLog<D>) -> Option<Run> {
+        let count = self.filled.div_ceil(self.segment_bytes) + 1;
+        let fits = self.summary.segments == 0 && count * self.segment_bytes <= self.buffer.len();
+        log.space().take_in_one(self.attempt, fits.then_some(count as u32)?)
     }
 
     #[cold]
@@ -179,31 +203,42 @@ impl StreamWriter {
         log: &InputLog<D>,
         port: &mut Port<D>,
     ) -> Result<(), LogError> {
-        assert!(self.filled > HEADER_BYTES, "no empty segment is written");
-        if self.run.len == 0 {
-            self.run = log.take(self.epoch, self.attempt, self.run_len_next)?;
-            self.run_len_next = (self.run_len_next * 2).min(RUN_SEGMENTS_MAX);
+        let geometry = log.geometry();
+        let (mut at, filled) = (0, self.filled);
+        while at < filled {
+            let count = (filled - at).div_ceil(self.segment_bytes);
+            let run = log.take(self.epoch, self.attempt, count as u32)?;
+            let end = filled.min(at + run.len as usize * self.segment_bytes);
+            self.seal(geometry, run.first, at..end);
+            port.log_write(geometry.offset(run.first), &self.buffer[at..end])?;
+            at = end;
         }
-        let segment = self.run.pop().expect("a run has at least one segment");
-        let payload_bytes = self.filled - HEADER_BYTES;
-        let place = SegmentPlace {
-            kind: Kind::Stream,
-            epoch: self.epoch,
-            attempt: self.attempt,
-            stream: self.summary.stream,
-            ordinal: self.summary.segments,
-            total_bytes: 0,
-        };
-        let buffer = &mut self.buffer[..self.filled];
-        let payload_crc = write_segment(port, log.geometry(), segment, place, buffer)?;
-        self.digest.add(payload_bytes as u32, payload_crc);
-        if self.summary.segments == 0 {
-            self.summary.first_segment = segment;
-        }
-        self.summary.segments += 1;
-        self.summary.bytes += payload_bytes as u64;
-        self.filled = HEADER_BYTES;
+        self.empty_buffer();
         Ok(())
+    }
+
+    /// Completes the headers of a part of the buffer, which is written to the segments from `first`
+    /// on, and adds it to what is known of the stream.
+    fn seal(&mut self, geometry: Geometry, first: u32, part: Range<usize>) {
+        if self.summary.segments == 0 {
+            self.summary.first_segment = first;
+        }
+        for segment in self.buffer[part].chunks_mut(self.segment_bytes) {
+            assert!(segment.len() > HEADER_BYTES, "no empty segment is written");
+            let payload_bytes = segment.len() - HEADER_BYTES;
+            let place = SegmentPlace {
+                kind: Kind::Stream,
+                epoch: self.epoch,
+                attempt: self.attempt,
+                stream: self.summary.stream,
+                ordinal: self.summary.segments,
+                total_bytes: 0,
+            };
+            let payload_crc = complete_header(geometry, place, segment);
+            self.digest.add(payload_bytes as u32, payload_crc);
+            self.summary.segments += 1;
+            self.summary.bytes += payload_bytes as u64;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ pub struct StoreOptions {
     /// Bytes of a segment: the unit in which pools get space. A power of two, 4 KiB to 64 MiB;
     /// default 256 KiB.
     pub segment_bytes: u64,
-    /// Bytes of a segment of the input log. A power of two, 4 KiB to 16 MiB; default 16 KiB.
+    /// Bytes of a segment of the input log. A power of two, 4 KiB to 16 MiB; default 4 KiB.
     pub log_segment_bytes: u64,
     /// Whether to create a store where there is none; default true.
     pub create: bool,

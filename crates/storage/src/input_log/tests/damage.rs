@@ -114,7 +114,7 @@ fn every_subset_of_segments() {
     let before = full.clone();
     log_epoch(&log, &device, 1, &streams).unwrap();
     full.resize(device.log().len(), 0);
-    let writes = device.take_history();
+    let writes = device.take_segments();
     assert_eq!(writes.len(), 8, "seven segments of streams and a commit record");
     for subset in 0..1_u32 << writes.len() {
         let mut image = before.clone();

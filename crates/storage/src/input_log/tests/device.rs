@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock};
 
 use pmem::{Description, Device, DeviceError, Mapping, PortState};
 
-use super::Random;
+use super::{Random, SEGMENT_BYTES};
 
 /// One write to the log space.
 #[derive(Debug, Clone)]
@@ -56,6 +56,17 @@ impl TestDevice {
     /// The writes since the last call.
     pub(super) fn take_history(&self) -> Vec<Write> {
         std::mem::take(&mut self.state.lock().unwrap().history)
+    }
+
+    /// The writes since the last call, cut where segments begin.
+    pub(super) fn take_segments(&self) -> Vec<Write> {
+        let cut = |write: Write| {
+            let pieces = write.bytes.chunks(SEGMENT_BYTES as usize).map(<[u8]>::to_vec);
+            let places = (write.offset..).step_by(SEGMENT_BYTES as usize);
+            let part = move |(offset, bytes)| Write { offset, bytes, ..write };
+            places.zip(pieces.collect::<Vec<_>>()).map(part).collect::<Vec<_>>()
+        };
+        self.take_history().into_iter().flat_map(cut).collect()
     }
 
     /// Lets the next writes and syncs succeed and fails all after them.

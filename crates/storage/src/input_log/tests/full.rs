@@ -269,7 +269,7 @@ fn more_than_reserved() {
     let mut writer = log.stream_writer();
     log.begin(EpochNumber(1), Demand { streams: 1, ..Demand::default() }).unwrap();
     writer.start(&log, EpochNumber(1), 0);
-    let error = writer.append(&log, &mut port, &[1; 10 * PAYLOAD_BYTES]).unwrap_err();
+    let error = writer.append(&log, &mut port, &[1; 20 * PAYLOAD_BYTES]).unwrap_err();
     assert!(error.is_limit());
     log.abandon(EpochNumber(1));
     assert_eq!(log.bytes_in_use(), 0);

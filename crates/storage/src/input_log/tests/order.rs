@@ -72,7 +72,7 @@ fn abandoned_epoch_is_begun_again() {
 #[test]
 fn failures_of_the_device_are_reported() {
     let streams = [vec![1; 9000], vec![2; 100]];
-    for writes in 0..5 {
+    for writes in 0..3 {
         let device = Arc::new(TestDevice::new(LIMIT));
         let (log, _) = open(&device, 0).unwrap();
         device.fail_after(Some(writes), None);
@@ -119,7 +119,7 @@ fn harden_rewrites_what_was_found() {
     log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), &[3; 5000])
         .unwrap();
     log_streams(&log, &device, 2, &[vec![4; 100]]).unwrap();
-    let mut expected = device.take_history();
+    let mut expected = device.take_segments();
     expected.pop(); // the stream of the epoch that is not committed
     let before = device.log();
     // A kernel that forgot a failed sync: everything is readable and nothing is on the device.

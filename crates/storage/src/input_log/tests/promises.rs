@@ -7,12 +7,6 @@ use crate::ids::EpochNumber;
 use crate::input_log::format::Kind;
 use crate::input_log::space::{FreeMap, RESERVE_SEGMENTS, Run, Space};
 
-#[test]
-fn a_run_ends() {
-    let mut run = Run { first: 63, len: 2 };
-    assert_eq!([run.pop(), run.pop(), run.pop()], [Some(63), Some(64), None]);
-}
-
 /// Whatever is taken and freed, the map gives out the lowest free segments, and no other ones.
 #[test]
 fn free_segments_are_those_of_a_set() {
@@ -75,6 +69,22 @@ fn take_all(space: &mut Space, attempt: u64) -> u32 {
     (0..).take_while(|_| space.take(attempt, 1).is_some()).count() as u32
 }
 
+/// An epoch that is one write gets neighbours, and nothing is taken where there are none.
+#[test]
+fn neighbours_are_taken_together_or_not_at_all() {
+    let mut space = space(10);
+    let one = space.hold(Kind::Stream, EpochNumber(1));
+    space.promise(EpochNumber(1), 4, 0);
+    space.free.remove(2);
+    assert_eq!((space.take_in_one(one, 3), space.in_use()), (None, 1));
+    assert_eq!(space.take_in_one(one, 2), Some(Run { first: 0, len: 2 }));
+    assert_eq!(space.take_in_one(one, 3), Some(Run { first: 3, len: 3 }));
+    // Of nine that were free four were promised, and all of these were taken.
+    assert_eq!(space.surplus(Kind::Stream), 4);
+    assert_eq!((space.take_in_one(one, 5), space.surplus(Kind::Stream)), (None, 4));
+    assert_eq!(space.take_in_one(one, 4), Some(Run { first: 6, len: 4 }));
+}
+
 /// O-43: what one epoch was promised nobody else gets, and it gets that and the surplus.
 #[test]
 fn o_43_promises_are_kept_to_the_last_segment() {
@@ -86,12 +96,15 @@ fn o_43_promises_are_kept_to_the_last_segment() {
         (5, 10 + RESERVE_SEGMENTS, 0)
     );
     let two = space.hold(Kind::Stream, EpochNumber(2));
-    // A run may have one segment of the promise and the surplus.
-    let run = space.take(one, 8).unwrap();
-    assert_eq!(run, Run { first: 0, len: 6 });
-    assert_eq!((space.surplus(Kind::Stream), space.in_use()), (0, 6));
+    // A run has segments of the promise, and then of the surplus.
+    let run = space.take(one, 2).unwrap();
+    assert_eq!((run, space.surplus(Kind::Stream)), (Run { first: 0, len: 2 }, 5));
+    assert_eq!(space.take(two, 9), Some(Run { first: 2, len: 5 }));
     assert!(space.take(two, 1).is_none(), "the rest is promised to epoch 1");
-    assert_eq!(take_all(&mut space, one), 2);
+    space.give_back(two, Run { first: 2, len: 5 });
+    let run = space.take(one, 8).unwrap();
+    assert_eq!(run, Run { first: 2, len: 6 });
+    assert_eq!((space.surplus(Kind::Stream), space.in_use()), (0, 8));
     space.give_back(one, Run { first: 4, len: 2 });
     assert_eq!((space.surplus(Kind::Stream), space.in_use()), (2, 6));
     space.close(EpochNumber(1));
@@ -128,7 +141,7 @@ fn o_43_a_deferred_record_inherits_its_promise() {
     let deferred_calls = space.hold(Kind::Deferred, EpochNumber(5));
     assert!(space.take(deferred_calls, 1).is_none());
     space.inherit_deferred_promise(EpochNumber(5), deferred_calls);
-    assert_eq!(space.take(deferred_calls, 4), Some(Run { first: 5, len: 1 }));
+    assert_eq!(space.take(deferred_calls, 1), Some(Run { first: 5, len: 1 }));
     assert!(space.close_deferred_record(deferred_calls).committed);
     assert_eq!(space.surplus(Kind::Stream), 2);
     assert_eq!(

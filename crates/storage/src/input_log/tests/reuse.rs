@@ -33,7 +33,8 @@ impl Model {
             }
             // What a crash left behind is erased, and nobody holds that.
             if write.bytes != [0; HEADER_BYTES] {
-                ranges.push((from, write.offset + SEGMENT_BYTES));
+                let segments = (from..to).step_by(SEGMENT_BYTES as usize);
+                ranges.extend(segments.map(|segment| (segment, segment + SEGMENT_BYTES)));
             }
         }
         if keep {

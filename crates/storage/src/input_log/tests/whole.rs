@@ -1,8 +1,9 @@
-//! Epochs of one write: stream and commit record in one segment (O-82).
+//! Epochs of one write: stream and commit record in one segment, or in neighbouring ones (O-82).
 
 use super::device::TestDevice;
 use super::*;
 use crate::ids::EpochNumber;
+use crate::input_log::RESERVE_SEGMENTS;
 use crate::input_log::format::commit_bytes;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
@@ -14,19 +15,32 @@ fn new_log() -> (Arc<TestDevice>, InputLog<TestDevice>) {
     (device, log)
 }
 
-/// O-82: what fits into a segment with its commit record is written at once, into one place; all
-/// else as stream and commit record.
+/// O-82: what fits into a segment with its commit record is written at once, into one place; so are
+/// a stream and its commit record in segments behind each other.
 #[test]
-fn o_82_a_small_epoch_is_one_write_in_one_segment() {
+fn o_82_a_small_epoch_is_one_write_in_one_place() {
     let most = PAYLOAD_BYTES - commit_bytes(1);
-    for (len, writes) in [(0, 1), (1, 1), (700, 1), (most - 1, 1), (most, 1), (most + 1, 2)] {
+    let in_buffer = 15 * PAYLOAD_BYTES;
+    for (len, writes, segments) in [
+        (0, 1, 1),
+        (1, 1, 1),
+        (700, 1, 1),
+        (most - 1, 1, 1),
+        (most, 1, 1),
+        (most + 1, 1, 2),
+        (PAYLOAD_BYTES, 1, 2),
+        (PAYLOAD_BYTES + 1, 1, 3),
+        (in_buffer, 1, 16),
+        (in_buffer + 1, 2, 17),
+        (16 * PAYLOAD_BYTES + 1, 3, 18),
+    ] {
         let (device, log) = new_log();
         let bytes = Random::new(len as u64).bytes(len);
         log_whole(&log, &device, 1, &bytes).unwrap();
         assert_eq!(device.take_history().len(), writes, "{len} bytes");
         log.make_durable().unwrap();
         let summary = log.summary();
-        assert_eq!((summary[0].segments, summary[0].bytes), (writes as u32, len as u64));
+        assert_eq!((summary[0].segments, summary[0].bytes), (segments, len as u64));
         let (again, recovered) = open(&device, 0).unwrap();
         assert_eq!(recovered.committed, summary);
         let read = again.read_epoch(EpochNumber(1)).unwrap();
@@ -38,6 +52,28 @@ fn o_82_a_small_epoch_is_one_write_in_one_segment() {
         again.make_durable().unwrap();
         assert_eq!(committed(&open(&device, 0).unwrap().1), [1, 2]);
         assert_eq!(committed(&open(&device, 1).unwrap().1), [2]);
+    }
+}
+
+/// O-43: an epoch is one write also where it takes all that it was promised and nothing else is
+/// free. Where what is free are no neighbours it is several.
+#[test]
+fn o_43_an_epoch_of_several_segments_needs_no_more_than_its_promise() {
+    let bytes = Random::new(3).bytes(3 * PAYLOAD_BYTES);
+    let promised = 5 + u64::from(RESERVE_SEGMENTS);
+    for (more, writes) in [(0, 1), (1, 3)] {
+        let device = Arc::new(TestDevice::new((promised + more) * SEGMENT_BYTES));
+        let (log, _) = open(&device, 0).unwrap();
+        if more > 0 {
+            log.grow(promised * SEGMENT_BYTES, (promised + more) * SEGMENT_BYTES).unwrap();
+            log.space().free.grow((promised + more) as u32);
+            log.space().free.remove(2);
+        }
+        log_whole(&log, &device, 1, &bytes).unwrap();
+        assert_eq!(device.take_history().len(), writes, "{more} segments more");
+        log.make_durable().unwrap();
+        let (again, _) = open(&device, 0).unwrap();
+        assert_eq!(again.read_epoch(EpochNumber(1)).unwrap().streams, std::slice::from_ref(&bytes));
     }
 }
 
