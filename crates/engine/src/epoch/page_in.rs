@@ -59,6 +59,14 @@ impl<'a, D: Device> Asking<'a, D> {
         self.range(self.core.entries.row_of(id), row_bytes);
     }
 
+    /// The value of a row, if it is not in the row itself.
+    fn value(&mut self, id: EntryId) {
+        let value = self.core.entry(id).persistent_version();
+        if value.is_value() && value.is_persistent() {
+            self.place(value.address(), value.len() as u64);
+        }
+    }
+
     fn bucket(&mut self, table: &Table, word: u64) {
         self.place(table.hash.address_of(word), LINE_BYTES);
     }
@@ -102,6 +110,25 @@ pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> R
     }
     // The indexes change next.
     Ok(epoch.barrier()?)
+}
+
+/// Asks for what calls of the serial part are going to touch by their declarations (E0).
+pub(super) fn serial_part<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
+    if epoch.core.kept.is_some() {
+        places_of_lookups(epoch, local);
+    }
+    known_rows(epoch, local);
+    let Local { lists, missing_pages, .. } = local;
+    let mut asking = Asking::of(epoch, missing_pages);
+    for key in &lists.declared {
+        let table = &epoch.core.tables[key.table.index()];
+        if table.layout.may_be_external()
+            && let Some(id) = table.hash.find(key.word, |_| true)
+        {
+            asking.value(id);
+        }
+    }
+    asking.end();
 }
 
 /// Asks for the parts of kept indexes where declared keys and ranges are looked up.
@@ -204,12 +231,8 @@ pub(super) fn values<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
         return;
     }
     let mut asking = Asking::of(epoch, &mut worker.local.missing_pages);
-    for declared in worker.local.lists.declared.iter().filter(|key| key.id != NO_ENTRY) {
-        let value = epoch.core.entry(declared.id).persistent_version();
-        if value.is_value() && value.is_persistent() {
-            asking.place(value.address(), value.len() as u64);
-        }
-    }
+    let found = worker.local.lists.declared.iter().filter(|key| key.id != NO_ENTRY);
+    found.for_each(|declared| asking.value(declared.id));
     asking.end();
 }
 

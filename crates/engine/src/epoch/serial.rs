@@ -12,13 +12,14 @@ use storage::Position;
 
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
 use super::execute::begin;
-use super::sequences;
+use super::{page_in, sequences};
 use crate::call::answers::{Abort, Failure};
 use crate::call::batch::Part;
-use crate::call::panics::caught;
+use crate::call::panics::{PanicText, caught};
 use crate::declaration::declare::{Declaration, Sequences, WriteSet};
 use crate::declaration::overlay::Overlay;
 use crate::declaration::{CallView, Declarations, Extra, PieceResult, Span, Txn};
+use crate::error::Words;
 use crate::memory::Local;
 use crate::program::procedure::Registered;
 use crate::state::core::BySequence;
@@ -46,6 +47,9 @@ fn run_calls<D: Device>(
     worker: &mut Worker<D>,
     overlay: &mut Overlay,
 ) -> Result<(), Leave> {
+    if epoch.asks_for_pages {
+        ask_for_pages(epoch, &mut worker.local, overlay);
+    }
     let mut lists = std::mem::take(&mut worker.local.lists);
     let mut place_of = BySequence::default();
     for position in 0..epoch.calls.serial() {
@@ -74,6 +78,27 @@ fn run_calls<D: Device>(
     Ok(())
 }
 
+/// Asks for what the calls declare before the first of them runs: each would wait for its own pages
+/// only when it is its turn. What they declare is found out for this alone; numbers of sequences are
+/// not known, and keys made of these are not those that they will touch.
+fn ask_for_pages<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, overlay: &mut Overlay) {
+    let mut lists = std::mem::take(&mut local.lists);
+    for position in 0..epoch.calls.serial() {
+        let call = Call { epoch, position: Position::from_index(position) };
+        if epoch.skips(position) || epoch.calls.call(position).part == Part::Refused {
+            continue;
+        }
+        let from = lists.allocations.len();
+        if call.take_numbers(local, &mut lists, overlay).is_ok() {
+            let allocations = Span::up_to(from, lists.allocations.len());
+            call.predict(local, &mut lists, overlay, allocations);
+        }
+    }
+    local.lists = lists;
+    page_in::serial_part(epoch, local);
+    local.lists.clear();
+}
+
 /// Why a call does not commit.
 enum Leaving {
     Failure(Failure),
@@ -85,6 +110,13 @@ impl From<Failure> for Leaving {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
     }
+}
+
+/// What the write set of a call came to.
+struct Prediction {
+    result: Result<Result<(), Abort>, PanicText>,
+    mistake: Option<Words>,
+    is_unknown: bool,
 }
 
 /// A call of the serial part.
@@ -141,19 +173,28 @@ impl<D: Device> Call<'_, '_, D> {
         overlay: &mut Overlay,
         place_of: &mut BySequence<usize>,
     ) -> Result<(), Failure> {
+        self.take_numbers(local, lists, overlay)?;
+        sequences::rank_at_once(self.epoch, &mut lists.allocations, &mut local.sequences, place_of);
+        Ok(())
+    }
+
+    /// Runs its step that allocates, if it has one; the numbers are not known yet.
+    fn take_numbers(
+        &self,
+        local: &Local,
+        lists: &mut Declarations,
+        overlay: &mut Overlay,
+    ) -> Result<(), Failure> {
         let (procedure, arguments) = self.procedure();
         if !procedure.steps.sequences {
             return Ok(());
         }
-        let Local { worker, reads, sequences, .. } = local;
         let before = self.epoch.state_before();
-        let declaration = Declaration::serial(before, lists, reads, overlay);
+        let declaration = Declaration::serial(before, lists, &local.reads, overlay);
         let steps = Sequences { declaration, position: self.position };
         let step = || sequences::run_step(steps, |numbers| procedure.sequences(arguments, numbers));
-        let early = self.epoch.noting(*worker, self.position, self.number(), step);
-        early.map_or(Ok(()), Err)?;
-        sequences::rank_at_once(self.epoch, &mut lists.allocations, sequences, place_of);
-        Ok(())
+        let early = self.epoch.noting(local.worker, self.position, self.number(), step);
+        early.map_or(Ok(()), Err)
     }
 
     /// Declares: what it writes need not be known, but it may end in that, and its pieces are
@@ -164,15 +205,11 @@ impl<D: Device> Call<'_, '_, D> {
         lists: &mut Declarations,
         overlay: &mut Overlay,
     ) -> Result<(), Failure> {
-        let (procedure, arguments) = self.procedure();
+        let procedure = self.procedure().0;
         let allocations = Span::up_to(0, lists.allocations.len());
-        let before = self.epoch.state_before();
-        let declaration = Declaration::serial(before, lists, &local.reads, &mut *overlay);
-        let mut set = WriteSet::new(declaration, allocations);
-        let declare = || caught(|| procedure.write_set(arguments, &mut set));
-        let result = self.epoch.noting(local.worker, self.position, self.number(), declare);
-        let mut mistake = set.declaration.mistake.take();
-        if !set.declaration.is_unknown {
+        let Prediction { result, mut mistake, is_unknown } =
+            self.predict(local, lists, overlay, allocations);
+        if !is_unknown {
             overlay.predicted.insert(self.epoch.calls.get(self.position.index()).0);
         }
         if !lists.pieces.is_empty() && !procedure.steps.pieces {
@@ -188,6 +225,24 @@ impl<D: Device> Call<'_, '_, D> {
         let declared = Span::up_to(0, lists.declared.len());
         lists.txns.push(Txn { position: self.position, declared, extra: 0 });
         Ok(())
+    }
+
+    /// Runs its write set.
+    fn predict(
+        &self,
+        local: &Local,
+        lists: &mut Declarations,
+        overlay: &mut Overlay,
+        allocations: Span,
+    ) -> Prediction {
+        let (procedure, arguments) = self.procedure();
+        let before = self.epoch.state_before();
+        let declaration = Declaration::serial(before, lists, &local.reads, overlay);
+        let mut set = WriteSet::new(declaration, allocations);
+        let declare = || caught(|| procedure.write_set(arguments, &mut set));
+        let result = self.epoch.noting(local.worker, self.position, self.number(), declare);
+        let Declaration { mistake, is_unknown, .. } = set.declaration;
+        Prediction { result, mistake, is_unknown }
     }
 
     /// Runs a part of the call as a transaction.

@@ -217,6 +217,28 @@ fn reads_alone_let_pages_go() {
     assert_eq!(db.stats().epochs, epochs);
 }
 
+/// Epochs of few calls run these one after the other: what all of them declared is read before the
+/// first of them waits for its own.
+#[test]
+fn calls_of_a_small_epoch_ask_for_their_pages_together() {
+    const CALLS: u64 = 32;
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), 2, Some(LIMIT));
+    run(&db, 0..9_000);
+    let pages = || db.memory().unwrap().pages.unwrap();
+    let before = pages();
+    for round in 0..50 {
+        let first = 9_000 + round * CALLS;
+        let _answers = run(&db, first..first + CALLS);
+    }
+    let after = pages();
+    let (asked, touched) = (after.fetched - before.fetched, after.faults - before.faults);
+    assert!(asked > 2 * touched, "{asked} pages were asked for, {touched} touched while absent");
+}
+
 /// O-106: small rows that were read need no page, until they are written: readers see what is
 /// answered, and never go back, whatever they have kept.
 #[test]

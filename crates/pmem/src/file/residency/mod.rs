@@ -137,13 +137,20 @@ impl Residency {
         }
     }
 
-    /// Reads the pages of a list that are absent still, in the background. Empties the list.
+    /// Reads the pages of a list that are absent still: the last of them, with neighbours, on this
+    /// thread, which would wait for it, and all others in the background. Empties the list.
     pub(super) fn fetch(&self, missing: &mut Vec<u64>) {
-        if missing.is_empty() {
-            return;
+        let Some(last) = missing.pop() else { return };
+        let mut own = last..last + 1;
+        while missing.last().is_some_and(|page| page + 1 == own.start) {
+            own.start -= 1;
+            missing.pop();
         }
         let states = &self.shared.states;
-        self.shared.enqueue(missing.drain(..).filter(|page| states.begin_wanted(*page)));
+        if !missing.is_empty() {
+            self.shared.enqueue(missing.drain(..).filter(|page| states.begin_wanted(*page)));
+        }
+        self.shared.bring_absent(own, |_| ());
     }
 
     /// What brings the pages of a range that are absent and that no thread reads, on the thread
@@ -156,19 +163,8 @@ impl Residency {
             if offset >= image {
                 return;
             }
-            let (mut next, end) = (offset / PAGE_BYTES, (offset + len).div_ceil(PAGE_BYTES));
-            let begin = |page| shared.states.want(page) && shared.states.begin_wanted(page);
-            while next < end {
-                let first = next;
-                while next < end && begin(next) {
-                    next += 1;
-                }
-                if next > first {
-                    shared.bring_wanted(first..next);
-                    (first..next).for_each(|page| shared.states.read_once(page));
-                }
-                next += 1;
-            }
+            let pages = offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES);
+            shared.bring_absent(pages, |page| shared.states.read_once(page));
         })
     }
 

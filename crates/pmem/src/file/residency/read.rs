@@ -86,9 +86,26 @@ impl Shared {
         }
     }
 
-    /// The same on a thread that needs them.
+    /// Reads those of neighbouring pages that are absent and that no thread reads, on this one, and
+    /// tells of each that came.
+    pub(super) fn bring_absent(&self, pages: Range<u64>, came: impl Fn(u64)) {
+        let begin = |page| self.states.want(page) && self.states.begin_wanted(page);
+        let Range { start: mut next, end } = pages;
+        while next < end {
+            let first = next;
+            while next < end && begin(next) {
+                next += 1;
+            }
+            if next > first {
+                self.bring_wanted(first..next);
+                (first..next).for_each(&came);
+            }
+            next += 1;
+        }
+    }
+
     #[cold]
-    pub(super) fn bring_wanted(&self, pages: Range<u64>) {
+    fn bring_wanted(&self, pages: Range<u64>) {
         self.counts.fetched.fetch_add(pages.end - pages.start, Ordering::Relaxed);
         self.bring_begun(pages);
     }
