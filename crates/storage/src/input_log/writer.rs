@@ -176,7 +176,7 @@ impl StreamWriter {
                 return log.commit(port, &commit);
             }
             Some(run) => {
-                self.seal(log.geometry(), run.first, 0..self.filled);
+                self.complete(log.geometry(), run.first, 0..self.filled);
                 self.summary.digest = self.digest.value();
             }
         }
@@ -209,7 +209,7 @@ impl StreamWriter {
             let count = (filled - at).div_ceil(self.segment_bytes);
             let run = log.take(self.epoch, self.attempt, count as u32)?;
             let end = filled.min(at + run.len as usize * self.segment_bytes);
-            self.seal(geometry, run.first, at..end);
+            self.complete(geometry, run.first, at..end);
             port.log_write(geometry.offset(run.first), &self.buffer[at..end])?;
             at = end;
         }
@@ -219,7 +219,7 @@ impl StreamWriter {
 
     /// Completes the headers of a part of the buffer, which is written to the segments from `first`
     /// on, and adds it to what is known of the stream.
-    fn seal(&mut self, geometry: Geometry, first: u32, part: Range<usize>) {
+    fn complete(&mut self, geometry: Geometry, first: u32, part: Range<usize>) {
         if self.summary.segments == 0 {
             self.summary.first_segment = first;
         }
