@@ -79,8 +79,8 @@ fn run_calls<D: Device>(
 }
 
 /// Asks for what the calls declare before the first of them runs: each would wait for its own pages
-/// only when it is its turn. What they declare is found out for this alone; numbers of sequences are
-/// not known, and keys made of these are not those that they will touch.
+/// only when it is its turn. What they declare is found out for this alone; numbers of sequences
+/// are not known, and keys made of these are not those that they will touch.
 fn ask_for_pages<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, overlay: &mut Overlay) {
     let mut lists = std::mem::take(&mut local.lists);
     for position in 0..epoch.calls.serial() {
