@@ -107,6 +107,13 @@ fn o_109_calls_behind_a_deferred_one_of_their_submitter_are_deferred_with_it() {
 
 #[test]
 fn o_109_calls_of_many_submitters_keep_their_orders_in_all_parts() {
+    // On a busy machine no call may have come behind one that moved the pointer, in one epoch.
+    let has_deferred = (0..30).any(|_| keep_orders_in_all_parts() > 0);
+    assert!(has_deferred, "the test defers calls");
+}
+
+/// Returns how many calls were deferred.
+fn keep_orders_in_all_parts() -> u64 {
     const CALLS: u64 = 600;
     let db = open(2);
     thread::scope(|scope| {
@@ -142,8 +149,7 @@ fn o_109_calls_of_many_submitters_keep_their_orders_in_all_parts() {
             });
         }
     });
-    let deferred: u64 = db.stats().procedures.iter().map(|of| of.deferred).sum();
-    assert!(deferred > 0, "the test defers calls");
+    db.stats().procedures.iter().map(|of| of.deferred).sum()
 }
 
 #[test]
