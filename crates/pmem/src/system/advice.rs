@@ -2,6 +2,7 @@
 //! told nothing, which is slower and not wrong, or said to be so by what this returns.
 
 use std::ffi::c_void;
+use std::ops::Range;
 
 use rustix::mm::MapFlags;
 
@@ -64,6 +65,56 @@ pub(crate) unsafe fn drop_pages(base: *mut c_void, len: usize) {
     let _ = unsafe { rustix::mm::madvise(base, len, rustix::mm::Advice::LinuxDontNeed) };
     #[cfg(not(target_os = "linux"))]
     let _ = (base, len);
+}
+
+/// The pages of some ranges go, as by [`drop_pages`]. Where the system can do that at once, other
+/// processors forget once what they know of this memory, and not for each range.
+///
+/// # Safety
+/// All are mapped, and no thread needs what they hold.
+pub(crate) unsafe fn drop_ranges(ranges: &[Range<*mut u8>]) {
+    // SAFETY: promised.
+    if ranges.len() > 1 && unsafe { are_dropped_at_once(ranges) } {
+        return;
+    }
+    for range in ranges {
+        // SAFETY: promised; where a part went before, there is nothing left of it.
+        unsafe { drop_pages(range.start.cast(), range.end.addr() - range.start.addr()) };
+    }
+}
+
+/// # Safety
+/// As for [`drop_ranges`].
+#[cfg(all(target_os = "linux", not(miri)))]
+unsafe fn are_dropped_at_once(ranges: &[Range<*mut u8>]) -> bool {
+    /// This process (`PIDFD_SELF_THREAD_GROUP`, Linux 6.14): a descriptor would be the parent's in
+    /// a child of `fork`.
+    const SELF: libc::c_int = -10001;
+    let part = |range: &Range<*mut u8>| libc::iovec {
+        iov_base: range.start.cast(),
+        iov_len: range.end.addr() - range.start.addr(),
+    };
+    let parts: Vec<libc::iovec> = ranges.iter().map(part).collect();
+    let bytes: usize = parts.iter().map(|part| part.iov_len).sum();
+    // SAFETY: the kernel reads the list, and drops what it names (promised).
+    let dropped = unsafe {
+        libc::syscall(
+            libc::SYS_process_madvise,
+            SELF,
+            parts.as_ptr(),
+            parts.len(),
+            libc::MADV_DONTNEED,
+            0,
+        )
+    };
+    usize::try_from(dropped) == Ok(bytes)
+}
+
+/// # Safety
+/// None is needed.
+#[cfg(any(not(target_os = "linux"), miri))]
+unsafe fn are_dropped_at_once(_: &[Range<*mut u8>]) -> bool {
+    false
 }
 
 /// The pages of a range should be present.
@@ -133,5 +184,32 @@ pub(crate) unsafe fn zeros_in_children(base: *mut c_void, len: usize) -> bool {
     {
         let _ = (base, len);
         false
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::memory::{Mapping, PAGE_BYTES, Pages};
+
+    /// What goes is zeros then, and all else stays, whether the system does it at once or not.
+    #[test]
+    fn ranges_go_and_what_is_between_them_stays() {
+        const PAGES: u64 = 8;
+        for at_once in [true, false] {
+            let memory = Mapping::anonymous(PAGES * PAGE_BYTES, Pages::Small).unwrap();
+            // SAFETY: the test owns the memory.
+            (0..PAGES).for_each(|page| unsafe { memory.store_u64(page * PAGE_BYTES, page + 1) });
+            let at = |page: u64| memory.base().wrapping_add((page * PAGE_BYTES) as usize);
+            let ranges = [at(1)..at(2), at(4)..at(6)];
+            let together = if at_once { ranges.len() } else { 1 };
+            for some in ranges.chunks(together) {
+                // SAFETY: mapped, and nothing needs it.
+                unsafe { drop_ranges(some) };
+            }
+            let left: Vec<_> = (0..PAGES).map(|page| memory.load_u64(page * PAGE_BYTES)).collect();
+            let is_dropped = !cfg!(target_os = "linux") || left == [1, 0, 3, 4, 0, 0, 7, 8];
+            assert!(is_dropped, "{left:?}");
+        }
     }
 }

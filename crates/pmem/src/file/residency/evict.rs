@@ -26,6 +26,9 @@ const LOOKS_MAX: u64 = 128;
 /// Where pages are too many, so many more go, so that not each page that comes looks for one.
 const MORE_PAGES: u64 = 64;
 
+/// So many runs of neighbouring pages go at once.
+const RUNS: usize = 64;
+
 /// Which pages may go, and when.
 #[derive(Debug)]
 pub(super) struct Evictor {
@@ -43,8 +46,15 @@ pub(super) struct Evictor {
     pub(super) promised: AtomicU64,
     /// Pages that a snapshot saves, and of which its writer has not told the slots.
     pub(super) saving: AtomicU64,
+    hand: Mutex<Hand>,
+}
+
+#[derive(Debug, Default)]
+struct Hand {
     /// The part that is looked at next.
-    hand: Mutex<u64>,
+    part: u64,
+    /// Pages whose eviction has begun, and not ended.
+    going: Vec<Range<u64>>,
 }
 
 impl Evictor {
@@ -106,19 +116,27 @@ impl Shared {
             if evicted >= wanted {
                 break;
             }
-            let from = *hand * PART_PAGES;
+            let from = hand.part * PART_PAGES;
             let to = image_pages.min(from + PART_PAGES);
-            *hand = if to < image_pages { *hand + 1 } else { 0 };
-            evicted += self.evict(from..to, &evictor.dirty);
+            hand.part = if to < image_pages { hand.part + 1 } else { 0 };
+            evicted += self.begin_eviction(from..to, &evictor.dirty, &mut hand.going);
+            if hand.going.len() >= RUNS {
+                self.end_eviction(&mut hand.going, &evictor.dirty);
+            }
         }
+        self.end_eviction(&mut hand.going, &evictor.dirty);
         self.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
         evicted
     }
 
-    /// Drops the pages of a range that may go; how many.
-    fn evict(&self, pages: Range<u64>, dirty: &DirtyPages) -> u64 {
-        let mut evicted = 0;
-        let mut run = pages.start..pages.start;
+    /// Begins to evict the pages of a range that may go; how many.
+    fn begin_eviction(
+        &self,
+        pages: Range<u64>,
+        dirty: &DirtyPages,
+        going: &mut Vec<Range<u64>>,
+    ) -> u64 {
+        let mut begun = 0;
         for page in pages {
             if !self.states.may_go(page) || !dirty.begin_eviction(page) {
                 continue;
@@ -127,27 +145,23 @@ impl Shared {
                 dirty.end_eviction(page);
                 continue;
             }
-            evicted += 1;
-            if run.end != page {
-                self.drop_run(&run, dirty);
-                run.start = page;
+            begun += 1;
+            match going.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => going.push(page..page + 1),
             }
-            run.end = page + 1;
         }
-        self.drop_run(&run, dirty);
-        evicted
+        begun
     }
 
     /// Gives back the memory of pages that are being evicted, and ends that.
-    fn drop_run(&self, pages: &Range<u64>, dirty: &DirtyPages) {
-        let len = ((pages.end - pages.start) * PAGE_BYTES) as usize;
-        if len == 0 {
-            return;
-        }
+    fn end_eviction(&self, going: &mut Vec<Range<u64>>, dirty: &DirtyPages) {
+        let range = |pages: &Range<u64>| self.address(pages.start)..self.address(pages.end);
+        let ranges: Vec<_> = going.iter().map(range).collect();
         // SAFETY: pages of the image that are clean, and that no thread stores to before this
         // ends; what they hold is read again when they are touched.
-        unsafe { advice::drop_pages(self.address(pages.start).cast(), len) };
-        for page in pages.clone() {
+        unsafe { advice::drop_ranges(&ranges) };
+        for page in going.drain(..).flatten() {
             if self.states.end_eviction(page) && self.states.begin_awaited(page) {
                 lock(&self.queue).pages.push_front(page);
                 self.queued.notify_one();

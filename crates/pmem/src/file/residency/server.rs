@@ -91,7 +91,11 @@ impl Shared {
         let added = queue.pages.len() - before;
         self.counts.fetched.fetch_add(added as u64, Ordering::Relaxed);
         drop(queue);
-        self.queued.notify_all();
+        if added as u64 >= READERS {
+            return self.queued.notify_all();
+        }
+        // A thread that wakes in vain takes a processor from those that read.
+        (0..added).for_each(|_| self.queued.notify_one());
     }
 }
 
