@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dirty::DirtyPages;
-use super::disk::Files;
+use super::disk::{Files, RUN_PAGES};
 use super::table::PageTable;
 use crate::device::{BringsPages, PageUse};
 use crate::failure::DeviceError;
@@ -137,12 +137,15 @@ impl Residency {
         }
     }
 
-    /// Reads the pages of a list that are absent still: the last of them, with neighbours, on this
-    /// thread, which would wait for it, and all others in the background. Empties the list.
+    /// Reads the pages of a list that are absent still: the last of them, with neighbours that are
+    /// one read, on this thread, which would wait for it, and all others in the background. Empties
+    /// the list.
     pub(super) fn fetch(&self, missing: &mut Vec<u64>) {
         let Some(last) = missing.pop() else { return };
         let mut own = last..last + 1;
-        while missing.last().is_some_and(|page| page + 1 == own.start) {
+        while own.end - own.start < RUN_PAGES as u64
+            && missing.last().is_some_and(|page| page + 1 == own.start)
+        {
             own.start -= 1;
             missing.pop();
         }
