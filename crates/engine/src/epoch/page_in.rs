@@ -1,6 +1,7 @@
 //! Where the image may be larger than memory, or is still being read: pages that an epoch declared
-//! are read, many at once, before calls touch them and while they run. What was not declared is
-//! read when it is touched, and that thread waits.
+//! are read, many at once, before calls touch them and while they run: for the serial part before
+//! its first call runs (E0, decision 73), for all others before E5. What was not declared is read
+//! when it is touched, and that thread waits.
 //!
 //! Of kept indexes these are the buckets of declared keys, the chunks of declared ranges and of new
 //! keys, arrays that new keys outgrow, and the root; and where rows leave them (E11), buckets and

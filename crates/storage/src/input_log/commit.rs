@@ -29,15 +29,8 @@ impl<D: Device> InputLog<D> {
         let mut scratch = self.scratch();
         let (attempt, deferred_calls) = self.check_order(info);
         encode_commit(&mut scratch.payload, info, deferred_calls, self.program_attempt());
-        let place = SegmentPlace {
-            kind: Kind::Commit,
-            epoch: info.epoch,
-            attempt,
-            stream: 0,
-            ordinal: 0,
-            total_bytes: scratch.payload.len() as u64,
-        };
         let Scratch { segment, payload, segments } = &mut *scratch;
+        let place = SegmentPlace::of_record(Kind::Commit, info.epoch, attempt, payload.len());
         self.take_record(info.epoch, attempt, payload.len(), segments)?;
         self.write_record(port, place, payload, segments, segment)?;
         port.log_fence();
@@ -63,12 +56,10 @@ impl<D: Device> InputLog<D> {
         let end = filled + payload.len();
         assert!(end as u64 <= self.segment_bytes(), "stream and commit record fit in a segment");
         stream.buffer[filled..end].copy_from_slice(payload);
-        let total_bytes = (end - HEADER_BYTES) as u64;
-        self.take_record(info.epoch, attempt, end - HEADER_BYTES, segments)?;
+        let bytes = end - HEADER_BYTES;
+        self.take_record(info.epoch, attempt, bytes, segments)?;
         assert!(segments.len() == 1, "a whole epoch is in one segment");
-        let kind = Kind::Epoch;
-        let place =
-            SegmentPlace { kind, epoch: info.epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        let place = SegmentPlace::of_record(Kind::Epoch, info.epoch, attempt, bytes);
         complete_header(self.geometry(), place, &mut stream.buffer[..end]);
         self.write_only(port, segments[0], OnlyStream { filled: end, ..stream })?;
         self.note_committed(info);
@@ -94,14 +85,7 @@ impl<D: Device> InputLog<D> {
         let end = at + HEADER_BYTES + payload.len();
         stream.buffer[filled..at].fill(0);
         stream.buffer[at + HEADER_BYTES..end].copy_from_slice(payload);
-        let place = SegmentPlace {
-            kind: Kind::Commit,
-            epoch: info.epoch,
-            attempt,
-            stream: 0,
-            ordinal: 0,
-            total_bytes: payload.len() as u64,
-        };
+        let place = SegmentPlace::of_record(Kind::Commit, info.epoch, attempt, payload.len());
         complete_header(self.geometry(), place, &mut stream.buffer[at..end]);
         self.write_only(port, run.first, OnlyStream { filled: end, ..stream })?;
         self.note_committed(info);
@@ -181,24 +165,16 @@ impl<D: Device> InputLog<D> {
             self.space().drop_holding(attempt);
             return Err(error);
         }
-        let total_bytes = bytes.len() as u64;
-        let place = SegmentPlace {
-            kind: Kind::Deferred,
-            epoch,
-            attempt,
-            stream: 0,
-            ordinal: 0,
-            total_bytes,
-        };
+        let place = SegmentPlace::of_record(Kind::Deferred, epoch, attempt, bytes.len());
         self.write_record(port, place, bytes, segments, segment)?;
         port.log_fence();
         let crc = crc32fast::hash(bytes);
         let mut space = self.space();
         let holding = space.close_deferred_record(attempt);
-        (holding.bytes, holding.crc) = (total_bytes, crc);
+        (holding.bytes, holding.crc) = (bytes.len() as u64, crc);
         drop(space);
         self.change_index(|index| {
-            index.add_deferred_record(epoch, attempt, segments, total_bytes, crc)
+            index.add_deferred_record(epoch, attempt, segments, bytes.len() as u64, crc)
         });
         Ok(())
     }

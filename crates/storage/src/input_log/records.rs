@@ -78,8 +78,7 @@ impl<D: Device> InputLog<D> {
             self.space().drop_holding(attempt);
             return Err(error);
         }
-        let total_bytes = bytes.len() as u64;
-        let place = SegmentPlace { kind, epoch, attempt, stream: 0, ordinal: 0, total_bytes };
+        let place = SegmentPlace::of_record(kind, epoch, attempt, bytes.len());
         self.write_record(port, place, bytes, segments, segment)?;
         port.log_fence();
         self.device().log_sync()?;

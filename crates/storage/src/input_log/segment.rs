@@ -20,11 +20,19 @@ pub(super) struct SegmentPlace {
     pub(super) total_bytes: u64,
 }
 
+impl SegmentPlace {
+    /// The first segment of a record that is no part of a stream.
+    pub(super) fn of_record(kind: Kind, epoch: EpochNumber, attempt: u64, bytes: usize) -> Self {
+        Self { kind, epoch, attempt, stream: 0, ordinal: 0, total_bytes: bytes as u64 }
+    }
+}
+
 /// The only stream of an epoch, before it is written.
 pub(super) struct OnlyStream<'b> {
-    /// Room for a header, then the stream, then room for a commit record.
+    /// Segments with the stream, each with room for its header in front, and room for a commit
+    /// record behind the stream.
     pub(super) buffer: &'b mut [u8],
-    /// Bytes of header and stream.
+    /// Bytes in use.
     pub(super) filled: usize,
     /// Whether the log is synced when it is written, before anything else is done.
     pub(super) syncs_next: bool,

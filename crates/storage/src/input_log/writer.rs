@@ -166,34 +166,33 @@ impl StreamWriter {
         assert!(commit.streams.is_empty(), "the only stream of an epoch is not named yet");
         assert!(commit.epoch == self.epoch, "a stream is committed with its own epoch");
         assert!(self.started, "a stream is started before it is finished");
-        let is_whole =
-            self.summary.segments == 0 && self.filled + commit_bytes(1) <= self.segment_bytes;
-        let run = if is_whole { None } else { self.take_with_record(log) };
-        match run {
-            None if is_whole => self.summary.bytes = (self.filled - HEADER_BYTES) as u64,
-            None => {
-                commit.streams.push(self.finish(log, port)?);
-                return log.commit(port, &commit);
-            }
-            Some(run) => {
-                self.complete(log.geometry(), run.first, 0..self.filled);
-                self.summary.digest = self.digest.value();
-            }
+        let is_unwritten = self.summary.segments == 0;
+        if is_unwritten && self.filled + commit_bytes(1) <= self.segment_bytes {
+            self.summary.bytes = (self.filled - HEADER_BYTES) as u64;
+            let stream = self.only_stream(&mut commit, syncs_next);
+            return log.commit_whole(port, &commit, stream);
         }
-        self.started = false;
-        commit.streams.push(self.summary);
-        let stream = OnlyStream { buffer: &mut self.buffer, filled: self.filled, syncs_next };
-        match run {
-            None => log.commit_whole(port, &commit, stream),
-            Some(run) => log.commit_behind(port, &commit, stream, run),
+        if is_unwritten && let Some(run) = self.take_with_record(log) {
+            self.complete(log.geometry(), run.first, 0..self.filled);
+            self.summary.digest = self.digest.value();
+            let stream = self.only_stream(&mut commit, syncs_next);
+            return log.commit_behind(port, &commit, stream, run);
         }
+        commit.streams.push(self.finish(log, port)?);
+        log.commit(port, &commit)
     }
 
-    /// Takes neighbouring segments for all of the stream and a commit record, if nothing was
-    /// written yet, and there are such.
+    /// Finishes the stream, and names it; the log writes it.
+    fn only_stream(&mut self, commit: &mut CommitInfo, syncs_next: bool) -> OnlyStream<'_> {
+        self.started = false;
+        commit.streams.push(self.summary);
+        OnlyStream { buffer: &mut self.buffer, filled: self.filled, syncs_next }
+    }
+
+    /// Takes neighbouring segments for all of the stream and a commit record, if there are such.
     fn take_with_record<D: Device>(&self, log: &InputLog<D>) -> Option<Run> {
         let count = self.filled.div_ceil(self.segment_bytes) + 1;
-        let fits = self.summary.segments == 0 && count * self.segment_bytes <= self.buffer.len();
+        let fits = count * self.segment_bytes <= self.buffer.len();
         log.space().take_in_one(self.attempt, fits.then_some(count as u32)?)
     }
 

@@ -4,8 +4,8 @@
 //! The image stays one range of addresses. A page that is not in memory is *absent*: a thread that
 //! touches it sleeps until it was read from its slot and checked. What an epoch declares is read
 //! before it is touched, many pages at once. Where more are in memory than may be, a page that
-//! comes lets others go that are *clean*: their slot holds what they hold. The others stay until a
-//! snapshot has saved them, so a snapshot is due when they are a large part of memory.
+//! comes lets others go together that are *clean*: their slot holds what they hold. The others stay
+//! until a snapshot has saved them, so a snapshot is due when they are a large part of memory.
 //!
 //! 1. A page is read by one thread; others wait until it is installed (S11).
 //! 2. What is read is checked against the entry of its page, which says its number, too. If the
