@@ -62,10 +62,16 @@ impl Table {
     /// Empty indexes with their memory in the image, if there is room.
     pub(crate) fn begin_in(&mut self, space: &Arc<IndexSpace>) {
         assert!(self.hash.is_empty(), "a table whose indexes begin has no rows");
-        self.hash = HashIndex::new_in(Some(Arc::clone(space)));
+        self.hash = HashIndex::new_in(Arc::clone(space));
         if self.ordered.is_some() {
             self.ordered = Some(OrderedIndex::new_in(Some(Arc::clone(space))));
         }
+    }
+
+    /// Whether the hash index has the keys, so that no search compares any.
+    #[inline]
+    pub(crate) fn finds_exactly(&self) -> bool {
+        self.exact && self.hash.has_words()
     }
 
     /// The memory of its indexes.

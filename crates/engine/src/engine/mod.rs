@@ -515,13 +515,13 @@ impl<D: Device> Engine<D> {
         let sid = SerialId::new(self.epoch.next(), Position(0));
         let t = self.core.table(table).map_err(EngineError::Limit)?;
         let mut reading = self.reading();
-        let mut visit = |word: u64, id: EntryId| {
+        let mut visit = |word: Option<u64>, id: EntryId| {
             let mut waiter = Waiter::new(self.core.stopped());
             if let Ok(seen) = self.core.seen(id, sid, &mut waiter)
                 && seen.word.is_value()
             {
                 let mut room = [0; 8];
-                let key = self.core.key(t, word, id, &mut room, &reading.reads);
+                let key = self.core.key_found(t, word, id, &mut room, &reading.reads);
                 seen.word.charge(&reading.reads);
                 reading.end_step(self.core.image_base);
                 each(key, phase.bytes(seen.word));
@@ -557,22 +557,23 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Visits the entries of a table, in key order if it is ordered.
-    fn for_each_entry(&self, t: &Table, visit: &mut dyn FnMut(u64, EntryId)) {
+    /// Visits the entries of a table, in key order if it is ordered, with their words if the index has
+    /// any.
+    fn for_each_entry(&self, t: &Table, visit: &mut dyn FnMut(Option<u64>, EntryId)) {
         // Unbounded: no key is compared.
         let nothing = Reads::new(false);
         match &t.ordered {
             None => t.hash.for_each(visit),
             Some(ordered) if t.exact => ordered
                 .range(Bound::Unbounded, Bound::Unbounded, &ExactWords)
-                .for_each(|(word, id)| visit(word, id)),
+                .for_each(|(word, id)| visit(Some(word), id)),
             Some(ordered) => ordered
                 .range(
                     Bound::Unbounded,
                     Bound::Unbounded,
                     &RowKeys { core: &self.core, reads: &nothing },
                 )
-                .for_each(|(word, id)| visit(word, id)),
+                .for_each(|(word, id)| visit(Some(word), id)),
         }
     }
 
@@ -675,6 +676,7 @@ pub(crate) fn new_worker<D: Device>(
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
         keeps_hash: config.lab.state_hash,
+        keys_come_first: store.device().takes_snapshots(),
         design: config.lab.design,
         minor_collection: config.lab.minor_collection,
         are_plain: false,

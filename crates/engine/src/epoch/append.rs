@@ -29,6 +29,7 @@ use crate::worker::{Epoch, Leave, Worker};
 
 /// Keys that are found at a time.
 const KEYS: usize = 16;
+const _: () = assert!(KEYS <= u32::BITS as usize);
 
 pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
     assert!(epoch.core.gate.is_closed(), "no reader is inside while rows are claimed (O-106)");
@@ -163,28 +164,50 @@ impl<'e> Finder<'e> {
         let core = self.core;
         let count = KEYS.min(declared.len() - self.found);
         let (now, next) = declared[self.found..].split_at_mut(count);
-        for (declared, home) in now.iter_mut().zip(&self.homes) {
+        // Bits of those whose row has to be looked at.
+        let mut compared = 0_u32;
+        for ((at, declared), home) in now.iter_mut().enumerate().zip(&self.homes) {
             if declared.id == NO_ENTRY {
-                declared.id = match home.find_exact(declared.word) {
-                    Some(id) if declared.is_word => id,
-                    None if declared.is_word && home.ends() => NO_ENTRY,
-                    _ => find_any(core, declared, keys, reads).unwrap_or(NO_ENTRY),
+                declared.id = match home.find_first(declared.word) {
+                    Some(id) if declared.is_word && home.has_words() => id,
+                    Some(id) => {
+                        core.prefetch_key(id);
+                        compared |= 1 << at;
+                        id
+                    }
+                    None if home.ends() => NO_ENTRY,
+                    None => find_any(core, declared, keys, reads).unwrap_or(NO_ENTRY),
                 };
             }
             if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
                 core.entries.prefetch(declared.id);
             }
         }
+        while compared != 0 {
+            compare(core, &mut now[compared.trailing_zeros() as usize], keys, reads);
+            compared &= compared - 1;
+        }
         self.found += count;
         self.fetch(next);
     }
 }
 
-/// Finds a key that is not a word, or not where the search for it begins.
+/// Compares a key with that of the row where it may be, and looks further if it is another one.
+#[inline]
+fn compare(core: &Core, declared: &mut Declared, keys: &[u8], reads: &Reads) {
+    let word = declared.word.to_be_bytes();
+    let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
+    if core.key_of(declared.id, reads) != key {
+        declared.id = find_any(core, declared, keys, reads).unwrap_or(NO_ENTRY);
+    }
+}
+
+/// Finds a key that is not where the search for it begins.
 #[inline(never)]
 fn find_any(core: &Core, declared: &Declared, keys: &[u8], reads: &Reads) -> Option<EntryId> {
     let table = &core.tables[declared.table.index()];
-    let key = if declared.is_word { &[] } else { &keys[declared.key.range()] };
+    let word = declared.word.to_be_bytes();
+    let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
     core.find(table, KeyWord { hash: declared.word, key }, reads)
 }
 

@@ -59,19 +59,15 @@ fn insert_declared<D: Device>(
             debug_assert!(declared.kind.inserts(), "it is in the list of inserts");
             debug_assert!(declared.id == NO_ENTRY, "no key is looked up before the insert step");
             let table = &tables[declared.table.index()];
-            let (found, word) = if table.exact {
-                (maker.find_or_create(table, declared.word, sid), declared.word)
-            } else {
-                let key = &keys[declared.key.range()];
-                let word = KeyWord { hash: declared.word, key };
-                (maker.find_or_create_any(table, word, sid), order_word(key))
-            };
+            let word = declared.word.to_be_bytes();
+            let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
+            let found = maker.find_or_create(table, KeyWord { hash: declared.word, key }, sid);
             declared.id = match found {
                 Ok(created) => {
                     created_count += 1;
                     declared.appended = true;
                     if table.ordered.is_some() {
-                        changes[declared.table.index()].push((word, created));
+                        changes[declared.table.index()].push((order_word(key), created));
                     }
                     created
                 }
@@ -93,21 +89,24 @@ struct Maker<'m, 'e, D: Device> {
 }
 
 impl<D: Device> Maker<'_, '_, D> {
-    /// Creates entry and persistent row of a key that is a word, unless there are some.
+    /// Creates entry and persistent row of a key, unless there are some. The row has the key at once
+    /// where a search compares it.
     #[inline(always)]
     fn find_or_create(
         &mut self,
         table: &Table,
-        word: u64,
+        word: KeyWord<'_>,
         sid: SerialId,
     ) -> Result<EntryId, EntryId> {
-        match table.hash.find_exact_or_begin(word) {
+        if !table.finds_exactly() {
+            return self.find_or_create_any(table, word, sid);
+        }
+        match table.hash.find_exact_or_begin(word.hash) {
             Ok(id) => Err(self.share(id, sid)),
             Err(vacant) => Ok(self.create(table, vacant, &[], sid)),
         }
     }
 
-    /// The same for other keys.
     #[inline(never)]
     fn find_or_create_any(
         &mut self,
@@ -171,7 +170,9 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             let by = AppendedBy::NOBODY;
             let mut maker = Maker { epoch, by, row_store: &mut worker.row_store, reads };
             assert!(table.exact, "the key of a sequence is a word");
-            let found = maker.find_or_create(table, changed.key, sid);
+            let key = changed.key.to_be_bytes();
+            let word = KeyWord { hash: changed.key, key: &key };
+            let found = maker.find_or_create(table, word, sid);
             let is_new = found.is_ok();
             state.id = Some(found.unwrap_or_else(|id| id));
             work.rows_inserted += u64::from(is_new);

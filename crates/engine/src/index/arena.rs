@@ -1,9 +1,9 @@
-//! Blocks of memory whose sizes are powers of two.
+//! Blocks of memory whose sizes are powers of two, or three times one.
 //!
 //! A shard of a hash index outgrows its array again and again, and one shard's array is often
-//! smaller than a huge page. Blocks between [`BLOCK_BYTES_MIN`] and a huge page are therefore
+//! smaller than a huge page. Powers of two between [`BLOCK_BYTES_MIN`] and a huge page are therefore
 //! cut from huge pages in halves, and halves that are both free become one again: the arrays
-//! that all shards left behind serve the next size. Smaller and larger blocks stand alone.
+//! that all shards left behind serve the next size. Other blocks stand alone.
 //!
 //! Where indexes are kept in the image, blocks are those of an [`IndexSpace`] as long as it has
 //! any.
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pmem::sync::{Mutex, MutexGuard};
 
 use super::memory::{HUGE_PAGE_BYTES, LINE_BYTES, Region};
-use super::space::IndexSpace;
+use super::space::{IndexSpace, is_block};
 
 /// The smallest block that is cut from a huge page; smaller tables are not worth one.
 const BLOCK_BYTES_MIN: usize = 4096;
@@ -86,10 +86,9 @@ impl Arena {
     ///
     /// # Panics
     ///
-    /// If `bytes` is not a power of two of at least a cache line.
+    /// If `bytes` is no size of a block.
     pub(super) fn take(&self, bytes: usize) -> NonNull<u8> {
-        assert!(bytes.is_power_of_two(), "no block has {bytes} bytes");
-        assert!(bytes >= LINE_BYTES, "a block of {bytes} bytes is less than a line");
+        assert!(is_block(bytes as u64), "no block has {bytes} bytes");
         self.largest.fetch_max(bytes, Ordering::Relaxed);
         if let Some(block) = self.space.as_ref().and_then(|space| space.take(bytes)) {
             self.space_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -105,7 +104,7 @@ impl Arena {
 
     /// Takes back a block that [`Arena::take`] allocated for the same `bytes`.
     pub(super) fn give(&self, block: NonNull<u8>, bytes: usize) {
-        assert!(bytes.is_power_of_two(), "no block has {bytes} bytes");
+        assert!(is_block(bytes as u64), "no block has {bytes} bytes");
         assert!(block.addr().get().is_multiple_of(LINE_BYTES), "a block begins with a line");
         if let Some(space) = self.space.as_ref().filter(|space| space.offset_of(block).is_some()) {
             self.space_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -182,7 +181,7 @@ impl State {
 
 /// The level of blocks of this size, if they are cut from huge pages.
 fn level_of(bytes: usize) -> Option<usize> {
-    let is_cut = (BLOCK_BYTES_MIN..HUGE_PAGE_BYTES).contains(&bytes);
+    let is_cut = (BLOCK_BYTES_MIN..HUGE_PAGE_BYTES).contains(&bytes) && bytes.is_power_of_two();
     is_cut.then(|| (bytes / BLOCK_BYTES_MIN).ilog2() as usize)
 }
 
@@ -193,9 +192,9 @@ mod tests {
     #[test]
     fn blocks_of_one_page_are_distinct_and_the_page_is_given_back() {
         let arena = Arena::default();
-        let sizes = [4096, 8192, 1 << 20, 4096, 1 << 18, 64, 4 << 20];
+        let sizes = [4096, 8192, 1 << 20, 4096, 1 << 18, 64, 4 << 20, 3 << 12];
         let blocks: Vec<_> = sizes.iter().map(|&bytes| (arena.take(bytes), bytes)).collect();
-        assert_eq!(arena.memory_bytes(), HUGE_PAGE_BYTES + 64 + (4 << 20));
+        assert_eq!(arena.memory_bytes(), HUGE_PAGE_BYTES + 64 + (4 << 20) + (3 << 12));
         let mut ranges: Vec<_> =
             blocks.iter().map(|(b, bytes)| (b.addr().get(), b.addr().get() + bytes)).collect();
         ranges.sort_unstable();

@@ -1,8 +1,11 @@
 //! Memory of indexes that is a part of the image, so that a snapshot keeps them with the rows.
 //!
-//! Blocks have sizes that are powers of two. Smaller ones than a segment are cut from segments in
-//! halves, and halves that are both free become one again; larger ones are segments in a row. The
-//! engine fills the stock of segments before an epoch is logged. Where it comes short a block is
+//! Blocks have sizes that are powers of two, or three times one. Powers of two that are smaller than
+//! a segment are cut from segments in halves, and halves that are both free become one again; larger
+//! ones are segments in a row. Three times a power of two are two blocks side by side, of which one
+//! is twice as large as the other, unless both are segments.
+//!
+//! The engine fills the stock of segments before an epoch is logged. Where it comes short a block is
 //! not to be had: the index goes on in other memory, and is made anew by the next open.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +60,7 @@ impl IndexSpace {
         Self { image, image_bytes, segment_bytes, note, state: Mutex::new(state) }
     }
 
-    /// Takes a block of a size that is a power of two, all of it zero; `None` if there is none.
+    /// Takes a block of a size that [`is_block`], all of it zero; `None` if there is none.
     pub(super) fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
         let offset = self.state().take(bytes as u64, self.segment_bytes)?;
         let block = self.at(offset, bytes as u64);
@@ -111,6 +114,8 @@ impl IndexSpace {
     #[must_use]
     pub fn missing(&self, mut wanted: Vec<u64>) -> Vec<u64> {
         let state = self.state();
+        // What is left of three times a power of two may come too late for another block.
+        wanted.iter_mut().for_each(|bytes| *bytes = self.whole_block(*bytes));
         // What is cut from one segment are blocks of all different sizes, of which one is as large
         // as any power of two that is left.
         let is_little = wanted.iter().sum::<u64>() <= self.segment_bytes;
@@ -149,9 +154,25 @@ impl IndexSpace {
             + state.runs.values().sum::<u64>()
     }
 
+    /// The block that one of so many bytes is cut from.
+    fn whole_block(&self, bytes: u64) -> u64 {
+        if bytes.is_multiple_of(self.segment_bytes) { bytes } else { bytes.next_power_of_two() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it holds the space")
     }
+}
+
+/// Whether a block can have so many bytes.
+pub(super) fn is_block(bytes: u64) -> bool {
+    let odd = bytes >> bytes.trailing_zeros().min(u64::BITS - 1);
+    bytes.is_multiple_of(LINE_BYTES as u64) && (odd == 1 || odd == 3)
+}
+
+/// Bytes of the smaller one of two blocks that are one of so many bytes.
+fn smaller_part(bytes: u64, segment_bytes: u64) -> Option<u64> {
+    (!bytes.is_power_of_two() && !bytes.is_multiple_of(segment_bytes)).then_some(bytes / 3)
 }
 
 fn level_of(bytes: u64) -> usize {
@@ -162,10 +183,15 @@ fn level_of(bytes: u64) -> usize {
 
 impl State {
     fn take(&mut self, bytes: u64, segment_bytes: u64) -> Option<u64> {
-        let level = level_of(bytes);
+        if let Some(smaller) = smaller_part(bytes, segment_bytes) {
+            let offset = self.take(4 * smaller, segment_bytes)?;
+            self.give(offset + bytes, smaller, segment_bytes);
+            return Some(offset);
+        }
         if bytes >= segment_bytes {
             return self.take_run(bytes);
         }
+        let level = level_of(bytes);
         let larger = (level..self.blocks.len()).find(|&larger| !self.blocks[larger].is_empty());
         let (from, offset) = match larger {
             Some(larger) => (larger, self.blocks[larger].pop_first()?),
@@ -189,6 +215,10 @@ impl State {
     }
 
     fn give(&mut self, mut offset: u64, bytes: u64, segment_bytes: u64) {
+        if let Some(smaller) = smaller_part(bytes, segment_bytes) {
+            self.give(offset, 2 * smaller, segment_bytes);
+            return self.give(offset + 2 * smaller, smaller, segment_bytes);
+        }
         if bytes >= segment_bytes {
             return self.add_run(offset, bytes);
         }
@@ -218,8 +248,12 @@ impl State {
     }
 
     fn claim(&mut self, offset: u64, bytes: u64, segment_bytes: u64) -> bool {
-        if !bytes.is_power_of_two() || bytes < LINE_BYTES as u64 {
+        if !is_block(bytes) {
             return false;
+        }
+        if let Some(smaller) = smaller_part(bytes, segment_bytes) {
+            return self.claim(offset, 2 * smaller, segment_bytes)
+                && self.claim(offset + 2 * smaller, smaller, segment_bytes);
         }
         if bytes >= segment_bytes {
             return offset.is_multiple_of(segment_bytes) && self.claim_run(offset, bytes);
@@ -312,9 +346,9 @@ mod tests {
     /// them.
     #[test]
     fn a_state_follows_from_the_blocks_in_use() {
-        let mut run = state(64);
+        let mut run = state(128);
         let mut used = Vec::new();
-        let sizes = [64, 128, 4096, 64, 8192, 2048, 1024, 64, 16384, 512];
+        let sizes = [64, 192, 128, 4096, 64, 8192, 2048, 6144, 1024, 64, 12288, 16384, 512, 3072];
         for round in 0..8 {
             for bytes in sizes {
                 used.push((run.take(bytes, SEGMENT).unwrap(), bytes));
@@ -326,7 +360,7 @@ mod tests {
                 }
             }
         }
-        let mut found = state(64);
+        let mut found = state(128);
         assert!(used.iter().all(|&(offset, bytes)| found.claim(offset, bytes, SEGMENT)));
         assert_eq!((&found.blocks, &found.runs), (&run.blocks, &run.runs));
         let (offset, bytes) = used[0];
@@ -334,7 +368,7 @@ mod tests {
         for (offset, bytes) in used {
             found.give(offset, bytes, SEGMENT);
         }
-        assert_eq!(found.runs, state(64).runs);
+        assert_eq!(found.runs, state(128).runs);
     }
 
     #[test]
@@ -355,6 +389,9 @@ mod tests {
         space.add_segments(0, 2 * SEGMENT);
         assert_eq!(space.missing(vec![64, 8192, 64, 2048, 4096]), [1, 1]);
         assert_eq!(space.missing(vec![64; 128]), [0_u64; 0]);
+        // What is cut from a block of twice the size may be in the way of others.
+        assert_eq!(space.missing(vec![3072, 3072, 1024, 1024]), [1]);
+        assert_eq!(space.missing(vec![6144, 12288]), [3]);
         assert_eq!(space.free_bytes(), 2 * SEGMENT);
     }
 }

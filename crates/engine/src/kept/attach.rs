@@ -59,7 +59,7 @@ fn attach_table(
     kind: IndexKind,
 ) -> Option<AttachedTable> {
     let KeptTable { hash: shards, order } = table;
-    let hash = HashIndex::new_in(Some(Arc::clone(space)));
+    let hash = HashIndex::new_in(Arc::clone(space));
     if !hash.attach(shards) || order.is_some() != (kind == IndexKind::Ordered) {
         return None;
     }

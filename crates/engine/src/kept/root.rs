@@ -2,7 +2,7 @@
 //!
 //! | word | |
 //! |---|---|
-//! | 0 | magic |
+//! | 0 | magic, another one since hash indexes have tags |
 //! | 1 | how many words follow the header |
 //! | 2 | CRC-32 of them |
 //! | 3.. | the epoch; the ids of rows; rows with stale values; each table's indexes |
@@ -10,7 +10,7 @@
 use crate::index::{KeptOrder, KeptShard};
 use crate::version::KeptIds;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"NVCRINDX");
+const MAGIC: u64 = u64::from_le_bytes(*b"NVCRIND2");
 
 /// Words before the content.
 pub(super) const HEADER_WORDS: u64 = 3;

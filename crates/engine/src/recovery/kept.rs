@@ -13,6 +13,7 @@ use crate::kept::{self, Attached, Demand, Found, KeptIndexes};
 use crate::state::config::EngineConfig;
 use crate::state::core::{Core, SequenceState};
 use crate::stats::RecoveryReport;
+use crate::table::word_of;
 use crate::version::{ReadPhase, newest_version};
 use crate::worker::Worker;
 
@@ -100,10 +101,11 @@ fn read_sequences<D: Device>(core: &Core, store: &Store<D>) -> Result<()> {
             device.read_pages(offset, buckets * LINE_BYTES)?;
         }
         let mut found = Vec::new();
-        table.hash.for_each(|word, id| found.push((word, id)));
-        for (word, id) in found {
+        table.hash.for_each(|_, id| found.push(id));
+        for id in found {
             let row = core.entries.row_of(id);
             device.read_pages(row, table.layout.row_bytes)?;
+            let word = word_of(phase.key_at(core.image_base, row)).expect("a key that is a word");
             let (value, _) = newest_version(core.image_base, row, |_| &table.layout);
             let next = phase.bytes(value).try_into().map_or(0, u64::from_le_bytes);
             let state = SequenceState { next, id: Some(id), ..SequenceState::default() };

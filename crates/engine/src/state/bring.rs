@@ -53,7 +53,7 @@ impl Core {
         if self.kept.is_some() {
             self.bring(table.hash.address_of(word.hash), LINE_BYTES);
         }
-        if !table.exact
+        if !table.finds_exactly()
             && let Some(id) = table.hash.find(word.hash, |_| true)
         {
             self.bring_row(id);

@@ -274,8 +274,8 @@ impl Core {
     /// Finds a key's entry. Not in the insert step.
     #[inline]
     pub(crate) fn find(&self, table: &Table, word: KeyWord<'_>, reads: &Reads) -> Option<EntryId> {
-        if table.exact {
-            table.hash.find_exact(word.hash)
+        if table.finds_exactly() {
+            table.hash.find_first(word.hash)
         } else {
             table.hash.find(word.hash, |id| self.key_of(id, reads) == word.key)
         }
@@ -321,21 +321,42 @@ impl Core {
         room: &'k mut [u8; 8],
         reads: &Reads,
     ) -> &'k [u8] {
-        if table.exact {
-            *room = word.to_be_bytes();
-            room
-        } else {
-            self.key_of(id, reads)
+        self.key_found(table, Some(word), id, room, reads)
+    }
+
+    /// The same where the index may have no word.
+    #[inline]
+    pub(crate) fn key_found<'k>(
+        &'k self,
+        table: &Table,
+        word: Option<u64>,
+        id: EntryId,
+        room: &'k mut [u8; 8],
+        reads: &Reads,
+    ) -> &'k [u8] {
+        match word {
+            Some(word) if table.exact => {
+                *room = word.to_be_bytes();
+                room
+            }
+            _ => self.key_of(id, reads),
         }
     }
 
-    /// The key of an entry's row, in a table whose keys are not exact.
+    /// The key of an entry's row, where rows have their keys from the insert step on: in tables whose
+    /// keys are not exact, and wherever the index has no words.
     #[inline]
     pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
         let row = self.entries.row_of(id);
         let key = self.entries.key_at(self.image_base, row);
         reads.charge_key(self.image_base, row, key);
         key
+    }
+
+    /// Asks for the line of a row that has the key, or where it begins.
+    #[inline]
+    pub(crate) fn prefetch_key(&self, id: EntryId) {
+        pmem::prefetch(self.image_base + self.entries.row_of(id) as usize);
     }
 
     #[cold]

@@ -1,105 +1,98 @@
-//! Buckets of one cache line and what is done with an array of them.
+//! Buckets of one cache line, and what is done with an array of them.
 //!
 //! An entry lives in its home bucket or, where that is full, in the next that is not. The
 //! invariant: every bucket from an entry's home up to the one before its own is full. A search
 //! therefore ends at the first bucket with room, and a removal moves later entries up instead
 //! of leaving a mark, so that any number of removals costs nothing afterwards.
 //!
-//! All functions take arrays whose length is a power of two and of which at least one bucket
-//! has room; the table's load limit sees to that.
+//! All functions take arrays of which at least one bucket has room; the table's load limit sees to
+//! that. There are two kinds of buckets, for a word as a whole (`words.rs`) and for a part of it
+//! (`tags.rs`).
 
 use super::super::EntryId;
-
-/// Entries in a bucket.
-pub(super) const SLOTS_COUNT: usize = 4;
+use super::SHARDS_COUNT;
 
 /// The id of a slot that is free.
 pub(super) const NOBODY: EntryId = EntryId(u32::MAX);
 
-/// One cache line of entries; the first `used` are there.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-pub(super) struct Bucket {
-    words: [u64; SLOTS_COUNT],
-    /// The complements of the ids: a free slot has 0, [`NOBODY`]'s.
-    ids: [u32; SLOTS_COUNT],
-    used: u32,
+/// A word, and what [`mix`] makes of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Mixed {
+    pub(super) word: u64,
+    pub(super) mixed: u64,
 }
 
-const _: () = {
-    assert!(size_of::<Bucket>() == 64);
-    assert!(align_of::<Bucket>() == 64);
-};
-
-impl Bucket {
-    /// A bucket without entries; its bytes are all zero.
-    pub(super) const EMPTY: Self = Self { words: [0; SLOTS_COUNT], ids: [0; SLOTS_COUNT], used: 0 };
-
-    /// The entries in it.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, EntryId)> {
-        let entry = |slot| (self.words[slot], self.id(slot));
-        (0..self.used as usize).map(entry)
-    }
-
-    /// How many entries are in it, if there can be so many.
-    pub(super) fn count(&self) -> Option<usize> {
-        Some(self.used as usize).filter(|used| *used <= SLOTS_COUNT)
-    }
-
+impl Mixed {
     #[inline]
-    pub(super) fn id(&self, slot: usize) -> EntryId {
-        EntryId(!self.ids[slot])
+    pub(super) fn of(word: u64) -> Self {
+        Self { word, mixed: mix(word) }
     }
 
+    /// The number of its shard: the high bits, since the low ones choose the bucket.
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.used as usize == SLOTS_COUNT
+    pub(super) fn shard(self) -> usize {
+        (self.mixed >> (u64::BITS - SHARDS_COUNT.ilog2())) as usize
     }
+}
 
-    /// A bit for each slot that has this word. No branch depends on which slot that is, because
-    /// that cannot be predicted.
-    #[inline]
-    fn slots_with(&self, word: u64) -> u32 {
-        let allocated = (1 << self.used) - 1;
-        self.slots_equal(word) & allocated
-    }
+/// One cache line of entries, the first of its slots in use. A bucket without entries has zeros.
+pub trait Bucket: Sized + Send + Sync + std::fmt::Debug + 'static {
+    /// Entries in a bucket.
+    const SLOTS: usize;
+    const EMPTY: &'static Self;
+    /// Thousandths of the slots that an array of more than a page may use when it grows: those of
+    /// the first and of the last shard.
+    const LOADS: (usize, usize);
+    /// What an entry has of its word.
+    type Mark: Copy + Eq + std::fmt::Debug;
 
-    /// The same, with free slots that had it once.
-    #[inline]
-    fn slots_equal(&self, word: u64) -> u32 {
-        let equal = |slot: usize| u32::from(self.words[slot] == word) << slot;
-        (0..SLOTS_COUNT).fold(0, |slots, slot| slots | equal(slot))
-    }
+    fn mark_of(word: Mixed) -> Self::Mark;
 
-    /// The entry of a word that is exact, or [`NOBODY`]. What a slot held before is told from what
-    /// it holds by its id, and comes after all that are used.
-    #[inline]
-    pub(super) fn find_exact(&self, word: u64) -> EntryId {
-        match self.slots_equal(word) {
-            0 => NOBODY,
-            slots => self.id(slots.trailing_zeros() as usize % SLOTS_COUNT),
-        }
-    }
+    /// The word of an entry, if it has all of it.
+    fn word_of(mark: Self::Mark) -> Option<u64>;
 
-    #[inline]
-    fn push(&mut self, word: u64, id: EntryId) {
-        let slot = self.used as usize;
-        assert!(slot < SLOTS_COUNT, "a bucket is full");
-        self.words[slot] = word;
-        self.ids[slot] = !id.0;
-        self.used += 1;
-    }
+    /// The bucket where a mixed word belongs in an array of `last + 1`.
+    fn home_of_mixed(mixed: u64, last: usize) -> usize;
+
+    /// The same for the word of an entry.
+    fn home_of(mark: Self::Mark, last: usize) -> usize;
+
+    /// The length of the next larger array.
+    fn next_count(count: usize) -> usize;
+
+    /// Whether there are arrays of this length.
+    fn can_be_count(count: usize) -> bool;
+
+    /// How many entries are in it, if it can be so.
+    fn count(&self) -> Option<usize>;
+
+    fn is_full(&self) -> bool;
+
+    fn mark(&self, slot: usize) -> Self::Mark;
+
+    fn id(&self, slot: usize) -> EntryId;
+
+    /// A bit for each slot in use that has this mark. No branch depends on which slot that is,
+    /// because that cannot be predicted.
+    fn slots_with(&self, mark: Self::Mark) -> u32;
+
+    /// The first entry with this mark, or [`NOBODY`].
+    fn find_first(&self, mark: Self::Mark) -> EntryId;
+
+    /// Adds an entry to one that is not full.
+    fn push(&mut self, mark: Self::Mark, id: EntryId);
 
     /// Takes the entry out of `slot`; the last one moves there.
-    fn swap_remove(&mut self, slot: usize) -> (u64, EntryId) {
-        let last = self.used as usize - 1;
-        assert!(slot <= last, "an entry that is removed is in its bucket");
-        let allocated = (self.words[slot], self.id(slot));
-        self.words[slot] = self.words[last];
-        self.ids[slot] = self.ids[last];
-        self.ids[last] = 0;
-        self.used -= 1;
-        allocated
+    fn swap_remove(&mut self, slot: usize);
+
+    /// How many entries are in one whose count can be.
+    fn used(&self) -> usize {
+        self.count().map_or(0, |count| count)
+    }
+
+    /// The entries in it.
+    fn entries(&self) -> impl Iterator<Item = (Self::Mark, EntryId)> {
+        (0..self.used()).map(|slot| (self.mark(slot), self.id(slot)))
     }
 }
 
@@ -114,59 +107,61 @@ pub(super) fn mix(word: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// The bucket where a word belongs in an array of `mask + 1`.
+/// The bucket behind another one.
 #[inline]
-pub(super) fn home_of(word: u64, mask: usize) -> usize {
-    mix(word) as usize & mask
+fn next(at: usize, last: usize) -> usize {
+    if at == last { 0 } else { at + 1 }
 }
 
-/// Finds the entry that has this word and passes `same`.
+/// How many buckets one is behind another.
 #[inline]
-pub(super) fn find(
-    buckets: &[Bucket],
-    mixed: u64,
-    word: u64,
+fn distance(from: usize, to: usize, last: usize) -> usize {
+    if to >= from { to - from } else { to + last + 1 - from }
+}
+
+/// Finds the entry that has this word's mark and passes `same`.
+#[inline]
+pub(super) fn find<B: Bucket>(
+    buckets: &[B],
+    word: Mixed,
     same: impl FnMut(EntryId) -> bool,
 ) -> Option<EntryId> {
-    locate(buckets, mixed, word, same).ok().map(|(at, slot)| buckets[at].id(slot))
+    locate(buckets, word, same).ok().map(|(at, slot)| buckets[at].id(slot))
 }
 
-/// Finds the entry that has this word where words are exact, or else the bucket that has room.
+/// Finds the first entry that has this word's mark, or else the bucket that has room.
 #[inline]
-pub(super) fn find_exact_or_room(
-    buckets: &[Bucket],
-    mixed: u64,
-    word: u64,
-) -> Result<EntryId, usize> {
-    let mask = buckets.len() - 1;
-    let mut at = mixed as usize & mask;
+pub(super) fn find_first_or_room<B: Bucket>(buckets: &[B], word: Mixed) -> Result<EntryId, usize> {
+    let last = buckets.len() - 1;
+    let mark = B::mark_of(word);
+    let mut at = B::home_of_mixed(word.mixed, last);
     loop {
         let bucket = &buckets[at];
-        let found = bucket.find_exact(word);
+        let found = bucket.find_first(mark);
         if found != NOBODY {
             return Ok(found);
         }
         if !bucket.is_full() {
             return Err(at);
         }
-        at = (at + 1) & mask;
+        at = next(at, last);
     }
 }
 
-/// Finds the bucket and the slot of the entry that has this word and passes `same`, or else the
-/// bucket that has room for it.
+/// Finds the bucket and the slot of the entry that has this word's mark and passes `same`, or else
+/// the bucket that has room for it.
 #[inline]
-pub(super) fn locate(
-    buckets: &[Bucket],
-    mixed: u64,
-    word: u64,
+pub(super) fn locate<B: Bucket>(
+    buckets: &[B],
+    word: Mixed,
     mut same: impl FnMut(EntryId) -> bool,
 ) -> Result<(usize, usize), usize> {
-    let mask = buckets.len() - 1;
-    let mut at = mixed as usize & mask;
+    let last = buckets.len() - 1;
+    let mark = B::mark_of(word);
+    let mut at = B::home_of_mixed(word.mixed, last);
     loop {
         let bucket = &buckets[at];
-        let mut slots = bucket.slots_with(word);
+        let mut slots = bucket.slots_with(mark);
         while slots != 0 {
             let slot = slots.trailing_zeros() as usize;
             if same(bucket.id(slot)) {
@@ -177,50 +172,48 @@ pub(super) fn locate(
         if !bucket.is_full() {
             return Err(at);
         }
-        at = (at + 1) & mask;
+        at = next(at, last);
     }
 }
 
-/// Adds an entry to a bucket that has room for it.
+/// Adds an entry to a bucket that has room for it. `before` hears of the bucket that changes next.
 #[inline]
-pub(super) fn place_at(
-    buckets: &mut [Bucket],
+pub(super) fn place_at<B: Bucket>(
+    buckets: &mut [B],
     at: usize,
-    word: u64,
+    mark: B::Mark,
     id: EntryId,
-    before: impl Fn(*const Bucket),
+    before: impl Fn(*const B),
 ) {
     before(&raw const buckets[at]);
-    buckets[at].push(word, id);
+    buckets[at].push(mark, id);
 }
 
 /// Adds an entry. `before` hears of the bucket that changes next.
-pub(super) fn place(
-    buckets: &mut [Bucket],
-    word: u64,
+pub(super) fn place<B: Bucket>(
+    buckets: &mut [B],
+    mark: B::Mark,
     id: EntryId,
-    before: impl Fn(*const Bucket),
+    before: impl Fn(*const B),
 ) {
-    let mask = buckets.len() - 1;
-    let home = home_of(word, mask);
+    let last = buckets.len() - 1;
+    let home = B::home_of(mark, last);
     let mut at = home;
     while buckets[at].is_full() {
-        at = (at + 1) & mask;
+        at = next(at, last);
         assert!(at != home, "an array has a bucket with room");
     }
-    before(&raw const buckets[at]);
-    buckets[at].push(word, id);
+    place_at(buckets, at, mark, id, before);
 }
 
 /// Removes the entry in `slot` of the bucket `hole` and restores the invariant. `before` hears of
 /// each bucket that changes next.
-pub(super) fn remove_at(
-    buckets: &mut [Bucket],
+pub(super) fn remove_at<B: Bucket>(
+    buckets: &mut [B],
     mut hole: usize,
     mut slot: usize,
-    before: impl Fn(*const Bucket),
+    before: impl Fn(*const B),
 ) {
-    assert!(buckets.len().is_power_of_two(), "a bucket is found by a mask");
     loop {
         let was_full = buckets[hole].is_full();
         before(&raw const buckets[hole]);
@@ -230,41 +223,42 @@ pub(super) fn remove_at(
             return;
         }
         let Some((from, moved)) = find_displaced(buckets, hole) else { return };
-        let (word, id) = (buckets[from].words[moved], buckets[from].id(moved));
-        buckets[hole].push(word, id);
+        let (mark, id) = (buckets[from].mark(moved), buckets[from].id(moved));
+        buckets[hole].push(mark, id);
         (hole, slot) = (from, moved);
     }
 }
 
 /// Finds the next entry after `hole` that would be in it, had there been room.
-fn find_displaced(buckets: &[Bucket], hole: usize) -> Option<(usize, usize)> {
-    let mask = buckets.len() - 1;
-    let mut at = (hole + 1) & mask;
-    loop {
-        let past_hole = at.wrapping_sub(hole) & mask;
+fn find_displaced<B: Bucket>(buckets: &[B], hole: usize) -> Option<(usize, usize)> {
+    let last = buckets.len() - 1;
+    let mut at = next(hole, last);
+    while at != hole {
+        let past_hole = distance(hole, at, last);
         let displaced = buckets[at]
             .entries()
-            .position(|(word, _)| at.wrapping_sub(home_of(word, mask)) & mask >= past_hole);
+            .position(|(mark, _)| distance(B::home_of(mark, last), at, last) >= past_hole);
         if let Some(slot) = displaced {
             return Some((at, slot));
         }
         if !buckets[at].is_full() {
             return None;
         }
-        at = (at + 1) & mask;
+        at = next(at, last);
     }
+    None
 }
 
 /// Panics unless the invariant holds; for tests.
 #[cfg(test)]
-pub(super) fn check(buckets: &[Bucket]) {
-    let mask = buckets.len() - 1;
+pub(super) fn check<B: Bucket>(buckets: &[B]) {
+    let last = buckets.len() - 1;
     for (own, bucket) in buckets.iter().enumerate() {
-        for (word, _) in bucket.entries() {
-            let mut at = home_of(word, mask);
+        for (mark, _) in bucket.entries() {
+            let mut at = B::home_of(mark, last);
             while at != own {
                 assert!(buckets[at].is_full());
-                at = (at + 1) & mask;
+                at = next(at, last);
             }
         }
     }

@@ -1,213 +1,156 @@
 //! The hash index: where the entry of one key is.
 //!
 //! The high bits of a mixed word choose one of [`SHARDS_COUNT`] shards and the low bits one of
-//! its buckets, each a cache line of four entries. A search reads the bucket and, where it is
+//! its buckets, each a cache line of entries. A search reads the bucket and, where it is
 //! full, the next ones; a caller with many keys asks for a group of lines with
 //! [`HashIndex::prefetch`], 16 to 32 at a time, before it finds each. In the insert step and
 //! after execution a shard changes only under its lock; in between nothing takes a lock.
+//!
+//! In memory of its own an index has words, in the image tags, which are half as large, because
+//! there rows have their keys as soon as an index leads to them: that of a row that is found has to
+//! be compared with the one that is looked for.
 
 mod bucket;
 mod shard;
-#[cfg(test)]
-mod tests;
+mod shards;
+mod tags;
+mod words;
 
 use std::sync::Arc;
 
-use pmem::sync::atomic::{AtomicUsize, Ordering};
-
 use super::EntryId;
-use super::arena::Arena;
-use super::memory::LINE_BYTES;
-use super::phase::{Inside, PhaseCheck};
 use super::space::IndexSpace;
-use bucket::{Bucket, NOBODY};
-use shard::{Head, Lock, Locked, NOTHING};
+use bucket::Mixed;
+use shards::{Shards, Vacant};
+use tags::Tags;
+use words::Words;
 
 /// A power of two; enough that workers seldom meet at a lock, and few enough that the heads of
 /// all shards take 4 KiB.
 const SHARDS_COUNT: usize = 256;
 const _: () = assert!(SHARDS_COUNT == 1 << u8::BITS);
 
-/// For so few new entries, in an index with arrays no larger than this, no shard is looked at to
-/// find out what they may take.
-const FEW: usize = 8;
-const SMALL_BYTES: usize = 8 << 10;
+/// Where a shard has its array in the image, of how many buckets, and with how many entries; zeros
+/// for one without memory.
+pub type KeptShard = [u64; 3];
 
 /// An index from words to entries for point lookups.
 ///
 /// See the [module](super) for words and for when what may be called.
 #[derive(Debug)]
-pub struct HashIndex {
-    heads: Box<[Head; SHARDS_COUNT]>,
-    locks: Box<[Lock; SHARDS_COUNT]>,
-    /// Owns the memory that the heads point to.
-    arena: Arena,
-    /// So many entries may be added before any shard can grow.
-    room: AtomicUsize,
-    phase: PhaseCheck,
+pub enum HashIndex {
+    /// In memory of its own.
+    Words(Shards<Words>),
+    /// In the image, as far as there is room.
+    Tags(Shards<Tags>),
 }
 
-/// Where a shard has its array in the image, of how many buckets, and with how many entries; zeros
-/// for one without memory.
-pub type KeptShard = [u64; 3];
-
-/// One for each shard, made where they stay: explored threads have small stacks.
-fn of_shards<T: Default>() -> Box<[T; SHARDS_COUNT]> {
-    let all: Box<[T]> = (0..SHARDS_COUNT).map(|_| T::default()).collect();
-    all.try_into().ok().expect("as many as there are shards")
+/// What is the same for both kinds.
+macro_rules! of_either {
+    ($index:expr, $shards:ident => $what:expr) => {
+        match $index {
+            HashIndex::Words($shards) => $what,
+            HashIndex::Tags($shards) => $what,
+        }
+    };
 }
 
 impl HashIndex {
+    /// Number of shards.
+    pub const SHARDS: usize = SHARDS_COUNT;
+
     /// An empty index with room for `capacity_hint` entries; it grows beyond as needed.
     #[must_use]
     pub fn new(capacity_hint: usize) -> Self {
-        let index = Self::new_in(None);
+        let index = Self::Words(Shards::new_in(None));
         index.reserve(capacity_hint);
         index
     }
 
     /// An empty index with its memory in the image, if there is room.
     #[must_use]
-    pub fn new_in(space: Option<Arc<IndexSpace>>) -> Self {
-        Self {
-            heads: of_shards(),
-            locks: of_shards(),
-            arena: Arena::over(space),
-            room: AtomicUsize::new(0),
-            phase: PhaseCheck::default(),
-        }
+    pub fn new_in(space: Arc<IndexSpace>) -> Self {
+        Self::Tags(Shards::new_in(Some(space)))
     }
 
     /// Takes over the arrays of an index that was kept, which has no entry yet. False if they are
     /// not where that says; the index is of no use then.
     #[must_use]
     pub fn attach(&self, shards: &[KeptShard]) -> bool {
-        let _inside = self.phase.change();
-        let attach = |(number, &[offset, count, len]): (usize, &KeptShard)| {
-            count == 0 || self.lock(number).attach(offset, count as usize, len as usize)
-        };
-        shards.len() == SHARDS_COUNT && shards.iter().enumerate().all(attach)
+        of_either!(self, index => index.attach(shards))
     }
 
     /// Where the arrays are; `None` if not all are in the image.
     #[must_use]
     pub fn kept(&self) -> Option<Vec<KeptShard>> {
-        (0..SHARDS_COUNT).map(|shard| self.lock(shard).kept()).collect()
+        of_either!(self, index => index.kept())
     }
 
     /// Whether attached arrays hold what they can, so that searches end: they come from
     /// a file.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        (0..SHARDS_COUNT).all(|shard| {
-            let shard = self.lock(shard);
-            let mut counts = shard.buckets().iter().map(Bucket::count);
-            counts.try_fold(0, |sum, count| Some(sum + count?)) == Some(shard.len())
-        })
+        of_either!(self, index => index.is_sound())
+    }
+
+    /// Whether an entry that is found under a word has that word.
+    #[must_use]
+    pub fn has_words(&self) -> bool {
+        matches!(self, Self::Words(_))
     }
 
     /// Adds the sizes of the blocks that so many new entries take, unless by an unlikely chance one
     /// shard gets much more than its share.
     pub fn growth(&self, additional: usize, blocks: &mut Vec<u64>) {
-        let room = self.room.load(Ordering::Relaxed);
-        self.room.store(room.saturating_sub(additional), Ordering::Relaxed);
-        let largest = self.arena.largest();
-        if additional <= room {
-            return;
-        }
-        if additional <= FEW && largest <= SMALL_BYTES {
-            // Whichever shards they go to.
-            let block = (4 * largest).max(8 * LINE_BYTES) as u64;
-            return blocks.extend(std::iter::repeat_n(block, additional));
-        }
-        let share = largest_share(additional);
-        let mut room = usize::MAX;
-        for shard in 0..SHARDS_COUNT {
-            let shard = self.lock(shard);
-            room = room.min(shard.room());
-            blocks.extend(shard.growth(shard.len() + share));
-        }
-        self.room.store(room.saturating_sub(additional), Ordering::Relaxed);
+        of_either!(self, index => index.growth(additional, blocks));
     }
 
     /// Visits the arrays of more than a page that so many new entries may outgrow: where each is,
     /// and its bytes. The insert step reads all of them. Not while entries are added or removed.
-    pub fn visit_outgrown(&self, additional: usize, mut visit: impl FnMut(usize, usize)) {
-        let share = largest_share(additional);
-        for shard in 0..SHARDS_COUNT {
-            let shard = self.lock(shard);
-            let bytes = size_of_val(shard.buckets());
-            if bytes as u64 > pmem::PAGE_BYTES && shard.growth(shard.len() + share).is_some() {
-                visit(shard.buckets().as_ptr().addr(), bytes);
-            }
-        }
+    pub fn visit_outgrown(&self, additional: usize, visit: impl FnMut(usize, usize)) {
+        of_either!(self, index => index.visit_outgrown(additional, visit));
     }
 
     /// Asks for the cache line where the search for `word` begins: a pure hint, in any phase.
     #[inline]
     pub fn prefetch(&self, word: u64) {
-        let mixed = bucket::mix(word);
-        self.heads[shard_of(mixed)].prefetch(mixed);
+        of_either!(self, index => index.prefetch(word));
     }
 
     /// Asks for the lines that adding `word` begins with: a pure hint, in any phase.
     #[inline]
     pub fn prefetch_to_add(&self, word: u64) {
-        let mixed = bucket::mix(word);
-        let shard = shard_of(mixed);
-        pmem::prefetch_to_write(std::ptr::from_ref(&self.locks[shard]).addr());
-        self.heads[shard].prefetch(mixed);
+        of_either!(self, index => index.prefetch_to_add(word));
     }
 
     /// Address of the line where the search for `word` begins, of which nothing is read. Not for
     /// the insert step.
+    #[must_use]
     pub fn address_of(&self, word: u64) -> usize {
-        let mixed = bucket::mix(word);
-        self.heads[shard_of(mixed)].address_of(mixed)
+        of_either!(self, index => index.address_of(word))
     }
 
     /// Where the search for `word` begins, and asks for its line. Not for the insert step.
     #[inline]
     pub fn home(&self, word: u64) -> Home<'_> {
-        let inside = self.phase.read();
-        let mixed = bucket::mix(word);
-        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-        let bucket = unsafe { self.heads[shard_of(mixed)].home(mixed) };
-        pmem::prefetch(std::ptr::from_ref(bucket).addr());
-        Home { bucket, _inside: inside }
+        match self {
+            Self::Words(index) => Home::Words(index.home(word)),
+            Self::Tags(index) => Home::Tags(index.home(word)),
+        }
     }
 
     /// Finds the entry whose word is `word` and for which `same` holds. Not for the insert
     /// step.
     #[inline]
     pub fn find(&self, word: u64, same: impl FnMut(EntryId) -> bool) -> Option<EntryId> {
-        let _inside = self.phase.read();
-        let mixed = bucket::mix(word);
-        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-        let buckets = unsafe { self.heads[shard_of(mixed)].buckets() };
-        bucket::find(buckets, mixed, word, same)
+        of_either!(self, index => index.find(word, same))
     }
 
-    /// Finds the entry whose word is `word` where words are exact. Not for the insert step.
+    /// Finds the first entry that may have the word: where the index has words and these are exact,
+    /// the only one that has. Not for the insert step.
     #[inline]
-    pub fn find_exact(&self, word: u64) -> Option<EntryId> {
-        let inside = self.phase.read();
-        let mixed = bucket::mix(word);
-        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-        let bucket = unsafe { self.heads[shard_of(mixed)].home(mixed) };
-        let home = Home { bucket, _inside: inside };
-        let found = home.find_exact(word);
-        if found.is_some() || home.ends() { found } else { self.find_further(word) }
-    }
-
-    /// [`HashIndex::find_exact`] where the first bucket is full of others.
-    #[inline(never)]
-    fn find_further(&self, word: u64) -> Option<EntryId> {
-        let _inside = self.phase.read();
-        let mixed = bucket::mix(word);
-        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-        let buckets = unsafe { self.heads[shard_of(mixed)].buckets() };
-        bucket::find_exact_or_room(buckets, mixed, word).ok()
+    pub fn find_first(&self, word: u64) -> Option<EntryId> {
+        of_either!(self, index => index.find_first(word))
     }
 
     /// Finds the entry whose word is `word` and for which `same` holds, or else makes sure that
@@ -218,66 +161,42 @@ impl HashIndex {
         word: u64,
         same: impl FnMut(EntryId) -> bool,
     ) -> Result<EntryId, VacantEntry<'_>> {
-        let inside = self.phase.change();
-        let mixed = bucket::mix(word);
-        let shard = self.lock(shard_of(mixed));
-        match bucket::locate(shard.buckets(), mixed, word, same) {
-            Ok((at, slot)) => Ok(shard.buckets()[at].id(slot)),
-            Err(at) => Err(VacantEntry { shard, at, word, _inside: inside }),
+        match self {
+            Self::Words(index) => index.find_or_begin(word, same).map_err(VacantEntry::Words),
+            Self::Tags(index) => index.find_or_begin(word, same).map_err(VacantEntry::Tags),
         }
     }
 
-    /// [`HashIndex::find_or_begin`] where words are exact.
+    /// [`HashIndex::find_or_begin`] where the index has words and these are exact.
     #[inline]
     pub fn find_exact_or_begin(&self, word: u64) -> Result<EntryId, VacantEntry<'_>> {
-        let inside = self.phase.change();
-        let mixed = bucket::mix(word);
-        let shard = self.lock(shard_of(mixed));
-        bucket::find_exact_or_room(shard.buckets(), mixed, word).map_err(|at| VacantEntry {
-            shard,
-            at,
-            word,
-            _inside: inside,
-        })
+        match self {
+            Self::Words(index) => index.find_exact_or_begin(word).map_err(VacantEntry::Words),
+            Self::Tags(_) => unreachable!("an index with tags has no exact words"),
+        }
     }
 
     /// Adds an entry whose key is known to be new, as at recovery. From any number of threads.
     pub fn insert_unique(&self, word: u64, id: EntryId) {
-        assert!(id != NOBODY, "the entry of a key is one");
-        let _inside = self.phase.change();
-        self.lock(shard_of(bucket::mix(word))).insert(word, id);
+        of_either!(self, index => index.insert_unique(word, id));
     }
 
     /// Makes room for `additional` entries more, so that adding them does not grow the index
     /// step by step. For the phases in which it changes.
     pub fn reserve(&self, additional: usize) {
-        if additional < SHARDS_COUNT {
-            // So few that most shards get one at most: each takes its first bucket when it does.
-            return;
-        }
-        let _inside = self.phase.change();
-        // Some shards get more than their share: add four times the usual deviation.
-        let share = additional / SHARDS_COUNT;
-        let room = share + 4 * (share.isqrt() + 1);
-        for shard in 0..SHARDS_COUNT {
-            let mut shard = self.lock(shard);
-            let len = shard.len();
-            shard.reserve(len + room);
-        }
+        of_either!(self, index => index.reserve(additional));
     }
 
     /// Removes the entry `id` of `word`; returns whether it was there. For the time after
     /// execution, from any number of threads.
     pub fn remove(&self, word: u64, id: EntryId) -> bool {
-        let _inside = self.phase.change();
-        let mixed = bucket::mix(word);
-        self.lock(shard_of(mixed)).remove(mixed, word, id)
+        of_either!(self, index => index.remove(word, id))
     }
 
     /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.locks.iter().map(Lock::len).sum()
+        of_either!(self, index => index.len())
     }
 
     /// Whether there is no entry.
@@ -289,46 +208,33 @@ impl HashIndex {
     /// The memory that the index takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>()
-            + SHARDS_COUNT * (size_of::<Head>() + size_of::<Lock>())
-            + self.arena.memory_bytes()
+        of_either!(self, index => index.memory_bytes())
     }
 
     /// What of it is a part of the image.
     #[must_use]
     pub fn image_bytes(&self) -> usize {
-        self.arena.image_bytes()
+        of_either!(self, index => index.image_bytes())
     }
 
-    /// Visits every entry, in no particular order: the order depends on how the index came
-    /// about and must decide nothing. Not for the insert step.
-    pub fn for_each(&self, mut visit: impl FnMut(u64, EntryId)) {
+    /// Visits every entry, with its word if the index has words, in no particular order: the order
+    /// depends on how the index came about and must decide nothing. Not for the insert step.
+    pub fn for_each(&self, mut visit: impl FnMut(Option<u64>, EntryId)) {
         (0..=u8::MAX).for_each(|shard| self.for_each_in(shard, &mut visit));
     }
 
-    /// Visits the entries of a shard: those of the words of which it is the [`shard_of_word`].
-    /// Words stay in their shard as the index grows. Not for the insert step.
+    /// [`HashIndex::for_each`] for the entries of a shard: those of the words of which it is the
+    /// [`shard_of_word`]. Words stay in their shard as the index grows.
     ///
     /// [`shard_of_word`]: HashIndex::shard_of_word
-    pub fn for_each_in(&self, shard: u8, mut visit: impl FnMut(u64, EntryId)) {
-        let _inside = self.phase.read();
-        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-        let buckets = unsafe { self.heads[usize::from(shard)].buckets() };
-        buckets.iter().flat_map(Bucket::entries).for_each(|(word, id)| visit(word, id));
+    pub fn for_each_in(&self, shard: u8, visit: impl FnMut(Option<u64>, EntryId)) {
+        of_either!(self, index => index.for_each_in(shard, visit));
     }
-
-    /// Number of shards.
-    pub const SHARDS: usize = SHARDS_COUNT;
 
     /// The shard of a word.
     #[must_use]
     pub fn shard_of_word(word: u64) -> u8 {
-        shard_of(bucket::mix(word)) as u8
-    }
-
-    #[inline]
-    fn lock(&self, shard: usize) -> Locked<'_> {
-        self.locks[shard].acquire(&self.heads[shard], &self.arena, shard)
+        Mixed::of(word).shard() as u8
     }
 }
 
@@ -336,56 +242,61 @@ impl HashIndex {
 /// come with one key exactly one has this, and must not use the index in another way.
 #[derive(Debug)]
 #[must_use = "nothing is added until it is filled"]
-pub struct VacantEntry<'i> {
-    shard: Locked<'i>,
-    /// The bucket with room.
-    at: usize,
-    word: u64,
-    _inside: Inside<'i>,
+pub enum VacantEntry<'i> {
+    /// Of an index with words.
+    Words(Vacant<'i, Words>),
+    /// Of one with tags.
+    Tags(Vacant<'i, Tags>),
 }
 
 impl VacantEntry<'_> {
     /// Adds the word's entry.
     #[inline(always)]
     pub fn fill(self, id: EntryId) {
-        assert!(id != NOBODY, "the entry of a key is one");
-        self.shard.insert_at(self.at, self.word, id);
+        match self {
+            Self::Words(vacant) => vacant.fill(id),
+            Self::Tags(vacant) => vacant.fill(id),
+        }
     }
 }
 
 /// The bucket in which the search for a word begins, as long as the index does not change.
 #[derive(Debug)]
-pub struct Home<'i> {
-    bucket: &'i Bucket,
-    _inside: Inside<'i>,
+pub enum Home<'i> {
+    /// Of an index with words.
+    Words(shards::Home<'i, Words>),
+    /// Of one with tags.
+    Tags(shards::Home<'i, Tags>),
 }
 
 impl Home<'_> {
     /// That of any word in an index without entries.
-    pub const NOWHERE: Self = Self { bucket: &NOTHING, _inside: Inside::NOWHERE };
+    pub const NOWHERE: Self = Self::Words(shards::Home::NOWHERE);
 
-    /// The entry of the word whose home this is, if it is here and words are exact.
+    /// [`HashIndex::find_first`] of the word whose home this is, if it is here.
     #[inline]
-    pub fn find_exact(&self, word: u64) -> Option<EntryId> {
-        let found = self.bucket.find_exact(word);
-        (found != NOBODY).then_some(found)
+    pub fn find_first(&self, word: u64) -> Option<EntryId> {
+        match self {
+            Self::Words(home) => home.find_first(word),
+            Self::Tags(home) => home.find_first(word),
+        }
+    }
+
+    /// As [`HashIndex::has_words`].
+    #[inline]
+    pub fn has_words(&self) -> bool {
+        matches!(self, Self::Words(_))
     }
 
     /// Whether a word that is not here is nowhere.
     #[inline]
     pub fn ends(&self) -> bool {
-        !self.bucket.is_full()
+        match self {
+            Self::Words(home) => home.ends(),
+            Self::Tags(home) => home.ends(),
+        }
     }
 }
 
-/// How many of some new entries a shard gets, unless by an unlikely chance.
-fn largest_share(additional: usize) -> usize {
-    let share = additional / SHARDS_COUNT;
-    additional.min(share + 6 * (share.isqrt() + 2))
-}
-
-/// The shard of a mixed word: its high bits, since the low ones choose the bucket.
-#[inline]
-fn shard_of(mixed: u64) -> usize {
-    (mixed >> (u64::BITS - SHARDS_COUNT.ilog2())) as usize
-}
+#[cfg(test)]
+mod tests;

@@ -281,7 +281,7 @@ impl<D: Device> RowStore<D> {
             self.hash.add(only_line_hash(to.layout.table, &key, &line, value.len()));
         }
         let content = Content::Line(&line, value.len());
-        self.store(to, Target::FIRST, content, First::WithKey(&key))
+        self.store(to, Target::FIRST, content, self.first(to, &key))
     }
 
     /// Another value that is a line at most, of the same length.
@@ -366,6 +366,15 @@ impl<D: Device> RowStore<D> {
         at
     }
 
+    /// How the first version of a row gets its key.
+    #[inline(always)]
+    fn first<'k>(&self, to: &Publication<'_>, exact: &'k [u8; 8]) -> First<'k> {
+        match to.layout.has_exact_keys() && !self.keys_come_first {
+            true => First::WithKey(exact),
+            false => First::KeyIsThere,
+        }
+    }
+
     /// Any first version of a row.
     #[inline(never)]
     fn first_any(
@@ -384,10 +393,7 @@ impl<D: Device> RowStore<D> {
             let key = key_of(self.port.device().as_ref(), to, &exact);
             self.hash.add(row_hash(layout.table, key, bytes));
         }
-        let first = match layout.has_exact_keys() {
-            true => First::WithKey(&exact),
-            false => First::KeyIsThere,
-        };
+        let first = self.first(to, &exact);
         let at = self.store(to, Target::FIRST, Content::Bytes(bytes, external), first);
         self.whole = room;
         at
