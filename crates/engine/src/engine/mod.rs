@@ -557,8 +557,8 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Visits the entries of a table, in key order if it is ordered, with their words if the index has
-    /// any.
+    /// Visits the entries of a table, in key order if it is ordered, and their words if the index
+    /// has any.
     fn for_each_entry(&self, t: &Table, visit: &mut dyn FnMut(Option<u64>, EntryId)) {
         // Unbounded: no key is compared.
         let nothing = Reads::new(false);

@@ -89,8 +89,8 @@ struct Maker<'m, 'e, D: Device> {
 }
 
 impl<D: Device> Maker<'_, '_, D> {
-    /// Creates entry and persistent row of a key, unless there are some. The row has the key at once
-    /// where a search compares it.
+    /// Creates entry and persistent row of a key, unless there are some. The row has the key at
+    /// once where a search compares it.
     #[inline(always)]
     fn find_or_create(
         &mut self,

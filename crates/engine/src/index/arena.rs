@@ -1,9 +1,9 @@
 //! Blocks of memory whose sizes are powers of two, or three times one.
 //!
 //! A shard of a hash index outgrows its array again and again, and one shard's array is often
-//! smaller than a huge page. Powers of two between [`BLOCK_BYTES_MIN`] and a huge page are therefore
-//! cut from huge pages in halves, and halves that are both free become one again: the arrays
-//! that all shards left behind serve the next size. Other blocks stand alone.
+//! smaller than a huge page. Powers of two between [`BLOCK_BYTES_MIN`] and a huge page are
+//! therefore cut from huge pages in halves, and halves that are both free become one again: the
+//! arrays that all shards left behind serve the next size. Other blocks stand alone.
 //!
 //! Where indexes are kept in the image, blocks are those of an [`IndexSpace`] as long as it has
 //! any.

@@ -1,12 +1,12 @@
 //! Memory of indexes that is a part of the image, so that a snapshot keeps them with the rows.
 //!
-//! Blocks have sizes that are powers of two, or three times one. Powers of two that are smaller than
-//! a segment are cut from segments in halves, and halves that are both free become one again; larger
-//! ones are segments in a row. Three times a power of two are two blocks side by side, of which one
-//! is twice as large as the other, unless both are segments.
+//! Blocks have sizes that are powers of two, or three times one. Powers of two smaller than
+//! a segment are cut from segments in halves, and halves that are both free become one again;
+//! larger ones are segments in a row. Three times a power of two are two blocks side by side, of
+//! which one is twice as large as the other, unless both are segments.
 //!
-//! The engine fills the stock of segments before an epoch is logged. Where it comes short a block is
-//! not to be had: the index goes on in other memory, and is made anew by the next open.
+//! The engine fills the stock of segments before an epoch is logged. Where it comes short a block
+//! is not to be had: the index goes on in other memory, and is made anew by the next open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -343,8 +343,8 @@ impl Core {
         }
     }
 
-    /// The key of an entry's row, where rows have their keys from the insert step on: in tables whose
-    /// keys are not exact, and wherever the index has no words.
+    /// The key of an entry's row, where rows have their keys from the insert step on: in tables
+    /// whose keys are not exact, and wherever the index has no words.
     #[inline]
     pub(crate) fn key_of(&self, id: EntryId, reads: &Reads) -> &[u8] {
         let row = self.entries.row_of(id);

@@ -177,3 +177,44 @@ fn a_limit_of_memory_ends_no_keeping() {
     }
     open(dir.path(), true);
 }
+
+/// Keys in pairs of one shard and one tag: a search finds the row of one when it looks for the
+/// other, and has to compare (decision 75).
+#[test]
+fn keys_of_one_tag_are_different_rows() {
+    let pairs = [
+        (704_079, 2_640_824),
+        (376_425, 3_337_523),
+        (2_398_421, 4_340_564),
+        (4_220_279, 5_350_422),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let (mut engine, _) = open(dir.path(), false);
+    let run = |engine: &mut Engine<File>, table: usize, procedure: u16, keys: &[u64]| {
+        let mut calls = Calls::new();
+        keys.iter().for_each(|&key| calls.push(procedure, &arguments(table, key, 8)).unwrap());
+        engine.run_epoch(&calls, EpochInfo::default()).unwrap();
+    };
+    for table in 0..3 {
+        for at_once in [1, pairs.len()] {
+            for pairs in pairs.chunks(at_once) {
+                let firsts: Vec<_> = pairs.iter().map(|(first, _)| *first).collect();
+                let seconds: Vec<_> = pairs.iter().map(|(_, second)| *second).collect();
+                let count = firsts.len() as u64;
+                run(&mut engine, table, 0, &firsts);
+                run(&mut engine, table, 1, &seconds);
+                assert_eq!(engine.rows(), count, "no row of these keys is there to be removed");
+                run(&mut engine, table, 0, &seconds);
+                assert_eq!(engine.rows(), 2 * count, "rows of their own");
+                let (rows, ..) = state(&engine);
+                let has = |key: &u64| rows.iter().any(|row| row.starts_with(&key.to_be_bytes()));
+                assert!(firsts.iter().chain(&seconds).all(has));
+                run(&mut engine, table, 1, &firsts);
+                run(&mut engine, table, 0, &seconds);
+                assert_eq!(engine.rows(), count, "the others stay");
+                run(&mut engine, table, 1, &seconds);
+                assert_eq!(engine.rows(), 0);
+            }
+        }
+    }
+}

@@ -10,7 +10,11 @@
 //! (`tags.rs`).
 
 use super::super::EntryId;
-use super::SHARDS_COUNT;
+
+/// A power of two; enough that workers seldom meet at a lock, and few enough that the heads of
+/// all shards take 4 KiB.
+pub(super) const SHARDS_COUNT: usize = 256;
+const _: () = assert!(SHARDS_COUNT == 1 << u8::BITS);
 
 /// The id of a slot that is free.
 pub(super) const NOBODY: EntryId = EntryId(u32::MAX);

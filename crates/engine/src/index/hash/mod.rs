@@ -20,19 +20,11 @@ use std::sync::Arc;
 
 use super::EntryId;
 use super::space::IndexSpace;
-use bucket::Mixed;
+use bucket::{Mixed, SHARDS_COUNT};
+pub use shards::KeptShard;
 use shards::{Shards, Vacant};
 use tags::Tags;
 use words::Words;
-
-/// A power of two; enough that workers seldom meet at a lock, and few enough that the heads of
-/// all shards take 4 KiB.
-const SHARDS_COUNT: usize = 256;
-const _: () = assert!(SHARDS_COUNT == 1 << u8::BITS);
-
-/// Where a shard has its array in the image, of how many buckets, and with how many entries; zeros
-/// for one without memory.
-pub type KeptShard = [u64; 3];
 
 /// An index from words to entries for point lookups.
 ///

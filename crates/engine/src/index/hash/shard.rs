@@ -8,8 +8,7 @@ use pmem::sync::{Patience, reads, writes};
 use super::super::EntryId;
 use super::super::arena::Arena;
 use super::super::memory::prefetch_line;
-use super::SHARDS_COUNT;
-use super::bucket::{self, Bucket, Mixed};
+use super::bucket::{self, Bucket, Mixed, SHARDS_COUNT};
 
 /// Polls for the lock of a shard before the processor is given up: its holder may have lost its
 /// own.

@@ -9,14 +9,17 @@ use super::super::arena::Arena;
 use super::super::memory::LINE_BYTES;
 use super::super::phase::{Inside, PhaseCheck};
 use super::super::space::IndexSpace;
-use super::bucket::{self, Bucket, Mixed, NOBODY};
+use super::bucket::{self, Bucket, Mixed, NOBODY, SHARDS_COUNT};
 use super::shard::{Head, Lock, Locked};
-use super::{KeptShard, SHARDS_COUNT};
 
 /// For so few new entries, in an index with arrays no larger than this, no shard is looked at to
 /// find out what they may take.
 const FEW: usize = 8;
 const SMALL_BYTES: usize = 8 << 10;
+
+/// Where a shard has its array in the image, of how many buckets, and with how many entries; zeros
+/// for one without memory.
+pub type KeptShard = [u64; 3];
 
 /// Shards of buckets of one kind. What is public here is [`super::HashIndex`]'s.
 #[derive(Debug)]

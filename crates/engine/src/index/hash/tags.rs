@@ -1,6 +1,6 @@
-//! Buckets of eight entries with half of the mixed word each, its *tag*: half as large as those with
-//! words. The number of the shard and the tag are 40 bits, so that a search meets hardly any row but
-//! that of its key; but it has to look at the row, which has the key, to know.
+//! Buckets of eight entries with half of the mixed word each, its *tag*: half as large as those
+//! with words. The number of the shard and the tag are 40 bits, so that a search meets hardly any
+//! row but that of its key; but it has to look at the row, which has the key, to know.
 //!
 //! Arrays have lengths of `2^n` and `3 * 2^n`, and are filled further than those with words: an
 //! entry takes 9 to 15 bytes, some 11 of all shards together.
