@@ -55,7 +55,7 @@ pub use dax::Dax;
 pub use delayed::Delayed;
 pub use device::{
     BringsPages, Counters, Description, Device, FileUse, LineCount, Loads, LogSpace, MARK_BYTES,
-    NotesOfStores, PageUse, Port, PortState,
+    Needed, NotesOfStores, PageUse, Port, PortState,
 };
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};

@@ -9,7 +9,7 @@
 //!
 //! Which pages are in memory changes no answer (S15).
 
-use pmem::{Device, LINE_BYTES};
+use pmem::{Device, LINE_BYTES, Needed};
 use storage::TableId;
 
 use crate::declaration::{Declarations, Member, NO_ENTRY};
@@ -41,17 +41,21 @@ impl<'a, D: Device> Asking<'a, D> {
     }
 
     fn range(&mut self, offset: u64, bytes: u64) {
-        self.device.want_pages(offset, bytes, self.missing);
+        self.range_needed(offset, bytes, Needed::Seldom);
+    }
+
+    fn range_needed(&mut self, offset: u64, bytes: u64, needed: Needed) {
+        self.device.want_pages(offset, bytes, needed, self.missing);
         if self.missing.len() >= ASKED {
             self.device.fetch_pages(self.missing);
         }
     }
 
     /// What is at an address, if that is of the image.
-    fn place(&mut self, address: usize, bytes: u64) {
+    fn place(&mut self, address: usize, bytes: u64, needed: Needed) {
         let offset = address.wrapping_sub(self.core.image_base) as u64;
         if offset < self.device.image_bytes() {
-            self.range(offset, bytes);
+            self.range_needed(offset, bytes, needed);
         }
     }
 
@@ -64,12 +68,12 @@ impl<'a, D: Device> Asking<'a, D> {
     fn value(&mut self, id: EntryId) {
         let value = self.core.entry(id).persistent_version();
         if value.is_value() && value.is_persistent() {
-            self.place(value.address(), value.len() as u64);
+            self.place(value.address(), value.len() as u64, Needed::Seldom);
         }
     }
 
     fn bucket(&mut self, table: &Table, word: u64) {
-        self.place(table.hash.address_of(word), LINE_BYTES);
+        self.place(table.hash.address_of(word), LINE_BYTES, Needed::Often);
     }
 
     /// The chunks of an ordered table where keys from one up to another belong.
@@ -77,7 +81,7 @@ impl<'a, D: Device> Asking<'a, D> {
         let Some(ordered) = &table.ordered else { return };
         let key = |key| SearchKey { word: order_word(key), key };
         let (first, last, core) = (key(first), key(last), self.core);
-        let chunk = |address| self.place(address, OrderedIndex::CHUNK_BYTES);
+        let chunk = |address| self.place(address, OrderedIndex::CHUNK_BYTES, Needed::Often);
         if table.exact {
             ordered.visit_places(first, last, &ExactWords, chunk);
         } else {
@@ -180,9 +184,13 @@ fn places_of_growth<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, new_rows
     let mut asking = Asking::of(epoch, &mut local.missing_pages);
     for (table, &count) in epoch.core.tables.iter().zip(new_rows).filter(|(_, count)| **count > 0) {
         let of_all = count * epoch.workers;
-        table.hash.visit_outgrown(of_all, |array, bytes| asking.place(array, bytes as u64));
+        table.hash.visit_outgrown(of_all, |array, bytes| {
+            asking.place(array, bytes as u64, Needed::Seldom);
+        });
         if let Some(ordered) = &table.ordered {
-            ordered.visit_next(of_all, |chunk| asking.place(chunk, OrderedIndex::CHUNK_BYTES));
+            ordered.visit_next(of_all, |chunk| {
+                asking.place(chunk, OrderedIndex::CHUNK_BYTES, Needed::Seldom);
+            });
         }
     }
     asking.end();

@@ -2,7 +2,7 @@
 //! themselves, before they touch them. A page that is touched while it is absent comes, too, but by
 //! way of two other threads: one hears of it, and one reads it.
 
-use pmem::{Device, LINE_BYTES};
+use pmem::{Device, LINE_BYTES, Needed};
 
 use crate::index::EntryId;
 use crate::state::core::Core;
@@ -17,9 +17,9 @@ impl Core {
         self.row_cache = RowCache::of(device);
     }
 
-    fn bring(&self, address: usize, bytes: u64) {
+    fn bring(&self, address: usize, bytes: u64, needed: Needed) {
         if let Some(bring) = &self.brings_pages {
-            bring(address.wrapping_sub(self.image_base) as u64, bytes);
+            bring(address.wrapping_sub(self.image_base) as u64, bytes, needed);
         }
     }
 
@@ -27,7 +27,7 @@ impl Core {
     pub(super) fn bring_row(&self, id: EntryId) {
         if self.brings_pages.is_some() {
             let (row, bytes) = (self.entries.row_of(id), self.entries.row_bytes_of(id));
-            self.bring(self.image_base + row as usize, bytes);
+            self.bring(self.image_base + row as usize, bytes, Needed::Seldom);
         }
     }
 
@@ -40,7 +40,7 @@ impl Core {
     /// Brings a value that is in the image.
     pub(super) fn bring_value(&self, word: ValueWord) {
         if self.brings_pages.is_some() && word.is_value() && word.is_persistent() {
-            self.bring(word.address(), word.len() as u64);
+            self.bring(word.address(), word.len() as u64, Needed::Seldom);
         }
     }
 
@@ -51,7 +51,7 @@ impl Core {
             return;
         }
         if self.kept.is_some() {
-            self.bring(table.hash.address_of(word.hash), LINE_BYTES);
+            self.bring(table.hash.address_of(word.hash), LINE_BYTES, Needed::Often);
         }
         if !table.finds_exactly()
             && let Some(id) = table.hash.find(word.hash, |_| true)

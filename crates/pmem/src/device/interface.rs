@@ -46,7 +46,16 @@ pub struct PortState {
 pub type NotesOfStores = Box<dyn Fn(u64, u64) + Send + Sync>;
 
 /// See [`Device::brings_pages`].
-pub type BringsPages = Box<dyn Fn(u64, u64) + Send + Sync>;
+pub type BringsPages = Box<dyn Fn(u64, u64, Needed) + Send + Sync>;
+
+/// How soon a page is likely to be needed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    /// As pages of rows are, of which there are many.
+    Seldom,
+    /// As pages of indexes are, each of which leads to the rows of many.
+    Often,
+}
 
 /// A log space that is read: that of a device, or a copy of one.
 pub trait LogSpace {
@@ -389,8 +398,8 @@ pub trait Device: Send + Sync + 'static {
     /// A range of the image is needed soon: pages of it that are absent, and that no thread reads
     /// yet, are added to a list for [`Device::fetch_pages`]. A caller may touch them before.
     #[inline]
-    fn want_pages(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
-        let _ = (offset, len, missing);
+    fn want_pages(&self, offset: u64, len: u64, needed: Needed, missing: &mut Vec<u64>) {
+        let _ = (offset, len, needed, missing);
     }
 
     /// Reads the pages of a list in the background, and empties it.

@@ -21,7 +21,7 @@ mod port;
 pub use counters::{Counters, LineCount, Loads};
 pub use file_use::FileUse;
 pub use interface::{
-    BringsPages, Description, Device, LogSpace, MARK_BYTES, NotesOfStores, PortState,
+    BringsPages, Description, Device, LogSpace, MARK_BYTES, Needed, NotesOfStores, PortState,
 };
 pub use page_use::PageUse;
 pub use port::Port;

@@ -17,7 +17,8 @@ use super::residency::{Loading, Residency, Saved};
 use super::room::{Room, kept_pages};
 use super::writer::Background;
 use crate::device::{
-    BringsPages, Description, Device, FileUse, MARK_BYTES, NotesOfStores, PageUse, PortState,
+    BringsPages, Description, Device, FileUse, MARK_BYTES, Needed, NotesOfStores, PageUse,
+    PortState,
 };
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
@@ -493,9 +494,9 @@ impl Device for File {
     }
 
     #[inline]
-    fn want_pages(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
+    fn want_pages(&self, offset: u64, len: u64, needed: Needed, missing: &mut Vec<u64>) {
         if let Some(residency) = &self.residency {
-            residency.want(offset, len, missing);
+            residency.want(offset, len, needed, missing);
         } else if let Some(loading) = &self.loading {
             loading.want(offset, len, missing);
         }

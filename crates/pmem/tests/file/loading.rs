@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use pmem::{
-    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
-    PAGE_BYTES, PinnedSnapshot, in_fork,
+    Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Needed,
+    Outcome, PAGE_BYTES, PinnedSnapshot, in_fork,
 };
 
 use crate::residency::{is_impossible, load, next, snapshot, store};
@@ -288,19 +288,19 @@ fn what_is_wanted_comes_first() {
     let before = held.reads_of_others();
     let (mut wanted, mut again) = (Vec::new(), Vec::new());
     let range = (LATER * PAGE_BYTES + 5, 50 * PAGE_BYTES);
-    device.want_pages(range.0, range.1, &mut wanted);
-    device.want_pages(range.0, range.1, &mut again);
+    device.want_pages(range.0, range.1, Needed::Seldom, &mut wanted);
+    device.want_pages(range.0, range.1, Needed::Seldom, &mut again);
     assert_eq!(wanted, (LATER..=LATER + 50).collect::<Vec<_>>());
     device.fetch_pages(&mut wanted);
     device.fetch_pages(&mut again);
     assert!(wanted.is_empty() && again.is_empty());
     (LATER..=LATER + 50).for_each(|page| assert_eq!(load(&device, page), page + 1));
     assert_eq!(held.reads_of_others() - before, 51_u64.div_ceil(4), "neighbours come together");
-    device.want_pages(range.0, range.1, &mut wanted);
+    device.want_pages(range.0, range.1, Needed::Seldom, &mut wanted);
     assert!(wanted.is_empty(), "they are there");
     held.let_go();
     device.wait_for_pages().unwrap();
-    device.want_pages(0, 2 * PAGES * PAGE_BYTES, &mut wanted);
+    device.want_pages(0, 2 * PAGES * PAGE_BYTES, Needed::Seldom, &mut wanted);
     assert!(wanted.is_empty(), "all are there");
 }
 

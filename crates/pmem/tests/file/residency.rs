@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pmem::{
-    Device, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File, FileOptions, Outcome,
-    PAGE_BYTES, PortState, memory_can_be_limited,
+    Device, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File, FileOptions, Needed,
+    Outcome, PAGE_BYTES, PortState, memory_can_be_limited,
 };
 
 use crate::scenario::fast_dir;
@@ -95,7 +95,7 @@ fn s_15_pages_come_and_go_and_hold_what_was_stored_last() {
     for round in 2..80_u64 {
         for _ in 0..500 {
             let page = next(&mut random) % PAGES;
-            device.want_pages(page * PAGE_BYTES, PAGE_BYTES, &mut missing);
+            device.want_pages(page * PAGE_BYTES, PAGE_BYTES, Needed::Seldom, &mut missing);
         }
         device.fetch_pages(&mut missing);
         for _ in 0..300 {
@@ -141,7 +141,7 @@ fn s_11_readers_beside_pages_that_go_see_what_they_held() {
                 while !is_over.load(Ordering::Relaxed) {
                     let page = next(&mut random) % PAGES;
                     if page.is_multiple_of(3) {
-                        device.want_pages(page * PAGE_BYTES, 1, &mut missing);
+                        device.want_pages(page * PAGE_BYTES, 1, Needed::Seldom, &mut missing);
                         device.fetch_pages(&mut missing);
                     }
                     assert_eq!(load(device, page), page + 1);
@@ -220,6 +220,47 @@ fn what_is_read_ahead_is_there() {
     // An epoch that may store to a third of it finds room for that.
     device.reserve_pages(LIMIT_BYTES / PAGE_BYTES / 3, false).unwrap();
     assert!(resident(&device) <= LIMIT_PAGES, "{:?}", device.page_use());
+}
+
+/// Pages that are needed often stay while three times as many as memory has come and go, and go if
+/// they are not needed for long, or are too many (decision 76).
+#[test]
+fn pages_that_are_needed_often_stay_longer() {
+    if is_impossible() {
+        return;
+    }
+    let dir = fast_dir();
+    filled(dir.path());
+    let device = limited(dir.path());
+    // Brings pages, and counts those that were not there.
+    let bring = |pages: std::ops::Range<u64>, needed: Needed| {
+        let mut missing = Vec::new();
+        pages.clone().for_each(|page| {
+            device.want_pages(page * PAGE_BYTES, PAGE_BYTES, needed, &mut missing);
+        });
+        let came = missing.len() as u64;
+        device.fetch_pages(&mut missing);
+        pages.for_each(|page| assert_eq!(load(&device, page), page + 1));
+        came
+    };
+    let others = |times: u64| {
+        (0..times * MOST_PAGES / 64).for_each(|nth| {
+            let first = 1000 + 64 * nth % (PAGES - 1064);
+            bring(first..first + 64, Needed::Seldom);
+        });
+    };
+    assert_eq!(bring(0..1000, Needed::Often), 1000);
+    others(3);
+    assert_eq!(bring(0..1000, Needed::Often), 0, "{:?}", device.page_use());
+    others(60);
+    assert!(bring(0..1000, Needed::Often) > 900, "{:?}", device.page_use());
+    // All pages are needed often: each goes as others come.
+    for round in 0..3 {
+        for first in (0..PAGES).step_by(64) {
+            bring(first..first + 64, Needed::Often);
+            assert!(resident(&device) <= MOST_PAGES + OVER_PAGES, "round {round}, {first}");
+        }
+    }
 }
 
 /// Pages that were never stored to are zeros, and take no memory; those that were are in memory

@@ -56,7 +56,7 @@ impl Bucket for Tags {
     /// The tag as a fraction of all tags, so that arrays may have any length.
     #[inline]
     fn home_of(tag: u32, last: usize) -> usize {
-        (u64::from(tag) * (last as u64 + 1) >> u32::BITS) as usize
+        ((u64::from(tag) * (last as u64 + 1)) >> u32::BITS) as usize
     }
 
     fn next_count(count: usize) -> usize {

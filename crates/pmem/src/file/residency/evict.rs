@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::server::Shared;
+use super::states::Look;
 use crate::failure::lock;
 use crate::file::dirty::DirtyPages;
 use crate::memory::PAGE_BYTES;
@@ -22,6 +23,12 @@ const FREE_PART: u64 = 8;
 
 /// So many parts a thread looks at before it goes on with what it is for.
 const LOOKS_MAX: u64 = 128;
+
+/// After so many looks at all pages a turn of those that stay has lapsed.
+const TURN_LOOKS: u64 = 16;
+
+/// Of the pages that may be in memory this part does not stay; where more would, turns are shorter.
+const PASSING_PART: u64 = 16;
 
 /// Where pages are too many, so many more go, so that not each page that comes looks for one.
 const MORE_PAGES: u64 = 64;
@@ -53,6 +60,8 @@ pub(super) struct Evictor {
 struct Hand {
     /// The part that is looked at next.
     part: u64,
+    /// How often all were looked at.
+    rounds: u64,
     /// Pages whose eviction has begun, and not ended.
     going: Vec<Range<u64>>,
 }
@@ -94,9 +103,10 @@ impl Evictor {
 impl Shared {
     /// Drops clean pages if more are in memory than may be: those that were not touched since the
     /// last look at them, which forgets that they were. One thread does at a time; others go on
-    /// meanwhile, unless there are many too many: it may have lost its processor. How many.
-    pub(super) fn make_room(&self) -> u64 {
-        let Some(evictor) = &self.evictor else { return 0 };
+    /// meanwhile, unless there are many too many: it may have lost its processor. Whether more may
+    /// go when this is done again.
+    pub(super) fn make_room(&self) -> bool {
+        let Some(evictor) = &self.evictor else { return false };
         let limit = evictor.allowed();
         let over = || self.states.present().saturating_sub(limit);
         let hand = match over() {
@@ -104,14 +114,14 @@ impl Shared {
             1..MORE_PAGES => evictor.hand.try_lock().ok(),
             _ => Some(lock(&evictor.hand)),
         };
-        let Some(mut hand) = hand else { return 0 };
+        let Some(mut hand) = hand else { return false };
         let wanted = match over() {
             // Another one has done it.
-            0 => return 0,
+            0 => return false,
             over => over + MORE_PAGES.min(limit / 16),
         };
         let image_pages = evictor.image_pages.load(Ordering::Relaxed);
-        let mut evicted = 0;
+        let (mut evicted, mut later) = (0, 0);
         for _ in 0..LOOKS_MAX {
             if evicted >= wanted {
                 break;
@@ -119,26 +129,33 @@ impl Shared {
             let from = hand.part * PART_PAGES;
             let to = image_pages.min(from + PART_PAGES);
             hand.part = if to < image_pages { hand.part + 1 } else { 0 };
-            evicted += self.begin_eviction(from..to, &evictor.dirty, &mut hand.going);
+            hand.rounds += u64::from(hand.part == 0);
+            let is_turn = hand.rounds.is_multiple_of(TURN_LOOKS)
+                || self.states.staying() > limit - limit / PASSING_PART;
+            let begun = self.begin_eviction(from..to, is_turn, &evictor.dirty, &mut hand.going);
+            (evicted, later) = (evicted + begun.0, later + begun.1);
             if hand.going.len() >= RUNS {
                 self.end_eviction(&mut hand.going, &evictor.dirty);
             }
         }
         self.end_eviction(&mut hand.going, &evictor.dirty);
         self.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
-        evicted
+        evicted + later > 0
     }
 
-    /// Begins to evict the pages of a range that may go; how many.
+    /// Begins to evict the pages of a range that may go; how many, and how many may later.
     fn begin_eviction(
         &self,
         pages: Range<u64>,
+        is_turn: bool,
         dirty: &DirtyPages,
         going: &mut Vec<Range<u64>>,
-    ) -> u64 {
-        let mut begun = 0;
+    ) -> (u64, u64) {
+        let (mut begun, mut later) = (0, 0);
         for page in pages {
-            if !self.states.may_go(page) || !dirty.begin_eviction(page) {
+            let found = self.states.look(page, is_turn);
+            later += u64::from(found == Look::Later);
+            if found != Look::Goes || !dirty.begin_eviction(page) {
                 continue;
             }
             if !self.states.begin_eviction(page) {
@@ -151,7 +168,7 @@ impl Shared {
                 _ => going.push(page..page + 1),
             }
         }
-        begun
+        (begun, later)
     }
 
     /// Gives back the memory of pages that are being evicted, and ends that.

@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::dirty::DirtyPages;
 use super::disk::{Files, RUN_PAGES};
 use super::table::PageTable;
-use crate::device::{BringsPages, PageUse};
+use crate::device::{BringsPages, Needed, PageUse};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES, Pages};
 use crate::system::page_faults::PageFaults;
@@ -55,6 +55,10 @@ pub(super) use server::Saved;
 /// So many pages may be in memory, or half of the limit, whatever else needs: with fewer, every
 /// access would read.
 const PAGES_MIN: u64 = (8 << 20) / PAGE_BYTES;
+
+/// What is known of a page of the image takes so many bytes, whether it is in memory or not: its
+/// entry in the table, place and state here, what is stored to it, and the system's own entry.
+const KNOWN_BYTES: u64 = 12 + 9 + 1 + 8;
 
 /// The pages of an image that is larger than memory. See the module's documentation.
 #[derive(Debug)]
@@ -98,14 +102,15 @@ impl Residency {
         Ok(residency)
     }
 
-    /// Between epochs: leaves so many bytes of the limit to other things than the image. What is
-    /// left holds pages,
-    /// those that the image has grown by, and copies of those that are stored to before a snapshot
-    /// has saved them: of both there are no more than pages that were stored to, which may be so
-    /// many that two thirds are left. Where they are fewer, more pages may be in memory.
+    /// Between epochs: leaves so many bytes of the limit to other things than the image and what is
+    /// known of its pages. What is left holds pages, those that the image has grown by, and copies
+    /// of those that are stored to before a snapshot has saved them: of both there are no more than
+    /// pages that were stored to, which may be so many that two thirds are left. Where they are
+    /// fewer, more pages may be in memory.
     pub(super) fn leave(&self, other_bytes: u64) {
-        let left = self.limit_bytes.saturating_sub(other_bytes) / PAGE_BYTES;
         let evictor = self.evictor();
+        let known = evictor.image_pages.load(Ordering::Relaxed) * KNOWN_BYTES;
+        let left = self.limit_bytes.saturating_sub(other_bytes + known) / PAGE_BYTES;
         evictor.left_pages.store(left, Ordering::Relaxed);
         evictor.promised.store(0, Ordering::Relaxed);
     }
@@ -113,7 +118,7 @@ impl Residency {
     /// An epoch may store to so many pages: those that it may have too many go before it begins.
     pub(super) fn promise(&self, pages: u64) {
         self.evictor().promised.store(pages, Ordering::Relaxed);
-        while self.shared.make_room() > 0 {}
+        while self.shared.make_room() {}
     }
 
     fn evictor(&self) -> &Evictor {
@@ -129,9 +134,9 @@ impl Residency {
     /// to a list for [`Residency::fetch`]. None is begun before: the thread that has the list may
     /// touch one of them.
     #[inline]
-    pub(super) fn want(&self, offset: u64, len: u64, missing: &mut Vec<u64>) {
+    pub(super) fn want(&self, offset: u64, len: u64, needed: Needed, missing: &mut Vec<u64>) {
         for page in offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES) {
-            if self.shared.states.want(page) && missing.last() != Some(&page) {
+            if self.shared.states.want(page, needed) && missing.last() != Some(&page) {
                 missing.push(page);
             }
         }
@@ -153,21 +158,21 @@ impl Residency {
         if !missing.is_empty() {
             self.shared.enqueue(missing.drain(..).filter(|page| states.begin_wanted(*page)));
         }
-        self.shared.bring_absent(own, |_| ());
+        self.shared.bring_absent(own, Needed::Seldom, |_| ());
     }
 
     /// What brings the pages of a range that are absent and that no thread reads, on the thread
     /// that calls it. A range that begins behind the image has none.
     pub(super) fn brings_pages(&self) -> BringsPages {
         let shared = Arc::downgrade(&self.shared);
-        Box::new(move |offset, len| {
+        Box::new(move |offset, len, needed| {
             let Some(shared) = shared.upgrade() else { return };
             let image = shared.states.pages() * PAGE_BYTES;
             if offset >= image {
                 return;
             }
             let pages = offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES);
-            shared.bring_absent(pages, |page| shared.states.read_once(page));
+            shared.bring_absent(pages, needed, |page| shared.states.read_once(page));
         })
     }
 

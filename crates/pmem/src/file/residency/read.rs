@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::Residency;
 use super::failures::end_process;
 use super::server::{Queue, Shared};
+use crate::device::Needed;
 use crate::failure::{DeviceError, lock};
 use crate::file::disk::{PageBuffers, RUN_PAGES};
 use crate::file::format::{Entry, page_crc};
@@ -88,8 +89,8 @@ impl Shared {
 
     /// Reads those of neighbouring pages that are absent and that no thread reads, on this one, and
     /// tells of each that came.
-    pub(super) fn bring_absent(&self, pages: Range<u64>, came: impl Fn(u64)) {
-        let begin = |page| self.states.want(page) && self.states.begin_wanted(page);
+    pub(super) fn bring_absent(&self, pages: Range<u64>, needed: Needed, came: impl Fn(u64)) {
+        let begin = |page| self.states.want(page, needed) && self.states.begin_wanted(page);
         let Range { start: mut next, end } = pages;
         while next < end {
             let first = next;
@@ -210,7 +211,7 @@ impl Residency {
         let states = &self.shared.states;
         self.shared.make_room();
         let pages = offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES);
-        let is_mine = |page: &u64| states.want(*page) && states.begin_wanted(*page);
+        let is_mine = |page: &u64| states.want(*page, Needed::Seldom) && states.begin_wanted(*page);
         let wanted: Vec<u64> = pages.filter(is_mine).collect();
         let entries = wanted.iter().filter_map(|page| states.place(*page)).collect();
         read_pages(&self.shared.files.data, entries, |page, bytes| {

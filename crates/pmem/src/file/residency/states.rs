@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use crate::device::Needed;
 use crate::file::format::Entry;
 
 /// In memory.
@@ -14,6 +15,20 @@ const USED: u8 = 4;
 const SAVING: u8 = 8;
 /// Touched before it was in memory: a thread waits for it, and can have no error.
 const AWAITED: u8 = 16;
+/// How many looks that let a turn lapse it stays without being touched: a number of two bits.
+const STAYS: u8 = TURN | TURN << 1;
+const TURN: u8 = 64;
+
+/// What a look at a page finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It may go, if it is clean.
+    Goes,
+    /// It may go some looks later.
+    Later,
+    /// It is not in memory, is read or written, or stays.
+    Stays,
+}
 
 /// How long a page stays in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +46,8 @@ pub(super) struct PageStates {
     places: Box<[AtomicU64]>,
     /// Pages in memory.
     present: AtomicU64,
+    /// Pages that stay some turns.
+    staying: AtomicU64,
     stay: Stay,
 }
 
@@ -44,7 +61,7 @@ impl PageStates {
         let places = Box::<[AtomicU64]>::new_zeroed_slice(pages as usize);
         // SAFETY: initialised: zero bytes are valid atomics.
         let (states, places) = unsafe { (states.assume_init(), places.assume_init()) };
-        Self { states, places, present: AtomicU64::new(0), stay }
+        Self { states, places, present: AtomicU64::new(0), staying: AtomicU64::new(0), stay }
     }
 
     /// How many pages there are.
@@ -54,6 +71,11 @@ impl PageStates {
 
     pub(super) fn present(&self) -> u64 {
         self.present.load(Ordering::Relaxed)
+    }
+
+    /// Pages that stay some turns.
+    pub(super) fn staying(&self) -> u64 {
+        self.staying.load(Ordering::Relaxed)
     }
 
     /// Where the newest content of a page is that was saved.
@@ -94,15 +116,23 @@ impl PageStates {
     }
 
     /// A page is needed soon. Whether it is absent, and no thread reads it: then it is to be begun,
-    /// unless a thread has touched it by then.
+    /// unless a thread has touched it by then. One that is needed often stays some turns.
     #[inline]
-    pub(super) fn want(&self, page: u64) -> bool {
+    pub(super) fn want(&self, page: u64, needed: Needed) -> bool {
         let state = &self.states[page as usize];
         let found = state.load(Ordering::Relaxed);
-        if found & (PRESENT | USED) == PRESENT | USED {
+        let bits = match needed {
+            Needed::Seldom => USED,
+            Needed::Often => USED | STAYS,
+        };
+        if found & (PRESENT | bits) == PRESENT | bits {
             return false;
         }
-        state.fetch_or(USED, Ordering::Relaxed) & (PRESENT | LOADING) == 0
+        let found = state.fetch_or(bits, Ordering::Relaxed);
+        if needed == Needed::Often && found & STAYS == 0 {
+            self.staying.fetch_add(1, Ordering::Relaxed);
+        }
+        found & (PRESENT | LOADING) == 0
     }
 
     /// A page was read for one reader: it goes with the next look, unless it is needed again. So
@@ -161,16 +191,30 @@ impl PageStates {
         state.fetch_and(!(LOADING | AWAITED), Ordering::AcqRel);
     }
 
-    /// Whether a page that is clean may go: it is in memory, is not being read or written, and was
-    /// not touched since the last look.
-    pub(super) fn may_go(&self, page: u64) -> bool {
+    /// Looks at a page: it goes if it was not touched since the last look, and does not stay. A
+    /// turn lapses with this look, or not.
+    pub(super) fn look(&self, page: u64, is_turn: bool) -> Look {
         let state = &self.states[page as usize];
         let found = state.load(Ordering::Relaxed);
-        let may_go = found & (PRESENT | LOADING | SAVING) == PRESENT;
-        if may_go && found & USED != 0 {
-            state.fetch_and(!USED, Ordering::Relaxed);
+        if found & (PRESENT | LOADING | SAVING) != PRESENT {
+            return Look::Stays;
         }
-        may_go && found & USED == 0
+        if found & USED != 0 {
+            state.fetch_and(!USED, Ordering::Relaxed);
+            return Look::Later;
+        }
+        match (found & STAYS, is_turn) {
+            (0, _) => Look::Goes,
+            (_, false) => Look::Stays,
+            (stays, true) => {
+                let relaxed = Ordering::Relaxed;
+                let is_less = state.compare_exchange(found, found - TURN, relaxed, relaxed).is_ok();
+                if is_less && stays == TURN {
+                    self.staying.fetch_sub(1, relaxed);
+                }
+                Look::Later
+            }
+        }
     }
 
     /// Begins to take such a page from memory, if it still may go. The caller drops it, and says
@@ -199,25 +243,29 @@ mod tests {
     #[test]
     fn a_page_is_evicted_if_it_was_not_touched_and_is_not_being_saved() {
         let states = PageStates::new(4, Stay::UntilEvicted);
-        assert!(states.want(2) && states.want(2), "who wants it need not be the one who reads it");
-        assert!(states.want(1) && states.begin_awaited(1), "who wants it may touch it first");
+        let goes = |page| states.look(page, true) == Look::Goes;
+        assert!(
+            states.want(2, Needed::Seldom) && states.want(2, Needed::Seldom),
+            "who wants it need not be the one who reads it"
+        );
+        assert!(
+            states.want(1, Needed::Seldom) && states.begin_awaited(1),
+            "who wants it may touch it first"
+        );
         assert!(!states.begin_wanted(1), "then it is read for that");
         states.installed(1);
-        assert!(!states.may_go(1) && states.may_go(1) && states.begin_eviction(1));
+        assert!(!goes(1) && goes(1) && states.begin_eviction(1));
         assert!(!states.begin_eviction(1) && !states.begin_awaited(1), "it is being evicted");
         assert!(states.end_eviction(1) && states.is_absent(1), "a thread waits for it");
         assert!(states.begin_wanted(2), "it is to be read");
-        assert!(!states.begin_wanted(2) && !states.want(2), "by one thread (S11)");
-        assert!(!states.may_go(2) && !states.begin_eviction(2), "it is being read");
+        assert!(!states.begin_wanted(2) && !states.want(2, Needed::Seldom), "by one thread (S11)");
+        assert!(!goes(2) && !states.begin_eviction(2), "it is being read");
         states.installed(2);
         assert_eq!(states.present(), 1);
-        assert!(!states.want(2) && !states.begin_wanted(2));
-        assert!(
-            !states.begin_eviction(2) && !states.may_go(2) && states.may_go(2),
-            "it was touched"
-        );
+        assert!(!states.want(2, Needed::Seldom) && !states.begin_wanted(2));
+        assert!(!states.begin_eviction(2) && !goes(2) && goes(2), "it was touched");
         states.saving(2);
-        assert!(!states.may_go(2) && !states.begin_eviction(2), "it is being saved");
+        assert!(!goes(2) && !states.begin_eviction(2), "it is being saved");
         let moved = Entry { page: 1, slot: 3, crc: 4 };
         states.saved(&moved);
         assert_eq!(states.present(), 1, "a page that moves in the file stays absent");
@@ -226,11 +274,41 @@ mod tests {
         assert_eq!(states.place(2), Some(entry));
         assert!(states.begin_eviction(2) && !states.end_eviction(2));
         assert_eq!(states.present(), 0);
-        assert!(!states.may_go(2) && !states.begin_eviction(2));
+        assert!(!goes(2) && !states.begin_eviction(2));
         assert_eq!(states.place(0), None);
         states.saving(3);
         states.saved(&Entry { page: 3, ..entry });
         assert_eq!(states.present(), 1, "a new page was in memory when it was copied");
+    }
+
+    #[test]
+    fn a_page_that_is_needed_often_stays_some_turns() {
+        let states = PageStates::new(4, Stay::UntilEvicted);
+        assert!(states.want(1, Needed::Often) && states.begin_wanted(1));
+        assert_eq!(states.staying(), 1, "it will be in memory");
+        states.installed(1);
+        let need_again = || assert!(!states.want(1, Needed::Often), "it is there");
+        for _ in 0..2 {
+            need_again();
+            assert_eq!(states.look(1, true), Look::Later, "it was touched");
+            let looks = [false, true, false, true, false, true, false].map(|is_turn| {
+                let found = states.look(1, is_turn);
+                assert!(found != Look::Stays || !states.begin_eviction(1));
+                found
+            });
+            let (stays, later) = (Look::Stays, Look::Later);
+            assert_eq!(looks, [stays, later, stays, later, stays, later, Look::Goes]);
+            assert_eq!(states.staying(), 0);
+        }
+        need_again();
+        assert_eq!(states.staying(), 1, "it has all turns again");
+        assert_eq!([true; 4].map(|is_turn| states.look(1, is_turn)), [Look::Later; 4]);
+        assert_eq!(states.look(1, false), Look::Goes);
+        // What seldom needed pages need of it is no reason to stay.
+        assert!(!states.want(1, Needed::Seldom));
+        assert_eq!([false; 2].map(|is_turn| states.look(1, is_turn)), [Look::Later, Look::Goes]);
+        assert!(states.begin_eviction(1) && !states.end_eviction(1));
+        assert_eq!((states.staying(), states.present()), (0, 0));
     }
 
     #[test]
