@@ -5,7 +5,7 @@ use std::sync::Arc;
 use storage::{IndexKind, RowLayout, StoredTable};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::index::{HashIndex, IndexSpace, OrderedIndex};
+use crate::index::{HashIndex, IndexSpace, OrderedIndex, Slots};
 
 /// A table with its indexes. Ordered tables have both: points are looked up by hash.
 pub(crate) struct Table {
@@ -60,9 +60,9 @@ impl Table {
     }
 
     /// Empty indexes with their memory in the image, if there is room.
-    pub(crate) fn begin_in(&mut self, space: &Arc<IndexSpace>) {
+    pub(crate) fn begin_in(&mut self, space: &Arc<IndexSpace>, slots: Slots) {
         assert!(self.hash.is_empty(), "a table whose indexes begin has no rows");
-        self.hash = HashIndex::new_in(Arc::clone(space));
+        self.hash = HashIndex::new_in(Arc::clone(space), slots);
         if self.ordered.is_some() {
             self.ordered = Some(OrderedIndex::new_in(Some(Arc::clone(space))));
         }

@@ -676,7 +676,7 @@ pub(crate) fn new_worker<D: Device>(
         popping: vec![0; storage::format::POOLS],
         bumping: vec![0; storage::format::POOLS],
         keeps_hash: config.lab.state_hash,
-        keys_come_first: store.device().takes_snapshots(),
+        keys_come_first: Vec::new(),
         design: config.lab.design,
         minor_collection: config.lab.minor_collection,
         are_plain: false,

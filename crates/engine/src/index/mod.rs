@@ -24,7 +24,7 @@ mod ordered;
 mod phase;
 mod space;
 
-pub use hash::{HashIndex, Home, KeptShard, VacantEntry};
+pub use hash::{HashIndex, Home, KeptShard, Slots, VacantEntry};
 pub use ordered::{ExactWords, KeptOrder, KeyOrder, OrderedIndex, Range, SearchKey, SortRoom};
 pub use space::IndexSpace;
 

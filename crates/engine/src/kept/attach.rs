@@ -58,8 +58,8 @@ fn attach_table(
     table: &KeptTable,
     kind: IndexKind,
 ) -> Option<AttachedTable> {
-    let KeptTable { hash: shards, order } = table;
-    let hash = HashIndex::new_in(Arc::clone(space));
+    let KeptTable { slots, hash: shards, order } = table;
+    let hash = HashIndex::new_in(Arc::clone(space), *slots);
     if !hash.attach(shards) || order.is_some() != (kind == IndexKind::Ordered) {
         return None;
     }

@@ -6,7 +6,7 @@ use storage::Store;
 
 use super::stock::Wanted;
 use super::{Found, KeptIndexes, Run};
-use crate::index::OrderedIndex;
+use crate::index::{OrderedIndex, Slots};
 use crate::table::Table;
 
 impl KeptIndexes {
@@ -56,6 +56,11 @@ impl KeptIndexes {
         let ordered = tables.iter().filter(|table| table.ordered.is_some());
         let blocks = ordered.map(|_| OrderedIndex::FIRST_BYTES).collect();
         self.provide(store, port, Wanted { blocks, root: None, others: 0 });
-        tables.iter_mut().for_each(|table| table.begin_in(&self.space));
+        // Where memory is short, less of it counts for more than fewer looks at rows.
+        let slots = match store.device().has_memory_limit() {
+            true => Slots::Tags,
+            false => Slots::Words,
+        };
+        tables.iter_mut().for_each(|table| table.begin_in(&self.space, slots));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! | word | |
 //! |---|---|
-//! | 0 | magic, another one since hash indexes have tags |
+//! | 0 | magic, another one since it says what slots have |
 //! | 1 | how many words follow the header |
 //! | 2 | CRC-32 of them |
 //! | 3.. | the epoch; the ids of rows; rows with stale values; each table's indexes |
 
-use crate::index::{KeptOrder, KeptShard};
+use crate::index::{KeptOrder, KeptShard, Slots};
 use crate::version::KeptIds;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"NVCRIND2");
@@ -30,6 +30,7 @@ pub(crate) struct Root {
 /// The indexes of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeptTable {
+    pub(crate) slots: Slots,
     pub(crate) hash: Vec<KeptShard>,
     pub(crate) order: Option<KeptOrder>,
 }
@@ -49,6 +50,7 @@ impl Root {
         put(&mut words, &self.stale.iter().map(|&id| [id]).collect::<Vec<_>>());
         words.push(self.tables.len() as u64);
         for table in &self.tables {
+            words.push(u64::from(table.slots == Slots::Tags));
             put(&mut words, &table.hash);
             words.push(u64::from(table.order.is_some()));
             if let Some(order) = &table.order {
@@ -81,12 +83,17 @@ impl Root {
         let stale = list(left)?.into_iter().map(|[id]| id).collect();
         let count = take(left)?;
         let tables = (0..count).map(|_| {
+            let slots = match take(left)? {
+                0 => Slots::Words,
+                1 => Slots::Tags,
+                _ => return None,
+            };
             let hash = list(left)?;
             let order = match take(left)? {
                 0 => None,
                 _ => Some(KeptOrder { len: take(left)?, slabs: list(left)?, chunks: list(left)? }),
             };
-            Some(KeptTable { hash, order })
+            Some(KeptTable { slots, hash, order })
         });
         let tables = tables.collect::<Option<_>>()?;
         left.is_empty().then_some(Self { epoch, ids, stale, tables })
@@ -124,8 +131,8 @@ mod tests {
             ids: KeptIds { groups: 9, segments: vec![[1, 2, 3]], spare: vec![[2, 4], [1, 6]] },
             stale: vec![5, 8],
             tables: vec![
-                KeptTable { hash: vec![[64, 2, 5]; 256], order: None },
-                KeptTable { hash: vec![[0; 3]; 256], order: Some(order) },
+                KeptTable { slots: Slots::Tags, hash: vec![[64, 2, 5]; 256], order: None },
+                KeptTable { slots: Slots::Words, hash: vec![[0; 3]; 256], order: Some(order) },
             ],
         }
     }

@@ -54,7 +54,7 @@ fn kept_tables(tables: &[Table]) -> Option<Vec<KeptTable>> {
             Some(ordered) => Some(ordered.kept()?),
             None => None,
         };
-        Some(KeptTable { hash: table.hash.kept()?, order })
+        Some(KeptTable { slots: table.hash.slots(), hash: table.hash.kept()?, order })
     };
     tables.iter().map(of_table).collect()
 }

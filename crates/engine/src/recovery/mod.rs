@@ -228,6 +228,10 @@ fn make_indexes<D: Device>(
             rebuild(core, store, found, &counts, workers);
         }
     }
+    let keys_come_first: Vec<_> = core.tables.iter().map(|t| !t.hash.has_words()).collect();
+    for worker in workers {
+        worker.row_store.keys_come_first.clone_from(&keys_come_first);
+    }
     Ok(())
 }
 

@@ -36,8 +36,8 @@ pub(crate) struct RowStore<D: Device> {
     pub(crate) changed: Vec<u8>,
     /// Whether the state hash is maintained.
     pub(crate) keeps_hash: bool,
-    /// Whether a row has its key before its first version, whatever its table's keys are.
-    pub(crate) keys_come_first: bool,
+    /// By table, whether a row has its key before its first version, also if it is a word.
+    pub(crate) keys_come_first: Vec<bool>,
     /// What is on the device besides.
     pub(crate) design: Design,
     /// Whether a stale inline version is overwritten, or left to the major collector.

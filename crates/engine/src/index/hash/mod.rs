@@ -6,9 +6,9 @@
 //! [`HashIndex::prefetch`], 16 to 32 at a time, before it finds each. In the insert step and
 //! after execution a shard changes only under its lock; in between nothing takes a lock.
 //!
-//! In memory of its own an index has words, in the image tags, which are half as large, because
-//! there rows have their keys as soon as an index leads to them: that of a row that is found has to
-//! be compared with the one that is looked for.
+//! A slot has the word, or half of the mixed word, its tag ([`Slots`]). With tags an index is a
+//! third as large; but the key of the row that a tag leads to has to be compared with the one that
+//! is looked for, so that rows need their keys before the index leads to them.
 
 mod bucket;
 mod shard;
@@ -26,14 +26,23 @@ use shards::{Shards, Vacant};
 use tags::Tags;
 use words::Words;
 
+/// What a slot has of the word of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slots {
+    /// All of it.
+    Words,
+    /// Half of the mixed word.
+    Tags,
+}
+
 /// An index from words to entries for point lookups.
 ///
 /// See the [module](super) for words and for when what may be called.
 #[derive(Debug)]
 pub enum HashIndex {
-    /// In memory of its own.
+    /// See [`Slots::Words`].
     Words(Shards<Words>),
-    /// In the image, as far as there is room.
+    /// See [`Slots::Tags`].
     Tags(Shards<Tags>),
 }
 
@@ -61,8 +70,20 @@ impl HashIndex {
 
     /// An empty index with its memory in the image, if there is room.
     #[must_use]
-    pub fn new_in(space: Arc<IndexSpace>) -> Self {
-        Self::Tags(Shards::new_in(Some(space)))
+    pub fn new_in(space: Arc<IndexSpace>, slots: Slots) -> Self {
+        match slots {
+            Slots::Words => Self::Words(Shards::new_in(Some(space))),
+            Slots::Tags => Self::Tags(Shards::new_in(Some(space))),
+        }
+    }
+
+    /// What its slots have.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        match self {
+            Self::Words(_) => Slots::Words,
+            Self::Tags(_) => Slots::Tags,
+        }
     }
 
     /// Takes over the arrays of an index that was kept, which has no entry yet. False if they are

@@ -270,9 +270,10 @@ fn a_reservation_counts_the_entries_that_are_there() {
 #[test]
 fn an_index_takes_no_more_blocks_than_it_said() {
     let rounds = if cfg!(miri) { 20 } else { 300 };
-    for at_once in [1, 7, 60, 1000] {
+    let kinds = [Slots::Words, Slots::Tags];
+    for (slots, at_once) in kinds.into_iter().flat_map(|k| [1, 7, 60, 1000].map(|n| (k, n))) {
         let mut stock = Stock::new(64 << 20);
-        let index = HashIndex::new_in(stock.space());
+        let index = HashIndex::new_in(stock.space(), slots);
         for round in 0..rounds {
             let mut blocks = Vec::new();
             index.growth(at_once as usize, &mut blocks);

@@ -369,7 +369,8 @@ impl<D: Device> RowStore<D> {
     /// How the first version of a row gets its key.
     #[inline(always)]
     fn first<'k>(&self, to: &Publication<'_>, exact: &'k [u8; 8]) -> First<'k> {
-        match to.layout.has_exact_keys() && !self.keys_come_first {
+        let comes_first = self.keys_come_first.get(to.layout.table.index());
+        match to.layout.has_exact_keys() && comes_first.is_none_or(|comes_first| !comes_first) {
             true => First::WithKey(exact),
             false => First::KeyIsThere,
         }
