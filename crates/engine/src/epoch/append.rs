@@ -164,51 +164,49 @@ impl<'e> Finder<'e> {
         let core = self.core;
         let count = KEYS.min(declared.len() - self.found);
         let (now, next) = declared[self.found..].split_at_mut(count);
-        // Bits of those whose row has to be looked at.
-        let mut compared = 0_u32;
+        // Bits of those that are not found so.
+        let mut others = 0_u32;
         for ((at, declared), home) in now.iter_mut().enumerate().zip(&self.homes) {
             if declared.id == NO_ENTRY {
-                declared.id = match home.find_first(declared.word) {
-                    Some(id) if declared.is_word && home.has_words() => id,
-                    Some(id) => {
-                        core.prefetch_key(id);
-                        compared |= 1 << at;
-                        id
+                declared.id = match home.find_exact(declared.word) {
+                    Some(id) if declared.is_word => id,
+                    None if declared.is_word && home.ends() => NO_ENTRY,
+                    _ => {
+                        others |= 1 << at;
+                        NO_ENTRY
                     }
-                    None if home.ends() => NO_ENTRY,
-                    None => find_any(core, declared, keys, reads).unwrap_or(NO_ENTRY),
                 };
             }
             if declared.id != NO_ENTRY && declared.kind != DeclaredKind::Read {
                 core.entries.prefetch(declared.id);
             }
         }
-        while compared != 0 {
-            compare(core, &mut now[compared.trailing_zeros() as usize], keys, reads);
-            compared &= compared - 1;
+        if others != 0 {
+            find_others(core, now, others, keys, reads);
         }
         self.found += count;
         self.fetch(next);
     }
 }
 
-/// Compares a key with that of the row where it may be, and looks further if it is another one.
-#[inline]
-fn compare(core: &Core, declared: &mut Declared, keys: &[u8], reads: &Reads) {
-    let word = declared.word.to_be_bytes();
-    let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
-    if core.key_of(declared.id, reads) != key {
-        declared.id = find_any(core, declared, keys, reads).unwrap_or(NO_ENTRY);
-    }
-}
-
-/// Finds a key that is not where the search for it begins.
+/// Finds keys, by their bits, that are not words where the search for them begins: rows that may
+/// be theirs are asked for before the first is looked at.
 #[inline(never)]
-fn find_any(core: &Core, declared: &Declared, keys: &[u8], reads: &Reads) -> Option<EntryId> {
-    let table = &core.tables[declared.table.index()];
-    let word = declared.word.to_be_bytes();
-    let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
-    core.find(table, KeyWord { hash: declared.word, key }, reads)
+fn find_others(core: &Core, some: &mut [Declared], others: u32, keys: &[u8], reads: &Reads) {
+    let is_other = |at: usize| others & 1 << at != 0;
+    for declared in (0..some.len()).filter(|&at| is_other(at)).map(|at| &some[at]) {
+        if let Some(id) = core.tables[declared.table.index()].hash.find_first(declared.word) {
+            core.prefetch_key(id);
+            core.entries.prefetch(id);
+        }
+    }
+    for (_, declared) in some.iter_mut().enumerate().filter(|(at, _)| is_other(*at)) {
+        let word = declared.word.to_be_bytes();
+        let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
+        let word = KeyWord { hash: declared.word, key };
+        let found = core.find(&core.tables[declared.table.index()], word, reads);
+        declared.id = found.unwrap_or(NO_ENTRY);
+    }
 }
 
 /// Appends what some calls declared by key, from one on, as far as keys are found ahead of them,

@@ -10,7 +10,7 @@ use storage::SerialId;
 
 use crate::declaration::{Declarations, NO_ENTRY, Txn};
 use crate::epoch::index_changes::{self, Change};
-use crate::index::{EntryId, VacantEntry};
+use crate::index::EntryId;
 use crate::memory::Local;
 use crate::reads::Reads;
 use crate::table::{KeyWord, Table, order_word};
@@ -59,15 +59,20 @@ fn insert_declared<D: Device>(
             debug_assert!(declared.kind.inserts(), "it is in the list of inserts");
             debug_assert!(declared.id == NO_ENTRY, "no key is looked up before the insert step");
             let table = &tables[declared.table.index()];
-            let word = declared.word.to_be_bytes();
-            let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
-            let found = maker.find_or_create(table, KeyWord { hash: declared.word, key }, sid);
+            let (found, word) = if table.finds_exactly() {
+                (maker.find_or_create(table, declared.word, sid), declared.word)
+            } else {
+                let word = declared.word.to_be_bytes();
+                let key = if declared.is_word { &word } else { &keys[declared.key.range()] };
+                let word = KeyWord { hash: declared.word, key };
+                (maker.find_or_create_any(table, word, sid), order_word(key))
+            };
             declared.id = match found {
                 Ok(created) => {
                     created_count += 1;
                     declared.appended = true;
                     if table.ordered.is_some() {
-                        changes[declared.table.index()].push((order_word(key), created));
+                        changes[declared.table.index()].push((word, created));
                     }
                     created
                 }
@@ -89,24 +94,22 @@ struct Maker<'m, 'e, D: Device> {
 }
 
 impl<D: Device> Maker<'_, '_, D> {
-    /// Creates entry and persistent row of a key, unless there are some. The row has the key at
-    /// once where a search compares it.
+    /// Creates entry and persistent row of a key that the index has as a word, unless there are
+    /// some.
     #[inline(always)]
     fn find_or_create(
         &mut self,
         table: &Table,
-        word: KeyWord<'_>,
+        word: u64,
         sid: SerialId,
     ) -> Result<EntryId, EntryId> {
-        if !table.finds_exactly() {
-            return self.find_or_create_any(table, word, sid);
-        }
-        match table.hash.find_exact_or_begin(word.hash) {
+        match table.hash.find_exact_or_begin(word) {
             Ok(id) => Err(self.share(id, sid)),
-            Err(vacant) => Ok(self.create(table, vacant, &[], sid)),
+            Err(vacant) => Ok(self.create(table, &[], sid, |id| vacant.fill(id))),
         }
     }
 
+    /// The same for other keys, with which searches compare those of rows: the row has it at once.
     #[inline(never)]
     fn find_or_create_any(
         &mut self,
@@ -118,7 +121,7 @@ impl<D: Device> Maker<'_, '_, D> {
         let same = |id| core.key_of(id, self.reads) == word.key;
         let found = match table.hash.find_or_begin(word.hash, same) {
             Ok(id) => Err(self.share(id, sid)),
-            Err(vacant) => Ok(self.create(table, vacant, word.key, sid)),
+            Err(vacant) => Ok(self.create(table, word.key, sid, |id| vacant.fill(id))),
         };
         self.reads.account_charged(&mut self.row_store.port, core.image_base);
         found
@@ -128,9 +131,9 @@ impl<D: Device> Maker<'_, '_, D> {
     fn create(
         &mut self,
         table: &Table,
-        vacant: VacantEntry<'_>,
         key: &[u8],
         sid: SerialId,
+        fill: impl FnOnce(EntryId),
     ) -> EntryId {
         let (epoch, entries) = (self.epoch, &self.epoch.core.entries);
         let row = self.row_store.allocate(table.layout.table.index(), epoch.store.segments());
@@ -139,7 +142,7 @@ impl<D: Device> Maker<'_, '_, D> {
             initialise_row(&mut self.row_store.port, row, &table.layout, key);
         }
         entries.get(id).create(RowPlace::new(row, &table.layout), sid, self.by);
-        vacant.fill(id);
+        fill(id);
         id
     }
 
@@ -172,7 +175,10 @@ fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
             assert!(table.exact, "the key of a sequence is a word");
             let key = changed.key.to_be_bytes();
             let word = KeyWord { hash: changed.key, key: &key };
-            let found = maker.find_or_create(table, word, sid);
+            let found = match table.finds_exactly() {
+                true => maker.find_or_create(table, changed.key, sid),
+                false => maker.find_or_create_any(table, word, sid),
+            };
             let is_new = found.is_ok();
             state.id = Some(found.unwrap_or_else(|id| id));
             work.rows_inserted += u64::from(is_new);

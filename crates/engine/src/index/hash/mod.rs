@@ -21,7 +21,7 @@ use std::sync::Arc;
 use super::EntryId;
 use super::space::IndexSpace;
 use bucket::{Mixed, SHARDS_COUNT};
-pub use shards::KeptShard;
+pub use shards::{Home, KeptShard};
 use shards::{Shards, Vacant};
 use tags::Tags;
 use words::Words;
@@ -147,8 +147,11 @@ impl HashIndex {
     #[inline]
     pub fn home(&self, word: u64) -> Home<'_> {
         match self {
-            Self::Words(index) => Home::Words(index.home(word)),
-            Self::Tags(index) => Home::Tags(index.home(word)),
+            Self::Words(index) => index.home(word),
+            Self::Tags(index) => {
+                index.prefetch(word);
+                Home::ELSEWHERE
+            }
         }
     }
 
@@ -182,9 +185,9 @@ impl HashIndex {
 
     /// [`HashIndex::find_or_begin`] where the index has words and these are exact.
     #[inline]
-    pub fn find_exact_or_begin(&self, word: u64) -> Result<EntryId, VacantEntry<'_>> {
+    pub fn find_exact_or_begin(&self, word: u64) -> Result<EntryId, Vacant<'_, Words>> {
         match self {
-            Self::Words(index) => index.find_exact_or_begin(word).map_err(VacantEntry::Words),
+            Self::Words(index) => index.find_exact_or_begin(word),
             Self::Tags(_) => unreachable!("an index with tags has no exact words"),
         }
     }
@@ -269,44 +272,6 @@ impl VacantEntry<'_> {
         match self {
             Self::Words(vacant) => vacant.fill(id),
             Self::Tags(vacant) => vacant.fill(id),
-        }
-    }
-}
-
-/// The bucket in which the search for a word begins, as long as the index does not change.
-#[derive(Debug)]
-pub enum Home<'i> {
-    /// Of an index with words.
-    Words(shards::Home<'i, Words>),
-    /// Of one with tags.
-    Tags(shards::Home<'i, Tags>),
-}
-
-impl Home<'_> {
-    /// That of any word in an index without entries.
-    pub const NOWHERE: Self = Self::Words(shards::Home::NOWHERE);
-
-    /// [`HashIndex::find_first`] of the word whose home this is, if it is here.
-    #[inline]
-    pub fn find_first(&self, word: u64) -> Option<EntryId> {
-        match self {
-            Self::Words(home) => home.find_first(word),
-            Self::Tags(home) => home.find_first(word),
-        }
-    }
-
-    /// As [`HashIndex::has_words`].
-    #[inline]
-    pub fn has_words(&self) -> bool {
-        matches!(self, Self::Words(_))
-    }
-
-    /// Whether a word that is not here is nowhere.
-    #[inline]
-    pub fn ends(&self) -> bool {
-        match self {
-            Self::Words(home) => home.ends(),
-            Self::Tags(home) => home.ends(),
         }
     }
 }

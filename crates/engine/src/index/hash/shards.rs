@@ -11,6 +11,7 @@ use super::super::phase::{Inside, PhaseCheck};
 use super::super::space::IndexSpace;
 use super::bucket::{self, Bucket, Mixed, NOBODY, SHARDS_COUNT};
 use super::shard::{Head, Lock, Locked};
+use super::words::Words;
 
 /// For so few new entries, in an index with arrays no larger than this, no shard is looked at to
 /// find out what they may take.
@@ -123,16 +124,6 @@ impl<B: Bucket> Shards<B> {
     }
 
     #[inline]
-    pub(super) fn home(&self, word: u64) -> Home<'_, B> {
-        let inside = self.phase.read();
-        let word = Mixed::of(word);
-        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-        let bucket = unsafe { self.heads[word.shard()].home(word.mixed) };
-        pmem::prefetch(std::ptr::from_ref(bucket).addr());
-        Home { bucket, _inside: inside }
-    }
-
-    #[inline]
     pub(super) fn find(&self, word: u64, same: impl FnMut(EntryId) -> bool) -> Option<EntryId> {
         let _inside = self.phase.read();
         let word = Mixed::of(word);
@@ -143,13 +134,14 @@ impl<B: Bucket> Shards<B> {
 
     #[inline]
     pub(super) fn find_first(&self, word: u64) -> Option<EntryId> {
-        let inside = self.phase.read();
+        let _inside = self.phase.read();
         let of_word = Mixed::of(word);
         // SAFETY: this is a phase without changes, as the check asserts in debug builds.
-        let bucket = unsafe { self.heads[of_word.shard()].home(of_word.mixed) };
-        let home = Home { bucket, _inside: inside };
-        let found = home.find_first(word);
-        if found.is_some() || home.ends() { found } else { self.find_further(word) }
+        let home = unsafe { self.heads[of_word.shard()].home(of_word.mixed) };
+        match home.find_first(B::mark_of(of_word)) {
+            NOBODY if home.is_full() => self.find_further(word),
+            found => (found != NOBODY).then_some(found),
+        }
     }
 
     /// [`Shards::find_first`] where the first bucket is full of others.
@@ -246,7 +238,7 @@ impl<B: Bucket> Shards<B> {
     }
 }
 
-/// See [`super::VacantEntry`].
+/// See [`super::VacantEntry`], which is of either kind.
 #[derive(Debug)]
 pub struct Vacant<'i, B: Bucket> {
     shard: Locked<'i, B>,
@@ -257,32 +249,52 @@ pub struct Vacant<'i, B: Bucket> {
 }
 
 impl<B: Bucket> Vacant<'_, B> {
+    /// Adds the word's entry.
     #[inline(always)]
-    pub(super) fn fill(self, id: EntryId) {
+    pub fn fill(self, id: EntryId) {
         assert!(id != NOBODY, "the entry of a key is one");
         self.shard.insert_at(self.at, self.mark, id);
     }
 }
 
-/// See [`super::Home`].
+/// The bucket in which the search for a word begins, as long as the index does not change.
 #[derive(Debug)]
-pub struct Home<'i, B> {
-    bucket: &'i B,
+pub struct Home<'i> {
+    bucket: &'i Words,
     _inside: Inside<'i>,
 }
 
-impl<B: Bucket> Home<'_, B> {
-    pub(super) const NOWHERE: Self = Self { bucket: B::EMPTY, _inside: Inside::NOWHERE };
+impl Home<'_> {
+    /// That of any word in an index without entries.
+    pub const NOWHERE: Self = Self { bucket: Words::EMPTY, _inside: Inside::NOWHERE };
 
+    /// That of any word in an index without words: it is not here, and does not end here.
+    pub const ELSEWHERE: Self = Self { bucket: Words::FULL, _inside: Inside::NOWHERE };
+
+    /// The entry of the word whose home this is, if it is here and words are exact.
     #[inline]
-    pub(super) fn find_first(&self, word: u64) -> Option<EntryId> {
-        let found = self.bucket.find_first(B::mark_of(Mixed::of(word)));
+    pub fn find_exact(&self, word: u64) -> Option<EntryId> {
+        let found = self.bucket.find_first(word);
         (found != NOBODY).then_some(found)
     }
 
+    /// Whether a word that is not here is nowhere.
     #[inline]
-    pub(super) fn ends(&self) -> bool {
+    pub fn ends(&self) -> bool {
         !self.bucket.is_full()
+    }
+}
+
+impl Shards<Words> {
+    /// Where the search for `word` begins, and asks for its line. Not for the insert step.
+    #[inline]
+    pub(super) fn home(&self, word: u64) -> Home<'_> {
+        let inside = self.phase.read();
+        let word = Mixed::of(word);
+        // SAFETY: this is a phase without changes, as the check asserts in debug builds.
+        let bucket = unsafe { self.heads[word.shard()].home(word.mixed) };
+        pmem::prefetch(std::ptr::from_ref(bucket).addr());
+        Home { bucket, _inside: inside }
     }
 }
 

@@ -90,12 +90,12 @@ proptest! {
                     let found = index.find(ties.word(key), |other| other == id);
                     prop_assert_eq!(found, model.get(&key).copied());
                     let home = index.home(ties.word(key));
-                    prop_assert_eq!(home.has_words(), index.has_words());
                     if divisor == 1 && index.has_words() {
                         prop_assert_eq!(index.find_first(key), found);
-                        prop_assert!(home.find_first(key) == found || !home.ends());
-                    } else if found.is_some() {
-                        prop_assert!(home.find_first(ties.word(key)).is_some() || !home.ends());
+                        prop_assert!(home.find_exact(key) == found || !home.ends());
+                    } else if !index.has_words() {
+                        prop_assert!(home.find_exact(ties.word(key)).is_none() && !home.ends());
+                        prop_assert!(index.find_first(ties.word(key)).is_some() || found.is_none());
                     }
                 }
                 _ => index.reserve(key as usize),

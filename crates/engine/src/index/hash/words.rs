@@ -22,6 +22,10 @@ const _: () = {
 };
 
 impl Words {
+    /// A bucket with no entry and no room.
+    pub(super) const FULL: &'static Self =
+        &Self { words: [0; SLOTS_COUNT], ids: [0; SLOTS_COUNT], used: SLOTS_COUNT as u32 };
+
     /// A bit for each slot that has this word, or had it when it was in use.
     #[inline]
     fn slots_equal(&self, word: u64) -> u32 {
