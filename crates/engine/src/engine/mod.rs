@@ -521,7 +521,7 @@ impl<D: Device> Engine<D> {
                 && seen.word.is_value()
             {
                 let mut room = [0; 8];
-                let key = self.core.key_found(t, word, id, &mut room, &reading.reads);
+                let key = self.core.key(t, word, id, &mut room, &reading.reads);
                 seen.word.charge(&reading.reads);
                 reading.end_step(self.core.image_base);
                 each(key, phase.bytes(seen.word));

@@ -310,31 +310,18 @@ impl Core {
         Ok(ordered.range(bounds.0, bounds.1, &RowKeys { core: self, reads }))
     }
 
-    /// The key of a row that the index has under a word: an exact key is the word, and is put into
-    /// `room`; any other is with the row.
+    /// The key of a row that the index has under a word, if it has words: an exact key is the word,
+    /// and is put into `room`; any other is with the row.
     #[inline]
     pub(crate) fn key<'k>(
         &'k self,
         table: &Table,
-        word: u64,
+        word: impl Into<Option<u64>>,
         id: EntryId,
         room: &'k mut [u8; 8],
         reads: &Reads,
     ) -> &'k [u8] {
-        self.key_found(table, Some(word), id, room, reads)
-    }
-
-    /// The same where the index may have no word.
-    #[inline]
-    pub(crate) fn key_found<'k>(
-        &'k self,
-        table: &Table,
-        word: Option<u64>,
-        id: EntryId,
-        room: &'k mut [u8; 8],
-        reads: &Reads,
-    ) -> &'k [u8] {
-        match word {
+        match word.into() {
             Some(word) if table.exact => {
                 *room = word.to_be_bytes();
                 room

@@ -230,7 +230,7 @@ impl<'v> View<'v> {
         let has_before_images = before_images.peek().is_some();
         t.hash.for_each_in(part, |word, id| {
             let mut room = [0; 8];
-            let key = self.core.key_found(t, word, id, &mut room, self.reads);
+            let key = self.core.key(t, word, id, &mut room, self.reads);
             let has_image = || {
                 let key = before_image_key(table, Some(part), key);
                 self.layers.iter().any(|layer| layer.before_images.contains_key(&key))
