@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::server::Shared;
-use super::states::Look;
 use crate::failure::lock;
 use crate::file::dirty::DirtyPages;
 use crate::memory::PAGE_BYTES;
@@ -103,10 +102,10 @@ impl Evictor {
 impl Shared {
     /// Drops clean pages if more are in memory than may be: those that were not touched since the
     /// last look at them, which forgets that they were. One thread does at a time; others go on
-    /// meanwhile, unless there are many too many: it may have lost its processor. Whether more may
-    /// go when this is done again.
-    pub(super) fn make_room(&self) -> bool {
-        let Some(evictor) = &self.evictor else { return false };
+    /// meanwhile, unless there are many too many: it may have lost its processor. How many; `None`
+    /// if none had to.
+    pub(super) fn make_room(&self) -> Option<u64> {
+        let evictor = self.evictor.as_ref()?;
         let limit = evictor.allowed();
         let over = || self.states.present().saturating_sub(limit);
         let hand = match over() {
@@ -114,14 +113,14 @@ impl Shared {
             1..MORE_PAGES => evictor.hand.try_lock().ok(),
             _ => Some(lock(&evictor.hand)),
         };
-        let Some(mut hand) = hand else { return false };
+        let mut hand = hand?;
         let wanted = match over() {
             // Another one has done it.
-            0 => return false,
+            0 => return None,
             over => over + MORE_PAGES.min(limit / 16),
         };
         let image_pages = evictor.image_pages.load(Ordering::Relaxed);
-        let (mut evicted, mut later) = (0, 0);
+        let mut evicted = 0;
         for _ in 0..LOOKS_MAX {
             if evicted >= wanted {
                 break;
@@ -132,30 +131,41 @@ impl Shared {
             hand.rounds += u64::from(hand.part == 0);
             let is_turn = hand.rounds.is_multiple_of(TURN_LOOKS)
                 || self.states.staying() > limit - limit / PASSING_PART;
-            let begun = self.begin_eviction(from..to, is_turn, &evictor.dirty, &mut hand.going);
-            (evicted, later) = (evicted + begun.0, later + begun.1);
+            evicted += self.begin_eviction(from..to, is_turn, &evictor.dirty, &mut hand.going);
             if hand.going.len() >= RUNS {
                 self.end_eviction(&mut hand.going, &evictor.dirty);
             }
         }
         self.end_eviction(&mut hand.going, &evictor.dirty);
         self.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
-        evicted + later > 0
+        Some(evicted)
     }
 
-    /// Begins to evict the pages of a range that may go; how many, and how many may later.
+    /// Drops clean pages until no more are in memory than may be. Pages that were stored to may be
+    /// more than that, and others may be touched all the time: then it ends when two looks at all
+    /// pages have let none go.
+    pub(super) fn make_all_room(&self) {
+        let image_pages = |evictor: &Evictor| evictor.image_pages.load(Ordering::Relaxed);
+        let looks = self.evictor.as_ref().map_or(0, image_pages) / (PART_PAGES * LOOKS_MAX) + 1;
+        let mut left = 2 * looks;
+        while left > 0
+            && let Some(evicted) = self.make_room()
+        {
+            left = if evicted > 0 { 2 * looks } else { left - 1 };
+        }
+    }
+
+    /// Begins to evict the pages of a range that may go; how many.
     fn begin_eviction(
         &self,
         pages: Range<u64>,
         is_turn: bool,
         dirty: &DirtyPages,
         going: &mut Vec<Range<u64>>,
-    ) -> (u64, u64) {
-        let (mut begun, mut later) = (0, 0);
+    ) -> u64 {
+        let mut begun = 0;
         for page in pages {
-            let found = self.states.look(page, is_turn);
-            later += u64::from(found == Look::Later);
-            if found != Look::Goes || !dirty.begin_eviction(page) {
+            if !self.states.may_go(page, is_turn) || !dirty.begin_eviction(page) {
                 continue;
             }
             if !self.states.begin_eviction(page) {
@@ -168,7 +178,7 @@ impl Shared {
                 _ => going.push(page..page + 1),
             }
         }
-        (begun, later)
+        begun
     }
 
     /// Gives back the memory of pages that are being evicted, and ends that.

@@ -118,7 +118,7 @@ impl Residency {
     /// An epoch may store to so many pages: those that it may have too many go before it begins.
     pub(super) fn promise(&self, pages: u64) {
         self.evictor().promised.store(pages, Ordering::Relaxed);
-        while self.shared.make_room() {}
+        self.shared.make_all_room();
     }
 
     fn evictor(&self) -> &Evictor {

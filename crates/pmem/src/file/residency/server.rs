@@ -237,7 +237,7 @@ impl Saved {
                 evictor.saving.fetch_sub(saved as u64, Ordering::Relaxed);
             }
             // What was new, or changed, may go from now on.
-            while shared.make_room() {}
+            shared.make_all_room();
         }
     }
 }

@@ -19,17 +19,6 @@ const AWAITED: u8 = 16;
 const STAYS: u8 = TURN | TURN << 1;
 const TURN: u8 = 64;
 
-/// What a look at a page finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    /// It may go, if it is clean.
-    Goes,
-    /// It may go some looks later.
-    Later,
-    /// It is not in memory, is read or written, or stays.
-    Stays,
-}
-
 /// How long a page stays in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stay {
@@ -191,30 +180,29 @@ impl PageStates {
         state.fetch_and(!(LOADING | AWAITED), Ordering::AcqRel);
     }
 
-    /// Looks at a page: it goes if it was not touched since the last look, and does not stay. A
-    /// turn lapses with this look, or not.
-    pub(super) fn look(&self, page: u64, is_turn: bool) -> Look {
+    /// Looks at a page, and whether it may go if it is clean: it is in memory, is not being read or
+    /// written, was not touched since the last look, and does not stay. A turn lapses with this
+    /// look, or not.
+    pub(super) fn may_go(&self, page: u64, is_turn: bool) -> bool {
         let state = &self.states[page as usize];
         let found = state.load(Ordering::Relaxed);
         if found & (PRESENT | LOADING | SAVING) != PRESENT {
-            return Look::Stays;
+            return false;
         }
         if found & USED != 0 {
             state.fetch_and(!USED, Ordering::Relaxed);
-            return Look::Later;
+            return false;
         }
-        match (found & STAYS, is_turn) {
-            (0, _) => Look::Goes,
-            (_, false) => Look::Stays,
-            (stays, true) => {
-                let relaxed = Ordering::Relaxed;
-                let is_less = state.compare_exchange(found, found - TURN, relaxed, relaxed).is_ok();
-                if is_less && stays == TURN {
-                    self.staying.fetch_sub(1, relaxed);
-                }
-                Look::Later
-            }
+        let relaxed = Ordering::Relaxed;
+        let stays = found & STAYS;
+        if stays != 0
+            && is_turn
+            && state.compare_exchange(found, found - TURN, relaxed, relaxed).is_ok()
+            && stays == TURN
+        {
+            self.staying.fetch_sub(1, relaxed);
         }
+        stays == 0
     }
 
     /// Begins to take such a page from memory, if it still may go. The caller drops it, and says
@@ -243,7 +231,7 @@ mod tests {
     #[test]
     fn a_page_is_evicted_if_it_was_not_touched_and_is_not_being_saved() {
         let states = PageStates::new(4, Stay::UntilEvicted);
-        let goes = |page| states.look(page, true) == Look::Goes;
+        let goes = |page| states.may_go(page, true);
         assert!(
             states.want(2, Needed::Seldom) && states.want(2, Needed::Seldom),
             "who wants it need not be the one who reads it"
@@ -290,23 +278,21 @@ mod tests {
         let need_again = || assert!(!states.want(1, Needed::Often), "it is there");
         for _ in 0..2 {
             need_again();
-            assert_eq!(states.look(1, true), Look::Later, "it was touched");
-            let looks = [false, true, false, true, false, true, false].map(|is_turn| {
-                let found = states.look(1, is_turn);
-                assert!(found != Look::Stays || !states.begin_eviction(1));
-                found
-            });
-            let (stays, later) = (Look::Stays, Look::Later);
-            assert_eq!(looks, [stays, later, stays, later, stays, later, Look::Goes]);
+            assert!(!states.may_go(1, true), "it was touched");
+            for turn in 0..3 {
+                assert_eq!(states.staying(), 1, "turn {turn}");
+                assert!(!states.may_go(1, false) && !states.begin_eviction(1));
+                assert!(!states.may_go(1, true), "it goes with the look behind the last turn");
+            }
             assert_eq!(states.staying(), 0);
+            assert!(states.may_go(1, false));
         }
         need_again();
         assert_eq!(states.staying(), 1, "it has all turns again");
-        assert_eq!([true; 4].map(|is_turn| states.look(1, is_turn)), [Look::Later; 4]);
-        assert_eq!(states.look(1, false), Look::Goes);
+        assert!((0..4).all(|_| !states.may_go(1, true)) && states.may_go(1, false));
         // What seldom needed pages need of it is no reason to stay.
         assert!(!states.want(1, Needed::Seldom));
-        assert_eq!([false; 2].map(|is_turn| states.look(1, is_turn)), [Look::Later, Look::Goes]);
+        assert!(!states.may_go(1, false) && states.may_go(1, false));
         assert!(states.begin_eviction(1) && !states.end_eviction(1));
         assert_eq!((states.staying(), states.present()), (0, 0));
     }
