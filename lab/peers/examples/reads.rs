@@ -1,6 +1,7 @@
-//! How long a read by key takes alone and beside writers, each of which waits until its update is
-//! durable: NVCaracal in memory and on a file, and SQLite (write-ahead log, a reader with a
-//! connection of its own).
+//! How long a read by key and a read of 100 rows in order take, alone and beside writers, each of
+//! which waits until its update is durable: NVCaracal in memory and on a file (the rows in a
+//! snapshot taken for each read), and SQLite (write-ahead log, a reader with a connection of its
+//! own).
 //!
 //!     cargo run --release -p nvcaracal-peers --example reads -- 32 [SECONDS [ROUNDS]]
 
@@ -13,11 +14,12 @@ use std::time::{Duration, Instant};
 
 use comfy_table::Table;
 use hdrhistogram::Histogram;
-use nvcaracal::{Database, DeviceSpec, HashTable, Stop, Transaction, WriteSet, procedure};
+use nvcaracal::{Database, DeviceSpec, Stop, Transaction, WriteSet, procedure};
 use rusqlite::Connection;
 
 const ROWS: u64 = 10_000;
-const NUMBERS: HashTable<u64, u64> = nvcaracal::Table::hash("numbers");
+const RANGE_ROWS: u64 = 100;
+const NUMBERS: nvcaracal::Table<u64, u64> = nvcaracal::Table::ordered("numbers");
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -34,8 +36,10 @@ fn add(tx: &mut Transaction, row: u64) -> std::result::Result<(), Stop> {
 /// A store with numbers in rows.
 trait Store: Sync {
     fn add(&self, row: u64) -> Result<()>;
-    /// Reads with what a thread has for reading.
+    /// Reads a row with what a thread has for reading.
     fn reader(&self) -> Result<Box<dyn FnMut(u64) -> Result<u64> + '_>>;
+    /// Adds up the first [`RANGE_ROWS`] rows from a key on.
+    fn range_reader(&self) -> Result<Box<dyn FnMut(u64) -> Result<u64> + '_>>;
 }
 
 impl Store for Database {
@@ -45,6 +49,14 @@ impl Store for Database {
 
     fn reader(&self) -> Result<Box<dyn FnMut(u64) -> Result<u64> + '_>> {
         Ok(Box::new(|row| Ok(self.get(NUMBERS, row)?.unwrap_or(0))))
+    }
+
+    fn range_reader(&self) -> Result<Box<dyn FnMut(u64) -> Result<u64> + '_>> {
+        Ok(Box::new(|row| {
+            let snapshot = self.snapshot()?;
+            let rows = snapshot.range(NUMBERS, row..).take(RANGE_ROWS as usize);
+            Ok(rows.map(|row| Ok(row?.1)).sum::<nvcaracal::Result<u64>>()?)
+        }))
     }
 }
 
@@ -62,6 +74,18 @@ impl<'p> Sqlite<'p> {
              CREATE TABLE numbers (id INTEGER PRIMARY KEY, number INTEGER NOT NULL);",
         )?;
         Ok(Self { path, writer: Mutex::new(writer) })
+    }
+
+    /// Writes all rows, in one transaction.
+    fn fill(&self) -> Result<()> {
+        let writer = self.writer.lock().map_err(|_| "a writer panicked")?;
+        let fill = format!(
+            "WITH RECURSIVE ids (id) AS (VALUES (0) UNION ALL SELECT id + 1 FROM ids WHERE id < {})
+             INSERT INTO numbers SELECT id, 1 FROM ids",
+            ROWS - 1
+        );
+        writer.execute(&fill, [])?;
+        Ok(())
     }
 }
 
@@ -84,6 +108,21 @@ impl Store for Sqlite<'_> {
             Ok(rows.next()?.map_or(Ok(0), |row| row.get::<_, i64>(0))? as u64)
         }))
     }
+
+    fn range_reader(&self) -> Result<Box<dyn FnMut(u64) -> Result<u64> + '_>> {
+        let reader = Connection::open(self.path)?;
+        reader.busy_timeout(Duration::from_secs(60))?;
+        Ok(Box::new(move |row| {
+            let mut get = reader
+                .prepare_cached("SELECT number FROM numbers WHERE id >= ?1 ORDER BY id LIMIT ?2")?;
+            let mut rows = get.query([row as i64, RANGE_ROWS as i64])?;
+            let mut sum = 0;
+            while let Some(row) = rows.next()? {
+                sum += row.get::<_, i64>(0)? as u64;
+            }
+            Ok(sum)
+        }))
+    }
 }
 
 /// Numbers that look random, for a thread.
@@ -97,11 +136,19 @@ fn random_rows(thread: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// One reader, if it is wanted, beside so many writers: how long its reads took, and updates a
-/// second.
+/// What the reader of a run does.
+#[derive(Clone, Copy)]
+enum Reads {
+    None,
+    Rows,
+    Ranges,
+}
+
+/// Runs one reader beside `writers` writers. Returns how long its reads took, and updates a second.
 fn run(
     store: &dyn Store,
-    (reads, writers): (bool, u64),
+    reads: Reads,
+    writers: u64,
     time: Duration,
 ) -> Result<(Histogram<u64>, f64)> {
     let is_over = AtomicBool::new(false);
@@ -118,8 +165,13 @@ fn run(
         let writers: Vec<_> = (0..writers).map(|w| scope.spawn(move || write(w))).collect();
         let mut took = Histogram::new(3)?;
         let started = Instant::now();
-        if reads {
-            let (mut read, mut next) = (store.reader()?, random_rows(1 << 32));
+        let reader = match reads {
+            Reads::None => None,
+            Reads::Rows => Some(store.reader()?),
+            Reads::Ranges => Some(store.range_reader()?),
+        };
+        if let Some(mut read) = reader {
+            let mut next = random_rows(1 << 32);
             while started.elapsed() < time {
                 let begun = Instant::now();
                 read(next())?;
@@ -144,26 +196,19 @@ fn median(mut of: Vec<f64>) -> f64 {
     of[of.len() / 2]
 }
 
-fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let mut next = |default: &str| arguments.next().unwrap_or_else(|| default.into());
-    let (writers, seconds, rounds) = (next("32").parse()?, next("1").parse()?, next("3").parse()?);
-    let time = Duration::from_secs_f64(seconds);
-    let dir = tempfile::tempdir_in(".")?;
-    let options = || Database::options().table(NUMBERS).procedure::<Add>();
-    let (memory, file) =
-        (options().open_device(DeviceSpec::Dram)?, options().open(dir.path().join("store"))?);
-    let path = dir.path().join("sqlite");
-    let sqlite = Sqlite::open(&path)?;
-    let stores: [(&str, &dyn Store); 3] =
-        [("NVCaracal, memory", &memory), ("NVCaracal, file", &file), ("SQLite", &sqlite)];
+/// The table of one kind of reads: medians of interleaved rounds.
+fn compare(
+    stores: &[(&str, &dyn Store); 3],
+    (name, reads): (&str, Reads),
+    (writers, time, rounds): (u64, Duration, usize),
+) -> Result<Table> {
     let mut found = vec![vec![Vec::<f64>::new(); 6]; stores.len()];
     for round in 0..=rounds {
-        for ((name, store), found) in stores.iter().zip(&mut found) {
-            eprintln!("round {round} of {rounds}: {name}");
-            let (_, writes_alone) = run(*store, (false, writers), time)?;
-            let (alone, _) = run(*store, (true, 0), time)?;
-            let (beside, writes) = run(*store, (true, writers), time)?;
+        for ((store_name, store), found) in stores.iter().zip(&mut found) {
+            eprintln!("a read {name}, round {round} of {rounds}: {store_name}");
+            let (_, writes_alone) = run(*store, Reads::None, writers, time)?;
+            let (alone, _) = run(*store, reads, 0, time)?;
+            let (beside, writes) = run(*store, reads, writers, time)?;
             if round == 0 {
                 continue;
             }
@@ -178,7 +223,7 @@ fn main() -> Result<()> {
     table.load_preset(comfy_table::presets::ASCII_MARKDOWN);
     let beside = format!("beside {writers}");
     table.set_header([
-        "a read by key, us",
+        &format!("a read {name}, us"),
         "p50 alone",
         "p99 alone",
         &format!("p50 {beside}"),
@@ -194,6 +239,33 @@ fn main() -> Result<()> {
         });
         table.add_row([(*name).to_string()].into_iter().chain(cells));
     }
-    println!("{table}");
+    Ok(table)
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let mut next = |default: &str| arguments.next().unwrap_or_else(|| default.into());
+    let (writers, seconds) = (next("32").parse()?, next("1").parse()?);
+    let rounds: usize = next("3").parse()?;
+    let time = Duration::from_secs_f64(seconds);
+    let dir = tempfile::tempdir_in(".")?;
+    let options = || Database::options().table(NUMBERS).procedure::<Add>();
+    let (memory, file) =
+        (options().open_device(DeviceSpec::Dram)?, options().open(dir.path().join("store"))?);
+    let path = dir.path().join("sqlite");
+    let sqlite = Sqlite::open(&path)?;
+    let stores: [(&str, &dyn Store); 3] =
+        [("NVCaracal, memory", &memory), ("NVCaracal, file", &file), ("SQLite", &sqlite)];
+    for database in [&memory, &file] {
+        let mut batch = database.batch();
+        for row in 0..ROWS {
+            batch.add(&Add { row })?;
+        }
+        batch.submit()?.wait();
+    }
+    sqlite.fill()?;
+    for (name, reads) in [("by key", Reads::Rows), ("of 100 rows", Reads::Ranges)] {
+        println!("{}", compare(&stores, (name, reads), (writers, time, rounds))?);
+    }
     Ok(())
 }

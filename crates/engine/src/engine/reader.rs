@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use pmem::Device;
-use storage::Position;
-use storage::{IndexKind, SerialId, TableId};
+use storage::{EpochNumber, IndexKind, Position, SerialId, TableId};
 
 use crate::declaration::declare::LookupError;
 use crate::engine::Engine;
@@ -69,6 +68,11 @@ impl<D: Device> Engine<D> {
 }
 
 impl Reader {
+    /// The newest epoch whose end readers see.
+    pub fn epoch(&self) -> EpochNumber {
+        self.core.gate.epoch()
+    }
+
     /// Reads a row into `value`, whose content is replaced; waits where indexes change. `slot` is
     /// any number: threads that read at the same time should have different ones.
     ///

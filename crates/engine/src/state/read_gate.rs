@@ -91,6 +91,11 @@ impl Drop for Inside<'_> {
 }
 
 impl ReadGate {
+    /// The epoch whose end readers see, or saw when the gate was closed.
+    pub(crate) fn epoch(&self) -> EpochNumber {
+        epoch_of(self.state.load(Ordering::SeqCst))
+    }
+
     /// Enters, by any thread, if the gate is open; `slot` is any number.
     #[inline]
     pub(crate) fn try_enter(&self, slot: usize) -> Result<Inside<'_>, NoEntry> {

@@ -154,6 +154,12 @@ impl Layers {
         &self.layers[at..]
     }
 
+    /// Before-images in the layer of a snapshot.
+    pub(crate) fn rows_of(&self, epoch: EpochNumber) -> usize {
+        let layer = self.layers.iter().find(|layer| layer.epoch == epoch);
+        layer.map_or(0, |layer| layer.before_images.len())
+    }
+
     /// Bytes that are kept for snapshots from an epoch on.
     pub(crate) fn bytes_from(&self, epoch: EpochNumber) -> u64 {
         self.from(epoch).iter().map(|layer| layer.bytes).sum()

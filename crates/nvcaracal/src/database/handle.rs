@@ -35,6 +35,7 @@ use crate::observe::stats::{Recorder, Stats};
 use crate::sequencer::queue::{Limits, OnFull, Queue};
 use crate::sequencer::routing::Routing;
 use crate::sequencer::run::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, panicked};
+use crate::sequencer::standing::{Held, Standing};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::mpsc::sync_channel;
 use crate::sync::thread::{self, JoinHandle};
@@ -196,7 +197,8 @@ impl Database {
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let feeds = Feeds::new(change_bytes_max);
-        let shared = Arc::new(Shared { queue, recorder, routing, feeds, pace });
+        let standing = Standing::default();
+        let shared = Arc::new(Shared { queue, recorder, routing, feeds, pace, standing });
         let schema = tools.driver.schema();
         let reader = tools.driver.reader();
         // A database that only reads does not run what the last process left to run.
@@ -595,6 +597,15 @@ impl Inner {
                 Some(value.map(Room))
             }
         })
+    }
+
+    /// The snapshot that stands, if it is of the newest epoch that readers see.
+    ///
+    /// # Errors
+    /// A mistake in a process that was forked.
+    pub(crate) fn standing_snapshot(&self) -> Result<Option<Arc<Held>>> {
+        self.shared.queue.check_here()?;
+        Ok(self.shared.standing.get(self.reader.epoch()))
     }
 
     /// Has a snapshot read on this thread, whose number `read` gets.

@@ -5,16 +5,14 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use storage::EpochNumber;
-
 use crate::body;
-use crate::database::handle::{Database, Inner};
+use crate::database::handle::Database;
 use crate::database::snapshot::Snapshot;
-use crate::error::Result;
-use crate::host::driver::Driver;
+use crate::error::{Error, Result};
+use crate::sequencer::standing::Held;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Where the number of a snapshot will be.
+/// Where a snapshot will be.
 #[derive(Default)]
 struct Slot(Mutex<State>);
 
@@ -24,7 +22,7 @@ enum State {
     Asked,
     /// The task that waits.
     Waits(Waker),
-    Made(Result<EpochNumber>),
+    Made(Result<Arc<Held>>),
     /// The task does not want it any more, or has it.
     Done,
 }
@@ -34,11 +32,11 @@ impl Slot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves what was made; gives it back if there is no task any more.
-    fn leave(&self, made: Result<EpochNumber>) -> Option<EpochNumber> {
+    /// Leaves what was made, unless there is no task any more.
+    fn leave(&self, made: Result<Arc<Held>>) {
         let mut state = self.state();
         if matches!(*state, State::Done) {
-            return made.ok();
+            return;
         }
         let before = std::mem::replace(&mut *state, State::Made(made));
         // A task may run at once on this thread.
@@ -46,15 +44,11 @@ impl Slot {
         if let State::Waits(waker) = before {
             body::wake([waker]);
         }
-        None
     }
 }
 
 /// A snapshot that was asked for.
-struct Pending<'d> {
-    database: &'d Arc<Inner>,
-    slot: Arc<Slot>,
-}
+struct Pending(Arc<Slot>);
 
 impl Database {
     /// [`Database::snapshot`] for tasks: the epoch that runs is waited for without keeping the
@@ -82,37 +76,26 @@ impl Database {
     /// As [`Database::snapshot`].
     pub async fn snapshot_async(&self) -> Result<Snapshot> {
         body::check_outside()?;
+        if let Some(held) = self.inner.standing_snapshot()? {
+            return Ok(Snapshot::of(&self.inner, held));
+        }
         let slot = Arc::<Slot>::default();
-        let of_request = Arc::clone(&slot);
+        let (of_request, shared) = (Arc::clone(&slot), Arc::clone(self.inner.shared()));
         self.inner.request_later(move |driver| {
-            let made = match driver {
-                Ok(driver) => {
-                    let made = Ok(driver.snapshot());
-                    return give_back(driver, of_request.leave(made));
-                }
-                Err(error) => Err(error.clone()),
-            };
-            of_request.leave(made);
+            let begin = |driver| shared.standing.begin(&shared, driver);
+            of_request.leave(driver.map(begin).map_err(Error::clone));
         })?;
-        let pending = Pending { database: &self.inner, slot };
-        Ok(Snapshot::of(&self.inner, pending.await?))
+        Ok(Snapshot::of(&self.inner, Pending(slot).await?))
     }
 }
 
-/// Releases a snapshot for which no task waits.
-fn give_back(driver: &mut dyn Driver, left: Option<EpochNumber>) {
-    if let Some(epoch) = left {
-        driver.release_snapshot(epoch);
-    }
-}
-
-impl Future for Pending<'_> {
-    type Output = Result<EpochNumber>;
+impl Future for Pending {
+    type Output = Result<Arc<Held>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Cloning and dropping wakers runs code of the task's runtime: no lock is held.
         let waker = context.waker().clone();
-        let mut state = self.slot.state();
+        let mut state = self.0.state();
         let before = match &*state {
             State::Asked | State::Waits(_) => std::mem::replace(&mut *state, State::Waits(waker)),
             State::Made(_) | State::Done => std::mem::replace(&mut *state, State::Done),
@@ -126,11 +109,9 @@ impl Future for Pending<'_> {
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for Pending {
     fn drop(&mut self) {
-        let before = std::mem::replace(&mut *self.slot.state(), State::Done);
-        if let State::Made(Ok(epoch)) = before {
-            drop(Snapshot::of(self.database, epoch));
-        }
+        let before = std::mem::replace(&mut *self.0.state(), State::Done);
+        drop(before);
     }
 }

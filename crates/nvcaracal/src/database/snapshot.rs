@@ -8,20 +8,19 @@ use std::sync::Arc;
 use engine::{HASH_PARTS, Reader, ScanPart};
 use storage::{EpochNumber, TableId};
 
+use crate::body;
 use crate::data::stored;
 use crate::data::value::Data;
 use crate::database::handle::{Database, Inner};
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
 use crate::key::bytes::Key;
-use crate::sequencer::run::Shared;
+use crate::sequencer::standing::Held;
 use crate::table::handle::{HashTable, Scannable, Sequence, Shape, Table};
 use crate::table::index::Index;
 use crate::table::range::{Bytes, KeyRange, LAST_WORD};
 use crate::table::rows::{Of, RowPage, Rows, Source, row, undecodable};
 
-/// Rows that are freed between two epochs when a snapshot has ended.
-const FREED_ROWS_MAX: usize = 4096;
 /// Rows that are counted at a time: an epoch may wait for them.
 const COUNTED_ROWS_MAX: usize = 1024;
 
@@ -36,9 +35,9 @@ const COUNTED_ROWS_MAX: usize = 1024;
 ///
 /// It is read on the threads of its readers, at most a thousand rows at a time, while epochs run:
 /// a reader waits for no call and no log, but for a moment where indexes change, and an epoch waits
-/// for such a part at most. Taking a snapshot waits for the epoch that runs
-/// ([`Database::snapshot_async`](crate::Database::snapshot_async) keeps no thread meanwhile);
-/// [`Database::get`](crate::Database::get) of the newest state does not.
+/// for such a part at most. Where snapshots are taken at least once a second, taking one waits for
+/// nothing. The first one waits for the epoch that runs
+/// ([`Database::snapshot_async`](crate::Database::snapshot_async) keeps no thread meanwhile).
 ///
 /// ```
 /// # use nvcaracal::{Procedure, Stop, Table, Transaction};
@@ -69,56 +68,32 @@ const COUNTED_ROWS_MAX: usize = 1024;
 #[derive(Clone)]
 pub struct Snapshot {
     held: Arc<Held>,
-}
-
-/// A snapshot of the engine, until it is released.
-struct Held {
     database: Arc<Inner>,
-    epoch: EpochNumber,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let (shared, epoch) = (Arc::clone(self.database.shared()), self.epoch);
-        let of_sweeps = Arc::clone(&shared);
-        // Of a database that is closed there is nothing to release.
-        let _ = shared.queue.request(Box::new(move |driver| {
-            if let Ok(driver) = driver {
-                driver.release_snapshot(epoch);
-                sweep(of_sweeps, driver);
-            }
-        }));
-    }
-}
-
-/// Frees what ended snapshots have left, the rest after the next epoch.
-fn sweep(shared: Arc<Shared>, driver: &mut dyn Driver) {
-    if driver.sweep_snapshots(FREED_ROWS_MAX) {
-        let again = Arc::clone(&shared);
-        let _ = shared.queue.request(Box::new(move |driver| {
-            if let Ok(driver) = driver {
-                sweep(again, driver);
-            }
-        }));
-    }
 }
 
 impl Database {
-    /// Takes a snapshot of the state at the end of an epoch, which holds every call that was
-    /// answered before. Waits for the epoch that runs now.
+    /// Takes a snapshot of the state at the end of the newest epoch, which holds every call that
+    /// was answered before. Waits for the epoch that runs now if no snapshot was asked for in the
+    /// second before it began.
     ///
     /// # Errors
     /// [`Error::is_stopped`].
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let epoch = self.inner.request(|driver| Ok(driver.snapshot()))?;
-        Ok(Snapshot::of(&self.inner, epoch))
+        body::check_may_wait()?;
+        if let Some(held) = self.inner.standing_snapshot()? {
+            return Ok(Snapshot::of(&self.inner, held));
+        }
+        let shared = Arc::clone(self.inner.shared());
+        let begin = move |driver: &mut dyn Driver| Ok(shared.standing.begin(&shared, driver));
+        let held = self.inner.request(begin)?;
+        Ok(Snapshot::of(&self.inner, held))
     }
 }
 
 impl Snapshot {
     /// One that the engine has made.
-    pub(super) fn of(database: &Arc<Inner>, epoch: EpochNumber) -> Self {
-        Self { held: Arc::new(Held { database: Arc::clone(database), epoch }) }
+    pub(super) fn of(database: &Arc<Inner>, held: Arc<Held>) -> Self {
+        Self { database: Arc::clone(database), held }
     }
 
     /// The number of the epoch after which the state was this.
@@ -128,7 +103,7 @@ impl Snapshot {
     }
 
     fn number(&self, shape: &Shape) -> Result<TableId> {
-        self.held.database.schema().number(shape).map_err(Error::mistake)
+        self.database.schema().number(shape).map_err(Error::mistake)
     }
 
     /// Reads something of it; `read` gets the number of this thread.
@@ -137,7 +112,7 @@ impl Snapshot {
         read: impl FnOnce(&Reader, usize, EpochNumber) -> engine::Result<R>,
     ) -> Result<R> {
         let epoch = self.held.epoch;
-        self.held.database.read_with(|reader, thread| read(reader, thread, epoch))
+        self.database.read_with(|reader, thread| read(reader, thread, epoch))
     }
 
     fn value(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -169,7 +144,7 @@ impl Snapshot {
         table: Table<K, V, O>,
         range: impl KeyRange<K>,
     ) -> Rows<'static, K, V> {
-        let wanted = self.held.database.schema().rows(&table, &range);
+        let wanted = self.database.schema().rows(&table, &range);
         Rows::new(self.clone(), wanted.map_err(Error::mistake))
     }
 
@@ -249,7 +224,7 @@ impl Snapshot {
         index: Index<I, K, V, O>,
         range: impl KeyRange<I>,
     ) -> Rows<'static, K, V> {
-        let wanted = self.held.database.schema().rows_by(&index, &range);
+        let wanted = self.database.schema().rows_by(&index, &range);
         Rows::new(self.clone(), wanted.map_err(Error::mistake))
     }
 

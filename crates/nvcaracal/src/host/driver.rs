@@ -23,6 +23,8 @@ pub(crate) trait Driver: Send {
     fn snapshot(&mut self) -> EpochNumber;
     fn release_snapshot(&mut self, epoch: EpochNumber);
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool;
+    /// Rows that were kept while the snapshot of an epoch was the newest.
+    fn snapshot_rows(&self, epoch: EpochNumber) -> usize;
     fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()>;
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()>;
     fn check_indexes(&self) -> engine::Result<()>;
@@ -93,6 +95,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn sweep_snapshots(&mut self, rows_max: usize) -> bool {
         self.engine.sweep_snapshots(rows_max)
+    }
+
+    fn snapshot_rows(&self, epoch: EpochNumber) -> usize {
+        self.engine.snapshot_rows(epoch)
     }
 
     fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()> {

@@ -4,4 +4,5 @@ pub(crate) mod clock;
 pub(crate) mod queue;
 pub(crate) mod routing;
 pub(crate) mod run;
+pub(crate) mod standing;
 mod worker_choice;

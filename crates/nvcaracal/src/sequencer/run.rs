@@ -32,6 +32,7 @@ use crate::observe::stats::Recorder;
 use crate::sequencer::clock::{Clock, random};
 use crate::sequencer::queue::{Batch, Queue, Work};
 use crate::sequencer::routing::Routing;
+use crate::sequencer::standing::Standing;
 use crate::sequencer::worker_choice::WorkerChoice;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) routing: Routing,
     pub(crate) feeds: Feeds,
     pub(crate) pace: Pace,
+    pub(crate) standing: Standing,
 }
 
 /// How the sequencer gets on.
@@ -195,6 +197,7 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
                 // Requests that came while the last one was being done.
                 shared.queue.fail(&Error::closed());
                 shared.feeds.end(&Error::closed());
+                shared.standing.end();
                 sequencer.driver.close()?;
                 events::closed();
                 return Ok(());
@@ -456,6 +459,7 @@ impl Sequencer {
         }
 
         // Before a call is answered: its caller may look for what it has changed.
+        self.shared.standing.renew(&self.shared, self.driver.as_mut());
         self.shared.feeds.add(epoch, changes);
         // No call is deferred twice.
         for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {
@@ -505,6 +509,7 @@ impl Sequencer {
         events::stopped(error);
         self.shared.queue.fail(error);
         self.shared.feeds.end(error);
+        self.shared.standing.end();
         self.running.take().into_iter().for_each(|group| group.end(error));
         self.deferred.drain(..).flatten().for_each(|(group, ..)| group.end(error));
     }

@@ -11,6 +11,7 @@ use nvcaracal::{
 };
 
 use crate::common::{ACCOUNTS, Deposit, directory, dram, options};
+use crate::tasks::block_on;
 
 /// A value that says in each of its bytes, and in their number, which one it is.
 const VALUES: HashTable<u64, Vec<u8>> = Table::hash("values");
@@ -179,11 +180,66 @@ fn o_106_a_read_waits_for_no_procedure() {
         assert_eq!(before.count(ACCOUNTS, ..).unwrap(), 2);
         let rows: Vec<_> = before.range(ACCOUNTS, ..).rev().map(Result::unwrap).collect();
         assert_eq!(rows, [(2, 6), (1, 5)]);
+        // The snapshot before was asked for in the last second, so one stands.
+        let beside = db.snapshot().unwrap();
+        assert_eq!(beside.epoch(), before.epoch(), "the newest epoch that has ended");
+        assert_eq!(beside.get(ACCOUNTS, 1).unwrap(), Some(5));
+        let beside = block_on(db.snapshot_async()).unwrap();
+        assert_eq!(beside.count(ACCOUNTS, ..).unwrap(), 2);
         assert!(ticket.try_get().is_none(), "the procedure still runs");
         end.send(()).unwrap();
         ticket.wait().unwrap();
         assert_eq!(db.get(ACCOUNTS, 1).unwrap(), Some(-1));
         assert_eq!(before.get(ACCOUNTS, 1).unwrap(), Some(5));
+        assert_eq!(db.snapshot().unwrap().get(ACCOUNTS, 1).unwrap(), Some(-1));
+    }
+}
+
+/// What a thread has read of a row, in a snapshot or without one, does not go back, and a snapshot
+/// has every call that was answered before it was taken.
+#[test]
+fn o_84_snapshots_and_reads_of_one_thread_never_go_back() {
+    for serial_calls_max in [0, 64] {
+        let tuning = Tuning { serial_calls_max, ..Tuning::default() };
+        let db = dram(options().tuning(tuning));
+        db.call(Deposit { account: 1, cents: 1 }).unwrap();
+        let (is_over, answered) = (AtomicBool::new(false), AtomicU64::new(1));
+        thread::scope(|scope| {
+            let readers: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let (mut seen, mut turns) = (0, 0);
+                        let mut is_next = |what: &str, number: Option<i64>, least: u64| {
+                            let number = number.expect("a row");
+                            assert!(number >= seen, "{what} goes back from {seen} to {number}");
+                            assert!(
+                                number as u64 >= least,
+                                "{what} has {number}, {least} was answered"
+                            );
+                            seen = number;
+                        };
+                        while !is_over.load(Ordering::Relaxed) || turns == 0 {
+                            let least = answered.load(Ordering::Acquire);
+                            is_next("a read", db.get(ACCOUNTS, 1).unwrap(), least);
+                            let least = answered.load(Ordering::Acquire);
+                            let snapshot = db.snapshot().unwrap();
+                            let mut rows = snapshot.range(ACCOUNTS, ..);
+                            is_next("a range", rows.next().map(|row| row.unwrap().1), least);
+                            turns += 1;
+                        }
+                        turns
+                    })
+                })
+                .collect();
+            for _ in 0..2_000 {
+                db.call(Deposit { account: 1, cents: 1 }).unwrap();
+                answered.fetch_add(1, Ordering::Release);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            for reader in readers {
+                assert!(reader.join().unwrap() > 0);
+            }
+        });
     }
 }
 

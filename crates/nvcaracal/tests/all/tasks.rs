@@ -5,13 +5,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use nvcaracal::Tuning;
 
 use crate::common::{ACCOUNTS, Deposit, Hold, Transfer, dram, hold, options, sum};
 
 /// Runs a future on this thread, without any runtime.
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -69,6 +70,25 @@ fn a_task_waits_for_a_snapshot_while_an_epoch_runs() {
     let after = db.clone();
     db.close().unwrap();
     assert!(block_on(after.snapshot_async()).unwrap_err().is_stopped());
+}
+
+/// A snapshot stands while readers ask for one, and for a second after that.
+#[test]
+fn o_84_a_snapshot_stands_as_long_as_readers_ask() {
+    let db = dram(options().procedure::<Hold>());
+    db.call(Deposit { account: 1, cents: 5 }).unwrap();
+    drop(db.snapshot().unwrap());
+    let mut context = Context::from_waker(Waker::noop());
+    for (after, stands) in [(Duration::ZERO, true), (Duration::from_millis(1_100), false)] {
+        thread::sleep(after);
+        db.call(Deposit { account: 1, cents: 5 }).unwrap();
+        let (end, holder) = hold(&db);
+        let is_ready = Box::pin(db.snapshot_async()).as_mut().poll(&mut context).is_ready();
+        end.send(()).unwrap();
+        holder.join().unwrap();
+        assert_eq!(is_ready, stands, "{after:?} after the last snapshot");
+    }
+    assert_eq!(db.memory().unwrap().snapshots, 0, "images are freed with their epoch");
 }
 
 /// Thousands of tasks on one thread, in a queue with room for few: all are answered, in the end.

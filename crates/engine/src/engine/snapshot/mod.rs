@@ -76,6 +76,14 @@ impl<D: Device> Engine<D> {
         are_left
     }
 
+    /// Rows whose before-images were kept while the snapshot of `epoch` was the newest.
+    pub fn snapshot_rows(&self, epoch: EpochNumber) -> usize {
+        let of_workers = self.core.snapshots.of_workers.iter();
+        let rows =
+            of_workers.map(|layers| layers.read().expect("no panic while locked").rows_of(epoch));
+        rows.sum()
+    }
+
     /// Bytes that are kept for the snapshots that live.
     pub fn snapshot_bytes(&self) -> u64 {
         let live = self.core.snapshots.live.read().expect("no panic while locked");
