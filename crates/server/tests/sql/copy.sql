@@ -54,11 +54,11 @@ COPY item (id, name) FROM STDIN;
 1	y
 \.
 SELECT count(*) FROM item WHERE id >= 30;
-COPY item (id, nothing) FROM STDIN;
-COPY nothing FROM STDIN;
-COPY item FROM STDIN WITH (DELIMITER 'a');
-COPY item FROM STDIN WITH (QUOTE '"');
-COPY item FROM STDIN WITH (FORMAT csv, DELIMITER '"');
+\copy item (id, nothing) FROM /dev/null
+\copy nothing FROM /dev/null
+\copy item FROM /dev/null WITH (DELIMITER 'a')
+\copy item FROM /dev/null WITH (QUOTE '"')
+\copy item FROM /dev/null WITH (FORMAT csv, DELIMITER '"')
 -- Numbers and defaults come as by INSERT.
 CREATE TABLE log (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text NOT NULL UNIQUE);
 COPY log (text) FROM STDIN;
