@@ -2,7 +2,7 @@
 
 use super::body::{Body, malformed};
 use super::frame::Frame;
-use values::{Oid, Result};
+use values::{Error, Oid, Result};
 
 /// The form of a value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,10 @@ impl Message {
                 body.rest();
                 Message::StrayCopy
             }
-            b'F' => return Err(malformed("function calls are not supported, use SELECT")),
+            b'F' => {
+                let message = "function calls by a message of their own are not supported";
+                return Err(Error::unsupported(message, "Call the function in a SELECT."));
+            }
             _ => return Err(malformed("it does not fit the state of the connection")),
         };
         body.end()?;

@@ -6,7 +6,7 @@ use super::queue::Shape;
 use super::settings::Changed;
 use crate::codec::Severity;
 use crate::config::NAME;
-use crate::store::{Control, OutputColumn};
+use crate::store::{Answer, Control, OutputColumn};
 use sql::ir::Kind;
 use sql::parse::{Own, SessionColumn, SessionFunction};
 use sql::system::Session;
@@ -43,11 +43,11 @@ impl Conversation {
     }
 
     /// Does what a statement says about the session.
-    pub(super) async fn control(&mut self, control: &Control, shape: &Shape) -> Result<()> {
+    pub(super) async fn control(&mut self, control: &Control, shape: &Shape) -> Result<Answer> {
         if let Some(tag) = self.block_control(control).await? {
-            self.out.command_complete(&tag);
-            return Ok(());
+            return Ok(tagged(tag, Vec::new()));
         }
+        let mut rows = Vec::new();
         let tag = match control {
             Control::Fetch(fetch) => return self.fetch(fetch, shape),
             Control::Close(name) => self.close(name.as_deref())?,
@@ -81,7 +81,7 @@ impl Conversation {
                 "SET"
             }
             Control::Show(name) => {
-                let rows: Vec<Vec<Datum>> = match name.as_str() {
+                rows = match name.as_str() {
                     "all" => self
                         .settings
                         .all()
@@ -89,7 +89,6 @@ impl Conversation {
                         .collect(),
                     name => vec![vec![Datum::text(self.settings.show(name)?.1)]],
                 };
-                self.local_rows(&rows, shape);
                 "SHOW"
             }
             Control::Own(own) => self.own(own)?,
@@ -106,8 +105,7 @@ impl Conversation {
             }
             _ => unreachable!("the others are about blocks"),
         };
-        self.out.command_complete(&tag);
-        Ok(())
+        Ok(tagged(tag, rows))
     }
 
     /// VACUUM, ANALYZE and SET CONSTRAINTS have nothing to do here: only what they name must be.
@@ -168,33 +166,26 @@ impl Conversation {
     }
 
     /// Does what needs nothing of the store.
-    pub(super) fn about_work(&mut self, work: &Work, shape: &Shape) -> Result<()> {
+    pub(super) fn about_work(&mut self, work: &Work) -> Result<Answer> {
         match work {
-            Work::Session(asked) => self.about(asked, shape),
+            Work::Session(asked) => self.about(asked),
             Work::Explain(lines) => {
-                let rows: Vec<Vec<Datum>> =
-                    lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
-                self.local_rows(&rows, shape);
-                self.out.command_complete(&"EXPLAIN");
-                Ok(())
+                let rows = lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
+                Ok(tagged("EXPLAIN", rows))
             }
             Work::Prepare(name, prepared) => {
                 self.statements.check(name, prepared.bytes)?;
                 self.statements.insert(name.clone(), Arc::clone(prepared));
-                self.out.command_complete(&"PREPARE");
-                Ok(())
+                Ok(tagged("PREPARE", Vec::new()))
             }
             _ => unreachable!("the others are for the store"),
         }
     }
 
     /// Answers a query about the session.
-    fn about(&mut self, asked: &[SessionColumn], shape: &Shape) -> Result<()> {
+    fn about(&mut self, asked: &[SessionColumn]) -> Result<Answer> {
         let row = asked.iter().map(|column| self.value(&column.function));
-        let row = row.collect::<Result<Vec<_>>>()?;
-        self.local_rows(&[row], shape);
-        self.out.command_complete(&"SELECT 1");
-        Ok(())
+        Ok(tagged("SELECT 1", vec![row.collect::<Result<_>>()?]))
     }
 
     fn value(&mut self, function: &SessionFunction) -> Result<Datum> {
@@ -213,12 +204,22 @@ impl Conversation {
         })
     }
 
-    pub(super) fn local_rows(&mut self, rows: &[Vec<Datum>], shape: &Shape) {
+    /// Says an answer that is here, and that its portal is suspended if it is.
+    pub(super) fn local_answer(&mut self, answer: &Answer, shape: &Shape, is_suspended: bool) {
         if shape.is_described {
             self.out.row_description(&shape.columns, |at| shape.format(at));
         }
-        for row in rows {
+        for row in &answer.rows {
             self.out.data_row(row, |at| shape.format(at), &shape.zone);
         }
+        if is_suspended {
+            self.out.portal_suspended();
+        } else {
+            self.out.command_complete(&answer.tag);
+        }
     }
+}
+
+fn tagged(tag: &str, rows: Vec<Vec<Datum>>) -> Answer {
+    Answer { tag: tag.to_owned(), rows, notice: None }
 }

@@ -11,7 +11,7 @@ use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::SENT_BYTES;
 use crate::shared::Shared;
 use crate::store::{Answer, Connection, CopyIn, Parsed, Statement};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -72,10 +72,18 @@ pub(super) struct Submission {
     pub(super) values: Vec<Datum>,
     pub(super) bytes: usize,
     pub(super) shape: Shape,
-    /// The most rows that are sent; 0 for all.
-    pub(super) rows_max: usize,
+    /// Set if not all rows are sent.
+    pub(super) limit: Option<Limit>,
     /// What is sent before its answer.
     pub(super) before: Messages,
+}
+
+/// How many rows of a held statement are sent, and the portal that keeps the others.
+pub(super) struct Limit {
+    pub(super) rows_max: usize,
+    pub(super) portal: String,
+    /// The number of the portal.
+    pub(super) number: u64,
 }
 
 /// A session, and what its client was told but not yet sent.
@@ -84,6 +92,8 @@ pub(super) struct Conversation {
     pub(super) settings: Settings,
     pub(super) statements: Named<Arc<Prepared>>,
     pub(super) portals: Named<Portal>,
+    /// How many portals were bound.
+    pub(super) bound: u64,
     pub(super) cursors: Named<Cursor>,
     pub(super) out: Messages,
     pub(super) held: Option<Held>,
@@ -97,8 +107,8 @@ pub(super) struct Conversation {
     shared: Arc<Shared>,
 }
 
-/// Waits until the patience with a client is at its end.
-async fn idle(patience: Option<Duration>) {
+/// Waits as long as the patience with a client; `None` has no end.
+async fn passed(patience: Option<Duration>) {
     match patience {
         Some(patience) => tokio::time::sleep(patience).await,
         None => std::future::pending().await,
@@ -123,6 +133,7 @@ impl Conversation {
             settings,
             statements: Named::new(),
             portals: Named::new(),
+            bound: 0,
             cursors: Named::new(),
             out,
             held: None,
@@ -144,26 +155,15 @@ impl Conversation {
         let shared = Arc::clone(&self.shared);
         let mut stopped = pin!(shared.stopped());
         let last = loop {
-            let frame = tokio::select! {
-                biased;
-                () = &mut stopped => {
-                    let message = "terminating connection due to administrator command";
-                    break Some(Error::new(SqlState::ADMIN_SHUTDOWN, message));
-                }
-                () = idle(self.patience()) => {
-                    let message = "terminating connection due to idle-in-transaction timeout";
-                    break Some(Error::new(SqlState::IDLE_IN_TRANSACTION, message));
-                }
-                frame = frames.next() => frame,
-            };
-            self.connection.is_waited_for(!frames.has_more());
-            match frame {
-                Ok(frame) => match self.message(frame).await {
-                    Ok(true) => {}
-                    Ok(false) | Err(Disconnected) => break None,
-                },
+            let frame = match self.next(&mut frames, stopped.as_mut()).await {
+                Ok(frame) => frame,
                 Err(Ended::Disconnected) => break None,
                 Err(Ended::Refused(error)) => break Some(error),
+            };
+            self.connection.is_waited_for(!frames.has_more());
+            match self.message(frame).await {
+                Ok(true) => {}
+                Ok(false) | Err(Disconnected) => break None,
             }
         };
         // Without a Sync behind it a write that is held never takes place.
@@ -171,6 +171,37 @@ impl Conversation {
             self.out.report(Severity::Fatal, &error);
             // Whether it arrives does not matter any more.
             let _ = self.flush().await;
+        }
+    }
+
+    /// Waits for the next message, or for what ends the connection. A client that sends none gets
+    /// the answers to what is held.
+    async fn next<R: AsyncRead + Unpin>(
+        &mut self,
+        frames: &mut Frames<R>,
+        mut stopped: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Frame, Ended> {
+        let mut next = pin!(frames.next());
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stopped => {
+                    let message = "terminating connection due to administrator command";
+                    return Err(Ended::Refused(Error::new(SqlState::ADMIN_SHUTDOWN, message)));
+                }
+                () = passed(self.patience()) => {
+                    let message = "terminating connection due to idle-in-transaction timeout";
+                    return Err(Ended::Refused(Error::new(SqlState::IDLE_IN_TRANSACTION, message)));
+                }
+                frame = &mut next => return frame,
+                () = passed(self.held_patience()) => {}
+            }
+            let failed = match self.answer_held().await {
+                Ok(()) => Ok(()),
+                Err(Stop::Wrong(error)) => self.fail_segment(error).await,
+                Err(Stop::Disconnected) => Err(Disconnected),
+            };
+            failed.map_err(|Disconnected| Ended::Disconnected)?;
         }
     }
 
@@ -191,26 +222,18 @@ impl Conversation {
             Ok(Message::Sync) => return self.sync().await.map(|()| true),
             Ok(Message::StrayCopy) => Ok(()),
             Ok(message) => self.extended(message, bytes).await,
-            Err(error) if kind == b'Q' => {
-                // A simple query ends where it ends: there is no Sync behind it.
-                self.drop_held();
-                self.fail_block();
-                self.report(&error).await?;
-                self.ready();
-                return self.flush().await.map(|()| true);
+            Err(error) if matches!(kind, b'Q' | b'F') => {
+                // They end where they end: there is no Sync behind them.
+                self.fail_segment(error).await?;
+                self.skips = false;
+                return self.end_segment().await.map(|()| true);
             }
             Err(error) => Err(Stop::Wrong(error)),
         };
         match done {
             Ok(()) => Ok(true),
             Err(Stop::Disconnected) => Err(Disconnected),
-            Err(Stop::Wrong(error)) => {
-                self.drop_held();
-                self.fail_block();
-                self.skips = true;
-                self.report(&error).await?;
-                Ok(true)
-            }
+            Err(Stop::Wrong(error)) => self.fail_segment(error).await.map(|()| true),
         }
     }
 
@@ -250,29 +273,18 @@ impl Conversation {
             Held::Read(execution, room) => (execution, room),
             Held::Several(_) => unreachable!("they are released as one"),
             Held::Copy(rows, before) => return self.release_copy(*rows, before, then).await,
-            Held::Write(submission) => {
-                let rows_max = submission.rows_max;
+            Held::Write(mut submission) => {
+                let limit = submission.limit.take();
                 let (execution, room) = self.submit(submission, false).await?;
-                if rows_max == 0 {
-                    (execution, room)
-                } else {
-                    (self.first_rows(execution, rows_max).await, room)
+                match limit {
+                    None => (execution, room),
+                    Some(limit) => (self.first_rows(execution, &limit).await, room),
                 }
             }
         };
         execution.then.append(then);
         execution.after.ready(b'I');
         self.push(execution, room).await
-    }
-
-    /// Waits for an answer and leaves out what goes beyond the first rows.
-    pub(super) async fn first_rows(&self, execution: Execution, rows_max: usize) -> Execution {
-        let mut execution = self.awaited(execution).await;
-        if let Outcome::Ready(Ok(answer)) = &mut execution.outcome {
-            execution.is_suspended = answer.rows.len() > rows_max;
-            answer.rows.truncate(rows_max);
-        }
-        execution
     }
 
     /// Gives an execution to the queue, behind what was said.
@@ -349,9 +361,10 @@ impl Conversation {
         self.push(Execution { is_suspended, ..execution }, room).await
     }
 
+    /// Tells the client an error, at once: it may wait for it without a Sync.
     pub(super) async fn report(&mut self, error: &Error) -> Result<(), Disconnected> {
         self.out.report(Severity::Error, error);
-        self.flush_long().await
+        self.flush().await
     }
 
     /// Gives what was said to the queue.

@@ -5,6 +5,7 @@ use super::conversation::{Conversation, Stop, Submission};
 use super::planned::{Cursor, Prepared, Work};
 use super::queue::Shape;
 use crate::codec::Format;
+use crate::store::Answer;
 use sql::parse::{Declared, Fetch, FetchTo};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
@@ -35,7 +36,7 @@ impl Conversation {
             values,
             bytes,
             shape: Shape::of(prepared, &formats, self.settings.zone()),
-            rows_max: 0,
+            limit: None,
             before: Default::default(),
         };
         let rows = self.read(submission).await?.rows;
@@ -58,23 +59,19 @@ impl Conversation {
         Ok(())
     }
 
-    /// Goes with a cursor, and answers the rows that it comes to, or how many there are.
-    pub(super) fn fetch(&mut self, fetch: &Fetch, shape: &Shape) -> Result<()> {
+    /// FETCH or MOVE: goes with a cursor; the rows that it comes to, or how many there are.
+    pub(super) fn fetch(&mut self, fetch: &Fetch, shape: &Shape) -> Result<Answer> {
         let cursor = self.cursors.get(&fetch.cursor)?;
         if fetch.is_move {
             let count = cursor.go(fetch.to, true)?.len();
-            self.out.command_complete(&format!("MOVE {count}"));
-            return Ok(());
+            return Ok(Answer { tag: format!("MOVE {count}"), ..Answer::default() });
         }
         if cursor.columns != shape.columns {
             let message = "cached plan must not change result type";
             return Err(Error::unsupported(message, "Prepare the FETCH again."));
         }
-        let places = cursor.go(fetch.to, false)?;
-        let rows: Vec<Vec<Datum>> = places.map(|place| cursor.rows[place - 1].clone()).collect();
-        self.local_rows(&rows, shape);
-        self.out.command_complete(&format!("FETCH {}", rows.len()));
-        Ok(())
+        let rows = cursor.fetch(fetch.to)?;
+        Ok(Answer { tag: format!("FETCH {}", rows.len()), rows, notice: None })
     }
 
     /// CLOSE of a cursor, or of all.
@@ -178,6 +175,12 @@ impl Cursor {
                 _ => at.saturating_sub(wide(count)),
             }),
         }
+    }
+
+    /// Goes there; copies of the rows that it comes to.
+    pub(super) fn fetch(&mut self, to: FetchTo) -> Result<Vec<Vec<Datum>>> {
+        let places = self.go(to, false)?;
+        Ok(places.map(|place| self.rows[place - 1].clone()).collect())
     }
 
     /// Goes on, over the rows that are answered.

@@ -1,11 +1,9 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Flush.
 
-use super::conversation::{Conversation, Held, Stop, Submission};
+use super::conversation::{Conversation, Held, Stop};
 use super::planned::{Portal, Prepared, Progress, Work};
 use super::queue::Shape;
-use super::segment::behind_a_copy;
 use crate::codec::{Bind, Format, Message, Target, vector_of};
-use crate::store::Answer;
 use sql::catalog::Catalog;
 use std::sync::Arc;
 use values::{Datum, Error, Oid, Result, SqlState, Type, Zone, binary, text};
@@ -36,7 +34,10 @@ impl Conversation {
                 self.out.close_complete();
             }
             Message::Close(Target::Portal, name) => {
-                self.portals.remove(&name);
+                // Cursors of SQL are portals, too.
+                if self.portals.remove(&name).is_none() {
+                    self.cursors.remove(&name);
+                }
                 self.out.close_complete();
             }
             Message::Execute { portal, rows_max } => self.execute(&portal, rows_max).await?,
@@ -128,7 +129,9 @@ impl Conversation {
         let values = prepared.given.clone().unwrap_or(values);
         let formats = bind.result_formats.into();
         let (progress, savepoints) = (Progress::New, self.block.savepoints.len());
-        let portal = Portal { prepared, values, formats, bytes, progress, savepoints };
+        self.bound += 1;
+        let number = self.bound;
+        let portal = Portal { number, prepared, values, formats, bytes, progress, savepoints };
         self.portals.insert(bind.portal, portal);
         self.out.bind_complete();
         Ok(())
@@ -157,107 +160,6 @@ impl Conversation {
             true => self.out.row_description(&shape.columns, |at| shape.format(at)),
         }
         Ok(())
-    }
-
-    async fn execute(&mut self, name: &str, rows_max: usize) -> Result<(), Stop> {
-        let portal = self.portals.get(name)?;
-        let prepared = Arc::clone(&portal.prepared);
-        let mut shape = Shape::of(&prepared, &portal.formats, self.settings.zone());
-        shape.wants_notices = self.settings.wants_notices();
-        let progress = std::mem::replace(&mut portal.progress, Progress::Done);
-        let (values, bytes) = (std::mem::take(&mut portal.values), portal.bytes);
-        match progress {
-            Progress::New => {}
-            Progress::Left(answer) => return self.next_rows(name, answer, shape, rows_max).await,
-            Progress::Done => {
-                let message = format!("portal \"{name}\" cannot be run");
-                return Err(Error::new(SqlState::WRONG_STATE, message).into());
-            }
-        }
-        self.check_block(prepared.control())?;
-        let statement = match &prepared.work {
-            Work::Nothing => {
-                self.out.empty_query();
-                return Ok(());
-            }
-            Work::Control(_) | Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
-                return self.about_session(&prepared, &shape).await;
-            }
-            Work::Declare(..) => return self.declare(&prepared, values, bytes).await,
-            Work::Store(statement) => Arc::clone(statement),
-        };
-        if statement.copy.is_some() {
-            return self.copy(&statement, false).await;
-        }
-        if matches!(self.held, Some(Held::Copy(..))) {
-            return Err(behind_a_copy().into());
-        }
-        let is_read = statement.is_read();
-        if statement.is_definition() || is_read && rows_max > 0 {
-            self.open_held().await?;
-        }
-        let mut submission = Submission {
-            prepared,
-            statement,
-            values,
-            bytes,
-            shape,
-            rows_max,
-            before: Default::default(),
-        };
-        if rows_max > 0 && (is_read || self.is_in_block()) {
-            let shape = submission.shape.clone();
-            let answer = self.read(submission).await?;
-            return self.next_rows(name, answer, shape, rows_max).await;
-        }
-        if self.is_in_block() {
-            submission.before = std::mem::take(&mut self.out);
-            let (execution, room) = self.submit(submission, true).await?;
-            self.settle(execution, room).await?;
-        } else if is_read && self.held.is_none() {
-            submission.before = std::mem::take(&mut self.out);
-            let (execution, room) = self.submit(submission, true).await?;
-            self.held = Some(Held::Read(execution, room));
-        } else {
-            submission.before = std::mem::take(&mut self.out);
-            self.hold(submission)?;
-        }
-        Ok(())
-    }
-
-    /// Does what is about the session, behind what is held.
-    async fn about_session(&mut self, prepared: &Prepared, shape: &Shape) -> Result<(), Stop> {
-        self.open_held().await?;
-        match &prepared.work {
-            Work::Control(control) => Ok(self.control(control, shape).await?),
-            Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
-                Ok(self.about_work(&prepared.work, shape)?)
-            }
-            Work::Nothing | Work::Store(_) | Work::Declare(..) => {
-                unreachable!("they are not about the session")
-            }
-        }
-    }
-
-    /// Sends the next rows of an answer, and keeps the others in the portal. Its tag counts those.
-    async fn next_rows(
-        &mut self,
-        name: &str,
-        mut answer: Answer,
-        shape: Shape,
-        rows_max: usize,
-    ) -> Result<(), Stop> {
-        let count = if rows_max == 0 { answer.rows.len() } else { rows_max };
-        let is_suspended = answer.rows.len() > count;
-        let left = answer.rows.split_off(count.min(answer.rows.len()));
-        let tag = answer.tag;
-        let word = tag.rsplit_once(' ').map_or(&tag[..], |(word, _)| word);
-        answer.tag = format!("{word} {}", answer.rows.len());
-        if is_suspended {
-            let rest = Answer { tag, rows: left, notice: None };
-            self.portals.get(name)?.progress = Progress::Left(rest);
-        }
-        Ok(self.rows(answer, shape, is_suspended).await?)
     }
 }
 

@@ -13,6 +13,7 @@ mod copying;
 mod cursor;
 mod extended;
 mod planned;
+mod portal;
 mod queue;
 mod segment;
 mod sending;

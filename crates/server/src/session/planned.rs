@@ -77,14 +77,18 @@ impl Prepared {
 pub(super) enum Progress {
     /// It has not run.
     New,
-    /// These rows are left.
+    /// Its statement is held, and its rows are limited.
+    Held,
+    /// It has run, and these rows are left; none at its end.
     Left(Answer),
-    /// It has run to its end.
+    /// It cannot be run: its statement answers no rows and has run, or has failed.
     Done,
 }
 
 /// A statement with its values.
 pub(super) struct Portal {
+    /// Which Bind of the session made it: a later portal of the same name has another number.
+    pub(super) number: u64,
     pub(super) prepared: Arc<Prepared>,
     pub(super) values: Vec<Datum>,
     pub(super) formats: Arc<[Format]>,

@@ -2,11 +2,19 @@
 //! block from where something has to be answered earlier.
 
 use super::conversation::{Conversation, Held, Stop, Submission};
+use super::portal::Part;
 use super::queue::Disconnected;
 use super::standing::Standing;
 use crate::limits::{HELD_BYTES_MAX, HELD_MAX, SENT_BYTES};
 use crate::store::{BlockOperation, Modes};
+use std::time::Duration;
 use values::{Error, Result};
+
+/// How long the answer to a read waits for the Sync that it may be sent with.
+const READ_PATIENCE: Duration = Duration::from_millis(2);
+/// How long writes wait for the Sync, with which they are one call. A client that sends nothing
+/// more waits for their error.
+const WRITE_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The error of what runs behind a COPY FROM that is written at the Sync.
 pub(super) fn behind_a_copy() -> Error {
@@ -58,16 +66,60 @@ impl Conversation {
         let all = held.submissions();
         let behind = std::mem::take(&mut self.out);
         self.open_implicit().await?;
-        for submission in all {
-            let rows_max = submission.rows_max;
+        for mut submission in all {
+            let limit = submission.limit.take();
             let (mut execution, room) = self.submit(submission, true).await?;
-            if rows_max > 0 {
-                execution = self.first_rows(execution, rows_max).await;
+            if let Some(limit) = limit {
+                execution = self.first_rows(execution, &limit).await;
             }
             self.settle(execution, room).await?;
         }
         self.out.append(behind);
         Ok(())
+    }
+
+    /// Sends the answers to what is held, as if a Flush had come. An error is the segment's.
+    pub(super) async fn answer_held(&mut self) -> Result<(), Stop> {
+        match self.held.take() {
+            None => Ok(()),
+            Some(Held::Read(execution, room)) => {
+                let behind = std::mem::take(&mut self.out);
+                self.settle(execution, room).await?;
+                self.out.append(behind);
+                Ok(())
+            }
+            Some(Held::Copy(rows, before)) => {
+                self.held = Some(Held::Copy(rows, before));
+                Ok(())
+            }
+            held @ Some(Held::Write(_) | Held::Several(_)) => {
+                self.held = held;
+                self.open_held().await
+            }
+        }
+    }
+
+    /// How long what is held waits for a message that may be a Sync; `None` if it waits for one.
+    pub(super) fn held_patience(&self) -> Option<Duration> {
+        match &self.held {
+            None | Some(Held::Copy(..)) => None,
+            Some(Held::Read(..)) => Some(READ_PATIENCE),
+            Some(Held::Write(_) | Held::Several(_)) => Some(WRITE_PATIENCE),
+        }
+    }
+
+    /// A statement of the segment is wrong: what was held is answered first, and its error, if it
+    /// has one, is the segment's. The client is told at once, and passed over until its Sync.
+    pub(super) async fn fail_segment(&mut self, error: Error) -> Result<(), Disconnected> {
+        let error = match self.answer_held().await {
+            Ok(()) => error,
+            Err(Stop::Wrong(first)) => first,
+            Err(Stop::Disconnected) => return Err(Disconnected),
+        };
+        self.drop_held();
+        self.fail_block();
+        self.skips = true;
+        self.report(&error).await
     }
 
     /// Begins a block that ends with its segment.
@@ -87,7 +139,7 @@ impl Conversation {
         let mut shapes = Vec::with_capacity(all.len());
         for one in all {
             statements.push((one.statement, one.values));
-            shapes.push((one.before, one.shape, one.rows_max));
+            shapes.push((one.before, one.shape, one.limit));
         }
         let (pending, results) = self.connection.submit_together(statements);
         let results = match pending.await {
@@ -96,12 +148,13 @@ impl Conversation {
         };
         let is_whole = results.len() == shapes.len() || matches!(results.last(), Some(Err(_)));
         assert!(is_whole, "{} of {} statements are answered", results.len(), shapes.len());
-        for ((before, shape, rows_max), result) in shapes.into_iter().zip(results) {
+        for ((before, shape, limit), result) in shapes.into_iter().zip(results) {
             self.out.append(before);
-            let mut answer = result?;
-            let is_suspended = rows_max > 0 && answer.rows.len() > rows_max;
-            if is_suspended {
-                answer.rows.truncate(rows_max);
+            let (mut answer, mut is_suspended) = (result?, false);
+            if let Some(limit) = limit {
+                // What is left is dropped: the portals have ended with their segment.
+                let part = Part::of(answer, limit.rows_max);
+                (answer, is_suspended) = (part.answer, part.is_suspended);
             }
             self.rows(answer, shape, is_suspended).await?;
         }

@@ -124,7 +124,7 @@ impl Conversation {
             values: values_of(&prepared)?,
             bytes,
             shape: self.shape(&prepared),
-            rows_max: 0,
+            limit: None,
             before: Default::default(),
             prepared,
         }))
@@ -136,9 +136,15 @@ impl Conversation {
         let shape = self.shape(&prepared);
         let statement = match &prepared.work {
             Work::Nothing => return Ok(()),
-            Work::Control(control) => return Ok(self.control(control, &shape).await?),
+            Work::Control(control) => {
+                let answer = self.control(control, &shape).await?;
+                self.local_answer(&answer, &shape, false);
+                return Ok(());
+            }
             Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
-                return Ok(self.about_work(&prepared.work, &shape)?);
+                let answer = self.about_work(&prepared.work)?;
+                self.local_answer(&answer, &shape, false);
+                return Ok(());
             }
             Work::Declare(_, statement) if !statement.parameters.is_empty() => {
                 return Err(no_parameter().into());
@@ -160,7 +166,7 @@ impl Conversation {
             values,
             bytes,
             shape,
-            rows_max: 0,
+            limit: None,
             before: std::mem::take(&mut self.out),
         };
         let (execution, room) = self.submit(submission, is_read).await?;

@@ -5,7 +5,7 @@ use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
 use sql::ir::{Insert, InsertRows, ObjectId, Plan, Relation};
 use sql::parse::Control;
-use sql::run::{is_lookup, is_predicted};
+use sql::run::{Tag, is_lookup, is_predicted};
 use sql::system::{Session, System};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -273,6 +273,12 @@ impl Statement {
     pub fn has_rows(&self) -> bool {
         let is_query = self.planned.as_ref().is_some_and(|planned| planned.plan.is_query());
         !self.columns.is_empty() || is_query && self.copy.is_none()
+    }
+
+    /// The tag of an answer without rows. Of definitions only queries that set a sequence have any.
+    pub(crate) fn tag_of_none(&self) -> String {
+        let tag = self.planned.as_ref().map(|planned| Tag::of_none(&planned.plan));
+        tag.unwrap_or(Tag::Select(0)).to_string()
     }
 
     /// Whether it has random values.

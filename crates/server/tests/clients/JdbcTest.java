@@ -13,6 +13,7 @@ import java.time.LocalDate;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import org.postgresql.PGConnection;
@@ -139,14 +140,29 @@ public class JdbcTest {
         Statement plain = connection.createStatement();
         plain.execute("CREATE TABLE a (id int PRIMARY KEY, n int NOT NULL CHECK (n > 0))");
         connection.setAutoCommit(false);
-        plain.executeUpdate("INSERT INTO a VALUES (1, 1)");
+        same(plain.executeUpdate("INSERT INTO a VALUES (1, 1)"), 1);
         Savepoint savepoint = connection.setSavepoint();
         fails("23505", () -> plain.executeUpdate("INSERT INTO a VALUES (1, 1)"));
         fails("25P02", () -> all(plain, "SELECT 1"));
         connection.rollback(savepoint);
-        plain.executeUpdate("INSERT INTO a VALUES (2, 2)");
+        same(plain.executeUpdate("INSERT INTO a VALUES (2, 2)"), 1);
         connection.commit();
-        plain.executeUpdate("DELETE FROM a");
+        try (PreparedStatement write =
+                connection.prepareStatement("INSERT INTO a VALUES (?, 1) ON CONFLICT DO NOTHING")) {
+            for (int id = 1; id <= 4; id++) {
+                write.setInt(1, id);
+                write.addBatch();
+            }
+            same(Arrays.toString(write.executeBatch()), "[0, 0, 1, 1]");
+            write.setInt(1, 5);
+            same(write.executeUpdate(), 1);
+            write.setInt(1, 6);
+            same(write.execute(), false);
+            same(write.getUpdateCount(), 1);
+        }
+        same(plain.executeUpdate("UPDATE a SET n = n + 1 WHERE id > 2"), 4);
+        connection.rollback();
+        same(plain.executeUpdate("DELETE FROM a"), 2);
         connection.rollback();
         same(all(plain, "SELECT * FROM a ORDER BY id"), "1|1 2|2");
         connection.rollback();

@@ -139,7 +139,7 @@ fn portals_have_row_limits() {
             "suspended",
             "row 5",
             "SELECT 1",
-            "error 55000",
+            "SELECT 0",
             "ready"
         ]
     );

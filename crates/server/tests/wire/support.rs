@@ -128,7 +128,7 @@ impl Said {
     }
 
     /// What it says, in short; `None` of what goes without saying.
-    fn short(&self) -> Option<String> {
+    pub(crate) fn short(&self) -> Option<String> {
         Some(match self.kind {
             b'D' => format!("row {}", self.values().join("|")),
             b'C' => String::from_utf8_lossy(&self.body[..self.body.len() - 1]).into_owned(),

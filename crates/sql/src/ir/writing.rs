@@ -31,7 +31,7 @@ pub struct Part {
 
 impl Writing {
     /// The statement itself.
-    pub(super) fn last(&self) -> Option<&Main> {
+    pub(crate) fn last(&self) -> Option<&Main> {
         self.parts.last().map(|part| &part.main)
     }
 

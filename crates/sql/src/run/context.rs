@@ -1,5 +1,6 @@
 //! What a run needs beside rows, and what it answers.
 
+use crate::ir::{Main, Plan};
 use crate::system::System;
 use std::sync::Arc;
 use values::{Datum, Error, SqlState, Timestamp, Zone};
@@ -60,6 +61,29 @@ pub enum Tag {
     Delete(u64),
     /// Rows that COPY added.
     Copy(u64),
+}
+
+impl Tag {
+    /// The tag of a plan that answers no rows: the kind is the statement's, the count 0.
+    pub fn of_none(plan: &Plan) -> Tag {
+        let of_main = |main: &Main| match main {
+            Main::Query(_) => Tag::Select(0),
+            Main::Insert(_) => Tag::Insert(0),
+            Main::Update(_) => Tag::Update(0),
+            Main::Delete(_) => Tag::Delete(0),
+            Main::Change(change) if change.assignments.is_some() => Tag::Update(0),
+            Main::Change(_) => Tag::Delete(0),
+        };
+        match plan {
+            Plan::Select(_) => Tag::Select(0),
+            Plan::Insert(_) => Tag::Insert(0),
+            Plan::Update(_) => Tag::Update(0),
+            Plan::Delete(_) => Tag::Delete(0),
+            Plan::Composed(plan) => of_main(&plan.main),
+            Plan::Guarded(guarded) => Tag::of_none(&guarded.plan),
+            Plan::Writing(plan) => plan.last().map_or(Tag::Select(0), of_main),
+        }
+    }
 }
 
 impl std::fmt::Display for Tag {
