@@ -6,9 +6,9 @@ use super::queue::Shape;
 use super::settings::Changed;
 use crate::codec::Severity;
 use crate::config::NAME;
-use crate::store::{Answer, Control, OutputColumn};
+use crate::store::{Answer, Control, OutputColumn, Statement};
 use sql::ir::Kind;
-use sql::parse::{Own, SessionColumn, SessionFunction};
+use sql::parse::{BlockModes, Own, SessionColumn, SessionFunction};
 use sql::system::Session;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -74,12 +74,7 @@ impl Conversation {
                 self.statements.clear();
                 "DEALLOCATE ALL"
             }
-            Control::Characteristics(level) => {
-                if let Some(level) = level {
-                    self.settings.set("default_transaction_isolation", level)?;
-                }
-                "SET"
-            }
+            Control::Characteristics(modes) => self.set_default_modes(modes)?,
             Control::Show(name) => {
                 rows = match name.as_str() {
                     "all" => self
@@ -108,8 +103,23 @@ impl Conversation {
         Ok(tagged(tag, rows))
     }
 
+    /// SET SESSION CHARACTERISTICS: modes of transactions from the next one on.
+    fn set_default_modes(&mut self, modes: &BlockModes) -> Result<&'static str> {
+        let access = modes.is_read_only.map(|is| if is { "on" } else { "off" });
+        let level = modes.level.as_deref();
+        for (name, value) in
+            [("default_transaction_isolation", level), ("default_transaction_read_only", access)]
+        {
+            let Some(value) = value else { continue };
+            let changed = self.settings.set(name, value)?;
+            self.changed(changed, Some(name));
+        }
+        Ok("SET")
+    }
+
     /// VACUUM, ANALYZE and SET CONSTRAINTS have nothing to do here: only what they name must be.
     fn own(&mut self, own: &Own) -> Result<&'static str> {
+        self.connection.saw_catalog(self.catalog_version);
         let catalog = self.connection.catalog();
         let is_there = |name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
         let no_table = |names: &[String]| {
@@ -146,7 +156,6 @@ impl Conversation {
         if changed.zone {
             self.connection.set_zone((**self.settings.zone()).clone());
         }
-        self.show_session();
         if let Some(notice) = changed.notice.filter(|_| self.settings.wants_notices()) {
             let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
             self.out.report(Severity::Notice, &notice);
@@ -157,8 +166,11 @@ impl Conversation {
         }
     }
 
-    /// What queries of the session's settings see from now on.
-    pub(super) fn show_session(&mut self) {
+    /// What a statement sees of the session, if it looks at that.
+    pub(super) fn show_session_to(&mut self, statement: &Statement) {
+        if !statement.needs_system() {
+            return;
+        }
         let all = self.settings.all();
         let settings = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let process = self.registered.process;

@@ -22,10 +22,33 @@ impl Conversation {
         });
     }
 
-    /// Something went wrong: a block goes no further.
+    /// Something went wrong: a block goes no further. What its client is told may depend on the
+    /// catalog.
     pub(super) fn fail_block(&mut self) {
         if self.block.standing == Standing::Open {
+            self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
+        }
+    }
+
+    /// The modes of a transaction that states none, and its level.
+    fn default_modes(&self) -> (Modes, String) {
+        let level = self.settings.default_level();
+        let is_read_only = self.settings.default_is_read_only();
+        (Modes { keeps_snapshot: keeps_snapshot(level), is_read_only }, level.to_owned())
+    }
+
+    /// Whether statements between two Syncs, or of one text, read one snapshot, as no block is open
+    /// that says otherwise.
+    pub(super) fn keeps_snapshot(&self) -> bool {
+        !self.is_in_block() && keeps_snapshot(self.settings.default_level())
+    }
+
+    /// Whether what runs next may only read.
+    pub(super) fn is_read_only(&self) -> bool {
+        match self.is_in_block() {
+            true => self.block.modes.is_read_only,
+            false => self.settings.default_is_read_only(),
         }
     }
 
@@ -59,6 +82,12 @@ impl Conversation {
             Control::Begin(modes) => self.begin(modes, "BEGIN").await?,
             Control::Start(modes) => self.begin(modes, "START TRANSACTION").await?,
             Control::SetTransaction(modes) => self.set_modes(modes).await?,
+            Control::Set(name, value) | Control::SetLocal(name, value) => {
+                match self.settings.modes_of(name, value)? {
+                    Some(modes) => self.set_modes(&modes).await?,
+                    None => return Ok(None),
+                }
+            }
             Control::Commit(chain) => {
                 self.warn_implicit();
                 self.commit(*chain).await?
@@ -116,10 +145,17 @@ impl Conversation {
             }
             return Ok(tag);
         }
-        let level = self.settings.show("default_transaction_isolation")?.1;
-        let modes = Modes { keeps_snapshot: keeps_snapshot(&level), is_read_only: false };
+        let (modes, level) = self.default_modes();
         self.open(changed(modes, asked), asked.level.clone().unwrap_or(level)).await?;
         Ok(tag)
+    }
+
+    /// Begins a block that ends with its segment.
+    pub(super) async fn open_implicit(&mut self) -> Result<()> {
+        let (modes, level) = self.default_modes();
+        self.open(modes, level).await?;
+        self.block.is_implicit = true;
+        Ok(())
     }
 
     async fn open(&mut self, modes: Modes, level: String) -> Result<()> {
@@ -225,7 +261,6 @@ impl Conversation {
             self.settings.report(name, &mut self.out);
         }
         self.connection.set_zone((**self.settings.zone()).clone());
-        self.show_session();
     }
 
     /// SET LOCAL: until the end of the block.

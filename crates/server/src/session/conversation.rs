@@ -100,6 +100,8 @@ pub(super) struct Conversation {
     pub(super) block: Block,
     /// The COPY whose rows come.
     pub(super) copying: Option<Box<Copying>>,
+    /// The version of the catalog when the message came that is dealt with.
+    pub(super) catalog_version: u64,
     /// Whether messages are passed over until the next Sync.
     pub(super) skips: bool,
     queue: Queue,
@@ -139,6 +141,7 @@ impl Conversation {
             held: None,
             block: Block::default(),
             copying: None,
+            catalog_version: 0,
             skips: false,
             queue,
             registered,
@@ -148,7 +151,6 @@ impl Conversation {
 
     /// Goes on until the client or the server ends it.
     pub(super) async fn run<R: AsyncRead + Unpin>(mut self, mut frames: Frames<R>) {
-        self.show_session();
         if self.flush().await.is_err() {
             return;
         }
@@ -207,6 +209,7 @@ impl Conversation {
 
     /// Takes a message; `false` of the last one.
     async fn message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
+        self.catalog_version = self.connection.catalog_version();
         if self.copying.is_some() {
             return self.copy_message(frame).await;
         }
@@ -275,7 +278,8 @@ impl Conversation {
             Held::Copy(rows, before) => return self.release_copy(*rows, before, then).await,
             Held::Write(mut submission) => {
                 let limit = submission.limit.take();
-                let (execution, room) = self.submit(submission, false).await?;
+                let is_read = submission.statement.is_read();
+                let (execution, room) = self.submit(submission, is_read).await?;
                 match limit {
                     None => (execution, room),
                     Some(limit) => (self.first_rows(execution, &limit).await, room),
@@ -307,6 +311,7 @@ impl Conversation {
         let guessed = if is_read { cost.load(Ordering::Relaxed) } else { 0 };
         let room = self.queue.room(EXECUTION_BYTES + submission.bytes + guessed).await?;
         let (statement, values) = (&submission.statement, submission.values);
+        self.show_session_to(statement);
         let pending = match self.is_in_block() {
             false => self.connection.submit(statement, values),
             true => self.connection.submit_in_block(statement, values),

@@ -28,6 +28,10 @@ impl Conversation {
         if self.held.is_some() || self.block.is_implicit {
             return Err(not_alone().into());
         }
+        if copy.direction == Direction::From && self.is_read_only() {
+            let message = "cannot execute COPY FROM in a read-only transaction";
+            return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message).into());
+        }
         match copy.direction {
             Direction::To => self.copy_to(statement, copy).await,
             Direction::From => {
@@ -48,6 +52,7 @@ impl Conversation {
 
     async fn copy_to(&mut self, statement: &Arc<Statement>, copy: &Copy) -> Result<(), Stop> {
         let (cancelled, deadline) = (Arc::clone(&self.registered.cancelled), self.deadline());
+        self.show_session_to(statement);
         let mut rows = self.connection.copy_out(statement, self.is_in_block()).await?;
         self.out.copy_out(copy.columns.len(), copy.form.style == Style::Binary);
         let writer = Writer::new(&copy.form, self.settings.zone());

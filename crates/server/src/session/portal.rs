@@ -105,6 +105,11 @@ impl Conversation {
         if statement.is_definition() || is_read && rows_max > 0 {
             self.open_held().await?;
         }
+        let keeps_snapshot = self.keeps_snapshot();
+        if keeps_snapshot && is_read && rows_max > 0 {
+            self.open_implicit().await?;
+        }
+        self.refuse_by_block(&statement).await?;
         if rows_max > 0 && (is_read || self.is_in_block()) {
             let shape = submission.shape.clone();
             let answer = self.read(submission).await?;
@@ -115,7 +120,7 @@ impl Conversation {
             let (execution, room) = self.submit(submission, true).await?;
             self.settle(execution, room).await?;
             self.set_at_end(name, &statement);
-        } else if is_read && self.held.is_none() {
+        } else if is_read && self.held.is_none() && !keeps_snapshot {
             let (execution, room) = self.submit(submission, true).await?;
             self.held = Some(Held::Read(execution, room));
             self.set_at_end(name, &statement);

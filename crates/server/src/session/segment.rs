@@ -1,12 +1,13 @@
-//! What is between two Syncs, or in one text, from its first write on: one call at its end, or a
-//! block from where something has to be answered earlier.
+//! What is between two Syncs, or in one text, from its first write on, or, where the level says so,
+//! from its first statement on: one call at its end, or a block from where something has to be
+//! answered earlier.
 
 use super::conversation::{Conversation, Held, Stop, Submission};
 use super::portal::Part;
 use super::queue::Disconnected;
 use super::standing::Standing;
 use crate::limits::{HELD_BYTES_MAX, HELD_MAX, SENT_BYTES};
-use crate::store::{BlockOperation, Modes};
+use crate::store::Statement;
 use std::time::Duration;
 use values::{Error, Result};
 
@@ -122,14 +123,15 @@ impl Conversation {
         self.report(&error).await
     }
 
-    /// Begins a block that ends with its segment.
-    pub(super) async fn open_implicit(&mut self) -> Result<()> {
-        assert!(!self.is_in_block(), "what runs in a block needs no other one");
-        self.connection.block(BlockOperation::Begin(Modes::default())).await?;
-        self.block.standing = Standing::Open;
-        self.block.is_implicit = true;
-        self.block.modes = Modes::default();
-        self.block.before = Some(Box::new(self.settings.clone()));
+    /// Begins a block for a statement that writes although transactions only read: it refuses it.
+    pub(super) async fn refuse_by_block(&mut self, statement: &Statement) -> Result<(), Stop> {
+        if statement.is_read() || self.is_in_block() || !self.is_read_only() {
+            return Ok(());
+        }
+        self.open_held().await?;
+        if !self.is_in_block() {
+            self.open_implicit().await?;
+        }
         Ok(())
     }
 
@@ -166,8 +168,9 @@ impl Conversation {
         &mut self,
         all: Vec<Submission>,
     ) -> Result<(), Disconnected> {
-        if all.iter().any(|one| one.statement.needs_system()) {
-            // No call knows the system catalog: they are a block.
+        let needs_system = all.iter().any(|one| one.statement.needs_system());
+        if needs_system || all.iter().all(|one| one.statement.is_read()) {
+            // No call knows the system catalog, and what only reads is none: they are a block.
             self.held = Some(Held::Several(all));
             match self.open_held().await {
                 Ok(()) => {}

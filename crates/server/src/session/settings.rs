@@ -2,6 +2,7 @@
 
 use crate::codec::Messages;
 use crate::config::NAME;
+use sql::parse::BlockModes;
 use sql::system::SERVER_VERSION;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,10 @@ enum Rule {
     Free,
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// On or off.
+    Switch,
+    /// A mode of the transaction that runs, one of these words: set by SET TRANSACTION.
+    Mode(&'static [&'static str]),
     /// One of these words, of which all but the first change nothing.
     NoEffect(&'static [&'static str]),
     /// Any text, which changes nothing.
@@ -50,6 +55,7 @@ const fn quiet(name: &'static str, value: &'static str, rule: Rule) -> Known {
 }
 
 const LEVELS: &[&str] = &["read committed", "read uncommitted", "repeatable read", "serializable"];
+const SWITCH: &[&str] = &["off", "on"];
 const MESSAGE_LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
@@ -63,7 +69,7 @@ const KNOWN: &[Known] = &[
     quiet("default_table_access_method", "heap", Rule::Fixed),
     quiet("default_transaction_deferrable", "off", Rule::Fixed),
     quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
-    told("default_transaction_read_only", "off", Rule::Fixed),
+    told("default_transaction_read_only", "off", Rule::Switch),
     quiet("extra_float_digits", "1", Rule::OneOf(&["1", "2", "3"])),
     quiet("idle_in_transaction_session_timeout", "0", Rule::Time),
     quiet("idle_session_timeout", "0", Rule::Fixed),
@@ -98,8 +104,8 @@ const KNOWN: &[Known] = &[
     ),
     told("TimeZone", "UTC", Rule::Zone),
     quiet("transaction_deferrable", "off", Rule::Fixed),
-    quiet("transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
-    quiet("transaction_read_only", "off", Rule::Fixed),
+    quiet("transaction_isolation", "read committed", Rule::Mode(LEVELS)),
+    quiet("transaction_read_only", "off", Rule::Mode(SWITCH)),
     quiet("work_mem", "4MB", Rule::Ignored),
 ];
 
@@ -163,6 +169,39 @@ impl Settings {
         milliseconds(value).filter(|count| *count > 0).map(Duration::from_millis)
     }
 
+    /// The isolation level of a transaction that states none.
+    pub(super) fn default_level(&self) -> &str {
+        self.default_of("transaction_isolation")
+    }
+
+    /// Whether a transaction that does not state it may only read.
+    pub(super) fn default_is_read_only(&self) -> bool {
+        self.default_of("transaction_read_only") == "on"
+    }
+
+    /// The value of a mode of transactions that do not state it.
+    fn default_of(&self, mode: &str) -> &str {
+        let (setting, first) = match mode {
+            "transaction_isolation" => ("default_transaction_isolation", LEVELS[0]),
+            _ => ("default_transaction_read_only", SWITCH[0]),
+        };
+        self.values.get(setting).map_or(first, String::as_str)
+    }
+
+    /// What SET of a setting says about the transaction that runs; `None` of other settings.
+    pub(super) fn modes_of(&self, name: &str, value: &str) -> Result<Option<BlockModes>> {
+        let known = known(name)?;
+        let Rule::Mode(words) = known.rule else { return Ok(None) };
+        let value = match value.eq_ignore_ascii_case("default") {
+            true => self.default_of(known.name).to_owned(),
+            false => word_of(words, value).ok_or_else(|| invalid(known, value))?,
+        };
+        Ok(Some(match known.name {
+            "transaction_isolation" => BlockModes { level: Some(value), is_read_only: None },
+            _ => BlockModes { level: None, is_read_only: Some(value == "on") },
+        }))
+    }
+
     /// The modes of a block that is open.
     pub(super) fn set_modes(&mut self, level: &str, is_read_only: bool) {
         self.values.insert("transaction_isolation", level.to_owned());
@@ -194,7 +233,11 @@ impl Settings {
     }
 
     fn value(&self, known: &'static Known) -> &str {
-        self.values.get(known.name).map_or(known.value, String::as_str)
+        match self.values.get(known.name) {
+            Some(value) => value,
+            None if matches!(known.rule, Rule::Mode(_)) => self.default_of(known.name),
+            None => known.value,
+        }
     }
 
     /// Whether the client wants to see notices.
@@ -250,6 +293,9 @@ impl Settings {
     }
 
     fn reset(&mut self, known: &'static Known) -> Changed {
+        if matches!(known.rule, Rule::Mode(_)) {
+            return Changed { zone: false, notice: None };
+        }
         match self.initial.get(known.name) {
             Some(value) => self.values.insert(known.name, value.clone()),
             None => self.values.remove(known.name),
@@ -265,7 +311,12 @@ impl Settings {
     /// Sets one value, or all, to what the client began with.
     pub(super) fn reset_named(&mut self, name: Option<&str>) -> Result<Changed> {
         if let Some(name) = name {
-            return Ok(self.reset(known(name)?));
+            let known = known(name)?;
+            if matches!(known.rule, Rule::Mode(_)) {
+                let message = format!("parameter \"{}\" cannot be reset", known.name);
+                return Err(Error::unsupported(message, "It goes with its transaction."));
+            }
+            return Ok(self.reset(known));
         }
         KNOWN.iter().for_each(|known| drop(self.reset(known)));
         Ok(Changed { zone: true, notice: None })
@@ -307,7 +358,7 @@ fn fixed_by_name(text: &str) -> Option<Zone> {
 /// The value as it is kept, if it may be set.
 fn accepted(known: &Known, value: &str) -> Result<String> {
     let lower = value.to_ascii_lowercase();
-    let word = |words: &[&str]| words.iter().find(|word| **word == lower).map(|w| (*w).to_owned());
+    let word = |words: &[&str]| word_of(words, &lower);
     let found = match known.rule {
         Rule::Fixed if value.eq_ignore_ascii_case(known.value) => Some(known.value.to_owned()),
         Rule::Fixed => {
@@ -316,11 +367,12 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
         }
         Rule::Free | Rule::Ignored => Some(value.chars().take(63).collect()),
         Rule::OneOf(words) => word(words),
-        Rule::NoEffect(words) => match (&lower[..], words.contains(&"on")) {
-            ("true" | "yes" | "1", true) => Some("on".to_owned()),
-            ("false" | "no" | "0", true) => Some("off".to_owned()),
-            _ => word(words),
-        },
+        Rule::NoEffect(words) => word(words),
+        Rule::Switch => word(SWITCH),
+        Rule::Mode(_) => {
+            let message = format!("{} is set by SET TRANSACTION", known.name);
+            return Err(Error::unsupported(message, "Use SET TRANSACTION or BEGIN."));
+        }
         Rule::Time => milliseconds(&lower).map(|_| lower.clone()),
         Rule::Zone if value.len() <= 100 => Some(value.to_owned()),
         Rule::Zone => None,
@@ -342,19 +394,33 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
             Some(value.to_owned())
         }
     };
-    found.ok_or_else(|| {
-        let shown: String = value.chars().take(100).collect();
-        let message = format!("invalid value for parameter \"{}\": \"{shown}\"", known.name);
-        let error = Error::new(SqlState::INVALID_PARAMETER, message);
-        match known.rule {
-            Rule::OneOf(words) | Rule::NoEffect(words) => {
-                error.with_hint(format!("Available values: {}.", words.join(", ")))
-            }
-            Rule::Encoding => error.with_hint("The only encoding is UTF8."),
-            Rule::DateStyle => error.with_hint("Dates are shown as ISO and read as ISO, MDY."),
-            _ => error,
+    found.ok_or_else(|| invalid(known, value))
+}
+
+/// The word that a value is; switches have several spellings.
+fn word_of(words: &[&str], value: &str) -> Option<String> {
+    let lower = value.to_ascii_lowercase();
+    let meant = match (&lower[..], words.contains(&"on")) {
+        ("true" | "yes" | "1", true) => "on",
+        ("false" | "no" | "0", true) => "off",
+        (other, _) => other,
+    };
+    words.contains(&meant).then(|| meant.to_owned())
+}
+
+fn invalid(known: &Known, value: &str) -> Error {
+    let shown: String = value.chars().take(100).collect();
+    let message = format!("invalid value for parameter \"{}\": \"{shown}\"", known.name);
+    let error = Error::new(SqlState::INVALID_PARAMETER, message);
+    match known.rule {
+        Rule::OneOf(words) | Rule::NoEffect(words) | Rule::Mode(words) => {
+            error.with_hint(format!("Available values: {}.", words.join(", ")))
         }
-    })
+        Rule::Switch => error.with_hint("Available values: on, off."),
+        Rule::Encoding => error.with_hint("The only encoding is UTF8."),
+        Rule::DateStyle => error.with_hint("Dates are shown as ISO and read as ISO, MDY."),
+        _ => error,
+    }
 }
 
 #[cfg(test)]

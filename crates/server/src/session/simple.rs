@@ -43,16 +43,16 @@ impl Conversation {
         let in_block = self.is_in_block();
         if !in_block
             && all.len() > 1
-            && let Some((begin, submissions)) = self.together(&all, bytes).await
+            && let Some((begun, submissions)) = self.together(&all, bytes).await
         {
-            return self.all_at_once(begin, submissions).await;
+            return self.all_at_once(begun, submissions).await;
         }
         let Some(last) = all.pop() else {
             self.out.empty_query();
             return Ok(());
         };
         for parsed in all {
-            if !self.is_in_block() && is_write(&parsed) {
+            if !self.is_in_block() && self.begins_implicit(&parsed) {
                 self.open_implicit().await?;
             }
             self.statement(parsed, bytes, false).await?;
@@ -60,28 +60,31 @@ impl Conversation {
         self.statement(last, bytes, true).await
     }
 
+    /// Whether a statement of a text, which is not its last one, begins a block of the rest.
+    fn begins_implicit(&self, parsed: &Parsed) -> bool {
+        match parsed.control() {
+            Some(control) => matches!(control, Control::SetTransaction(_)),
+            None => !parsed.is_query() || self.keeps_snapshot(),
+        }
+    }
+
     /// The statements of a text that can be one call, as nothing has to be answered before its end:
-    /// several of which any but the last writes, or a whole block. Any error is found again by who
-    /// runs them one by one.
-    async fn together<'t>(
-        &self,
-        all: &'t [Parsed],
-        bytes: usize,
-    ) -> Option<(Option<&'t Parsed>, Vec<Submission>)> {
+    /// several of which any but the last writes, or the last, too, where all read one snapshot; or
+    /// a whole block. Any error is found again by who runs them one by one.
+    async fn together(&self, all: &[Parsed], bytes: usize) -> Option<(Begun, Vec<Submission>)> {
         if all.iter().any(Parsed::is_definition) {
             return None;
         }
-        let default = BlockModes::default();
-        let (begin, inner) = match all {
-            [first, inner @ .., last]
-                if first.control() == Some(Control::Begin(default))
-                    && last.control() == Some(Control::Commit(false)) =>
-            {
-                (Some(first), inner)
-            }
-            _ => (None, all),
+        let begun = begun(all);
+        let (inner, is_read_only) = match &begun {
+            Some((modes, _)) => (&all[1..all.len() - 1], modes.is_read_only),
+            None => (all, None),
         };
-        let checked = if begin.is_some() { inner } else { inner.split_last()?.1 };
+        if is_read_only.unwrap_or_else(|| self.is_read_only()) {
+            return None;
+        }
+        let is_one = begun.is_some() || self.keeps_snapshot();
+        let checked = if is_one { inner } else { inner.split_last()?.1 };
         if !checked.iter().any(is_write) {
             return None;
         }
@@ -89,23 +92,21 @@ impl Conversation {
         for parsed in inner {
             submissions.push(self.submission(parsed, bytes).await.ok()??);
         }
-        Some((begin, submissions))
+        Some((begun, submissions))
     }
 
     async fn all_at_once(
         &mut self,
-        begin: Option<&Parsed>,
+        begun: Begun,
         submissions: Vec<Submission>,
     ) -> Result<(), Stop> {
-        if begin.is_none() {
-            return self.run_together(submissions).await;
-        }
-        self.out.command_complete(&"BEGIN");
+        let Some((modes, tag)) = begun else { return self.run_together(submissions).await };
+        self.out.command_complete(&tag);
         match self.run_together(submissions).await {
             Ok(()) => self.out.command_complete(&"COMMIT"),
             Err(stop) => {
                 // The client is in the block until it rolls it back.
-                self.begin(&BlockModes::default(), "BEGIN").await?;
+                self.begin(&modes, tag).await?;
                 return Err(stop);
             }
         }
@@ -159,6 +160,7 @@ impl Conversation {
             return self.copy(&statement, true).await;
         }
         let values = values_of(&prepared)?;
+        self.refuse_by_block(&statement).await?;
         let is_read = statement.is_read() || self.is_in_block();
         let submission = Submission {
             prepared,
@@ -198,6 +200,19 @@ fn values_of(prepared: &Prepared) -> Result<Vec<Datum>> {
 
 fn no_parameter() -> Error {
     Error::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1")
+}
+
+/// The modes and the tag of a text that is one block, from BEGIN to COMMIT.
+type Begun = Option<(BlockModes, &'static str)>;
+
+fn begun(all: &[Parsed]) -> Begun {
+    let [first, .., last] = all else { return None };
+    let begun = match first.control()? {
+        Control::Begin(modes) => (modes, "BEGIN"),
+        Control::Start(modes) => (modes, "START TRANSACTION"),
+        _ => return None,
+    };
+    (last.control() == Some(Control::Commit(false))).then_some(begun)
 }
 
 fn is_write(parsed: &Parsed) -> bool {

@@ -16,6 +16,7 @@ impl Conversation {
         bytes: usize,
     ) -> Result<Option<Prepared>> {
         if let Some(inner) = parsed.explained()? {
+            self.connection.saw_catalog(self.catalog_version);
             let statement = self.connection.prepare(&inner, types).await?;
             return self.explained(&statement, bytes).map(Some);
         }

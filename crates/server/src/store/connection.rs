@@ -73,6 +73,16 @@ impl Connection {
         }
     }
 
+    /// The version of the catalog that all have.
+    pub(crate) fn catalog_version(&self) -> u64 {
+        self.shared.catalog().version()
+    }
+
+    /// The client was told something of this version of the catalog, in the block that is open.
+    pub(crate) fn saw_catalog(&self, version: u64) {
+        self.pipeline.saw_catalog(version);
+    }
+
     /// The catalog of now; of a block with definitions its own.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.pipeline.own_catalog().unwrap_or_else(|| self.shared.catalog())

@@ -249,6 +249,13 @@ impl Pipeline {
         lock(&self.block).as_ref()?.own_catalog()
     }
 
+    /// Notes what the client was told of the catalog. A statement that still runs is none of it.
+    pub(super) fn saw_catalog(&self, version: u64) {
+        if let Some(block) = lock(&self.block).as_mut() {
+            block.saw_catalog(version);
+        }
+    }
+
     /// Reads at a snapshot that has all earlier statements of this connection. None of the later
     /// ones is a call yet.
     async fn query(&self, work: &Work, planned: &Planned, inside: Inside<'_>) -> Result<Answer> {

@@ -21,6 +21,8 @@ const SLICE_STEPS: u64 = 65_536;
 pub(super) struct Steps {
     left: u64,
     max: u64,
+    /// Whether more were asked for.
+    is_beyond: bool,
     slices: Option<Slices>,
 }
 
@@ -64,7 +66,7 @@ impl Slices {
 
 impl Steps {
     pub(super) fn new(max: u64) -> Steps {
-        Steps { left: max, max, slices: None }
+        Steps { left: max, max, is_beyond: false, slices: None }
     }
 
     /// Those of a read outside of blocks: it does as many as it needs, as long as its answer is
@@ -72,6 +74,11 @@ impl Steps {
     pub(super) fn of_read(pool: &Arc<Pool>, wanted: Wanted) -> Steps {
         let slices = Slices { left: SLICE_STEPS, wanted, pool: Arc::clone(pool), lent: None };
         Steps { slices: Some(slices), ..Steps::new(u64::MAX) }
+    }
+
+    /// Whether a statement was ended by the limit.
+    pub(super) fn is_beyond(&self) -> bool {
+        self.is_beyond
     }
 
     /// How many were counted.
@@ -88,11 +95,14 @@ impl Steps {
                 self.left = left;
                 Ok(())
             }
-            None => Err(Error::new(
-                SqlState::STATEMENT_TOO_COMPLEX,
-                format!("statement does more than {} steps", self.max),
-            )
-            .with_hint("Change fewer rows at a time, or raise the limit of steps.")),
+            None => {
+                self.is_beyond = true;
+                Err(Error::new(
+                    SqlState::STATEMENT_TOO_COMPLEX,
+                    format!("statement does more than {} steps", self.max),
+                )
+                .with_hint("Change fewer rows at a time, or raise the limit of steps."))
+            }
         }
     }
 }

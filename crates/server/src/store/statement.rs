@@ -6,10 +6,10 @@ use sql::catalog::Catalog;
 use sql::ir::{Insert, InsertRows, ObjectId, Plan, Relation};
 use sql::parse::Control;
 use sql::run::{Tag, is_lookup, is_predicted};
-use sql::system::{Session, System};
+use sql::system::{Session, SessionValues, System};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use values::{Error, Result, SqlState, Type, Zone};
+use values::{Datum, Error, Result, SqlState, Type, Zone};
 
 /// A tree that may be too deep to be dropped on any stack.
 struct Tree {
@@ -198,6 +198,30 @@ impl Statement {
         zone: &Zone,
         catalog: &Arc<Catalog>,
     ) -> Result<Arc<Statement>> {
+        Statement::plan_in(parsed, types, zone, catalog, None)
+    }
+
+    /// The same statement, with the values that functions of the session have now in their place.
+    /// Needs the stack of a thread of the pool.
+    pub(super) fn with_session(
+        &self,
+        catalog: &Arc<Catalog>,
+        session: &Arc<Session>,
+        parameters: &[Datum],
+    ) -> Result<Arc<Statement>> {
+        let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
+        let (session, parameters) = (Arc::clone(session), parameters.to_vec());
+        let known = Some(SessionValues { session, parameters });
+        Statement::plan_in(&self.parsed, &types, &self.zone, catalog, known)
+    }
+
+    fn plan_in(
+        parsed: &Parsed,
+        types: &[Option<Type>],
+        zone: &Zone,
+        catalog: &Arc<Catalog>,
+        session: Option<SessionValues>,
+    ) -> Result<Arc<Statement>> {
         let (parsed, zone, version) = (parsed.clone(), zone.clone(), catalog.version());
         let mut statement = Statement {
             parameters: Vec::new(),
@@ -211,6 +235,7 @@ impl Statement {
         let options = Options {
             parameters: types.to_vec(),
             zone: statement.zone.clone(),
+            session,
             ..Options::default()
         };
         if statement.parsed.is_definition() {

@@ -22,4 +22,5 @@ mod order;
 mod random_values;
 mod scripts;
 mod system;
+mod told;
 mod views;

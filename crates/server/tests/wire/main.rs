@@ -7,6 +7,7 @@ mod cursors;
 mod driver;
 mod early_errors;
 mod hostile;
+mod levels;
 mod passwords;
 mod pgbench;
 mod portals;

@@ -8,6 +8,7 @@ use super::working::{Recursion, Reference};
 use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Main, Op, Query, QueryNumber};
 use crate::parse::Lines;
+use crate::system::SessionValues;
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
     Spanned,
@@ -24,6 +25,8 @@ pub(crate) struct Binder<'a> {
     pub(super) scope: Scope,
     pub(super) grouping: Option<Grouping>,
     pub(super) choice: super::access::Choice,
+    /// What stands in the place of functions of the session.
+    pub(super) session: Option<&'a SessionValues>,
     /// The queries in which the current one is computed, from the outermost on.
     pub(super) levels: Vec<Level>,
     /// The outermost of those that the current one needs a row of.
@@ -215,6 +218,7 @@ impl<'a> Binder<'a> {
             scope: Scope::default(),
             grouping: None,
             choice: super::access::Choice::Best,
+            session: None,
             levels: Vec::new(),
             reaches: usize::MAX,
             recursion: Recursion::default(),

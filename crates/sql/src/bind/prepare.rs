@@ -9,6 +9,7 @@ use super::parts::has_parts;
 use crate::catalog::Catalog;
 use crate::ir::{Composed, Input, Main, Plan, QUERY_DEPTH_MAX, Writing};
 use crate::parse::Statement;
+use crate::system::SessionValues;
 use sqlparser::ast::{Query, SetExpr, Statement as Tree};
 use std::borrow::Cow;
 use values::{Error, Modifier, Result, SqlState, Type, Zone};
@@ -35,11 +36,13 @@ pub struct Options {
     pub zone: Zone,
     /// How rows are found.
     pub choice: Choice,
+    /// What stands in the place of functions of the session, for a plan that runs once.
+    pub session: Option<SessionValues>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { parameters: Vec::new(), zone: Zone::utc(), choice: Choice::Best }
+        Options { parameters: Vec::new(), zone: Zone::utc(), choice: Choice::Best, session: None }
     }
 }
 
@@ -47,6 +50,7 @@ impl Default for Options {
 pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> Result<Prepared> {
     let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
+    binder.session = options.session.as_ref();
     binder.no_queries = None;
     binder.expressions = &statement.expressions;
     if let Tree::Copy { .. } = &statement.tree {

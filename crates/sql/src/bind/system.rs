@@ -152,10 +152,28 @@ impl Binder<'_> {
         Ok(found)
     }
 
+    /// The value of a function of the session, if the plan may have it in its place.
+    fn of_session(&self, function: SystemFunction, all: &[Bound]) -> Result<Option<Datum>> {
+        let Some(known) = self.session else { return Ok(None) };
+        let value = |bound: &Bound| match &bound.code[..] {
+            [Op::Constant(Value(value))] => Some(value.clone()),
+            [Op::Parameter(at)] => known.parameters.get(usize::from(*at)).cloned(),
+            _ => None,
+        };
+        match all.iter().map(value).collect::<Option<Vec<Datum>>>() {
+            Some(arguments) => known.session.value(function, &arguments),
+            None => Ok(None),
+        }
+    }
+
     fn described_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
         if let Some(found) = function_named(name, all.len()) {
             let Described { function, arguments, result } = found;
-            return Ok(Some(call(function, self.coerced(all, arguments)?, result)));
+            let all = self.coerced(all, arguments)?;
+            if let Some(value) = self.of_session(function, &all)? {
+                return Ok(Some(Bound::constant(value, result)));
+            }
+            return Ok(Some(call(function, all, result)));
         }
         Ok(Some(match (name, all.len()) {
             ("regexp_replace", 3 | 4) => {

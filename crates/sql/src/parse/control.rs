@@ -48,8 +48,8 @@ pub enum Control {
     Discard,
     /// DEALLOCATE of a prepared statement, or of all
     Deallocate(Option<String>),
-    /// SET SESSION CHARACTERISTICS: the isolation level, if it says one.
-    Characteristics(Option<String>),
+    /// SET SESSION CHARACTERISTICS: the modes of transactions from the next one on.
+    Characteristics(BlockModes),
     /// VACUUM, ANALYZE, SET CONSTRAINTS
     Own(Own),
     /// FETCH, MOVE
@@ -114,7 +114,7 @@ impl Statement {
                 Control::Set("client_encoding".to_owned(), charset_name.value.clone())
             }
             Tree::Set(Set::SetTransaction { modes, session: true, .. }) => {
-                Control::Characteristics(block_modes(modes).level)
+                Control::Characteristics(block_modes(modes))
             }
             Tree::Set(Set::SetTransaction { modes, snapshot: None, .. }) => {
                 Control::SetTransaction(block_modes(modes))
@@ -221,13 +221,16 @@ mod tests {
         check("SET NAMES 'utf8'", set("client_encoding", "utf8"));
         check("DEALLOCATE a", Some(Control::Deallocate(Some("a".to_owned()))));
         check("DEALLOCATE PREPARE ALL", Some(Control::Deallocate(None)));
-        let serializable = Some("serializable".to_owned());
         check(
             "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-            Some(Control::Characteristics(serializable)),
+            Some(Control::Characteristics(modes("serializable", None))),
         );
         check("SELECT 1", None);
         let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        check(
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            Some(Control::Characteristics(modes("", Some(true)))),
+        );
         let vacuum = |names: &[&str]| Some(Control::Own(Own::Vacuum(all(names))));
         check("VACUUM", vacuum(&[]));
         check("vacuum analyze a", vacuum(&["a"]));

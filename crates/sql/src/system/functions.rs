@@ -47,7 +47,7 @@ impl System {
         Ok(match (function, arguments) {
             (SystemFunction::ProcessId, []) => Datum::Int4(self.session.process),
             (SystemFunction::CurrentSetting, [Datum::Text(name), rest @ ..]) => {
-                self.setting(name, rest.first())?
+                self.session.setting(name, rest.first())?
             }
             (SystemFunction::ToObject, [ty, Datum::Text(text)]) => {
                 Datum::Int4(find(catalog, type_of(ty)?, text)?)
@@ -85,19 +85,6 @@ impl System {
             }
             _ => return Err(malformed()),
         })
-    }
-
-    fn setting(&self, name: &str, missing_ok: Option<&Datum>) -> Result<Datum> {
-        let all = &self.session.settings;
-        let found = all.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
-        match found {
-            Some((_, value)) => Ok(Datum::text(value.as_str())),
-            None if matches!(missing_ok, Some(Datum::Bool(true))) => Ok(Datum::Null),
-            None => {
-                let message = format!("unrecognized configuration parameter \"{name}\"");
-                Err(Error::new(SqlState::UNDEFINED_OBJECT, message))
-            }
-        }
     }
 
     fn index_definition(&self, id: i32, rest: &[Datum]) -> Option<String> {

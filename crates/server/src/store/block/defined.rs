@@ -12,7 +12,7 @@ use super::form::{Digest, RunStep, Step, digest, digest_of_definition};
 use super::loaded::Loaded;
 use super::operation::Run;
 use super::run::BlockRows;
-use super::state::{BlockState, conflict, count_given, moved};
+use super::state::{BlockState, comes_again, conflict, count_given, moved};
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use sql::ir::Space;
@@ -103,6 +103,7 @@ impl BlockState {
         if is_old {
             return Err(moved());
         }
+        self.check_commit()?;
         self.check_room(run)?;
         if self.base.is_none() {
             self.base = Some(Arc::clone(catalog));
@@ -164,8 +165,8 @@ impl BlockState {
             }
             result => result,
         };
+        self.has_run = true;
         if result.is_ok() {
-            self.has_run = true;
             self.defined = Some(defined);
         }
         self.record_definition(run, digest, result)
@@ -177,7 +178,10 @@ impl BlockState {
         digest: Digest,
         result: Result<Answer>,
     ) -> Result<Answer> {
-        if self.says_something(&result) {
+        if let Some(error) = result.as_ref().err().filter(|error| !comes_again(error)) {
+            self.bar_commit(error);
+        }
+        if self.says_something() {
             self.count_bytes(run);
             let (statement, zone) = (Arc::clone(&run.statement), run.zone.clone());
             let (at, parameters) = (self.steps.len(), run.parameters.clone());

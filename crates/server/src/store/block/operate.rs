@@ -107,7 +107,7 @@ impl Pipeline {
         }
         let mut own = lock(&self.block);
         let Some(block) = own.as_mut() else { return Some(Err(no_block())) };
-        if block.base.is_some() {
+        if block.base.is_some() || block.reads_beside_tables(statement) {
             return None;
         }
         let snapshot = block.snapshot.clone();
@@ -147,7 +147,7 @@ impl Pipeline {
             promise.answer(Ok(said("COMMIT")));
             return None;
         }
-        if block.has_defined() {
+        if block.has_defined() || block.check_commit().is_err() {
             return Some(promise);
         }
         let Ok(_inside) = shared.gate.try_read() else { return Some(promise) };
@@ -269,6 +269,13 @@ impl Pipeline {
         if block.has_lost_base(shared.catalog().version()) {
             return Err(moved());
         }
+        let statement = match block.reads_beside_tables(&statement) {
+            true => {
+                let catalog = block.own_catalog().unwrap_or_else(|| shared.catalog());
+                statement.with_session(&catalog, &run.session, &run.parameters)?
+            }
+            false => statement,
+        };
         block.check(&statement, run)?;
         if !block.modes.keeps_snapshot && is_short(&statement) {
             let database = &shared.database;
@@ -278,14 +285,24 @@ impl Pipeline {
                 return result;
             }
         }
-        let snapshot = self.snapshot_of(block).await?;
+        let snapshot = match self.snapshot_of(block).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                block.bar_commit(&error);
+                return Err(error);
+            }
+        };
         let made = block.base.as_ref().map(|base| base.next_id());
         loop {
             let below = Below { reads: Reads::Snapshot(&snapshot), gets_max: None };
-            match block.attempt(shared, &statement, run, below) {
+            let wanted = match block.attempt(shared, &statement, run, below) {
                 Tried::Done(result) => return result,
-                Tried::Short(wanted) => block.numbers.fill(&wanted, made, shared).await?,
+                Tried::Short(wanted) => wanted,
                 Tried::Later => unreachable!("a snapshot has everything at once"),
+            };
+            if let Err(error) = block.numbers.fill(&wanted, made, shared).await {
+                block.bar_commit(&error);
+                return Err(error);
             }
         }
     }
@@ -297,6 +314,9 @@ impl Pipeline {
         let mut block = self.end(block);
         if !block.has_written() {
             return promise.answer(Ok(said("COMMIT")));
+        }
+        if let Err(error) = block.check_commit() {
+            return promise.answer(Err(error));
         }
         if block.has_defined() {
             let committed = self.commit_defined(block, made).await;
@@ -328,8 +348,9 @@ impl Pipeline {
         for statement in block.stale_plans(catalog.version()) {
             let again = self.shared.again(statement, catalog);
             match again.and_then(|again| statement.check_same(&again).map(|()| again)) {
-                Ok(again) => *statement = again,
-                Err(_) => return Err(moved()),
+                Ok(again) if !again.needs_system() => *statement = again,
+                // One that was planned with values of the session needs them again.
+                Ok(_) | Err(_) => return Err(moved()),
             }
         }
         Ok(())

@@ -62,7 +62,10 @@ pub(in super::super) struct BlockState {
     bytes: usize,
     /// Why it cannot write any more: it has read too much.
     full: Option<Error>,
-    /// The version of the catalog that queries of the system catalog were answered from.
+    /// Why nothing that it has written can take place: its client was told something that COMMIT
+    /// cannot compare.
+    barred: Option<Error>,
+    /// The first version of the catalog that its client was told something of.
     pub(super) catalog_seen: Option<u64>,
     /// The catalog below its first definition; it commits on no other.
     pub(super) base: Option<Arc<Catalog>>,
@@ -171,6 +174,7 @@ impl BlockState {
             copy_work: 0,
             bytes: 0,
             full: None,
+            barred: None,
             catalog_seen: None,
             base: None,
             base_version: 0,
@@ -187,6 +191,46 @@ impl BlockState {
         !self.buffer.writes().is_empty()
     }
 
+    /// Whether nothing takes place at its COMMIT, whatever runs before: what its client is told
+    /// needs no comparison.
+    fn only_reads(&self) -> bool {
+        self.barred.is_some() || self.modes.is_read_only && !self.has_written()
+    }
+
+    /// Whether a statement reads tables together with what no call knows, and counts at COMMIT.
+    pub(super) fn reads_beside_tables(&self, statement: &Statement) -> bool {
+        let reads_tables = |planned: &Planned| planned.plan.reads_tables();
+        let is_of_tables = statement.planned.as_ref().is_some_and(reads_tables);
+        statement.needs_system() && is_of_tables && !self.only_reads()
+    }
+
+    /// Notes that its client was told something of this version of the catalog.
+    pub(in super::super) fn saw_catalog(&mut self, version: u64) {
+        // Behind a definition it is the block's own, on the base of which it commits.
+        if self.base.is_none() {
+            self.catalog_seen.get_or_insert(version);
+        }
+    }
+
+    /// Why it cannot commit what it has written.
+    pub(super) fn check_commit(&self) -> Result<()> {
+        self.barred.clone().map_or(Ok(()), Err)
+    }
+
+    /// Notes an error that comes of limits or of the machine, and that no second run compares.
+    pub(super) fn bar_commit(&mut self, error: &Error) {
+        let only_reads = self.only_reads();
+        if only_reads || !is_of_limits(error.state()) {
+            return;
+        }
+        let message = format!(
+            "the block cannot commit, as a statement of it has met a limit: {}",
+            error.message()
+        );
+        let hint = "Roll the block back, and begin another one without that statement.";
+        self.barred = Some(Error::new(error.state(), message).with_hint(hint));
+    }
+
     /// Whether a statement may run, before it does; it was planned for this version of the catalog.
     pub(super) fn check(&mut self, statement: &Statement, run: &Run) -> Result<()> {
         let planned = statement.planned.as_ref().expect("it is no definition");
@@ -196,10 +240,9 @@ impl BlockState {
             let message = format!("cannot execute {what} in a read-only transaction");
             return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message));
         }
-        if statement.needs_system() && planned.plan.reads_tables() && !self.modes.is_read_only {
+        if self.reads_beside_tables(statement) {
             return Err(Error::unsupported(
-                "a query of tables together with the system catalog or the session, in a block \
-                 that may write",
+                "a query of tables together with the system catalog, in a block that may write",
                 "Begin the block with READ ONLY, or ask in two queries.",
             ));
         }
@@ -207,6 +250,9 @@ impl BlockState {
             return Err(moved());
         }
         self.version = statement.version;
+        if !is_query {
+            self.check_commit()?;
+        }
         match self.check_room(run) {
             Err(error) if self.has_written() || !is_query => Err(error),
             _ => Ok(()),
@@ -215,7 +261,9 @@ impl BlockState {
 
     /// Whether what it has done belongs to another version of the catalog.
     pub(super) fn has_moved(&self, version: u64) -> bool {
-        self.has_run && self.version != version && (self.has_written() || self.snapshot.is_some())
+        let keeps = self.has_written() || self.snapshot.is_some();
+        self.has_run && self.version != version && keeps
+            || self.modes.keeps_snapshot && self.has_seen_another(version)
     }
 
     /// Refuses a statement that does not fit any more.
@@ -253,7 +301,7 @@ impl BlockState {
         let is_copy = planned.plan.is_copy();
         let steps_max = if is_copy {
             options.steps_max.saturating_mul(COPY_STEPS_TIMES)
-        } else if is_query && !self.has_written() {
+        } else if is_query && (self.only_reads() || !self.has_written()) {
             options.steps_max
         } else {
             options.steps_max.saturating_sub(self.work_done)
@@ -275,7 +323,7 @@ impl BlockState {
         self.buffer = overlay.into_buffer();
         let (is_over, is_later) = (rows.is_over, rows.read.is_later());
         let (used, is_short) = (rows.used, rows.is_short);
-        let work = rows.read.steps.done();
+        let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_beyond());
         if is_over || is_later || is_short {
             self.buffer.roll_back(mark);
             return if is_over || is_later { Tried::Later } else { Tried::Short(used) };
@@ -284,14 +332,16 @@ impl BlockState {
         *counted = counted.saturating_add(work);
         self.has_run = true;
         if statement.needs_system() {
-            // Its answer is that of the catalog, which the block commits with or not at all. Behind
-            // a definition it is the block's own.
-            if self.base.is_none() {
-                self.catalog_seen = Some(statement.version);
-            }
+            // Its answer is that of the catalog, which the block commits with or not at all, or it
+            // reads tables in a block that only reads.
+            self.saw_catalog(statement.version);
             return Tried::Done(result);
         }
         let numbers = self.numbers.give(&used);
+        let is_repeated = !is_beyond && result.as_ref().err().is_none_or(comes_again);
+        if let (Err(error), false) = (&result, is_repeated) {
+            self.bar_commit(error);
+        }
         let result = self.fitting(mark, result, options.memory_bytes_max);
         Tried::Done(self.record(statement, run, result, numbers))
     }
@@ -324,7 +374,10 @@ impl BlockState {
         }
         self.buffer.roll_back(mark);
         let message = "a block writes more bytes than a statement may collect";
-        Err(Error::new(SqlState::OUT_OF_MEMORY, message).with_hint("Commit more often."))
+        let error = Error::new(SqlState::OUT_OF_MEMORY, message).with_hint("Commit more often.");
+        // How many bytes it writes depends on what it has read.
+        self.bar_commit(&error);
+        Err(error)
     }
 
     /// Keeps what a statement came to.
@@ -335,10 +388,8 @@ impl BlockState {
         result: Result<sql::run::Answer>,
         numbers: BTreeMap<ObjectId, Vec<u64>>,
     ) -> Result<sql::run::Answer> {
-        if !self.says_something(&result) {
-            if self.full.is_some() {
-                self.forget();
-            }
+        if !self.says_something() {
+            self.forget();
             return result;
         }
         let (plan, zone) = (self.plan_place(statement), self.zone_place(&run.zone));
@@ -352,10 +403,12 @@ impl BlockState {
         result
     }
 
-    /// Whether a result is to be compared at COMMIT: what a limit refuses says nothing about rows.
-    pub(super) fn says_something<T>(&self, result: &Result<T>) -> bool {
-        let is_limited = result.as_ref().is_err_and(|error| is_of_limits(error.state()));
-        !self.modes.is_read_only && self.full.is_none() && !is_limited
+    /// Whether a result is to be compared at COMMIT: whatever the client is told, unless nothing of
+    /// the block can take place.
+    pub(super) fn says_something(&self) -> bool {
+        let is_full = self.full.is_some();
+        assert!(!is_full || !self.has_written(), "a block that has written refuses what is beyond");
+        !is_full && !self.only_reads()
     }
 
     /// Counts what a statement takes of the call.
@@ -567,7 +620,14 @@ pub(super) fn moved() -> Error {
     Error::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Run the block again.")
 }
 
-/// Whether an error comes from a limit or the machine, not from rows.
+/// Whether an error comes from a limit or the machine.
 fn is_of_limits(state: SqlState) -> bool {
     matches!(&state.code()[..2], "53" | "54" | "57" | "58" | "72" | "XX")
+}
+
+/// Whether a statement that has ended with this error ends with it again, if it reads the same: the
+/// limits of values and of what a statement collects are those of its call, too.
+pub(super) fn comes_again(error: &Error) -> bool {
+    let state = error.state();
+    !is_of_limits(state) || state == SqlState::OUT_OF_MEMORY || state.code().starts_with("54")
 }
