@@ -26,7 +26,7 @@
 #   Soak:    the soak of the library (tests/soak.rs) is to find it, in so many seconds
 #   Sql:     the test of crate sql's own (`nvcaracal-sql --lib`) that is to find it
 #   Server:  the test of the server over the wire (`nvcaracal-server --test wire`)
-#   Kills:   the test of the program (`nvcaracal-cli --test all`) that kills the server
+#   Kills:   the test of the program (`nvcaracal-cli --test all`) that runs or kills the server
 #   Cuts:    the test of the laboratory's program (`nvcaracal-lab --test all`) that cuts the power of a
 #            real file system, which needs root and loop devices
 #   Shows:   a text that the report of the violation must have, if any

@@ -24,6 +24,7 @@ mod served;
 mod store;
 mod stream;
 mod support;
+mod wire;
 
 /// The program that is run.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nvcaracal");

@@ -58,6 +58,11 @@ impl Server {
         }
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> (&'static str, u16) {
+        ("127.0.0.1", self.port)
+    }
+
     pub(crate) async fn connect(&self) -> Option<Client> {
         let mut config = Config::new();
         config.host("127.0.0.1").port(self.port).user("nvcaracal").connect_timeout(PATIENCE);

@@ -2,6 +2,8 @@
 //! and its end (O-60): single statements, texts of several, and blocks of all isolation levels,
 //! with kills in between. `sim::serializable` checks it.
 
+mod forms;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -346,8 +348,12 @@ async fn history(seed: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_are_strictly_serializable() {
-    let first = effort("NVCARACAL_FIRST_SEED", 430);
-    for seed in first..first + effort("NVCARACAL_SERVER_HISTORIES", 2) {
+    for seed in seeds() {
         history(seed).await;
     }
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let first = effort("NVCARACAL_FIRST_SEED", 430);
+    first..first + effort("NVCARACAL_SERVER_HISTORIES", 2)
 }
