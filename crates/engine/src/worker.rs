@@ -407,11 +407,10 @@ impl<D: Device> Epoch<'_, D> {
     ) -> R {
         let running = &self.core.config.running;
         let before = running.enter(worker, self.sid_at(position), procedure);
-        let died_before = self.deaths.map(|deaths| (deaths, deaths.enter(worker, position)));
-        let result = run();
-        if let Some((deaths, before)) = died_before {
-            deaths.leave(worker, before);
-        }
+        let result = match self.deaths {
+            Some(deaths) => deaths.noting(position, run),
+            None => run(),
+        };
         running.leave(worker, before);
         result
     }

@@ -1,25 +1,25 @@
-//! Replays that ended with the death of their process: an abort or a stack overflow in a body,
-//! which nothing can catch. The same is noted while deferred calls run, because they come back at
-//! each open, too; one in which the process died twice is refused instead of run (O-79).
+//! Replays that ended with the death of their process by a call: an abort or a stack overflow in a
+//! body, which nothing can catch. The same is noted while deferred calls run, because they come
+//! back at each open, too; one in which the process died twice is refused instead of run (O-79).
 //!
-//! While a call runs in a replay, its position stands in a word that outlives the process
-//! ([`pmem::ReplayMarks`]). The next replay finds it, and runs its epochs on one worker, so that
-//! the word is exact. A call in which the process died twice would end it each time: the open is
-//! refused with its name.
+//! A thread that ends the process while it runs a call leaves the position in a word that outlives
+//! it ([`pmem::ReplayMarks::noting`]). The next replay finds it, and runs its epochs on one worker,
+//! so that all deaths come in the same order. A call in which the process died twice would end it
+//! each time: the open is refused with its name.
+//!
+//! A process that was ended from outside (a kill, a container's limit of memory) leaves no word,
+//! and proves nothing about the call that it was at.
 
 use pmem::{Device, ReplayMarks};
 use storage::{EpochNumber, Position};
 
-use crate::worker_id::{WORKERS_MAX, WorkerId};
-
-/// Places of the words: the epoch that is replayed; for each worker the position of the call that
-/// it runs, plus one; and the same of the last replay that ended in a death.
+/// Places of the words: the epoch that is replayed; the position of the call, plus one, in which a
+/// thread ended the process; and the same two of the last replay that ended so. Places from 8 on
+/// were those of releases that counted other deaths, too.
 const EPOCH: usize = 0;
-const RUNNING: usize = 8;
-const LAST_EPOCH: usize = RUNNING + WORKERS_MAX;
-const LAST: usize = LAST_EPOCH + 8;
-
-const _: () = assert!(LAST + WORKERS_MAX <= pmem::REPLAY_WORDS);
+const DIED_IN: usize = 1;
+const LAST_EPOCH: usize = 2;
+const LAST: usize = 3;
 
 /// What is known of replays that died.
 #[derive(Default)]
@@ -35,23 +35,21 @@ impl Deaths {
     pub(crate) fn open<D: Device>(device: &D) -> Result<Self, pmem::DeviceError> {
         let mut deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
         let Some(marks) = &deaths.marks else { return Ok(deaths) };
-        let (epoch, died_in) = (marks.get(EPOCH), positions(marks, RUNNING));
-        if died_in.is_empty() {
-            // The last one ended well, or between two calls; what is known of another stays.
+        let Some(position) = position(marks.get(DIED_IN)) else {
+            // The last one ended well, between two calls or from outside; what is known of another
+            // stays.
             deaths.died = marks.get(LAST_EPOCH) != 0;
             return Ok(deaths);
-        }
-        let before = positions(marks, LAST);
-        let second_run = died_in.iter().find(|position| before.contains(position));
-        if let Some(&position) = second_run.filter(|_| marks.get(LAST_EPOCH) == epoch) {
+        };
+        let (epoch, died_in) = (marks.get(EPOCH), marks.get(DIED_IN));
+        let is_same_epoch = marks.get(LAST_EPOCH) == epoch;
+        if is_same_epoch && marks.get(LAST) == died_in {
             deaths.stuck = Some((EpochNumber(epoch), position));
             return Ok(deaths);
         }
-        for worker in 0..WORKERS_MAX {
-            marks.set(LAST + worker, marks.get(RUNNING + worker));
-            marks.set(RUNNING + worker, 0);
-        }
+        marks.set(LAST, died_in);
         marks.set(LAST_EPOCH, epoch);
+        marks.set(DIED_IN, 0);
         deaths.died = true;
         Ok(deaths)
     }
@@ -89,23 +87,17 @@ impl Deaths {
     /// An epoch is about to be replayed.
     pub(crate) fn begin(&self, epoch: EpochNumber) {
         if let Some(marks) = &self.marks {
-            (0..WORKERS_MAX).for_each(|worker| marks.set(RUNNING + worker, 0));
+            marks.set(DIED_IN, 0);
             marks.set(EPOCH, epoch.0);
         }
     }
 
-    /// A worker begins to run a call; returns what it ran until then.
-    pub(crate) fn enter(&self, worker: WorkerId, position: Position) -> u64 {
-        let Some(marks) = &self.marks else { return 0 };
-        let before = marks.get(RUNNING + worker.index());
-        marks.set(RUNNING + worker.index(), u64::from(position.0) + 1);
-        before
-    }
-
-    /// A worker goes on with what it ran before.
-    pub(crate) fn leave(&self, worker: WorkerId, before: u64) {
-        if let Some(marks) = &self.marks {
-            marks.set(RUNNING + worker.index(), before);
+    /// Runs a part of a call.
+    #[inline]
+    pub(crate) fn noting<R>(&self, position: Position, run: impl FnOnce() -> R) -> R {
+        match &self.marks {
+            Some(marks) => marks.noting(DIED_IN, u64::from(position.0) + 1, run),
+            None => run(),
         }
     }
 
@@ -121,14 +113,13 @@ impl Drop for Deaths {
         if let Some(marks) = &self.marks {
             // If the file stays, the next replay is slower, and finds no call in which this one
             // died.
-            (0..WORKERS_MAX).for_each(|worker| marks.set(RUNNING + worker, 0));
+            marks.set(DIED_IN, 0);
             let _ = marks.remove();
         }
     }
 }
 
-/// The positions that stand in the words from a place on.
-fn positions(marks: &ReplayMarks, from: usize) -> Vec<Position> {
-    let words = (0..WORKERS_MAX).map(|worker| marks.get(from + worker));
-    words.filter_map(|word| u32::try_from(word.checked_sub(1)?).ok().map(Position)).collect()
+/// The position that stands in a word.
+fn position(word: u64) -> Option<Position> {
+    u32::try_from(word.checked_sub(1)?).ok().map(Position)
 }

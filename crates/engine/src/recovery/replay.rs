@@ -126,8 +126,8 @@ fn stuck<D: Device>(
         epoch,
         position,
         what: format!(
-            "the process died in it ({name}) in two replays, its arguments are {}; if it was ended \
-             from outside both times, remove the file `replay` of the store and open it again",
+            "it ended the process ({name}) in two replays, by an abort, a stack overflow or \
+             another fault; its arguments are {}",
             hex(arguments)
         ),
     })

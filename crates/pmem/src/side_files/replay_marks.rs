@@ -13,6 +13,7 @@ use rustix::mm::MapFlags;
 
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES};
+use crate::system::death;
 
 /// Number of words in [`ReplayMarks`].
 pub const REPLAY_WORDS: usize = PAGE_BYTES as usize / size_of::<u64>();
@@ -65,6 +66,16 @@ impl ReplayMarks {
     /// If there are not as many.
     pub fn set(&self, place: usize, word: u64) {
         self.words()[place].store(word, Ordering::Relaxed);
+    }
+
+    /// Runs something. If this thread ends the process meanwhile, by an abort, a stack overflow or
+    /// another fault, `word` is stored at `place`; a process that is ended from outside stores
+    /// nothing. The word is not zero.
+    ///
+    /// # Panics
+    /// If there are not as many places.
+    pub fn noting<R>(&self, place: usize, word: u64, run: impl FnOnce() -> R) -> R {
+        death::noting(&self.words()[place], word, run)
     }
 
     /// Deletes the file: there is nothing to tell the next process.

@@ -2,6 +2,7 @@
 
 #[cfg_attr(miri, expect(dead_code, reason = "the interpreter has no such memory"))]
 pub(crate) mod advice;
+pub(crate) mod death;
 pub(crate) mod page_faults;
 mod process;
 mod regular;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::failure::{DeviceError, Health, lock};
+use crate::system::death::take_note_back;
 
 /// Where the errors go of pages that no thread waits for: the device fails, and who asks first gets
 /// the error itself.
@@ -32,6 +33,8 @@ impl Failures {
 
 /// A thread waits for a page that will never be there, and can have no error.
 pub(super) fn end_process(what: &str) -> ! {
+    // It is not the call's doing.
+    take_note_back();
     eprintln!(
         "nvcaracal: {what}; this process ends, because a call waits for it. What was answered is \
          in the log; open the store again when the disk can be read, or restore a copy"
