@@ -43,6 +43,13 @@ pub struct LoadArguments {
     /// unique index, the program cannot open the store any more.
     #[arg(long)]
     pub unchecked_indexes: bool,
+    /// Load files that do not end with the line that says what they have, and directories without
+    /// dump.end
+    ///
+    /// A dump ends so since release 0.2. One that does not was cut short, is older, or was written
+    /// by hand. Whole tables may be missing then, without a word.
+    #[arg(long)]
+    pub without_end: bool,
     /// For tests: end the process without warning before the Nth call of a kind that it makes to a
     /// file of file:DIR, as log-sync:3
     #[arg(long, value_name = "FILE-CALL[:N]", hide = true)]

@@ -12,6 +12,7 @@ use storage::TableId;
 use storage::{StateHash, TableDefinition, row_hash};
 
 use super::dump_files::{UNFINISHED_NAME, file_name};
+use super::ending::{Contents, Ending, Hashed};
 use super::load::state_hash_of_files;
 use super::looked::{Looked, Table};
 use crate::args::{DumpArguments, Format};
@@ -66,18 +67,38 @@ fn dump_to_standard_output<D: Device>(
         ));
     }
     let mut to = BufWriter::new(io::stdout().lock());
-    for table in tables {
-        let written = write_table(store, table, format, &mut to)?;
-        match written.and_then(|_| to.flush()) {
-            Ok(()) => {}
-            // A reader that went away is no error.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            Err(error) => {
-                return Err(Failure::new(format!("cannot write to standard output: {error}")));
-            }
-        }
+    let written = match format {
+        Format::Csv => match tables.first() {
+            Some(table) => write_table(store, table, format, &mut to)?.and_then(|_| to.flush()),
+            None => Ok(()),
+        },
+        Format::Jsonl => write_lines(store, tables, to)?.map(drop),
+    };
+    match written {
+        Ok(()) => Ok(()),
+        // A reader that went away is no error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::new(format!("cannot write to standard output: {error}"))),
     }
-    Ok(())
+}
+
+/// Writes tables as JSON lines, and the line that ends them. The outer result is the store's, the
+/// inner one that of writing.
+fn write_lines<D: Device>(
+    store: &Looked<D>,
+    tables: &[&Table],
+    to: impl Write,
+) -> Result<io::Result<Written>, Failure> {
+    let (mut to, mut all) = (Ending::new(to), Written::default());
+    for table in tables {
+        match write_table(store, table, Format::Jsonl, &mut to)? {
+            Ok(written) => all.add(written),
+            Err(error) => return Ok(Err(error)),
+        }
+        to.section.tables += 1;
+        to.section.rows = all.rows;
+    }
+    Ok(to.end().map(|()| all))
 }
 
 fn dump_into<D: Device>(
@@ -94,8 +115,8 @@ fn dump_into<D: Device>(
 struct Unfinished<'a> {
     directory: &'a Path,
     mark: PathBuf,
-    tables_count: usize,
-    written: Written,
+    contents: Contents,
+    hash: StateHash,
 }
 
 /// One file for each table. The directory has a mark from before the first to after the last, so
@@ -108,34 +129,42 @@ fn write_files<'a, D: Device>(
 ) -> Result<Unfinished<'a>, Failure> {
     let mark = begin(directory)?;
     let bar = Progress::Shown.bar("dumping", tables.len() as u64, "tables");
-    let (mut heads, mut all) = (Vec::new(), Written::default());
+    let (mut contents, mut heads, mut all) = (Contents::new(), Vec::new(), Written::default());
     for table in tables {
         let path = directory.join(file_name(&table.definition.name, format));
-        let written = write_file(&path, |to| write_table(store, table, format, to))?;
+        let written = write_file(&path, &mut contents, |to| match format {
+            Format::Csv => write_table(store, table, format, to),
+            Format::Jsonl => write_lines(store, &[table], to),
+        })?;
         if format == Format::Csv {
             write_head(&mut heads, table, &format!("\"rows\":0,\"csv_rows\":{}", written.rows))
                 .expect("memory takes it");
         }
-        all.rows += written.rows;
-        all.hash.merge(written.hash);
+        all.add(written);
         bar.step("");
     }
     if format == Format::Csv {
         // What CSV cannot say: of which types the columns are.
         let path = directory.join("tables.jsonl");
-        write_file(&path, |to| Ok(to.write_all(&heads).map(|()| Written::default())))?;
+        write_file(&path, &mut contents, |to| {
+            let mut to = Ending::new(to);
+            to.section.tables = tables.len() as u64;
+            let written = to.write_all(&heads).and_then(|()| to.end());
+            Ok(written.map(|()| Written::default()))
+        })?;
     }
+    (contents.tables, contents.rows) = (tables.len() as u64, all.rows);
     sync(directory)?;
     if tables.len() == store.tables().len() {
         compare("the rows of the store", all.hash, store.state_hash())?;
     }
-    Ok(Unfinished { directory, mark, tables_count: tables.len(), written: all })
+    Ok(Unfinished { directory, mark, contents, hash: all.hash })
 }
 
 impl Unfinished<'_> {
     /// Reads the files back, and removes the mark if they say what was in the store.
     fn finish<D: Device>(self, store: &Looked<D>, no_verify: bool) -> Done {
-        let Self { directory, mark, tables_count, written: Written { rows, hash } } = self;
+        let Self { directory, mark, contents, hash } = self;
         if no_verify {
             eprintln!("note: the files were not read back");
         } else {
@@ -143,13 +172,14 @@ impl Unfinished<'_> {
             let read = state_hash_of_files(directory, store)?;
             compare("what was read back from the files", read, Some(hash))?;
         }
+        contents.write(directory)?;
+        sync(directory)?;
         let failed = |error| Failure::new(format!("cannot remove {}: {error}", mark.display()));
         fs::remove_file(&mark).map_err(failed)?;
         sync(directory)?;
+        let Contents { tables, rows, .. } = contents;
         let verified = if no_verify { "" } else { ", read back" };
-        eprintln!(
-            "note: {tables_count} tables with {rows} rows dumped{verified}, state digest {hash}"
-        );
+        eprintln!("note: {tables} tables with {rows} rows dumped{verified}, state digest {hash}");
         Ok(())
     }
 }
@@ -172,15 +202,25 @@ struct Written {
     hash: StateHash,
 }
 
-/// Makes a file; the outer result of what writes it is the store's.
+impl Written {
+    fn add(&mut self, more: Self) {
+        self.rows += more.rows;
+        self.hash.merge(more.hash);
+    }
+}
+
+/// Makes a file, and adds it to the contents of its directory; the outer result of what writes it
+/// is the store's.
 fn write_file(
     path: &Path,
+    contents: &mut Contents,
     write: impl FnOnce(&mut dyn Write) -> Result<io::Result<Written>, Failure>,
 ) -> Result<Written, Failure> {
     let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
-    let mut to = BufWriter::new(File::create_new(path).map_err(failed)?);
+    let mut to = Hashed::new(BufWriter::new(File::create_new(path).map_err(failed)?));
     let written = write(&mut to)?.map_err(failed)?;
-    let file = to.into_inner().map_err(|error| failed(error.into_error()))?;
+    contents.add(path, to.sha);
+    let file = to.to.into_inner().map_err(|error| failed(error.into_error()))?;
     file.sync_all().map_err(failed)?;
     Ok(written)
 }

@@ -3,6 +3,7 @@
 
 mod dump;
 mod dump_files;
+mod ending;
 mod load;
 mod looked;
 mod typed;

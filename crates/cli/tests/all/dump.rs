@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nvcaracal::{Data, Database, HashTable, Key, Sequence, Stop, Table, Transaction, procedure};
 
-use crate::support::{Room, command, run, run_command};
+use crate::support::{Room, command, dumped, run, run_command};
 
 #[derive(Debug, Clone, Copy, PartialEq, Data, Key)]
 struct UserId(u64);
@@ -92,9 +92,9 @@ fn all_rows_are_dumped_by_their_types_in_the_order_of_their_keys() {
     let (store, out) = (room.text("store"), room.text("out"));
     build_at(&store);
     let before = bytes_of_files(&store);
-    let all = run(&format!("dump {store}")).succeeded().stdout;
+    let all = dumped(&format!("dump {store}"));
     assert_eq!(all, all_lines());
-    let one = run(&format!("dump {store} --table seats")).succeeded().stdout;
+    let one = dumped(&format!("dump {store} --table seats"));
     assert_eq!(one, seats_lines());
     for line in all.lines() {
         serde_json::from_str::<serde_json::Value>(line).expect("JSON");
@@ -190,7 +190,7 @@ fn epochs_after_the_checkpoint_are_told() {
     options().open(&copy).unwrap().close().unwrap();
     let recovered = run(&format!("recover {copy}")).succeeded().stdout;
     assert!(recovered.contains("is clean") && recovered.contains("seats: 2 rows"), "{recovered}");
-    let all = run(&format!("dump {copy}")).succeeded().stdout;
+    let all = dumped(&format!("dump {copy}"));
     assert_eq!(all, all_lines());
 }
 
@@ -202,12 +202,14 @@ fn a_shared_heap_is_shown_dumped_and_loaded() {
     let rows = "--row-bytes 256 --shared-heap-bytes 168";
     let bench = "bench smallbank --customers 54 --epochs 1 --epoch-size 5";
     run(&format!("{bench} {rows} --device file:{store}")).succeeded();
-    let dumped = run(&format!("dump {store}")).succeeded().stdout;
-    assert!(dumped.contains("\"row_bytes\":256,\"shared_heap_bytes\":168,"), "{dumped}");
+    let before = run(&format!("dump {store}")).succeeded().stdout;
+    assert!(before.contains("\"row_bytes\":256,\"shared_heap_bytes\":168,"), "{before}");
     let file = room.text("all.jsonl");
-    fs::write(&file, &dumped).unwrap();
+    fs::write(&file, &before).unwrap();
     run(&format!("load {again} {file}")).succeeded();
-    assert_eq!(sorted(&run(&format!("dump {again}")).succeeded().stdout), sorted(&dumped));
+    let now = run(&format!("dump {again}")).succeeded().stdout;
+    let rows = |text: &str| text[..text.rfind("{\"end_of").unwrap()].to_string();
+    assert_eq!(sorted(&rows(&now)), sorted(&rows(&before)));
     let page = run(&format!("inspect {again} tables --json")).succeeded().json();
     assert_eq!(page["tables"][0]["shared_heap_bytes"], 168);
     let page = run(&format!("inspect {again} tables")).succeeded().stdout;
@@ -225,7 +227,7 @@ fn what_was_dumped_is_loaded_and_its_program_goes_on() {
     for word in ["seats: 2 rows", "names/of users: 2 rows", "numbers: 1 rows", "state digest "] {
         assert!(loaded.contains(word), "{word:?} is not in\n{loaded}");
     }
-    assert_eq!(sorted(&run(&format!("dump {again}")).succeeded().stdout), sorted(&all_lines()));
+    assert_eq!(sorted(&dumped(&format!("dump {again}"))), sorted(&all_lines()));
     let digest = |store: &str| run(&format!("check {store} --json")).succeeded().json();
     assert_eq!(digest(&again)["clean"], true);
 
@@ -243,8 +245,8 @@ fn what_was_dumped_is_loaded_and_its_program_goes_on() {
     let cheaper = "{\"key\":[2,\"b\"],\"value\":{\"state\":\"Free\",\"cents\":-6}}\n";
     let lines = head("seats", "ordered", [64, 1024, 256], SEAT, 1) + cheaper;
     fs::write(&one, lines).unwrap();
-    run(&format!("load {again} {one}")).succeeded();
-    let seats = run(&format!("dump {again} --table seats")).succeeded().stdout;
+    run(&format!("load {again} {one} --without-end")).succeeded();
+    let seats = dumped(&format!("dump {again} --table seats"));
     assert_eq!(seats, seats_lines().replace("\"cents\":-5", "\"cents\":-6"));
     options().open(&again).unwrap().close().unwrap();
 }
@@ -257,7 +259,7 @@ fn csv_that_was_dumped_is_loaded_and_its_program_goes_on() {
     build_at(&store);
     run(&format!("dump {store} --format csv --out {out}")).succeeded();
     run(&format!("load {again} {out}")).succeeded();
-    assert_eq!(sorted(&run(&format!("dump {again}")).succeeded().stdout), sorted(&all_lines()));
+    assert_eq!(sorted(&dumped(&format!("dump {again}"))), sorted(&all_lines()));
     options().open(&again).unwrap().close().unwrap();
 
     // Into a table that is there, in another order of columns.
@@ -265,8 +267,8 @@ fn csv_that_was_dumped_is_loaded_and_its_program_goes_on() {
     let cheaper = "state,key,cents\n\"\"\"Free\"\"\",\"[2,\"\"b\"\"]\",-6\n";
     fs::write(&seats, cheaper).unwrap();
     run(&format!("load {again} {seats}")).succeeded();
-    let dumped = run(&format!("dump {again} --table seats")).succeeded().stdout;
-    assert_eq!(dumped, seats_lines().replace("\"cents\":-5", "\"cents\":-6"));
+    let now = dumped(&format!("dump {again} --table seats"));
+    assert_eq!(now, seats_lines().replace("\"cents\":-5", "\"cents\":-6"));
 }
 
 #[derive(Debug, Clone, PartialEq, Data)]
@@ -364,7 +366,8 @@ fn csv_that_cannot_be_loaded_is_told_with_its_line() {
     run(&format!("dump {store} --format csv --out {out}")).succeeded();
     let names = Path::new(&out).join("names%2fof%20users.csv");
     fs::write(names, "key,value\r\n9,Ada\r\n").unwrap();
-    run(&format!("load {new} {out}")).failed(1, &["the file ends after 1 rows of 2"]);
+    run(&format!("load {new} {out}")).failed(1, &["names%2fof%20users.csv is not as it was"]);
+    run(&format!("load {new} {out} --without-end")).failed(1, &["the file ends after 1 rows of 2"]);
     assert!(!Path::new(&new).exists());
 }
 
@@ -398,7 +401,7 @@ fn what_cannot_be_loaded_is_told_with_its_line_and_nothing_is_made_of_it() {
         (head(1) + "{\"key\":-1,\"value\":{\"cents\":1}}\n", "line 2: key: -1 is not a number"),
     ] {
         fs::write(&file, &text).unwrap();
-        run(&format!("load {new} {file}")).failed(1, &[words]);
+        run(&format!("load {new} {file} --without-end")).failed(1, &[words]);
         assert!(!Path::new(&new).exists(), "{text}");
     }
     let store = room.text("store");
@@ -408,9 +411,77 @@ fn what_cannot_be_loaded_is_told_with_its_line_and_nothing_is_made_of_it() {
         run(&format!("load {new} {file}")).failed(1, &["line 1"]);
     }
     fs::write(&file, head(0)).unwrap();
-    run(&format!("load {store} {file}")).failed(1, &["there is no table \"t\""]);
+    let load = format!("load {store} {file} --without-end");
+    run(&load).failed(1, &["there is no table \"t\""]);
     fs::write(&file, head(0).replace("\"t\"", "\"seats\"")).unwrap();
-    run(&format!("load {store} {file}")).failed(1, &["of the store is ordered of", "Sold", "u8"]);
+    run(&load).failed(1, &["of the store is ordered of", "Sold", "u8"]);
     run(&format!("load {new} /no/such/file")).failed(1, &["cannot read /no/such/file"]);
     run(&format!("load {new} {store}")).failed(2, &[".jsonl"]);
+}
+
+/// A dump that lost its end, wherever that begins, is refused; so is one of which a line was
+/// changed. What is there is loaded if that is asked for, and what was written in two dumps is.
+#[test]
+fn a_dump_without_its_end_is_refused() {
+    let room = Room::new();
+    let (store, new, file) = (room.text("store"), room.text("new"), room.text("all.jsonl"));
+    build_at(&store);
+    let whole = run(&format!("dump {store}")).succeeded().stdout;
+    for (end, _) in whole.match_indices('\n').chain([(whole.len() - 9, "")]) {
+        let cut = &whole[..whole.len().min(end + 1)];
+        if cut.len() < whole.len() {
+            fs::write(&file, cut).unwrap();
+            run(&format!("load {new} {file}")).failed(1, &["all.jsonl, line"]);
+            assert!(!Path::new(&new).exists(), "{cut}");
+        }
+    }
+    // Between two tables: only the end says that there was another.
+    let tables = whole.find("{\"table\":\"numbers\"").unwrap();
+    fs::write(&file, &whole[..tables]).unwrap();
+    run(&format!("load {new} {file}")).failed(1, &["without the line", "--without-end"]);
+    run(&format!("load {new} {file} --without-end")).succeeded();
+    assert!(!dumped(&format!("dump {new}")).contains("numbers"));
+    fs::remove_dir_all(&new).unwrap();
+    for (changed, words) in [
+        (whole.replace("\"Ada\"", "\"Eve\""), "by their SHA-256"),
+        (whole.replace("{\"key\":7,\"value\":1}\n", ""), "1 rows of the table before"),
+        (whole.replace("\"tables\":3", "\"tables\":4"), "had 4 tables with 5 rows, here are 3"),
+        (whole.replace("end_of_dump\":1", "end_of_dump\":2"), "a later release"),
+        (whole.clone() + &seats_lines().replace("seats", "more"), "without the line"),
+    ] {
+        fs::write(&file, changed).unwrap();
+        run(&format!("load {new} {file}")).failed(1, &[words]);
+        assert!(!Path::new(&new).exists(), "{words}");
+    }
+    let parts = ["seats", "numbers"].map(|table| format!("dump {store} --table {table}"));
+    fs::write(&file, parts.map(|part| run(&part).succeeded().stdout).concat()).unwrap();
+    run(&format!("load {new} {file}")).succeeded();
+    assert!(dumped(&format!("dump {new}")).contains("numbers"));
+}
+
+/// A directory that lost a file of its dump, or has another, is refused.
+#[test]
+fn a_directory_without_all_files_of_its_dump_is_refused() {
+    let room = Room::new();
+    let (store, new) = (room.text("store"), room.text("new"));
+    build_at(&store);
+    for format in ["jsonl", "csv"] {
+        let out = room.text(format);
+        run(&format!("dump {store} --format {format} --out {out}")).succeeded();
+        let names = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
+        for name in names.collect::<Vec<_>>() {
+            let bytes = fs::read(&name).unwrap();
+            fs::remove_file(&name).unwrap();
+            let ran = run(&format!("load {new} {out}")).failed(1, &["dump.end"]);
+            assert!(ran.stderr.contains("is missing") || ran.stderr.contains("--without-end"));
+            fs::write(&name, bytes).unwrap();
+        }
+        let other = Path::new(&out).join(format!("other.{format}"));
+        fs::write(&other, "").unwrap();
+        run(&format!("load {new} {out}")).failed(1, &["is not of this dump"]);
+        fs::remove_file(&other).unwrap();
+        assert!(!Path::new(&new).exists());
+        run(&format!("load {new} {out}")).succeeded();
+        fs::remove_dir_all(&new).unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nvcaracal::{Data, Database, Options, Sequence, Stop, Table, Transaction, procedure};
 
-use crate::support::{Background, Room, command, run, run_command};
+use crate::support::{Background, Room, command, dumped, run, run_command};
 
 /// Rows of a table of texts.
 fn lines(rows: impl Iterator<Item = (u64, String)>) -> String {
@@ -59,21 +59,22 @@ fn a_load_that_is_cut_short_is_refused_until_it_is_done_again() {
             if !is_new {
                 let before = room.text("older.jsonl");
                 fs::write(&before, &older).unwrap();
-                run(&format!("load {store} {before}")).succeeded();
+                run(&format!("load {store} {before} --without-end")).succeeded();
             }
-            let died = run(&format!("load {store} {file} --die-at {point}"));
+            let died = run(&format!("load {store} {file} --without-end --die-at {point}"));
             assert_ne!(died.code, 0, "{point}: {died:#?}");
             for command in ["check", "dump", "inspect"] {
                 run(&format!("{command} {store}")).failed(1, &["was cut short", "load"]);
             }
             let error = program().open(&store).unwrap_err();
             assert!(error.to_string().contains("cut short"), "{error}");
-            run(&format!("load {store} {other}")).failed(1, &["40000", "9 other rows"]);
-            let again = run(&format!("load {store} {file}")).succeeded().stdout;
+            run(&format!("load {store} {other} --without-end"))
+                .failed(1, &["40000", "9 other rows"]);
+            let again = run(&format!("load {store} {file} --without-end")).succeeded().stdout;
             assert!(again.contains("had been cut short"), "{again}");
             run(&format!("check {store}")).succeeded();
-            let dumped = run(&format!("dump {store}")).succeeded().stdout;
-            assert_eq!(sorted(&dumped), sorted(&all), "{point}");
+            let now = dumped(&format!("dump {store}"));
+            assert_eq!(sorted(&now), sorted(&all), "{point}");
             program().open(&store).unwrap().close().unwrap();
         }
     }
@@ -102,30 +103,30 @@ fn everything_is_checked_before_anything_is_changed() {
     for is_new in [true, false] {
         if !is_new {
             fs::write(&file, lines([row(1, 7)].into_iter())).unwrap();
-            run(&format!("load {store} {file}")).succeeded();
+            run(&format!("load {store} {file} --without-end")).succeeded();
         }
         for (text, words) in &wrong {
             fs::write(&file, text).unwrap();
-            run(&format!("load {store} {file}")).failed(1, &[words]);
+            run(&format!("load {store} {file} --without-end")).failed(1, &[words]);
             assert_eq!(Path::new(&store).exists(), !is_new, "{words}");
             if !is_new {
-                let dumped = run(&format!("dump {store}")).succeeded().stdout;
-                assert_eq!(dumped, lines([row(1, 7)].into_iter()), "{words}");
+                let now = dumped(&format!("dump {store}"));
+                assert_eq!(now, lines([row(1, 7)].into_iter()), "{words}");
             }
         }
         // Tables that no store can have.
         fs::write(&file, head(0).replace("_max\":100", "_max\":4000000000")).unwrap();
         if is_new {
-            run(&format!("load {store} {file}")).failed(1, &["longest value"]);
+            run(&format!("load {store} {file} --without-end")).failed(1, &["longest value"]);
             assert!(!Path::new(&store).exists());
         }
     }
     // What was done is said.
     fs::write(&file, lines([row(1, 7), row(2, 2), row(3, 3)].into_iter())).unwrap();
-    let said = run(&format!("load {store} {file}")).succeeded().stdout;
+    let said = run(&format!("load {store} {file} --without-end")).succeeded().stdout;
     assert!(said.contains("texts: 3 rows: 2 inserted, 0 replaced, 1 were there"), "{said}");
     fs::write(&file, lines([row(1, 8)].into_iter())).unwrap();
-    let said = run(&format!("load {store} {file} --json")).succeeded().json();
+    let said = run(&format!("load {store} {file} --without-end --json")).succeeded().json();
     assert_eq!(said["tables"][0]["replaced"], 1, "{said}");
     assert_eq!(said["new"], false);
 }
@@ -152,11 +153,11 @@ fn a_sequence_is_set() {
     };
     let load = |next| {
         fs::write(&file, text(next)).unwrap();
-        run(&format!("load {store} {file}"))
+        run(&format!("load {store} {file} --without-end"))
     };
     for next in [1 << 60, 5, 5, 0, u64::MAX - 1] {
         load(next).succeeded();
-        assert_eq!(run(&format!("dump {store}")).succeeded().stdout, text(next));
+        assert_eq!(dumped(&format!("dump {store}")), text(next));
     }
     load(u64::MAX).failed(1, &["line 2", "no number of a sequence"]);
     load(12).succeeded();
@@ -240,13 +241,13 @@ fn rows_of_older_versions_stay_what_they_are() {
     let room = Room::new();
     let store = room.text("store");
     versions_at(&store);
-    let dumped = run(&format!("dump {store}")).succeeded().stdout;
+    let now = dumped(&format!("dump {store}"));
     for row in [
         r#"{"key":"old","version":0,"value":{"cents":50100,"only_old":"old"}}"#,
         r#"{"key":"middle","version":1,"value":{"cents":700,"only_old":"middle"}}"#,
         r#"{"key":"new","version":2,"value":{"cents":9,"only_old":"new","only_new":7}}"#,
     ] {
-        assert!(dumped.contains(row), "{row} is not in\n{dumped}");
+        assert!(now.contains(row), "{row} is not in\n{now}");
     }
     let hash = |store: &str| {
         let checked = run(&format!("check {store} --json")).succeeded().json();
@@ -269,18 +270,20 @@ fn rows_of_older_versions_stay_what_they_are() {
     assert_eq!(csv, expected);
     // What says nothing of its version, and may be of two, is not guessed.
     let file = room.text("rows.jsonl");
-    fs::write(&file, dumped.replace(",\"version\":0", "")).unwrap();
+    fs::write(&file, now.replace(",\"version\":0", "")).unwrap();
     let new = room.text("new");
-    run(&format!("load {new} {file}")).failed(1, &["line 4: value", "version 0 or 1"]);
-    fs::write(&file, dumped.replace("\"version\":2", "\"version\":0")).unwrap();
-    run(&format!("load {new} {file}")).failed(1, &["line 3: value", "no field \"only_new\""]);
+    run(&format!("load {new} {file} --without-end"))
+        .failed(1, &["line 4: value", "version 0 or 1"]);
+    fs::write(&file, now.replace("\"version\":2", "\"version\":0")).unwrap();
+    run(&format!("load {new} {file} --without-end"))
+        .failed(1, &["line 3: value", "no field \"only_new\""]);
     // A dump from before there were versions.
-    let first = dumped.lines().nth(3).unwrap().replace(",\"version\":0", "");
-    let head = dumped.lines().next().unwrap();
+    let first = now.lines().nth(3).unwrap().replace(",\"version\":0", "");
+    let head = now.lines().next().unwrap();
     let (first_type, end) = (head.find("\",\"String").unwrap(), head.find("],\"rows\"").unwrap());
     let head = format!("{}\"{}", &head[..first_type], &head[end..]).replace(":3}", ":1}");
     fs::write(&file, format!("{head}\n{first}\n")).unwrap();
-    let said = run(&format!("load {store} {file}")).succeeded().stdout;
+    let said = run(&format!("load {store} {file} --without-end")).succeeded().stdout;
     assert!(said.contains("1 rows: 0 inserted, 0 replaced, 1 were there"), "{said}");
 }
 
@@ -333,7 +336,7 @@ fn a_load_beside_somebody_else_takes_nothing_away() {
     fs::write(&file, lines((0..3).map(|n| (n, "loaded".to_string())))).unwrap();
     // An owner that is there.
     let db = program().open(&store).unwrap();
-    run(&format!("load {store} {file}")).failed(1, &["is locked"]);
+    run(&format!("load {store} {file} --without-end")).failed(1, &["is locked"]);
     db.call(WriteText { key: 1, text: "mine".into() }).unwrap();
     db.close().unwrap();
     assert!(run(&format!("dump {store}")).succeeded().stdout.contains("\"rows\":1"));
@@ -341,7 +344,7 @@ fn a_load_beside_somebody_else_takes_nothing_away() {
     let new = room.text("new");
     let loads: Vec<_> = (0..3)
         .map(|_| {
-            let mut command = command(&format!("load {new} {file}"));
+            let mut command = command(&format!("load {new} {file} --without-end"));
             command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
             Background::start_command(&mut command)
         })
@@ -355,8 +358,8 @@ fn a_load_beside_somebody_else_takes_nothing_away() {
         }
     }
     assert!(loaded > 0);
-    let dumped = run(&format!("dump {new}")).succeeded().stdout;
-    assert_eq!(dumped, lines((0..3).map(|n| (n, "loaded".to_string()))));
+    let now = dumped(&format!("dump {new}"));
+    assert_eq!(now, lines((0..3).map(|n| (n, "loaded".to_string()))));
 }
 
 /// Files of other systems, and names that are no text.
@@ -366,16 +369,16 @@ fn edges_of_the_command_line() {
     let (store, file) = (room.text("store"), room.text("rows.jsonl"));
     let text = lines([(1, "x".to_string())].into_iter());
     fs::write(&file, format!("\u{feff}{text}")).unwrap();
-    run(&format!("load {store} {file}")).succeeded();
-    assert_eq!(run(&format!("dump {store}")).succeeded().stdout, text);
+    run(&format!("load {store} {file} --without-end")).succeeded();
+    assert_eq!(dumped(&format!("dump {store}")), text);
     for utf_16 in [[0xff, 0xfe, b'{', 0], [0xfe, 0xff, 0, b'{']] {
         fs::write(&file, utf_16).unwrap();
-        run(&format!("load {store} {file}")).failed(1, &["line 1", "UTF-16"]);
+        run(&format!("load {store} {file} --without-end")).failed(1, &["line 1", "UTF-16"]);
     }
     let latin = lines([(1, "\u{e9}".to_string())].into_iter()).into_bytes();
     let latin: Vec<u8> = latin.into_iter().filter(|byte| *byte != 0xc3).collect();
     fs::write(&file, latin).unwrap();
-    run(&format!("load {store} {file}")).failed(1, &["line 2", "no UTF-8"]);
+    run(&format!("load {store} {file} --without-end")).failed(1, &["line 2", "no UTF-8"]);
 
     let odd = room.path("st").with_file_name(std::ffi::OsStr::from_bytes(b"st\xffore"));
     fs::rename(&store, &odd).unwrap();
@@ -383,7 +386,7 @@ fn edges_of_the_command_line() {
         run_command(command(name).arg(&odd)).succeeded();
     }
     fs::write(&file, lines([(1, "y".to_string())].into_iter())).unwrap();
-    run_command(command("load").arg(&odd).arg(&file)).succeeded();
+    run_command(command("load --without-end").arg(&odd).arg(&file)).succeeded();
 
     // What somebody would have to write into.
     let pipe = room.path("pipe");
@@ -410,13 +413,14 @@ fn rows_are_not_loaded_past_an_index() {
     db.close().unwrap();
     fs::write(&file, lines([(2, "one".to_string())].into_iter())).unwrap();
     for _ in 0..2 {
-        run(&format!("load {store} {file}")).failed(1, &["\"by text\"", "--unchecked-indexes"]);
+        run(&format!("load {store} {file} --without-end"))
+            .failed(1, &["\"by text\"", "--unchecked-indexes"]);
         open().unwrap().close().unwrap();
     }
     fs::write(&file, lines([(2, "two".to_string())].into_iter())).unwrap();
-    run(&format!("load {store} {file} --unchecked-indexes")).succeeded();
+    run(&format!("load {store} {file} --without-end --unchecked-indexes")).succeeded();
     // The store has not forgotten that there is one.
-    run(&format!("load {store} {file}")).failed(1, &["\"by text\""]);
+    run(&format!("load {store} {file} --without-end")).failed(1, &["\"by text\""]);
     let db = open().unwrap();
     let found = db.snapshot().unwrap().get_by(UNIQUE, "two").unwrap();
     assert_eq!(found.map(|row| row.0), Some(2));

@@ -74,7 +74,7 @@ fn a_dump_that_does_not_read_back_is_refused() {
         let (done, is_unfinished) = dump_damaged(format, damage, true);
         assert!(done.is_ok() && !is_unfinished, "{done:?}");
     }
-    let (done, _) = dump_damaged(Format::Jsonl, changed, false);
+    let (done, _) = dump_damaged(Format::Csv, changed, false);
     let said = done.unwrap_err().messages.concat();
     assert!(said.contains("what was read back from the files") && said.contains("not finished"));
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::input::{At, NO_UTF_8, open, text_of};
 use crate::output::Failure;
+use crate::rows::ending::{End, Section, WITHOUT_END};
 use crate::rows::typed::Row;
 
 /// The line that describes a table.
@@ -42,12 +43,18 @@ pub(super) struct Lines {
     number: u64,
     /// Rows that the last head announced and that did not come yet.
     left: u64,
+    /// What came since the last line that ends a dump.
+    section: Section,
+    /// Whether such a line is the last one of the file.
+    must_end: bool,
 }
 
 impl Lines {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+    /// Opens a file, of which `must_end` says whether the last line has to be one that ends a dump.
+    pub(super) fn open(path: &Path, must_end: bool) -> Result<Self, Failure> {
         let reader = BufReader::new(open(path)?);
-        Ok(Self { path: path.to_path_buf(), reader, number: 0, left: 0 })
+        let (path, section) = (path.to_path_buf(), Section::default());
+        Ok(Self { path, reader, number: 0, left: 0, section, must_end })
     }
 
     /// The line that was read last.
@@ -61,31 +68,52 @@ impl Lines {
     }
 
     pub(super) fn next(&mut self) -> Result<Option<Line>, Failure> {
-        let Some(text) = self.line()? else {
-            return match self.left {
-                0 if self.number == 1 => Err(self.failure("the file is empty")),
-                0 => Ok(None),
-                left => Err(self.failure(&format!("the file ends, and {left} rows are missing"))),
-            };
-        };
-        let is_head = serde_json::from_str::<IsHead>(&text).is_ok_and(|line| line.table.is_some());
+        loop {
+            let Some(text) = self.line()? else { return self.file_ends() };
+            let Some(end) = End::parse(&text) else { return self.line_of(&text).map(Some) };
+            let missing = Err(format!("{} rows of the table before are missing", self.left));
+            let is_whole = if self.left > 0 { missing } else { end };
+            let compared = is_whole.and_then(|end| self.section.check(&end));
+            compared.map_err(|what| self.failure(&what))?;
+            self.section = Section::default();
+        }
+    }
+
+    fn file_ends(&self) -> Result<Option<Line>, Failure> {
+        match self.left {
+            0 if self.number == 1 => Err(self.failure("the file is empty")),
+            0 if self.must_end && !self.section.is_empty() => {
+                let what = "the file ends without the line that says what the dump has";
+                Err(self.failure(&format!("{what}: {WITHOUT_END}")))
+            }
+            0 => Ok(None),
+            left => Err(self.failure(&format!("the file ends, and {left} rows are missing"))),
+        }
+    }
+
+    /// A line that ends nothing.
+    fn line_of(&mut self, text: &str) -> Result<Line, Failure> {
+        self.section.add(text.as_bytes());
+        let is_head = serde_json::from_str::<IsHead>(text).is_ok_and(|line| line.table.is_some());
         if is_head {
             let head: Head =
-                serde_json::from_str(&text).map_err(|error| self.failure(&error.to_string()))?;
+                serde_json::from_str(text).map_err(|error| self.failure(&error.to_string()))?;
             if self.left > 0 {
                 return Err(
                     self.failure(&format!("{} rows of the table before are missing", self.left))
                 );
             }
             self.left = head.rows;
-            return Ok(Some(Line::Head(head)));
+            self.section.tables += 1;
+            return Ok(Line::Head(head));
         }
-        let row = Row::parse(&text).map_err(|what| self.failure(&what))?;
+        let row = Row::parse(text).map_err(|what| self.failure(&what))?;
         if self.left == 0 {
             return Err(self.failure("more rows than the line that describes the table says"));
         }
         self.left -= 1;
-        Ok(Some(Line::Row(row)))
+        self.section.rows += 1;
+        Ok(Line::Row(row))
     }
 
     /// The text of the next line.
@@ -111,10 +139,14 @@ struct IsHead {
 }
 
 /// The lines of all files that describe tables, when every other line was read, too.
-pub(super) fn heads<'f>(files: impl Iterator<Item = &'f PathBuf>) -> Result<Vec<Head>, Failure> {
+/// `must_end` is that of [`Lines::open`].
+pub(super) fn heads<'f>(
+    files: impl Iterator<Item = &'f PathBuf>,
+    must_end: bool,
+) -> Result<Vec<Head>, Failure> {
     let mut heads: Vec<Head> = Vec::new();
     for path in files {
-        let mut lines = Lines::open(path)?;
+        let mut lines = Lines::open(path, must_end)?;
         while let Some(line) = lines.next()? {
             if let Line::Head(head) = line {
                 if heads.iter().any(|other| other.table == head.table) {

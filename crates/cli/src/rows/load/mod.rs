@@ -38,6 +38,7 @@ use tables::Tables;
 use crate::args::LoadArguments;
 use crate::output::{Done, Failure, show};
 use crate::rows::dump_files::UNFINISHED_NAME;
+use crate::rows::ending::Contents;
 use crate::rows::looked::Looked;
 
 /// What was loaded.
@@ -62,8 +63,9 @@ struct LoadedTable {
 
 /// Runs a `load` command.
 pub(crate) fn run(arguments: &LoadArguments) -> Done {
-    let files = files(&arguments.files)?;
-    let heads = lines::heads(files.iter().filter(|file| !is_csv(file)))?;
+    let must_end = !arguments.without_end;
+    let files = files(&arguments.files, must_end)?;
+    let heads = lines::heads(files.iter().filter(|file| !is_csv(file)), must_end)?;
     let path: &Path = arguments.path.as_ref();
     let spec = match path.exists() || arguments.path.to_string().contains(':') {
         true => bench::spec_of_path(path)?,
@@ -95,8 +97,9 @@ fn text(loaded: &Loaded, path: &str) -> String {
     text + &format!("state digest {}\n", loaded.state_digest)
 }
 
-/// The files, and those in the directories, by their names.
-fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+/// The files, and those in the directories, by their names. With `must_end` a directory has to have
+/// all files of its dump.
+fn files(named: &[PathBuf], must_end: bool) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in named {
         let beside = match path.is_dir() {
@@ -108,7 +111,13 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             return Err(Failure::new(format!("{}: {what}", beside.display())));
         }
         match path.is_dir() {
-            true => files.append(&mut files_in(path)?),
+            true => {
+                let mut found = files_in(path)?;
+                if must_end && !found.is_empty() {
+                    Contents::check(path, &found)?;
+                }
+                files.append(&mut found);
+            }
             false => files.push(path.clone()),
         }
     }
@@ -272,7 +281,7 @@ pub(crate) fn state_hash_of_files<D: Device>(
     store: &Looked<D>,
 ) -> Result<storage::StateHash, Failure> {
     let files = files_in(directory)?;
-    let heads = lines::heads(files.iter().filter(|file| !is_csv(file)))?;
+    let heads = lines::heads(files.iter().filter(|file| !is_csv(file)), true)?;
     let tables = Tables::of_dump(store)?;
     let mut hash = storage::StateHash::default();
     first_pass::each(&files, &tables, &heads, "reading back", |row| {

@@ -37,7 +37,8 @@ pub(super) fn each_row(path: &Path, tables: &Tables, heads: &[Head], each: Each<
 }
 
 fn each_row_of_lines(path: &Path, tables: &Tables, each: Each<'_>) -> Done {
-    let mut lines = Lines::open(path)?;
+    // How it ends was looked at when its tables were.
+    let mut lines = Lines::open(path, false)?;
     let (mut of_head, mut only_version) = (None, None);
     while let Some(line) = lines.next()? {
         match line {
