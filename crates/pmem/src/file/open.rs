@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::copy;
 use super::directory::open_files;
 use super::dirty::DirtyPages;
 use super::disk::{DiskHandle, Files};
@@ -75,6 +76,7 @@ pub(super) fn open_state(dir: &Path, options: &FileOptions) -> Result<Found, Dev
         }
     }
     let newest = find_newest(&files.meta)?;
+    check_is_newest(dir, &files.meta, &newest)?;
     let head = check_heads(&files, &newest)?;
     let log_bytes = files.log.len()? / PAGE_BYTES * PAGE_BYTES;
     check_lengths(&files, &newest, log_bytes, options.lost_log)?;
@@ -109,6 +111,17 @@ pub(super) fn open(
     let marks = Marks::read(&files.meta, newest.instance)?;
     let room = Arc::new(Room::of(&files, &head, newest, table.used())?);
     Ok(Opened { files, image, dirty, pages, image_bytes, log_bytes, state, marks, room })
+}
+
+/// Checks that a database whose only root is that of its creation is no copy: that is whole when it
+/// gets its name. What marks and log say is the caller's affair.
+fn check_is_newest(dir: &Path, meta: &DiskHandle, newest: &Root) -> Result<(), DeviceError> {
+    if newest.sequence > 0 || !copy::is_copy(dir)? {
+        return Ok(());
+    }
+    let what = "its newest root is missing: it has none after that of the creation, and it is a \
+                copy of a database; copy that again";
+    Err(DeviceError::corrupt(meta.path(), what))
 }
 
 fn check_limit(what: &'static str, bytes: u64, limit_bytes: u64) -> Result<(), DeviceError> {

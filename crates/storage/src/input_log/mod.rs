@@ -56,6 +56,7 @@ mod scan;
 
 mod archive;
 mod copied;
+mod evidence;
 mod give_up;
 
 pub use archive::{ArchiveStatus, Until};
@@ -71,6 +72,7 @@ pub use writer::StreamWriter;
 
 pub(crate) use archive::{Archived, append_archived, last_until};
 pub(crate) use copied::{CopiedEnd, copy_segments, end_of_copy, newest_begun};
+pub(crate) use evidence::first_logged;
 pub(crate) use geometry::Geometry;
 
 #[cfg(test)]

@@ -3,14 +3,40 @@
 use pmem::Device;
 
 use crate::error::{Result, StorageError};
-use crate::format::Superblock;
+use crate::format::{CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, Superblock};
 use crate::ids::EpochNumber;
-use crate::input_log::{InputLog, LogError, Recovered};
+use crate::input_log::{InputLog, LogError, Recovered, first_logged};
 use crate::pool::Segments;
 use crate::store::{EndMark, checkpoint};
 
 /// Most entries of a segment directory.
 pub(super) const SEGMENTS_MAX: u64 = 1 << 22;
+
+/// An image without a superblock is that of a creation that was cut short, or was lost. Nothing but
+/// records of programs is logged before the superblock is durable, so any other record in the log
+/// is evidence of a loss. So are an end mark and a checkpoint of a later epoch than the first.
+pub(super) fn check_nothing_is_lost<D: Device>(device: &D) -> Result<()> {
+    let lost = |what: String| {
+        Err(StorageError::Corrupt(format!(
+            "the image is empty, but {what}: its newest snapshot was lost; put back the files \
+             that belong together, or remove all of them to begin anew"
+        )))
+    };
+    if let Some(epoch) = first_logged(device)? {
+        return lost(format!("the log holds records of epoch {epoch}"));
+    }
+    if let Some(EndMark { epoch, .. }) = EndMark::read(device) {
+        return lost(format!("epoch {epoch} had ended"));
+    }
+    let has_records = device.image_bytes() >= CHECKPOINTS_OFFSET + 2 * CHECKPOINT_STRIDE;
+    let checkpoint = if has_records { checkpoint::read(device).ok() } else { None };
+    match checkpoint {
+        Some(record) if record.epoch > 0 => {
+            lost(format!("it has a checkpoint of epoch {}", record.epoch))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// An image snapshot is made at a checkpoint: a device that names another epoch holds another
 /// image.

@@ -17,5 +17,6 @@ mod pinned;
 mod base;
 mod unfinished;
 
+pub(super) use origin::is_copy;
 pub use pinned::PinnedSnapshot;
 pub use unfinished::UnfinishedCopy;

@@ -35,6 +35,12 @@ pub(super) struct Origin {
     pub(super) log_crc: u32,
 }
 
+/// Whether a directory has the file, whatever is in it.
+pub(in crate::file) fn is_copy(dir: &Path) -> Result<bool, DeviceError> {
+    let path = dir.join(ORIGIN_NAME);
+    path.try_exists().map_err(|e| DeviceError::io("look for", &path, e))
+}
+
 impl Origin {
     /// Reads the file; `None` if there is none, or another.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>, DeviceError> {

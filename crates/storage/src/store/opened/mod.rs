@@ -20,7 +20,9 @@ use crate::store::create::create;
 use crate::store::options::StoreOptions;
 use crate::store::sub_pools::{count_opening, load_row_sub_pools, load_sub_pools};
 use crate::store::table::{StoredTable, stored_tables};
-use crate::store::verify::{check_geometry, check_instance, check_log, check_snapshot};
+use crate::store::verify::{
+    check_geometry, check_instance, check_log, check_nothing_is_lost, check_snapshot,
+};
 use crate::store::{EndMark, checkpoint, settle, superblock};
 
 /// Snapshots the whole image, on devices that need it, and waits until it is durable.
@@ -81,6 +83,9 @@ impl<D: Device> Store<D> {
         let mut port = Port::new(Arc::clone(&device), u32::MAX);
         device.read_pages(0, DIRECTORY_OFFSET)?;
         let found = superblock::read_superblock(device.as_ref())?;
+        if found.is_none() {
+            check_nothing_is_lost(device.as_ref())?;
+        }
         let (superblock, created) = match found {
             Some(superblock) => (superblock, false),
             None if options.create => (create(&mut port, options)?, true),
