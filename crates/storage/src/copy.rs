@@ -26,8 +26,8 @@ use crate::format::{
 use crate::ids::EpochNumber;
 use crate::input_log::format::HEADER_BYTES;
 use crate::input_log::{
-    Archived, CopiedEnd, Geometry, LogError, Until, append_archived, copy_segments, end_of_copy,
-    last_until, newest_begun,
+    Archived, CopiedEnd, Geometry, LastUntil, LogError, Until, append_archived, copy_segments,
+    end_of_copy, last_until, newest_begun,
 };
 use crate::store::{EndMark, checkpoint, good_copy};
 
@@ -103,7 +103,8 @@ pub fn copy_store(
 
 /// Whether copying once more would not help.
 fn is_final(error: &LogError) -> bool {
-    matches!(error, LogError::NotLogged { .. } | LogError::Archive { .. })
+    use LogError::{Archive, NotLogged, NotReached};
+    matches!(error, NotLogged { .. } | Archive { .. } | NotReached { .. })
 }
 
 /// `None`: the store went on, and the copy is to begin anew.
@@ -190,19 +191,22 @@ fn until(
         let what = format!("epoch {asked} is before {checkpoint}, that of its checkpoint");
         return Err(StorageError::Limit(what));
     }
+    let checkpoint_ns = checkpoint_record(pinned)?.timestamp_ns;
     if let Until::Time(time) = until
-        && checkpoint_record(pinned)?.timestamp_ns > time
+        && checkpoint_ns > time
     {
         let what = format!("the checkpoint of epoch {checkpoint} is of a later time");
         return Err(StorageError::Limit(what));
     }
+    let mut is_later_found = false;
     if let Some(dir) = archive {
         let end = end_of_copy(copy, geometry, checkpoint, None)?;
         cut_log(copy, &end)?;
         let (branch, last) = (pinned.branch(), end.last);
         let at = end.bytes.next_multiple_of(geometry.segment_bytes);
         let mut bytes = at;
-        append_archived(Archived { dir, geometry, branch, last, until }, at, |at, segment| {
+        let archived = Archived { dir, geometry, branch, last, until };
+        is_later_found = append_archived(archived, at, |at, segment| {
             bytes = at + geometry.segment_bytes;
             copy.log_write(at, segment)
         })?;
@@ -210,7 +214,14 @@ fn until(
     }
     Ok(match until {
         Until::Epoch(epoch) => Some(epoch),
-        Until::Time(time) => Some(last_until(copy, geometry, checkpoint, time)?),
+        Until::Time(time) => {
+            let found = last_until(copy, geometry, (checkpoint, checkpoint_ns), time)?;
+            if !found.has_later && !is_later_found && found.timestamp_ns < time {
+                let LastUntil { epoch, timestamp_ns, .. } = found;
+                return Err(LogError::NotReached { asked_ns: time, epoch, timestamp_ns }.into());
+            }
+            Some(found.epoch)
+        }
         // What the archive gave has no gap.
         Until::Newest => None,
     })

@@ -30,6 +30,11 @@ pub struct ServeArguments {
     /// any later moment. If it cannot be written the log of the store grows
     #[arg(long, value_name = "DIR")]
     pub archive: Option<PathBuf>,
+    /// Seconds after its answer until a change is in the archive, 1 to 3600, also if nothing else
+    /// comes; each time makes a file. CHECKPOINT has all of it written at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 10,
+          value_parser = value_parser!(u64).range(1..=3600))]
+    pub archive_delay: u64,
     /// Worker threads, 1 to 64 [default: all cores]
     #[arg(long, value_parser = value_parser!(u64).range(1..=64))]
     pub workers: Option<u64>,

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 use server::store::{DeviceSpec, OpenError, Store, StoreOptions};
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         data_bytes_max: arguments.limits.image_limit_bytes,
         log_bytes_max: arguments.limits.log_limit_bytes,
         archive: arguments.archive.clone(),
+        archive_delay: Duration::from_secs(arguments.archive_delay),
         memory_limit_bytes: arguments.limits.memory_limit_bytes,
         ..StoreOptions::at(device.clone())
     };

@@ -5,8 +5,8 @@ use std::path::Path;
 use bench::Progress;
 use pmem::DeviceSpec;
 use serde::Serialize;
-use storage::input_log::Until;
-use storage::{Copied, CopyKind, EpochNumber, Restore, copy_store};
+use storage::input_log::{LogError, Until};
+use storage::{Copied, CopyKind, EpochNumber, Restore, StorageError, copy_store};
 
 use crate::args::{BackupArguments, RestoreArguments, StorePath, time};
 use crate::output::{Done, Failure, show};
@@ -61,7 +61,7 @@ fn copy(source: &StorePath, target: &Path, kind: CopyKind) -> Result<Copy, Failu
     let bar = Progress::Shown.bar("copying", 100, "percent of the pages");
     let mut progress = |done: u64, all: u64| bar.set(done * 100 / all.max(1), "");
     let copied = copy_store(&directory, target, kind, &mut progress);
-    let copied = copied.map_err(|error| Failure::new(error.to_string()))?;
+    let copied = copied.map_err(|error| Failure::new(not_copied(&error)))?;
     let Copied { checkpoint, last, hash, page_bytes, written_bytes, log_bytes, timestamp_ns } =
         copied;
     let hash = hash.map(|(epoch, hash)| Hash { epoch: epoch.0, state_hash: hash.to_string() });
@@ -75,6 +75,21 @@ fn copy(source: &StorePath, target: &Path, kind: CopyKind) -> Result<Copy, Failu
         log_bytes,
         time: time::show(timestamp_ns),
     })
+}
+
+/// What is said of an error, with times as the command line has them.
+fn not_copied(error: &StorageError) -> String {
+    match error {
+        StorageError::Log(LogError::NotReached { asked_ns, epoch, timestamp_ns }) => {
+            let (asked, newest) = (time::show(*asked_ns), time::show(*timestamp_ns));
+            format!(
+                "no epoch of {asked} or later is there, so it is not known whether all up to then \
+                 are: the newest is {epoch}, of {newest}; restore to that (--to-epoch {epoch}), or \
+                 from an archive that has later ones"
+            )
+        }
+        error => error.to_string(),
+    }
 }
 
 impl Copy {

@@ -13,6 +13,7 @@ mod dump;
 mod interrupt;
 mod kill;
 mod load;
+mod refused;
 mod repair;
 mod resume;
 mod salvage;

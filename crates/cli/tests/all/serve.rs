@@ -39,3 +39,37 @@ async fn sigterm_answers_what_was_submitted_and_closes_the_store() {
     let row = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
     assert_eq!(row.get::<_, i64>(0), 2);
 }
+
+/// O-25: CHECKPOINT is answered when the archive has all that was answered before, or with an error
+/// that says why not; a time that nothing reaches is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoint_is_answered_when_all_is_archived() {
+    let room = Room::new();
+    let [store, copy, archive, again] =
+        ["store", "copy", "archive", "again"].map(|name| room.text(name));
+    let server = Server::start(&format!("{store} --archive {archive} --archive-delay 3600"));
+    let client = server.connect().await.expect("a server");
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    run(&format!("backup {store} {copy}")).succeeded();
+    client.batch_execute("INSERT INTO t VALUES (1), (2)").await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (3)").await.unwrap();
+    client.batch_execute("CHECKPOINT").await.unwrap();
+    let restore = format!("restore {copy} {again} --archive {archive}");
+    run(&format!("{restore} --to-time 2100-01-01T00:00:00Z"))
+        .failed(1, &["2100-01-01T00:00:00.000000000Z", "the newest is", "--to-epoch"]);
+    assert!(!room.path("again").exists(), "nothing is made");
+    run(&restore).succeeded();
+    let restored = Server::start(&again);
+    let row = restored.connect().await.expect("a server");
+    let row = row.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 3);
+    // What is in the way of the archive is told.
+    std::fs::remove_dir_all(room.path("archive")).unwrap();
+    std::fs::write(room.path("archive"), "").unwrap();
+    client.batch_execute("INSERT INTO t VALUES (4)").await.unwrap();
+    let error = client.batch_execute("CHECKPOINT").await.unwrap_err();
+    assert_eq!(error.code().map(|code| code.code()), Some("58030"), "{error:?}");
+    std::fs::remove_file(room.path("archive")).unwrap();
+    std::fs::create_dir(room.path("archive")).unwrap();
+    client.batch_execute("CHECKPOINT").await.unwrap();
+}

@@ -19,14 +19,23 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one and waits until it listens.
     pub(crate) fn start(line: &str) -> Server {
+        Server::try_start(line).unwrap_or_else(|| panic!("serve {line}: it does not listen"))
+    }
+
+    /// As [`Server::start`]; `None` if it ends before it listens.
+    pub(crate) fn try_start(line: &str) -> Option<Server> {
         let mut child = Server::spawn(line);
         let mut said = String::new();
         let output = child.stdout.as_mut().expect("a pipe");
         BufReader::new(output).read_line(&mut said).expect("a line");
+        if said.is_empty() {
+            child.wait().expect("a process of ours");
+            return None;
+        }
         let said: Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said:?}"));
         let address = said["addresses"][0].as_str().expect("an address");
         let port = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-        Server { child, port }
+        Some(Server { child, port })
     }
 
     /// Starts one that is killed before it listens, or a moment after.
@@ -39,7 +48,7 @@ impl Server {
 
     fn spawn(line: &str) -> Child {
         let line = format!("serve {line} --listen 127.0.0.1:0 --json");
-        command(&line).stdout(Stdio::piped()).spawn().expect("a server")
+        command(&line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a server")
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -48,6 +48,13 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
+    /// Begins to archive the log of all epochs that have ended, where it is archived.
+    pub fn archive_log(&self) {
+        if self.core.config.lab.design.logs() {
+            self.store.log().archive_ended(self.epoch);
+        }
+    }
+
     /// Whether the indexes were made by the open, and the next one could take them over.
     fn can_save_indexes(&self) -> bool {
         let kept = self.core.kept.as_ref();

@@ -27,6 +27,7 @@ pub(crate) mod kept;
 pub(crate) mod logged;
 mod replay;
 mod scan;
+mod tables;
 
 use std::sync::Arc;
 
@@ -181,11 +182,7 @@ fn open_once<D: Device>(
     let dropped = Dropped::take(&store, &agreed.change, &mut found, &mut hash);
     store.adopt_catalog(&agreed.change, &mut sub_pools)?;
     deal(sub_pools, &mut workers);
-    let image_base = store.device().image().base() as usize;
-    let in_memory = store.tables().iter().map(Table::new).collect();
-    let entries = EntrySlab::new(store.segments(), store.device().has_memory_limit())?;
-    let mut core = Core::new(config, in_memory, entries, image_base);
-    core.limit_memory(store.device().as_ref());
+    let mut core = new_core(config, &store)?;
     let (tables, parties) = (core.tables.len(), workers.len());
     let secondary = SecondaryIndexes::new(&agreed.indexes, &agreed.table_ids, tables, parties);
     core.secondary = secondary.map_err(EngineError::Limit)?;
@@ -195,6 +192,7 @@ fn open_once<D: Device>(
     report.rows = totals.rows as u64;
     report.indexes_kept = attached.is_some();
     make_indexes(&mut core, &store, attached, &indexes, found, &mut workers)?;
+    tables::read(&core, &store)?;
     end_reading(&mut report, &mut workers);
 
     let mut engine = Engine::assemble(core, &agreed, Arc::new(store), workers, totals);
@@ -209,6 +207,16 @@ fn open_once<D: Device>(
     report.rebuild_ns = rebuilt.saturating_sub(scanned);
     report.replay_ns = clock().saturating_sub(rebuilt);
     Ok(OpenedOnce { engine, report, of_log: agreed.of_log })
+}
+
+/// What is in memory, without rows.
+fn new_core<D: Device>(config: EngineConfig, store: &Store<D>) -> Result<Core> {
+    let image_base = store.device().image().base() as usize;
+    let in_memory = store.tables().iter().map(Table::new).collect();
+    let entries = EntrySlab::new(store.segments(), store.device().has_memory_limit())?;
+    let mut core = Core::new(config, in_memory, entries, image_base);
+    core.limit_memory(store.device().as_ref());
+    Ok(core)
 }
 
 /// Takes kept indexes over, or makes new ones.

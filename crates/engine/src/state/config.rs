@@ -53,6 +53,9 @@ pub struct EngineConfig {
     /// they may write have more than a quarter of the pages that a limit of memory leaves for the
     /// image. Who sets it runs the calls in smaller epochs. Default false.
     pub refuses_large_epochs: bool,
+    /// Tables whose rows are all read and checked by an open before it writes anything, where pages
+    /// come when they are touched: a damaged one ends the process then. Default: none.
+    pub read_at_open: Vec<String>,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports, and to notice that workers lose their time
@@ -79,6 +82,7 @@ impl Default for EngineConfig {
             procedure_stack_bytes: 8 << 20,
             guessed_growth_max: u64::MAX,
             refuses_large_epochs: false,
+            read_at_open: Vec::new(),
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use engine::{EngineError, MemoryUse, ReadOutcome, Reader, RecoveryReport, caught};
 use pmem::FileUse;
@@ -21,6 +21,7 @@ use crate::call::ticket::Ticket;
 use crate::data::readable::with_readable;
 use crate::data::stored;
 use crate::data::value::Data;
+use crate::database::archiving::{self, Archiving};
 use crate::database::closing::{CallTimes, Ended, SaysEnded};
 use crate::database::numbers::Numbers;
 use crate::database::way::{Way, submitter_after};
@@ -150,6 +151,8 @@ pub(crate) struct Inner {
     sequencer: Mutex<Option<JoinHandle<Result<()>>>>,
     ended: Arc<Ended>,
     call_times: CallTimes,
+    /// Where the log is archived. Ends with this.
+    _archiving: Option<Archiving>,
 }
 
 /// What a database is made of once its engine is open.
@@ -167,6 +170,8 @@ pub(crate) struct Opened {
     /// Most bytes of the changes that are kept for feeds.
     pub(crate) change_bytes_max: u64,
     pub(crate) call_times: CallTimes,
+    /// Where the log is archived: how long after its answer an epoch is.
+    pub(crate) archive_delay: Option<Duration>,
 }
 
 impl Database {
@@ -183,6 +188,7 @@ impl Database {
             contention,
             change_bytes_max,
             call_times,
+            archive_delay,
         } = opened;
         let numbers = Numbers::new(&registered)?;
         // Numbers are those of the log, without gaps.
@@ -218,6 +224,7 @@ impl Database {
             .spawn(work)
             .map_err(|error| Error::stopped(format!("cannot start the sequencer: {error}")))?;
         let sequencer = Mutex::new(Some(handle));
+        let archiving = Archiving::begin(&shared, archive_delay)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 shared,
@@ -233,6 +240,7 @@ impl Database {
                 sequencer,
                 ended,
                 call_times,
+                _archiving: archiving,
             }),
         })
     }
@@ -407,7 +415,8 @@ impl Database {
     }
 
     /// Makes the end of the last epoch the checkpoint: a recovery from here on replays nothing of
-    /// before.
+    /// before. Where the log is archived, the archive has all of it then, or
+    /// [`Stats::archive_error`](crate::Stats::archive_error) says why not.
     ///
     /// # Errors
     /// The device's; [`Error::is_stopped`].
@@ -420,6 +429,7 @@ impl Database {
             let status = driver.status();
             events::checkpoint(status.epoch, started.elapsed());
             shared.record(|recorder| recorder.place(status));
+            archiving::tell(&shared, driver);
             Ok(())
         })
     }

@@ -1,5 +1,6 @@
 //! The database as its users hold it: opening, calls, reads, closing.
 
+mod archiving;
 pub(crate) mod backup;
 pub(crate) mod batch;
 pub(crate) mod changes;

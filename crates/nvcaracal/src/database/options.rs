@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use engine::{ARGUMENT_BYTES_MAX, EngineConfig, EpochInfo};
 use pmem::{DeviceSpec, DiskHook, Stack};
@@ -105,6 +105,8 @@ pub struct Options {
     data_bytes_max: u64,
     log_bytes_max: u64,
     archive: Option<PathBuf>,
+    archive_delay: Duration,
+    read_at_open: Vec<String>,
     memory_limit: Option<u64>,
     tuning: Tuning,
     seams: Seams,
@@ -133,6 +135,9 @@ const LOG_BYTES_MIN: u64 = 16 << 10;
 const SPACE_BYTES_MAX: u64 = 1 << 42;
 /// The least that a limit of memory may be.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
+
+/// How long after their answers epochs are archived, unless the program says otherwise.
+const ARCHIVE_DELAY: Duration = Duration::from_secs(10);
 
 /// So many bytes an epoch may take before it is known how long its values are. If they could need
 /// more, it is run in smaller ones, and a call that could by itself in the serial part.
@@ -164,6 +169,8 @@ impl Default for Options {
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
             archive: None,
+            archive_delay: ARCHIVE_DELAY,
+            read_at_open: Vec::new(),
             memory_limit: None,
             tuning: Tuning::default(),
             seams: Seams {
@@ -437,13 +444,30 @@ impl Options {
         self
     }
 
+    /// With a [limit of memory](Options::memory_limit): reads all rows of a table while the
+    /// database is opened, before anything is written to it. So a damaged page among them is an
+    /// error of the open, which has changed nothing then, instead of the end of the process at the
+    /// first read. For tables that the program reads as a whole as soon as the database is open.
+    pub fn read_at_open(mut self, table: impl Into<String>) -> Self {
+        self.read_at_open.push(table.into());
+        self
+    }
+
     /// Keeps the log of all epochs in files of this directory, which may be on another disk: with a
     /// backup from before, [`Database::restore_to`] makes the database as it was at the end of any
-    /// of them. Log space serves again only when the archive has what it held, so if the archive
-    /// cannot be written the log grows; [`Stats::archive_error`](crate::Stats::archive_error) says
-    /// why. On `file` alone.
+    /// of them. An epoch is there at most [`Options::archive_delay`] after its answers, and with
+    /// each [`Database::checkpoint`]. Log space serves again only when the archive has what it
+    /// held, so if the archive cannot be written the log grows;
+    /// [`Stats::archive_error`](crate::Stats::archive_error) says why. On `file` alone.
     pub fn archive(mut self, directory: impl Into<PathBuf>) -> Self {
         self.archive = Some(directory.into());
+        self
+    }
+
+    /// How long after its answers an epoch is in the [archive](Options::archive), also if nothing
+    /// else comes. Each time makes a file. Default 10 s; range: 10 ms to an hour.
+    pub fn archive_delay(mut self, delay: Duration) -> Self {
+        self.archive_delay = delay;
         self
     }
 
@@ -540,6 +564,8 @@ impl Options {
         let contention = Window::new(self.contention_epochs);
         let change_bytes_max = self.change_bytes_max;
         let tuning = self.tuning;
+        let archive_delay = self.archive.is_some().then_some(self.archive_delay);
+        let archive_delay = archive_delay.filter(|_| !self.read_only);
         let plan = self.plan(device);
         plan.config.validate()?;
         let copies = checks.then(|| Copies::new(&plan));
@@ -569,6 +595,7 @@ impl Options {
             contention,
             change_bytes_max,
             call_times,
+            archive_delay,
         })
     }
 
@@ -648,6 +675,12 @@ impl Options {
         in_range("queue_bytes_max", tuning.queue_bytes_max, (1 << 20)..=usize::MAX)?;
         let longest = 1..=ARGUMENT_BYTES_MAX.min(tuning.queue_bytes_max);
         in_range("argument_bytes_max", tuning.argument_bytes_max, longest)?;
+        let (least, most) = (Duration::from_millis(10), Duration::from_secs(3600));
+        in_range(
+            "archive_delay (ms)",
+            self.archive_delay.as_millis(),
+            least.as_millis()..=most.as_millis(),
+        )?;
         if let Some(bytes) = self.memory_limit {
             in_range("memory_limit", bytes, MEMORY_BYTES_MIN..=SPACE_BYTES_MAX)?;
         }
@@ -698,6 +731,7 @@ impl Options {
             contention: self.contention_epochs > 0,
             guessed_growth_max: GUESSED_GROWTH_MAX,
             refuses_large_epochs: true,
+            read_at_open: self.read_at_open.clone(),
             store: StoreOptions { instance: random(), ..config.store },
             ..config
         }
@@ -749,28 +783,4 @@ fn monotonic_ns() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The command line takes its defaults from the same place (`lab/cli/tests/all/report.rs`).
-    #[test]
-    fn defaults_are_the_engines_and_can_be_set() {
-        for device in ["dram", "emulated:none", "emulated:optane", "dax:/pm/db", "file:db"] {
-            let device: DeviceSpec = device.parse().expect("a device");
-            let expected = EngineConfig::for_device(&device);
-            let config = Options::default().plan(device.clone()).config;
-            assert_eq!(config.cache_bytes, expected.cache_bytes, "{device}");
-            assert_eq!(config.checkpoint_every, expected.checkpoint_every, "{device}");
-            let set = Options::default().cache_bytes(5).checkpoint_every(7).plan(device).config;
-            assert_eq!((set.cache_bytes, set.checkpoint_every), (5, 7));
-        }
-    }
-
-    /// What an earlier store left in the space of a new one is told from its own by this number.
-    #[test]
-    fn each_store_has_a_number_of_its_own() {
-        let number = || Options::default().plan(DeviceSpec::Dram).config.store.instance;
-        let (one, other) = (number(), number());
-        assert_ne!(one, other);
-    }
-}
+mod tests;

@@ -38,6 +38,8 @@ pub(crate) trait Driver: Send {
     fn close(self: Box<Self>) -> engine::Result<()>;
     fn memory(&self) -> MemoryUse;
     fn files(&self) -> Option<FileUse>;
+    /// Begins to archive the log of all epochs that have ended.
+    fn archive_log(&mut self);
     /// Why the archive of the log failed, if it did.
     fn archive_error(&self) -> Option<String>;
     fn status(&self) -> Status;
@@ -141,6 +143,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn memory(&self) -> MemoryUse {
         self.engine.memory()
+    }
+
+    fn archive_log(&mut self) {
+        self.engine.archive_log();
     }
 
     fn archive_error(&self) -> Option<String> {

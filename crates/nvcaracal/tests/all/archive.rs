@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nvcaracal::{Database, Error, Moment, Options};
 
@@ -271,4 +271,99 @@ fn o_43_a_full_log_says_that_its_archive_fails() -> Result<(), Error> {
     db.checkpoint()?;
     db.call(Deposit { account: 1, cents: 1 })?;
     db.close()
+}
+
+/// Waits until the archive has an epoch.
+fn wait_for(place: &Place, epoch: u64) {
+    let has = |file: &PathBuf| {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let last = name.strip_suffix(".epochs").and_then(|name| name.rsplit('-').next());
+        last.is_some_and(|last| last.parse::<u64>().unwrap() >= epoch)
+    };
+    let started = Instant::now();
+    while !place.files().iter().any(has) {
+        assert!(started.elapsed() < Duration::from_secs(60), "epoch {epoch} is never archived");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// O-25: what was answered comes to the archive of a database that is idle and makes no checkpoint,
+/// and with each checkpoint before that is answered; a process that is killed then leaves no gap.
+#[test]
+fn o_25_epochs_are_archived_without_a_checkpoint() -> Result<(), Error> {
+    let place = Place::new();
+    let options = |delay| {
+        let options = common::options().checkpoint_every(1_000_000).wall_clock(clock);
+        options.archive(place.path("archive")).archive_delay(Duration::from_millis(delay))
+    };
+    let mut states = States::new();
+    let db = options(20).open(place.path("store"))?;
+    db.backup(place.path("copy"))?;
+    for round in 0..3 {
+        run(&db, &mut states, 2, 10)?;
+        let (last, hash) = states.last_key_value().unwrap();
+        wait_for(&place, *last);
+        let name = format!("round-{round}");
+        assert_eq!(place.restore(&name, Moment::Newest)?, *last);
+        assert_eq!(place.opened(&name)?, (*last, *hash));
+    }
+    assert_eq!(db.stats().checkpoint_epoch, 0, "none was made");
+    // As the end of a killed process, whose archive is ahead of its checkpoint.
+    copy(&place.path("store"), &place.path("killed"));
+    db.close()?;
+    let db = options(3_600_000).open(place.path("killed"))?;
+    run(&db, &mut states, 5, 1000)?;
+    let last = *states.keys().last().unwrap();
+    assert!(place.restore("too-early", Moment::Epoch(last)).is_err(), "it waits for an hour");
+    db.checkpoint()?;
+    for (epoch, hash) in &states {
+        let name = format!("epoch-{epoch}");
+        assert_eq!(place.restore(&name, Moment::Epoch(*epoch))?, *epoch);
+        assert_eq!(place.opened(&name)?, (*epoch, *hash));
+    }
+    Ok(())
+}
+
+/// O-59: a time behind the newest epoch that is known is refused with that epoch and its time: what
+/// was answered until then may be missing.
+#[test]
+fn o_59_a_time_that_is_not_reached_is_refused() -> Result<(), Error> {
+    let place = Place::new();
+    let states = archived(&place, 10)?;
+    let (last, hash) = states.last_key_value().unwrap();
+    let error = place.restore("late", Moment::Time(SystemTime::now())).unwrap_err();
+    assert!(error.is_limit() && error.to_string().contains(&format!("newest is {last}, of ")));
+    assert!(!place.path("late").exists(), "nothing is made");
+    let text = error.to_string();
+    let newest = text.split("newest is ").nth(1).unwrap().split(' ').nth(2).unwrap();
+    let newest = UNIX_EPOCH + Duration::from_nanos(newest.parse().unwrap());
+    let error = place.restore("late", Moment::Time(newest + Duration::from_nanos(1)));
+    assert!(error.is_err(), "a nanosecond later is not reached");
+    assert_eq!(place.restore("newest", Moment::Time(newest))?, *last);
+    assert_eq!(place.opened("newest")?, (*last, *hash));
+    // The file with the last epochs is lost.
+    fs::remove_file(place.files().last().unwrap()).unwrap();
+    assert!(place.restore("lost", Moment::Time(newest)).is_err());
+    Ok(())
+}
+
+/// What a process that was killed has begun to archive goes at the next open; that of others stays.
+#[test]
+fn what_was_begun_to_be_archived_is_removed() -> Result<(), Error> {
+    let place = Place::new();
+    archived(&place, 10)?;
+    let file = place.files().pop().unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let own = file.with_extension("incomplete");
+    let later = own.with_file_name(format!("{}-000000009999-000000010000.incomplete", &name[..33]));
+    let other = own.with_file_name(format!("{:016x}{}", 77, &name[16..name.len() - 6]));
+    let other = other.with_extension("incomplete");
+    let foreign = own.with_file_name("holiday.incomplete");
+    for path in [&own, &later, &other, &foreign] {
+        fs::write(path, "a part").unwrap();
+    }
+    options(&place.path("archive")).open(place.path("store"))?.close()?;
+    let are_there = [&own, &later, &other, &foreign].map(|path| path.exists());
+    assert_eq!(are_there, [false, false, true, true]);
+    Ok(())
 }

@@ -86,6 +86,10 @@ impl Conversation {
                 };
                 "SHOW"
             }
+            Control::Own(Own::Checkpoint) => {
+                self.connection.checkpoint().await?;
+                "CHECKPOINT"
+            }
             Control::Own(own) => self.own(own)?,
             Control::Discard if self.is_in_block() => {
                 let message = "DISCARD ALL cannot run inside a transaction block";
@@ -134,7 +138,7 @@ impl Conversation {
             Own::Refused(word) => {
                 return Err(Error::unsupported(format!("{word} is not supported"), ""));
             }
-            Own::Checkpoint => ("CHECKPOINT", None),
+            Own::Checkpoint => unreachable!("it is made before"),
             Own::Vacuum(tables) => ("VACUUM", no_table(tables)),
             Own::Analyze(tables) => ("ANALYZE", no_table(tables)),
             Own::SetConstraints(names) => {

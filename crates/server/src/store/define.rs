@@ -7,7 +7,7 @@ use super::moved::MovedRows;
 use super::pending::Answer;
 use super::shared::Shared;
 use super::statement::Statement;
-use nvcaracal::{Part, Ticket};
+use nvcaracal::{Part, Snapshot, Ticket};
 use sql::Definition;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
@@ -91,17 +91,33 @@ impl Shared {
         });
     }
 
-    /// What the last process had dropped and not deleted: keys that begin with no id of the
-    /// catalog.
-    pub(super) fn clear_left(self: &Arc<Shared>) -> nvcaracal::Result<()> {
+    /// Looks in the background for what the last process had dropped and not deleted: keys that
+    /// begin with no id of the catalog, in the state as of now.
+    pub(super) fn clear_left(self: &Arc<Shared>) {
+        // Without a snapshot the next open tries again.
+        let Ok(snapshot) = self.database.snapshot() else { return };
+        // Later than the snapshot: no row of it belongs to a table that is made meanwhile.
         let known = ids(&self.catalog());
-        let snapshot = self.database.snapshot()?;
+        let looking = Clearing::new(self);
+        self.pool.spawn(async move {
+            // What cannot be read is found by who needs it.
+            let _ = looking.0.look_for_left(&known, &snapshot);
+        });
+    }
+
+    fn look_for_left(
+        self: &Arc<Shared>,
+        known: &BTreeSet<Vec<u8>>,
+        snapshot: &Snapshot,
+    ) -> nvcaracal::Result<()> {
         for space in super::spaces::ALL {
             if space == Space::Catalog {
                 continue;
             }
             let (table, mut from) = (self.spaces.table(space), Vec::new());
-            while let Some(row) = snapshot.range(table, &from[..]..).next() {
+            while !self.is_closing.load(Ordering::Relaxed)
+                && let Some(row) = snapshot.range(table, &from[..]..).next()
+            {
                 let (key, _) = row?;
                 let prefix = key[..key.len().min(ObjectId::BYTES)].to_vec();
                 if !known.contains(&prefix) {

@@ -3,6 +3,7 @@
 mod block;
 mod cache;
 mod call;
+mod checkpoint;
 mod connection;
 mod copy_in;
 mod copy_out;

@@ -42,7 +42,7 @@ impl Store {
             .data_bytes_max(options.data_bytes_max)
             .log_bytes_max(options.log_bytes_max);
         if let Some(archive) = &options.archive {
-            database = database.archive(archive);
+            database = database.archive(archive).archive_delay(options.archive_delay);
         }
         if let Some(bytes) = options.memory_limit_bytes {
             database = database.memory_limit(bytes);
@@ -68,16 +68,22 @@ impl Store {
             private_versions: AtomicU64::new(0),
             clearing: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
+            checkpoints: tokio::sync::Mutex::default(),
+            has_looked_for_left: AtomicBool::new(false),
             options,
             database,
         });
-        shared.clear_left()?;
         Ok(Store { shared })
     }
 
-    /// A new client.
+    /// A new client. With the first one begins what the last process has left to do: an open reads
+    /// no rows but those of the catalog, so that none is refused for others after it has changed
+    /// files.
     #[must_use]
     pub fn connect(&self) -> Connection {
+        if !self.shared.has_looked_for_left.swap(true, Ordering::AcqRel) {
+            self.shared.clear_left();
+        }
         Connection::new(Arc::clone(&self.shared))
     }
 

@@ -2,7 +2,7 @@
 
 use nvcaracal::{DeviceSpec, Tuning};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use values::Timestamp;
 
 /// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
@@ -19,6 +19,8 @@ pub struct StoreOptions {
     pub log_bytes_max: u64,
     /// A directory that gets the log of all epochs; `None`: it is not kept.
     pub archive: Option<PathBuf>,
+    /// How long after its answers an epoch is in that directory.
+    pub archive_delay: Duration,
     /// Most bytes of memory for rows, values and indexes; `None`: all of them are in memory.
     pub memory_limit_bytes: Option<u64>,
     /// Threads that run calls; 0 for what the library chooses.
@@ -50,6 +52,7 @@ impl StoreOptions {
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
             archive: None,
+            archive_delay: Duration::from_secs(10),
             memory_limit_bytes: None,
             workers: 0,
             threads: 4,

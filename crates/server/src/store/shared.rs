@@ -51,6 +51,10 @@ pub(super) struct Shared {
     /// How many beginnings of keys are being cleared.
     pub(super) clearing: AtomicUsize,
     pub(super) is_closing: AtomicBool,
+    /// Held while a checkpoint is made that a client has asked for.
+    pub(super) checkpoints: tokio::sync::Mutex<()>,
+    /// Whether what the last process has left is being deleted, or was.
+    pub(super) has_looked_for_left: AtomicBool,
 }
 
 impl Shared {

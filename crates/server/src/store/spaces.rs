@@ -14,6 +14,9 @@ const KEY_BYTES_MAX: u32 = 256;
 pub(super) const ALL: [Space; 5] =
     [Space::Short, Space::Key64, Space::Row256, Space::Row1k, Space::Catalog];
 
+/// All of it is read when a store is opened.
+const CATALOG: &str = "sql: catalog";
+
 const NUMBERS: Sequence = Sequence::new("sql: sequences");
 
 /// The tables of the spaces.
@@ -28,7 +31,7 @@ impl Spaces {
             raw::ordered("sql: key64", 64, VALUE_BYTES_MAX),
             raw::ordered("sql: row256", KEY_BYTES_MAX, VALUE_BYTES_MAX),
             raw::ordered("sql: row1k", KEY_BYTES_MAX, VALUE_BYTES_MAX).with_row_bytes(2048),
-            raw::ordered("sql: catalog", 8, VALUE_BYTES_MAX),
+            raw::ordered(CATALOG, 8, VALUE_BYTES_MAX),
         ])
     }
 
@@ -38,7 +41,8 @@ impl Spaces {
 
     /// Adds the tables, and the sequences.
     pub(super) fn register(&self, options: Options) -> Options {
-        self.0.iter().fold(options.sequence(NUMBERS), |options, table| options.table(*table))
+        let options = options.sequence(NUMBERS).read_at_open(CATALOG);
+        self.0.iter().fold(options, |options, table| options.table(*table))
     }
 }
 

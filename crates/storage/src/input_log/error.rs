@@ -168,6 +168,21 @@ pub enum LogError {
         /// What is wrong.
         what: String,
     },
+    /// A store is to be restored to a time, and no epoch behind it is known: later ones up to that
+    /// time may be missing.
+    #[error(
+        "no epoch is there of {asked_ns} ns after the beginning of 1970 or later, so it is not \
+         known whether all up to then are: the newest is {epoch}, of {timestamp_ns} ns; restore to \
+         that epoch or time, or from an archive that has later ones"
+    )]
+    NotReached {
+        /// The time.
+        asked_ns: u64,
+        /// The newest epoch.
+        epoch: EpochNumber,
+        /// Its time.
+        timestamp_ns: u64,
+    },
     /// The epoch was not found committed when the log was opened, or was released since.
     #[error(
         "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be \

@@ -149,6 +149,17 @@ impl<D: Device> InputLog<D> {
         self.release(epoch);
     }
 
+    /// Begins to archive all epochs up to one that has ended, of which the log stays: no checkpoint
+    /// is needed. What failed before is tried again. Returns at once.
+    ///
+    /// An epoch that has not ended may still get a verdict, without which it must not be archived.
+    pub fn archive_ended(&self, epoch: EpochNumber) {
+        if let Some(archive) = &self.archive {
+            archive.try_again();
+            archive.keep_up(epoch, |archived| self.archive_job(archived, epoch));
+        }
+    }
+
     /// How the archive is, if there is one.
     pub fn archive_status(&self) -> Option<ArchiveStatus> {
         self.archive.as_ref().map(Archive::status)

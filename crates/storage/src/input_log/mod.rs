@@ -70,7 +70,7 @@ pub use summary::{CommitInfo, CommittedRange, EpochSummary, StreamSummary};
 pub use verdict::Verdict;
 pub use writer::StreamWriter;
 
-pub(crate) use archive::{Archived, append_archived, last_until};
+pub(crate) use archive::{Archived, LastUntil, append_archived, last_until};
 pub(crate) use copied::{CopiedEnd, copy_segments, end_of_copy, newest_begun};
 pub(crate) use evidence::first_logged;
 pub(crate) use geometry::Geometry;

@@ -45,7 +45,8 @@ pub(crate) struct Archived<'a> {
 }
 
 /// Gives out the segments of archived epochs behind the last one that a copy has, until as far as
-/// is asked for, each with its place from `at` on.
+/// is asked for, each with its place from `at` on. Returns whether an epoch of a later time than
+/// is asked for was found, whose segments may not be among them.
 ///
 /// # Errors
 /// [`LogError::Archive`] if epochs are missing, with which; if a file is damaged; if it holds
@@ -54,12 +55,13 @@ pub(crate) fn append_archived(
     archived: Archived<'_>,
     mut at: u64,
     mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
-) -> Result<(), LogError> {
+) -> Result<bool, LogError> {
     let Archived { dir, geometry, branch, last, until } = archived;
     let files = files_of(dir, geometry.instance, branch)?;
     check_any(dir, geometry, &files)?;
     let mut next = last.next();
     let mut programs = BTreeSet::new();
+    let mut is_later_found = false;
     for file in files.iter().filter(|file| file.last > last) {
         if until.is_before(file.first) {
             break;
@@ -81,19 +83,20 @@ pub(crate) fn append_archived(
             next = file.last.next();
             continue;
         };
+        is_later_found = times.iter().any(|of_epoch| *of_epoch > time);
         if times.iter().all(|of_epoch| *of_epoch > time) {
             break;
         }
         check_gap(dir, next, file.first)?;
         at = put(&found, file, &mut programs, Range { next, until, geometry, at }, &mut each)?;
         next = file.last.next();
-        if times.iter().any(|of_epoch| *of_epoch > time) {
+        if is_later_found {
             break;
         }
     }
     match until {
         Until::Epoch(asked) if asked >= next => Err(missing(dir, next, asked)),
-        _ => Ok(()),
+        _ => Ok(is_later_found),
     }
 }
 
@@ -133,23 +136,36 @@ fn put(
     Ok(at)
 }
 
-/// The last epoch of a log, which goes on from a checkpoint, that is not after a time.
+/// The last epoch of a log that is not after a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastUntil {
+    pub(crate) epoch: EpochNumber,
+    pub(crate) timestamp_ns: u64,
+    /// Whether the log has an epoch behind it.
+    pub(crate) has_later: bool,
+}
+
+/// The last epoch that is not after a time, of a log that goes on from a checkpoint, which has a
+/// time of its own.
 ///
 /// # Errors
 /// The log's.
 pub(crate) fn last_until<L: LogSpace>(
     log: &L,
     geometry: Geometry,
-    checkpoint: EpochNumber,
+    checkpoint: (EpochNumber, u64),
     time: u64,
-) -> Result<EpochNumber, LogError> {
-    let scan = Scan::read(log, geometry, checkpoint)?;
+) -> Result<LastUntil, LogError> {
+    let (mut epoch, mut timestamp_ns) = checkpoint;
+    let scan = Scan::read(log, geometry, epoch)?;
     let (epochs, _) = find_committed(log, geometry, &scan)?;
-    let mut last = checkpoint;
-    while epochs.get(&last.next()).is_some_and(|epoch| epoch.info.timestamp_ns <= time) {
-        last = last.next();
+    while let Some(next) = epochs.get(&epoch.next()) {
+        if next.info.timestamp_ns > time {
+            return Ok(LastUntil { epoch, timestamp_ns, has_later: true });
+        }
+        (epoch, timestamp_ns) = (epoch.next(), next.info.timestamp_ns);
     }
-    Ok(last)
+    Ok(LastUntil { epoch, timestamp_ns, has_later: false })
 }
 
 fn check_gap(dir: &Path, next: EpochNumber, first: EpochNumber) -> Result<(), LogError> {

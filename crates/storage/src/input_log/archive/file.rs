@@ -19,6 +19,9 @@ use crate::ids::EpochNumber;
 
 const MAGIC: [u8; 8] = *b"NVCRARCH";
 const VERSION: u32 = 1;
+/// What names end in, and what they end in until the file is whole.
+pub(super) const FINISHED: &str = "epochs";
+pub(super) const UNFINISHED: &str = "incomplete";
 pub(super) const FILE_HEADER_BYTES: usize = 64;
 const CRC_AT: usize = FILE_HEADER_BYTES - 4;
 

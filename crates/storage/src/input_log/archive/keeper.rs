@@ -12,7 +12,7 @@ use pmem::{Device, LogSpace, Process};
 use super::super::error::LogError;
 use super::super::format::{HEADER_BYTES, SegmentHeader};
 use super::super::geometry::Geometry;
-use super::file::{FILE_HEADER_BYTES, FileHeader, error};
+use super::file::{FILE_HEADER_BYTES, FileHeader, UNFINISHED, error};
 use super::listing::io_error;
 use crate::ids::EpochNumber;
 
@@ -194,7 +194,7 @@ pub(super) fn write_file<L: LogSpace>(log: &L, place: &Place, job: &Job) -> Resu
         crc: 0,
     };
     let path = dir.join(header.name());
-    let unfinished = path.with_extension("incomplete");
+    let unfinished = path.with_extension(UNFINISHED);
     let write_error = |e| io_error("write", &unfinished, e);
     let mut file = File::create(&unfinished).map_err(write_error)?;
     file.write_all(&[0; FILE_HEADER_BYTES]).map_err(write_error)?;

@@ -1,12 +1,12 @@
 //! Which files a directory of the archive has.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pmem::DeviceError;
 
 use super::super::error::LogError;
-use super::file::{FileHeader, of_name};
+use super::file::{FINISHED, FileHeader, UNFINISHED, of_name};
 
 /// The files of a store and branch, by their first epochs. Names only: nothing is read.
 pub(super) fn files_of(
@@ -18,6 +18,26 @@ pub(super) fn files_of(
     files.retain(|file| (file.instance, file.branch) == (instance, branch));
     files.sort_unstable_by_key(|file| (file.first, std::cmp::Reverse(file.last)));
     Ok(files)
+}
+
+/// Files of a store and branch that were begun.
+pub(super) fn unfinished_of(
+    dir: &Path,
+    instance: u64,
+    branch: u64,
+) -> Result<Vec<PathBuf>, LogError> {
+    let error = |source| io_error("list", dir, source);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(error)? {
+        let path = entry.map_err(error)?.path();
+        let is_unfinished = path.extension().is_some_and(|extension| extension == UNFINISHED);
+        let finished = path.with_extension(FINISHED);
+        let named = finished.file_name().and_then(|name| name.to_str()).and_then(of_name);
+        if is_unfinished && named.is_some_and(|of| (of.instance, of.branch) == (instance, branch)) {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// All files of the archive.

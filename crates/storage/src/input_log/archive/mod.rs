@@ -1,4 +1,4 @@
-//! The archive of the log: epochs that a checkpoint has made obsolete, in files of a directory.
+//! The archive of the log: epochs that have ended, in files of a directory.
 //!
 //! Rules:
 //! 1. Segments of an epoch are not given free before the file of the archive that has them is
@@ -9,10 +9,15 @@
 //! 3. A file names store, *branch*, and its first and last epoch, and has a checksum. A store that
 //!    was restored is a new branch: what is archived of the future that it gave up never becomes
 //!    part of it, though the numbers of epochs are the same (S23).
-//! 4. A directory that has later epochs of this store and branch than the store itself is refused:
+//! 4. Epochs may be archived before a checkpoint makes them obsolete ([`archive_ended`]),
+//!    but not before they have ended: until then they may get a verdict.
+//! 5. A directory that has later epochs of this store and branch than the store itself is refused:
 //!    the store is an earlier copy, and its epochs would be taken for others.
+//! 6. What a process that was killed has not finished is removed when the log is opened.
 //!
 //! This must not know what calls mean.
+//!
+//! [`archive_ended`]: super::InputLog::archive_ended
 
 mod file;
 mod listing;
@@ -24,6 +29,6 @@ mod start;
 pub use append::Until;
 pub use keeper::ArchiveStatus;
 
-pub(crate) use append::{Archived, append_archived, last_until};
+pub(crate) use append::{Archived, LastUntil, append_archived, last_until};
 pub(super) use keeper::{Archive, Job};
 pub(super) use start::start;

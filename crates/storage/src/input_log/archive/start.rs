@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use pmem::{Device, LogSpace};
@@ -14,7 +15,7 @@ use super::super::scan::Scan;
 use super::super::summary::CommittedRange;
 use super::file::error;
 use super::keeper::{Archive, Job, Place, write_file};
-use super::listing::{files_of, io_error};
+use super::listing::{files_of, io_error, unfinished_of};
 use crate::ids::EpochNumber;
 
 /// Begins to archive the log of a device, if it is to be: first what the checkpoint has made
@@ -31,6 +32,7 @@ pub(in super::super) fn start<D: Device>(
     let Some(dir) = device.archive() else { return Ok(None) };
     let place = Place { dir: dir.to_path_buf(), geometry, branch: device.branch() };
     fs::create_dir_all(dir).map_err(|e| io_error("create directory", dir, e))?;
+    remove_unfinished(dir, geometry.instance, place.branch)?;
     let files = files_of(dir, geometry.instance, place.branch)?;
     let archived = files.iter().map(|file| file.last).max().unwrap_or_default();
     if archived > range.last {
@@ -46,6 +48,14 @@ pub(in super::super) fn start<D: Device>(
         write_file(device.as_ref(), &place, &job)?;
     }
     Archive::begin(device, place, range.checkpoint.max(archived)).map(Some)
+}
+
+/// Removes what a process that was killed has left: this one alone archives the store and branch.
+fn remove_unfinished(dir: &Path, instance: u64, branch: u64) -> Result<(), LogError> {
+    for path in unfinished_of(dir, instance, branch)? {
+        fs::remove_file(&path).map_err(|e| io_error("remove", &path, e))?;
+    }
+    Ok(())
 }
 
 /// What the log still has of the epochs behind those that are archived, up to a checkpoint: the
