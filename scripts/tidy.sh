@@ -159,6 +159,7 @@ cli: pmem storage engine nvcaracal bench server
 sim: pmem storage engine
 testbed: pmem workloads
 arulraj: pmem workloads testbed
+differential:
 peers: pmem workloads nvcaracal bench
 lab: pmem storage engine workloads bench testbed arulraj
 lab-cli: pmem engine bench cli lab sim peers arulraj
@@ -208,7 +209,7 @@ breach 'README.md does not show' < <(
 # Files that documents and sources name must exist, from the root or from the file that names them.
 breach 'names a file that does not exist' < <(
     printf '%s\n' "$prose" "$sources" | xargs -r -d '\n' grep -noE \
-        '\b(crates|docs|scripts|lab/(arulraj|bench|cli|peers|sim|testbed))/[A-Za-z0-9_./-]+\.(rs|md|sh|toml|golden|txt)\b' /dev/null \
+        '\b(crates|docs|scripts|lab/(arulraj|bench|cli|differential|peers|sim|testbed))/[A-Za-z0-9_./-]+\.(rs|md|sh|toml|golden|txt)\b' /dev/null \
         | while IFS=: read -r file line name; do
             [ -e "$name" ] || [ -e "$(dirname "$file")/$name" ] || echo "$file:$line: $name"
         done)

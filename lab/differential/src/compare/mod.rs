@@ -1,0 +1,9 @@
+//! Whether two answers are one, and what docs/sql.md excuses.
+
+mod equal;
+mod reasons;
+mod show;
+mod verdict;
+
+pub(crate) use show::show;
+pub(crate) use verdict::{Verdict, compare, contents};
