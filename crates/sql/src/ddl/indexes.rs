@@ -136,21 +136,32 @@ fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) ->
 
 pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> Result<Definition> {
     let mut definition = Definition::new("DROP INDEX", Delta::default());
+    // Tables without the indexes that are dropped so far: several may be of one table.
+    let mut changed: Vec<Table> = Vec::new();
     for name in names {
         let own = table_name(name)?;
-        let Some((table, at)) = catalog.index(&own) else {
+        let Some((table, _)) = catalog.index(&own) else {
             let message = format!("index \"{own}\" does not exist");
             let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
             definition.skip_missing(error, if_exists)?;
             continue;
         };
-        let mut next = Table::clone(table);
+        let known = changed.iter().position(|next| next.relation.id == table.relation.id);
+        let known = known.unwrap_or_else(|| {
+            changed.push(Table::clone(table));
+            changed.len() - 1
+        });
+        let next = &mut changed[known];
+        let Some(at) = next.relation.indexes.iter().position(|index| index.name == own) else {
+            // It is named twice.
+            continue;
+        };
         let index = next.relation.indexes.remove(at);
-        refuse_drop(catalog, &next, "index", &index.name)?;
-        refuse_last(catalog, &next, &index.name)?;
+        refuse_drop(catalog, next, "index", &index.name)?;
+        refuse_last(catalog, next, &index.name)?;
         definition.delta.clear(index.space, index.id);
-        definition.delta.put_table(&next);
     }
+    changed.iter().for_each(|next| definition.delta.put_table(next));
     Ok(definition)
 }
 
