@@ -150,15 +150,15 @@ pub(super) fn shown_name(expr: &Expr) -> String {
             let shown = function.name.to_string().to_ascii_lowercase();
             shown.rsplit('.').next().unwrap_or_default().to_owned()
         }
-        Expr::Case { else_result: Some(otherwise), .. } => match shown_name(otherwise).as_str() {
-            "?column?" => "case".to_owned(),
-            name => name.to_owned(),
-        },
+        Expr::Case { else_result: Some(otherwise), .. } if has_own_name(otherwise) => {
+            shown_name(otherwise)
+        }
         Expr::Case { .. } => "case".to_owned(),
         Expr::Array(_) => "array".to_owned(),
         Expr::Exists { negated: false, .. } => "exists".to_owned(),
         Expr::Subquery(query) => name_of_query(query),
         Expr::Extract { .. } => "extract".to_owned(),
+        Expr::Substring { shorthand: true, .. } => "substr".to_owned(),
         Expr::Substring { .. } => "substring".to_owned(),
         Expr::Overlay { .. } => "overlay".to_owned(),
         Expr::AtTimeZone { .. } => "timezone".to_owned(),

@@ -1,0 +1,28 @@
+-- Arrays: texts, elements, comparisons, functions, and in tables.
+\set VERBOSITY sqlstate
+\pset null NULL
+SELECT '{1,2,3}'::int[], '{}'::int[], '{NULL,"NULL"}'::text[], '{"a,b","c\"d"}'::text[], ARRAY[1, NULL, 3];
+SELECT '{1,2'::int[];
+SELECT '{1,a}'::int[];
+SELECT '1,2'::int[];
+SELECT (ARRAY[10, 20, 30])[2], (ARRAY[10, 20])[5], (ARRAY[1, 2])[0];
+SELECT ARRAY[1, 2] = ARRAY[1, 2], ARRAY[1, 2] < ARRAY[1, 3], ARRAY[1] < ARRAY[1, 0], ARRAY[2] > ARRAY[1, 9], ARRAY[NULL::int] = ARRAY[NULL::int];
+SELECT ARRAY[1, 2] || 3, 0 || ARRAY[1], ARRAY[1] || ARRAY[2, 3], array_cat('{1}'::int[], '{}');
+SELECT ARRAY[1, 2, 3] @> ARRAY[3, 1], ARRAY[1] <@ ARRAY[1, 2], ARRAY[1, 2] && ARRAY[2, 9], ARRAY[1, NULL] @> ARRAY[NULL]::int[];
+SELECT cardinality('{1,2,3}'::int[]), array_length('{}'::int[], 1), array_upper(ARRAY[4, 5], 1), array_lower(ARRAY[4, 5], 1);
+SELECT array_position(ARRAY['a', 'b', NULL], NULL), array_position(ARRAY[1, 2], 7), array_remove(ARRAY[1, 2, 1], 1), array_prepend(0, ARRAY[1]);
+SELECT 2 = ANY (ARRAY[1, 2]), 3 = ANY (ARRAY[1, NULL]), 3 <> ALL (ARRAY[1, 2]), 1 <> ALL ('{}'::int[]);
+SELECT unnest(ARRAY['x', 'y']) AS e, unnest(ARRAY[1, 2, 3]) AS n;
+SELECT * FROM unnest(ARRAY[5, 6]) WITH ORDINALITY AS u(v, i);
+SELECT array_agg(g ORDER BY g DESC) FROM generate_series(1, 4) g;
+SELECT ARRAY(SELECT g * 2 FROM generate_series(1, 3) g);
+CREATE TABLE lists (id int PRIMARY KEY, a int[] DEFAULT '{}', t text[]);
+INSERT INTO lists VALUES (1, '{1,2}', '{a}'), (2, ARRAY[2, 3], NULL), (3, DEFAULT, ARRAY['x', NULL]);
+SELECT * FROM lists ORDER BY a, id;
+SELECT id FROM lists WHERE 2 = ANY (a) ORDER BY id;
+SELECT id, e FROM lists, unnest(a) e ORDER BY id, e;
+UPDATE lists SET a = a || 9 WHERE id = 3 RETURNING a;
+SELECT a, count(*) FROM lists GROUP BY a ORDER BY a;
+SELECT id, array_to_string(t, '+', '-') FROM lists ORDER BY id;
+INSERT INTO lists VALUES (4, '{x}', NULL);
+DROP TABLE lists;
