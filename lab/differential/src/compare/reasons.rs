@@ -36,6 +36,9 @@ pub(crate) fn excuse(step: &Step, theirs: &[Event], ours: &[Event]) -> Option<St
     if both_fail && their_code == our_code && without_columns(theirs) == without_columns(ours) {
         return Some("an error of Execute here, of Parse or Bind there".to_owned());
     }
+    if both_fail && their_code == our_code && in_class(our_code, "22") {
+        return Some("rows come before a value fails there, and none here".to_owned());
+    }
     if their_code == Some("42601") && our_code == Some("25P02") {
         return Some("in a failed block, an error of the grammar is not told".to_owned());
     }

@@ -26,8 +26,13 @@ const OWN_TYPES: u32 = 16_384;
 pub(crate) fn compare(step: &Step, theirs: &[Event], ours: &[Event]) -> Verdict {
     let is_ordered = step.statements.iter().all(|one| one.order == Order::Total);
     let is_loose = step.statements.iter().any(|one| one.is_loose);
-    let theirs_read = Answer::read(theirs, is_ordered, is_loose);
-    let ours_read = Answer::read(ours, is_ordered, is_loose);
+    let mut theirs_read = Answer::read(theirs, is_ordered, is_loose);
+    let mut ours_read = Answer::read(ours, is_ordered, is_loose);
+    if !is_ordered && theirs.contains(&Event::Suspended) {
+        // Which rows come before a row limit is free.
+        theirs_read.rows.clear();
+        ours_read.rows.clear();
+    }
     if theirs_read == ours_read {
         return Verdict::Same;
     }

@@ -133,7 +133,7 @@ fn blocks(dice: &mut Dice, script: &mut Script, mut make: impl FnMut(&mut Dice) 
 fn of_values(dice: &mut Dice) -> Script {
     let mut script = Script::default();
     for _ in 0..30 {
-        let statement = match dice.between(0, 4) {
+        let statement = match dice.between(0, 11) {
             0 => strict::date(dice),
             1 => strict::input(dice),
             _ => strict::expression(dice),
@@ -198,7 +198,7 @@ mod tests {
             "SESSION CHARACTERISTICS",
             "DROP INDEX t_b_key",
             "count(*) FILTER (WHERE t.a",
-            " Jan 99",
+            " 99'::date",
             "count(DISTINCT *)",
             "sign(",
             "longer_than_the_sixty_three",

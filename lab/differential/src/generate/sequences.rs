@@ -26,7 +26,7 @@ pub(crate) fn script(dice: &mut Dice) -> Script {
         format!("INCREMENT {}", dice.word(&["1", "2", "3", "-1", "-4"])),
         dice.word(&["", "MAXVALUE 12", "MAXVALUE 40", "AS smallint"]).to_owned(),
         dice.word(&["", "MINVALUE -3", "MINVALUE 1"]).to_owned(),
-        dice.word(&["", "CYCLE", "CACHE 5"]).to_owned(),
+        dice.word(&["", "", "CYCLE"]).to_owned(),
     ];
     script.text(format!("CREATE SEQUENCE q {}", options.join(" ")));
     let (one, two) = (dice.word(KINDS), dice.word(KINDS));
