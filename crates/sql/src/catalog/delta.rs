@@ -3,6 +3,7 @@
 use super::schema::{ForeignKey, Sequence, Table, View};
 use super::snapshot::Catalog;
 use crate::ir::{ObjectId, Relation, Space, to_bytes};
+use std::collections::BTreeSet;
 use values::EnumType;
 
 /// A change from one version of the catalog to the next.
@@ -143,6 +144,15 @@ impl Delta {
     /// Sequences that count no more. Their ids are never used again.
     pub fn counters(&self) -> &[ObjectId] {
         &self.counters
+    }
+
+    /// The tables that it makes, changes or removes, by their ids.
+    pub fn tables(&self) -> BTreeSet<ObjectId> {
+        let id = |(key, _): &(Vec<u8>, Option<Vec<u8>>)| match &key[..] {
+            [TABLE, id @ ..] => id.first_chunk().map(|id| ObjectId::from_bytes(*id)),
+            _ => None,
+        };
+        self.rows.iter().filter_map(id).collect()
     }
 
     /// Whether it changes nothing.

@@ -154,6 +154,12 @@ impl Catalog {
         self.version
     }
 
+    /// The same, of which new objects get ids from here on, which were reserved.
+    #[must_use]
+    pub fn at_next_id(self, next_id: ObjectId) -> Catalog {
+        Catalog { next_id, ..self }
+    }
+
     /// The first id that no object has had.
     pub fn next_id(&self) -> ObjectId {
         self.next_id

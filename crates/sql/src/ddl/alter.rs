@@ -173,6 +173,10 @@ impl Altering<'_> {
             AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
                 self.add_constraint(constraint)
             }
+            AlterTableOperation::AddConstraint { not_valid: true, .. } => {
+                let hint = "Leave NOT VALID out: the rows are looked at.";
+                Err(indexes::beside_writers("NOT VALID", hint))
+            }
             AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
                 self.drop_constraint(&name_of(name), *if_exists, is_cascade(drop_behavior))
             }

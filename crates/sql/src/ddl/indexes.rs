@@ -6,9 +6,9 @@ use super::foreign::{refuse_drop, refuse_last};
 use super::rebuild::too_many;
 use crate::bind::{Binder, KeyPart, index_column_name, is_index_element, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table};
-use crate::ir::{ColumnNumber, Index, KeyColumn, SpecialIndex};
+use crate::ir::{ColumnNumber, Index, KeyColumn, Relation, SpecialIndex};
 use crate::parse::Statement;
-use crate::run::{Context, Pages, Rows, fill_entry};
+use crate::run::{Context, Pages, Pass, Rows, fill_entry};
 use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
@@ -26,6 +26,9 @@ pub(super) fn create(
     }
     if !tree.include.is_empty() || tree.nulls_distinct == Some(false) {
         return Err(unsupported("an index with INCLUDE or NULLS NOT DISTINCT"));
+    }
+    if tree.concurrently {
+        return Err(beside_writers("CREATE INDEX CONCURRENTLY", "Leave CONCURRENTLY out."));
     }
     let own = table_name(&tree.table_name)?;
     let table = catalog.table(&own).ok_or_else(|| {
@@ -57,6 +60,12 @@ pub(super) fn create(
     delta.put_table(&next);
     delta.set_next_id(catalog.next_id().next());
     Ok(Definition::new(TAG, delta))
+}
+
+/// The error of what would be made while the table's own rows change.
+pub(super) fn beside_writers(what: &str, hint: &str) -> Error {
+    let message = format!("{what} is not supported, as writers of the table wait for it");
+    Error::unsupported(message, hint)
 }
 
 /// The columns of the key; expressions go to the index.
@@ -116,6 +125,16 @@ fn made_name(catalog: &Catalog, table: &str, elements: &[IndexColumn]) -> String
 /// Writes the entries of all rows that have one.
 fn fill(table: &Table, index: &Index, context: &Context, rows: &mut dyn Rows) -> Result<()> {
     let relation = &table.relation;
+    let pass = Pass::new("index", &[relation.id], &(relation, index));
+    pass.run(rows, |rows| fill_all(relation, index, context, rows))
+}
+
+fn fill_all(
+    relation: &Relation,
+    index: &Index,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<()> {
     let all: Vec<ColumnNumber> = (0..relation.columns.len()).map(ColumnNumber::at).collect();
     let (mut pages, mut done) = (Pages::of(relation, &all), 0_usize);
     loop {

@@ -5,9 +5,9 @@ use super::draft::Draft;
 use super::sequences::replace_in;
 use crate::bind::keys_of;
 use crate::catalog::{Delta, Sequence, Table, prefix};
-use crate::ir::{ColumnNumber, Expression, Relation};
+use crate::ir::{ColumnNumber, Expression, ObjectId, Relation};
 use crate::run::{
-    Context, Pages, Rows, Scan, check_children, encode_row, fill_entry, passes, primary_key,
+    Context, Pages, Pass, Rows, Scan, check_children, encode_row, fill_entry, passes, primary_key,
     refuse_primary, sequence_number, value_over,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,9 +77,11 @@ impl Rebuild {
         let has_new_checks = relation.checks.len() > checks;
         if self.rewrites || !filled.is_empty() || !nulls.is_empty() || has_new_checks {
             let numbered = self.sequences(&draft);
-            let pass =
-                Pass { rebuild: &self, relation: &relation, filled: &filled, numbered: &numbered };
-            let done = pass.run(old, &nulls, checks, draft.context, rows)?;
+            let work =
+                Work { rebuild: &self, relation: &relation, filled: &filled, numbered: &numbered };
+            let pass = work.pass(old, &nulls, checks);
+            let context = draft.context;
+            let done = pass.run(rows, |rows| work.run(old, &nulls, checks, context, rows))?;
             for (_, sequence) in numbered {
                 count_on(&mut draft, &sequence, done)?;
             }
@@ -98,7 +100,11 @@ impl Rebuild {
         if !keys.is_empty() {
             let next = draft.catalog.with(&delta)?;
             let (tables, keys) = keys_of(&next, &keys)?;
-            check_children(&tables, &keys, draft.context, rows)?;
+            let ids: Vec<ObjectId> = tables.iter().map(|table| table.id).collect();
+            let context = draft.context;
+            // The table's own rows are written by then.
+            let pass = Pass::new("foreign keys", &ids, &(&tables, &keys));
+            pass.run(rows, |rows| check_children(&tables, &keys, context, rows))?;
         }
         Ok(delta)
     }
@@ -142,7 +148,7 @@ impl Rebuild {
 }
 
 /// The one pass over the rows.
-struct Pass<'a> {
+struct Work<'a> {
     rebuild: &'a Rebuild,
     relation: &'a Relation,
     filled: &'a [usize],
@@ -159,7 +165,14 @@ pub(super) fn count_on(draft: &mut Draft<'_>, sequence: &Sequence, given: u64) -
     Ok(())
 }
 
-impl Pass<'_> {
+impl Work<'_> {
+    fn pass(&self, old: &Table, nulls: &[ColumnNumber], checks: usize) -> Pass {
+        let Rebuild { rewrites, conversions, .. } = self.rebuild;
+        let before = (&old.relation, rewrites, conversions, checks);
+        let after = (self.relation, self.filled, self.numbered, nulls);
+        Pass::new("rows", &[old.relation.id], &(before, after))
+    }
+
     fn run(
         &self,
         old: &Table,

@@ -4,9 +4,9 @@ use super::definition::Definition;
 use super::sequences::replace;
 use crate::bind::{Options, OutputColumn, Prepared, prepare};
 use crate::catalog::{Catalog, Delta, Sequence};
-use crate::ir::Kind;
+use crate::ir::{Kind, Value};
 use crate::parse::Statement;
-use crate::run::{Context, Rows, run};
+use crate::run::{Context, Pass, Rows, run};
 use crate::system::{System, name_parts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,10 +49,17 @@ pub(super) fn set(
         Arc::new(System { catalog, session })
     });
     let context = Context { system, ..context.clone() };
-    let asked = run(&prepared.plan, &context, rows)?.rows;
+    let pass = Pass::new("setval", &[], &prepared.plan);
+    let asked = pass.run(rows, |rows| {
+        let found = run(&prepared.plan, &context, rows)?.rows;
+        let values = |row: Vec<Datum>| row.into_iter().map(Value).collect();
+        Ok(found.into_iter().map(values).collect::<Vec<Vec<Value>>>())
+    })?;
     let (mut set, mut answers) = (BTreeMap::new(), Vec::with_capacity(asked.len()));
     for arguments in asked {
-        let [name, number, is_called] = &arguments[..] else { unreachable!("three were asked") };
+        let [Value(name), Value(number), Value(is_called)] = &arguments[..] else {
+            unreachable!("three were asked")
+        };
         let (Datum::Text(name), Datum::Int8(number), Datum::Bool(is_called)) =
             (name, number, is_called)
         else {

@@ -5,10 +5,10 @@ use super::draft::Draft;
 use super::rebuild::{count_on, too_many};
 use super::table::{choose_spaces, new_draft};
 use crate::bind::{Options, OutputColumn, Prepared, name_of, prepare, table_name};
-use crate::catalog::{Catalog, ColumnInfo};
-use crate::ir::{Column, ColumnNumber, Value};
+use crate::catalog::{Catalog, ColumnInfo, Sequence};
+use crate::ir::{Column, ColumnNumber, Relation, Value};
 use crate::parse::{Statement, TableAs};
-use crate::run::{Context, Rows, encode_row, primary_key, run, sequence_number};
+use crate::run::{Context, Pass, Rows, encode_row, primary_key, run, sequence_number};
 use crate::system::System;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -125,18 +125,32 @@ fn fill(
         Arc::new(System { catalog, session })
     });
     let context = Context { system, ..draft.context.clone() };
-    let found = run(&prepared.plan, &context, rows)?.rows;
-    if found.len() > context.limits.filled_rows_max {
-        return Err(too_many(&context));
-    }
     let id = draft.table.columns[usize::from(hidden)].sequence.expect("the key is numbered");
     let sequence = draft.sequences[&id].clone();
-    let (relation, count) = (&draft.table.relation, found.len());
+    let relation = &draft.table.relation;
+    // As other queries it reads the rows of its beginning.
+    let pass = Pass::new("rows of a query", &[], &(&prepared.plan, relation, &sequence));
+    let count = pass.run(rows, |rows| write(prepared, &context, relation, &sequence, rows))?;
+    count_on(draft, &sequence, count as u64)?;
+    Ok(count)
+}
+
+fn write(
+    prepared: &Prepared,
+    context: &Context,
+    relation: &Relation,
+    sequence: &Sequence,
+    rows: &mut dyn Rows,
+) -> Result<usize> {
+    let found = run(&prepared.plan, context, rows)?.rows;
+    if found.len() > context.limits.filled_rows_max {
+        return Err(too_many(context));
+    }
+    let count = found.len();
     for (number, mut row) in (0_u64..).zip(found) {
         rows.steps(1)?;
-        row.push(Datum::Int8(sequence_number(&sequence, number)?));
+        row.push(Datum::Int8(sequence_number(sequence, number)?));
         rows.put(relation.space, &primary_key(relation, &row), &encode_row(relation, &row)?)?;
     }
-    count_on(draft, &sequence, count as u64)?;
     Ok(count)
 }

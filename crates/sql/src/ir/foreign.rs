@@ -1,7 +1,7 @@
 //! Foreign keys as plans have them.
 
 use super::expression::Expression;
-use super::number::ColumnNumber;
+use super::number::{ColumnNumber, ObjectId};
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,15 @@ impl Referential {
     pub fn writes(self) -> bool {
         !matches!(self, Referential::NoAction | Referential::Restrict)
     }
+}
+
+/// The tables whose rows change with those that they refer to.
+pub(super) fn changed_children(
+    relations: &[Relation],
+    keys: &[ForeignKey],
+) -> impl Iterator<Item = ObjectId> {
+    let changing = keys.iter().filter(|key| key.on_delete.writes() || key.on_update.writes());
+    changing.filter_map(|key| relations.get(usize::from(key.child)).map(|child| child.id))
 }
 
 /// Whether keys are between these tables, and all their numbers name something.

@@ -13,6 +13,7 @@ mod foreign;
 mod guarded;
 mod index;
 mod join;
+mod named;
 mod number;
 mod plan;
 mod query;

@@ -3,14 +3,15 @@
 use super::change::{Delete, Insert, InsertRows, Update};
 use super::composed::{Composed, Input, Main, QUERY_DEPTH_MAX, Query};
 use super::expression::{Expression, Op};
+use super::foreign::changed_children;
 use super::guarded::Guarded;
 use super::number::ObjectId;
 use super::query::Select;
 use super::relation::Relation;
 use super::system::RowsFunction;
-use super::writing::Writing;
+use super::writing::{Part, Writing};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use values::{Error, Result};
 
 /// What a statement does.
@@ -55,6 +56,26 @@ impl Plan {
             Plan::Delete(plan) => plan.source.relation.as_ref(),
             Plan::Composed(plan) => plan.main.written(),
             Plan::Guarded(guarded) => guarded.plan.written(),
+        }
+    }
+
+    /// The tables whose rows it may write, by their ids.
+    pub fn writes(&self) -> BTreeSet<ObjectId> {
+        let id = |relation: &Relation| relation.id;
+        match self {
+            Plan::Guarded(guarded) => {
+                let own = guarded.plan.writes().into_iter();
+                own.chain(changed_children(&guarded.relations, &guarded.keys)).collect()
+            }
+            Plan::Writing(plan) => {
+                let part = |part: &Part| {
+                    let own = part.main.written().map(id).into_iter();
+                    let children = changed_children(&part.relations, &part.keys);
+                    own.chain(children).collect::<Vec<_>>()
+                };
+                plan.parts.iter().flat_map(part).collect()
+            }
+            plan => plan.written().map(id).into_iter().collect(),
         }
     }
 

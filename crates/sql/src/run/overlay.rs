@@ -1,6 +1,7 @@
 //! A buffer of writes over other rows: a statement's writes are all there or none, and savepoints
 //! go back.
 
+use super::pass::Pass;
 use super::rows::{Entry, Rows, Scan};
 use crate::ir::{ObjectId, Space};
 use std::collections::BTreeMap;
@@ -178,6 +179,14 @@ impl Rows for Overlay<'_> {
 
     fn given(&mut self, sequence: ObjectId) -> Result<u64> {
         self.below.given(sequence)
+    }
+
+    fn pass(&mut self, pass: &Pass) -> Result<Option<Vec<u8>>> {
+        self.below.pass(pass)
+    }
+
+    fn passed(&mut self, outcome: Vec<u8>) {
+        self.below.passed(outcome);
     }
 
     fn see_writes(&mut self, are_seen: bool) -> bool {

@@ -1,5 +1,6 @@
 //! Where rows come from and go to, and the implementation in memory that tests and tools use.
 
+use super::pass::Pass;
 use crate::ir::{ObjectId, Space};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -52,6 +53,17 @@ pub trait Rows {
     fn given(&mut self, _sequence: ObjectId) -> Result<u64> {
         Err(Error::new(SqlState::INTERNAL, "no definition asks what a sequence has given"))
     }
+
+    /// A definition comes to a pass. What came of it, if it is known from an earlier run.
+    ///
+    /// # Errors
+    /// That the pass cannot be run here and now.
+    fn pass(&mut self, _pass: &Pass) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    /// What came of the last pass.
+    fn passed(&mut self, _outcome: Vec<u8>) {}
 
     /// Whether what was written here is seen from now on, where writes are kept above other rows;
     /// whether it was so far. All others always see what they wrote.
