@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The user and the database that there are.
 pub(crate) const NAME: &str = sql::system::NAME;
@@ -17,6 +18,8 @@ pub struct ServerOptions {
     pub password: Option<String>,
     /// Clients at a time.
     pub connections_max: usize,
+    /// The `statement_timeout` of sessions that set none; `None`: there is none.
+    pub statement_timeout: Option<Duration>,
 }
 
 /// Why the server does not run.
@@ -50,6 +53,7 @@ impl ServerOptions {
             socket_directory: None,
             password: None,
             connections_max: 200,
+            statement_timeout: None,
         }
     }
 

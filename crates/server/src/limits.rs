@@ -1,5 +1,7 @@
 //! What clients may take.
 
+use std::time::Duration;
+
 /// The longest message with a statement or values.
 pub(crate) const STATEMENT_BYTES_MAX: usize = 16 << 20;
 /// Entries of a connection that are not yet sent: then nothing more is read from it.
@@ -19,3 +21,5 @@ pub(crate) const HELD_MAX: usize = 1_000;
 pub(crate) const HELD_BYTES_MAX: usize = 8 << 20;
 /// Connections above the limit that are told so at a time; further ones are closed.
 pub(crate) const REFUSED_MAX: usize = 64;
+/// How long what a client has sent goes on when it has disconnected.
+pub(crate) const GONE_PATIENCE: Duration = Duration::from_millis(250);

@@ -1,6 +1,7 @@
 //! Sockets, and the connections that come through them.
 
 use crate::auth::Verifier;
+use crate::codec::Closing;
 use crate::config::{ServeError, ServerOptions};
 use crate::limits::REFUSED_MAX;
 use crate::session;
@@ -65,7 +66,7 @@ pub fn serve(
     let doors = Arc::new(Doors {
         connections: Arc::new(Semaphore::new(options.connections_max)),
         refused: Arc::new(Semaphore::new(REFUSED_MAX)),
-        shared: Arc::new(Shared::new(store.clone(), verifier, stopped)),
+        shared: Arc::new(Shared::new(store.clone(), verifier, options.statement_timeout, stopped)),
         threads: Arc::clone(&threads),
     });
     let served = runtime.block_on(run(options, &addresses, &doors, &stopping, ready, stop));
@@ -172,7 +173,7 @@ impl Doors {
         address: Option<IpAddr>,
         socket: impl FnOnce() -> io::Result<(R, W)> + Send + 'static,
     ) where
-        R: AsyncRead + Unpin + Send + 'static,
+        R: AsyncRead + Closing + Unpin + Send + Sync + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let Some((permit, has_room)) = self.room() else { return };

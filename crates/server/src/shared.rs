@@ -5,6 +5,7 @@ use crate::cancel::Sessions;
 use crate::store::Store;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// What all connections have in common.
@@ -14,6 +15,8 @@ pub(crate) struct Shared {
     /// That of the password, if there is one.
     pub(crate) verifier: Option<Verifier>,
     pub(crate) failures: Failures,
+    /// The `statement_timeout` of sessions that set none, in milliseconds.
+    pub(crate) statement_timeout: Option<u128>,
     stop: watch::Receiver<bool>,
 }
 
@@ -21,10 +24,12 @@ impl Shared {
     pub(crate) fn new(
         store: Store,
         verifier: Option<Verifier>,
+        statement_timeout: Option<Duration>,
         stop: watch::Receiver<bool>,
     ) -> Shared {
         let (sessions, failures) = Default::default();
-        Shared { store, sessions, verifier, failures, stop }
+        let statement_timeout = statement_timeout.map(|time| time.as_millis().max(1));
+        Shared { store, sessions, verifier, failures, statement_timeout, stop }
     }
 
     /// Waits until the server stops.

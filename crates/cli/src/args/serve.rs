@@ -26,6 +26,10 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = 200,
           value_parser = value_parser!(u64).range(1..=10_000))]
     pub connections: u64,
+    /// How many milliseconds a statement may take, unless its session sets statement_timeout itself
+    /// [default: no limit]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=2_147_483_647))]
+    pub statement_timeout_ms: Option<u64>,
     /// Keep the log of all epochs in files of this directory, so that a backup can be restored to
     /// any later moment. If it cannot be written the log of the store grows
     #[arg(long, value_name = "DIR")]

@@ -33,6 +33,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         socket_directory: arguments.socket_dir.clone(),
         password: arguments.password_file.as_deref().map(password).transpose()?,
         connections_max: usize::try_from(arguments.connections).expect("at most 10,000"),
+        statement_timeout: arguments.statement_timeout_ms.map(Duration::from_millis),
     };
     options.check().map_err(failure)?;
     let signals = Signals::listen()?;

@@ -1,5 +1,6 @@
 //! Messages as they come from a socket: the type and length first, then as many bytes as arrive.
 
+use super::closed::Closing;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 use values::{Error, SqlState};
@@ -76,6 +77,14 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         };
         let body = self.body(kind, limit).await?;
         Ok(Frame { kind, body })
+    }
+
+    /// Waits until the client has closed its side, whatever of it is unread.
+    pub(crate) async fn closed(&self)
+    where
+        R: Closing,
+    {
+        super::closed::closed(self.socket.get_ref()).await;
     }
 
     /// Whether more than the messages that were read has arrived.

@@ -1,6 +1,8 @@
 //! Blocks of a session: BEGIN to COMMIT or ROLLBACK.
 
 use super::conversation::Conversation;
+use super::queue::Outcome;
+use super::sending::outcome;
 use super::standing::{Block, Standing};
 use crate::codec::Severity;
 use crate::store::{BlockOperation, Control, Modes};
@@ -196,7 +198,8 @@ impl Conversation {
         }
         let level = self.settings.show("transaction_isolation")?.1;
         let modes = self.block.modes;
-        let committed = self.connection.block(BlockOperation::Commit).await;
+        let pending = self.connection.block(BlockOperation::Commit);
+        let committed = outcome(Outcome::Pending(pending), self.ends_by(self.deadline())).await;
         self.end_block(committed.is_ok());
         committed?;
         if chain {

@@ -7,15 +7,16 @@ use super::sending::{Ends, outcome};
 use super::settings::Settings;
 use super::standing::Block;
 use crate::cancel::Registered;
-use crate::codec::{Ended, Frame, Frames, Message, Messages, Severity};
-use crate::limits::SENT_BYTES;
+use crate::codec::{Closing, Ended, Frame, Frames, Message, Messages, Severity};
+use crate::limits::{GONE_PATIENCE, SENT_BYTES};
 use crate::shared::Shared;
-use crate::store::{Answer, Connection, CopyIn, Parsed, Statement};
-use std::pin::{Pin, pin};
+use crate::store::{Answer, Cause, Connection, CopyIn, Ender, Parsed, Statement};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::AsyncRead;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -117,6 +118,35 @@ async fn passed(patience: Option<Duration>) {
     }
 }
 
+/// Why a connection ends behind its last message, and what the client is told.
+fn end_of(ended: Ended) -> (Cause, Option<Error>) {
+    match ended {
+        Ended::Disconnected => (Cause::Disconnected, None),
+        Ended::Refused(error) => (Cause::Disconnected, Some(error)),
+    }
+}
+
+/// Lets what a message does end when the client wants that, or goes, or the server stops.
+async fn listen<R: AsyncRead + Closing + Unpin>(
+    ender: &Ender,
+    frames: &Frames<R>,
+    shared: &Shared,
+    cancelled: &Notify,
+) {
+    let gone = async {
+        frames.closed().await;
+        tokio::time::sleep(GONE_PATIENCE).await;
+    };
+    let (mut gone, mut stopped) = (pin!(gone), pin!(shared.stopped()));
+    loop {
+        tokio::select! {
+            () = cancelled.notified() => ender.end_statement(Cause::Request),
+            () = &mut gone => return ender.end(Cause::Disconnected),
+            () = &mut stopped => return ender.end(Cause::Shutdown),
+        }
+    }
+}
+
 impl Conversation {
     pub(super) fn new(
         queue: Queue,
@@ -149,23 +179,36 @@ impl Conversation {
         }
     }
 
-    /// Goes on until the client or the server ends it.
-    pub(super) async fn run<R: AsyncRead + Unpin>(mut self, mut frames: Frames<R>) {
+    /// Ends what the connection does.
+    pub(super) fn ender(&self) -> Ender {
+        self.connection.ender()
+    }
+
+    /// Goes on until the client or the server ends it; why.
+    pub(super) async fn run<R: AsyncRead + Closing + Unpin>(
+        mut self,
+        mut frames: Frames<R>,
+    ) -> Cause {
         if self.flush().await.is_err() {
-            return;
+            return Cause::Disconnected;
         }
         let shared = Arc::clone(&self.shared);
-        let mut stopped = pin!(shared.stopped());
-        let last = loop {
-            let frame = match self.next(&mut frames, stopped.as_mut()).await {
+        let (cause, last) = loop {
+            let frame = match self.next_frame(&mut frames, &shared).await {
                 Ok(frame) => frame,
-                Err(Ended::Disconnected) => break None,
-                Err(Ended::Refused(error)) => break Some(error),
+                Err(end) => break end,
             };
             self.connection.is_waited_for(!frames.has_more());
-            match self.message(frame).await {
+            let (ender, cancelled) = (self.ender(), Arc::clone(&self.registered.cancelled));
+            let mut done = pin!(self.message(frame));
+            let next = tokio::select! {
+                biased;
+                next = &mut done => next,
+                () = listen(&ender, &frames, &shared, &cancelled) => done.await,
+            };
+            match next {
                 Ok(true) => {}
-                Ok(false) | Err(Disconnected) => break None,
+                Ok(false) | Err(Disconnected) => break (Cause::Disconnected, None),
             }
         };
         // Without a Sync behind it a write that is held never takes place.
@@ -174,36 +217,66 @@ impl Conversation {
             // Whether it arrives does not matter any more.
             let _ = self.flush().await;
         }
+        cause
     }
 
-    /// Waits for the next message, or for what ends the connection. A client that sends none gets
-    /// the answers to what is held.
-    async fn next<R: AsyncRead + Unpin>(
+    /// The next message; why there is none, and what the client is told. A client that sends none
+    /// gets the answers to what is held.
+    async fn next_frame<R: AsyncRead + Closing + Unpin>(
         &mut self,
         frames: &mut Frames<R>,
-        mut stopped: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<Frame, Ended> {
-        let mut next = pin!(frames.next());
+        shared: &Shared,
+    ) -> Result<Frame, (Cause, Option<Error>)> {
+        // It must not be left half read.
+        let mut next = Box::pin(frames.next());
+        let mut stopped = pin!(shared.stopped());
         loop {
             tokio::select! {
                 biased;
-                () = &mut stopped => {
-                    let message = "terminating connection due to administrator command";
-                    return Err(Ended::Refused(Error::new(SqlState::ADMIN_SHUTDOWN, message)));
-                }
+                () = &mut stopped => return Err((Cause::Shutdown, Some(Cause::Shutdown.error()))),
                 () = passed(self.patience()) => {
                     let message = "terminating connection due to idle-in-transaction timeout";
-                    return Err(Ended::Refused(Error::new(SqlState::IDLE_IN_TRANSACTION, message)));
+                    let error = Error::new(SqlState::IDLE_IN_TRANSACTION, message);
+                    return Err((Cause::Disconnected, Some(error)));
                 }
-                frame = &mut next => return frame,
+                frame = &mut next => return frame.map_err(end_of),
+                cause = self.copy_ends() => {
+                    let ended = self.copy_fails(cause.error()).await;
+                    ended.map_err(|Disconnected| (Cause::Disconnected, None))?;
+                    continue;
+                }
                 () = passed(self.held_patience()) => {}
             }
-            let failed = match self.answer_held().await {
-                Ok(()) => Ok(()),
-                Err(Stop::Wrong(error)) => self.fail_segment(error).await,
-                Err(Stop::Disconnected) => Err(Disconnected),
+            let (ender, cancelled) = (self.ender(), Arc::clone(&self.registered.cancelled));
+            let mut answering = pin!(self.answer_all_held());
+            let frame = tokio::select! {
+                biased;
+                answered = &mut answering => {
+                    answered.map_err(|Disconnected| (Cause::Disconnected, None))?;
+                    continue;
+                }
+                frame = &mut next => Some(frame),
+                () = &mut stopped => None,
             };
-            failed.map_err(|Disconnected| Ended::Disconnected)?;
+            // The client wants more by now, or goes, or the server stops.
+            drop(next);
+            let answered = tokio::select! {
+                biased;
+                answered = &mut answering => answered,
+                () = listen(&ender, frames, shared, &cancelled) => answering.await,
+            };
+            answered.map_err(|Disconnected| (Cause::Disconnected, None))?;
+            let stops = || (Cause::Shutdown, Some(Cause::Shutdown.error()));
+            return frame.ok_or_else(stops)?.map_err(end_of);
+        }
+    }
+
+    /// Answers what is held, or tells the client what is wrong with it.
+    async fn answer_all_held(&mut self) -> Result<(), Disconnected> {
+        match self.answer_held().await {
+            Ok(()) => Ok(()),
+            Err(Stop::Wrong(error)) => self.fail_segment(error).await,
+            Err(Stop::Disconnected) => Err(Disconnected),
         }
     }
 
@@ -317,9 +390,9 @@ impl Conversation {
             true => self.connection.submit_in_block(statement, values),
         };
         let outcome = Outcome::Pending(pending);
-        let execution = Execution::new(outcome, submission.shape, is_read, cost);
-        let deadline = self.deadline();
-        Ok((Execution { before: submission.before, deadline, ..execution }, room))
+        let execution = Execution::new(outcome, submission.shape, cost);
+        let patience = self.settings.statement_timeout();
+        Ok((Execution { before: submission.before, patience, ..execution }, room))
     }
 
     /// When the time of a statement that begins now is over.
@@ -327,10 +400,15 @@ impl Conversation {
         self.settings.statement_timeout().map(|patience| Instant::now() + patience)
     }
 
+    /// What ends a statement before its time, which is over then.
+    pub(super) fn ends_by(&self, deadline: Option<Instant>) -> Ends<'_> {
+        Ends { cancelled: &self.registered.cancelled, deadline }
+    }
+
     /// The same with its answer.
     pub(super) async fn awaited(&self, execution: Execution) -> Execution {
-        let ends = Ends { cancelled: &self.registered.cancelled, deadline: execution.deadline };
-        let answer = outcome(execution.outcome, execution.is_read, ends).await;
+        let deadline = execution.patience.map(|patience| Instant::now() + patience);
+        let answer = outcome(execution.outcome, self.ends_by(deadline)).await;
         Execution { outcome: Outcome::Ready(answer), ..execution }
     }
 
@@ -362,7 +440,7 @@ impl Conversation {
         is_suspended: bool,
     ) -> Result<(), Disconnected> {
         let room = self.queue.room(EXECUTION_BYTES).await?;
-        let execution = Execution::new(Outcome::Ready(Ok(answer)), shape, true, Arc::default());
+        let execution = Execution::new(Outcome::Ready(Ok(answer)), shape, Arc::default());
         self.push(Execution { is_suspended, ..execution }, room).await
     }
 

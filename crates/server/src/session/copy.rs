@@ -6,8 +6,9 @@ use super::queue::Disconnected;
 use super::sending::Ends;
 use crate::codec::{Frame, Messages, Severity};
 use crate::limits::SENT_BYTES;
-use crate::store::{Copy, CopyIn, Direction, Statement};
+use crate::store::{Cause, Copy, CopyIn, Direction, Statement};
 use sql::copy::{Reader, Style, Writer};
+use std::pin::pin;
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
@@ -44,6 +45,7 @@ impl Conversation {
                     reader: Reader::new(table, &copy.form, columns, self.settings.zone()),
                     rows: CopyIn::new(statement, self.is_in_block()),
                     is_simple,
+                    deadline: self.deadline(),
                 }));
                 Ok(())
             }
@@ -51,9 +53,14 @@ impl Conversation {
     }
 
     async fn copy_to(&mut self, statement: &Arc<Statement>, copy: &Copy) -> Result<(), Stop> {
-        let (cancelled, deadline) = (Arc::clone(&self.registered.cancelled), self.deadline());
         self.show_session_to(statement);
-        let mut rows = self.connection.copy_out(statement, self.is_in_block()).await?;
+        let (cancelled, ender) = (Arc::clone(&self.registered.cancelled), self.ender());
+        let ends = Ends { cancelled: &cancelled, deadline: self.deadline() };
+        let is_in_block = self.is_in_block();
+        let begun = self.connection.copy_out(statement, is_in_block);
+        let mut rows = ends.or(&ender, begun).await?;
+        // A request between two pages is heard, too.
+        let mut ended = pin!(ends.come());
         self.out.copy_out(copy.columns.len(), copy.form.style == Style::Binary);
         let writer = Writer::new(&copy.form, self.settings.zone());
         let (mut count, mut line) = (0_u64, Vec::new());
@@ -64,7 +71,11 @@ impl Conversation {
             line.clear();
         }
         loop {
-            let page = rows.next_page().await?;
+            let page = tokio::select! {
+                biased;
+                cause = &mut ended => return Err(cause.error().into()),
+                page = rows.next_page() => page?,
+            };
             if page.is_empty() {
                 break;
             }
@@ -75,10 +86,9 @@ impl Conversation {
                 line.clear();
             }
             if self.out.len() >= SENT_BYTES {
-                let ends = Ends { cancelled: &cancelled, deadline };
                 tokio::select! {
                     biased;
-                    error = ends.come() => return Err(error.into()),
+                    cause = &mut ended => return Err(cause.error().into()),
                     flushed = self.flush() => flushed?,
                 }
             }
@@ -123,20 +133,28 @@ impl Conversation {
         match done {
             Ok(false) => Ok(true),
             Ok(true) => self.copied().await.map(|()| true),
-            Err(error) => {
-                let mut copying = self.copying.take().expect("a COPY is under way");
-                let error = copying.rows.first_error(error).await;
-                self.fail_block();
-                self.report(&error).await?;
-                if copying.is_simple {
-                    self.ready();
-                    self.flush().await?;
-                } else {
-                    self.skips = true;
-                }
-                Ok(true)
-            }
+            Err(error) => self.copy_fails(error).await.map(|()| true),
         }
+    }
+
+    /// Waits for what ends a COPY whose rows come; without one for ever.
+    pub(super) async fn copy_ends(&self) -> Cause {
+        let Some(copying) = &self.copying else { return std::future::pending().await };
+        self.ends_by(copying.deadline).come().await
+    }
+
+    /// Ends the COPY whose rows come.
+    pub(super) async fn copy_fails(&mut self, error: Error) -> Result<(), Disconnected> {
+        let mut copying = self.copying.take().expect("a COPY is under way");
+        let error = copying.rows.first_error(error).await;
+        self.fail_block();
+        self.report(&error).await?;
+        if copying.is_simple {
+            self.ready();
+            return self.flush().await;
+        }
+        self.skips = true;
+        Ok(())
     }
 
     /// All rows have come.
@@ -157,8 +175,11 @@ impl Conversation {
         before: Messages,
         then: Messages,
     ) -> Result<(), Disconnected> {
+        let deadline = self.deadline();
         self.out.append(before);
-        match rows.finish(&mut self.connection).await {
+        let (cancelled, ender) = (Arc::clone(&self.registered.cancelled), self.ender());
+        let ends = Ends { cancelled: &cancelled, deadline };
+        match ends.or(&ender, rows.finish(&mut self.connection)).await {
             Ok(answer) => {
                 self.out.command_complete(&answer.tag);
                 self.out.append(then);

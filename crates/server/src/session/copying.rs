@@ -2,6 +2,7 @@
 
 use crate::store::{Connection, CopyIn};
 use sql::copy::Reader;
+use tokio::time::Instant;
 use values::Result;
 
 /// A COPY whose rows come.
@@ -10,6 +11,8 @@ pub(super) struct Copying {
     pub(super) rows: CopyIn,
     /// Whether it is answered when it ends, and not at a Sync.
     pub(super) is_simple: bool,
+    /// When its time is over.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl Copying {

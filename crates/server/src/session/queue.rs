@@ -6,9 +6,9 @@ use crate::limits::{UNSENT_BYTES_MAX, UNSENT_MAX};
 use crate::store::{Answer, OutputColumn, Pending};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 use values::{Result, Zone};
 
 /// The client has disconnected: nothing more can be sent.
@@ -39,10 +39,8 @@ pub(super) struct Shape {
 pub(super) struct Execution {
     pub(super) outcome: Outcome,
     pub(super) shape: Shape,
-    /// Whether it may be cancelled.
-    pub(super) is_read: bool,
-    /// When it is cancelled by itself, if it may be.
-    pub(super) deadline: Option<Instant>,
+    /// How long it may take, from when those before it are answered.
+    pub(super) patience: Option<Duration>,
     /// Whether rows are left in a portal.
     pub(super) is_suspended: bool,
     /// What is sent before the answer.
@@ -68,15 +66,10 @@ impl Shape {
 
 impl Execution {
     /// An execution with nothing before or behind it.
-    pub(super) fn new(
-        outcome: Outcome,
-        shape: Shape,
-        is_read: bool,
-        cost: Arc<AtomicUsize>,
-    ) -> Execution {
+    pub(super) fn new(outcome: Outcome, shape: Shape, cost: Arc<AtomicUsize>) -> Execution {
         let (before, then, after) = Default::default();
-        let (is_suspended, deadline) = (false, None);
-        Execution { outcome, shape, is_read, deadline, is_suspended, before, then, after, cost }
+        let (is_suspended, patience) = (false, None);
+        Execution { outcome, shape, patience, is_suspended, before, then, after, cost }
     }
 
     /// Remembers what an answer takes, for the next one of the statement.

@@ -4,7 +4,8 @@
 
 use super::conversation::{Conversation, Held, Stop, Submission};
 use super::portal::Part;
-use super::queue::Disconnected;
+use super::queue::{Disconnected, Outcome};
+use super::sending::outcome;
 use super::standing::Standing;
 use crate::limits::{HELD_BYTES_MAX, HELD_MAX, SENT_BYTES};
 use crate::store::Statement;
@@ -144,7 +145,8 @@ impl Conversation {
             shapes.push((one.before, one.shape, one.limit));
         }
         let (pending, results) = self.connection.submit_together(statements);
-        let results = match pending.await {
+        let ends = self.ends_by(self.deadline());
+        let results = match outcome(Outcome::Pending(pending), ends).await {
             Ok(_) => results.take(),
             Err(error) => vec![Err(error)],
         };

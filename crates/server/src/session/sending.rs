@@ -3,7 +3,7 @@
 use super::queue::{Entry, Execution, Outcome, Queued, Shape};
 use crate::codec::{Messages, Severity};
 use crate::limits::SENT_BYTES;
-use crate::store::Answer;
+use crate::store::{Answer, Cause, Ender};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -25,32 +25,44 @@ pub(super) struct Ends<'s> {
 
 impl Ends<'_> {
     /// Waits for one of them.
-    pub(super) async fn come(&self) -> Error {
+    pub(super) async fn come(&self) -> Cause {
         let passed = async {
             match self.deadline {
                 Some(deadline) => sleep_until(deadline).await,
                 None => std::future::pending().await,
             }
         };
-        let cause = tokio::select! {
-            () = self.cancelled.notified() => "user request",
-            () = passed => "statement timeout",
-        };
-        Error::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {cause}"))
+        tokio::select! {
+            () = self.cancelled.notified() => Cause::Request,
+            () = passed => Cause::Timeout,
+        }
+    }
+
+    /// Waits for what a connection does, which is told to end when one of them comes.
+    pub(super) async fn or<T>(&self, ender: &Ender, doing: impl Future<Output = T>) -> T {
+        let mut doing = pin!(doing);
+        tokio::select! {
+            biased;
+            done = &mut doing => return done,
+            cause = self.come() => ender.end_statement(cause),
+        }
+        doing.await
     }
 }
 
-/// Waits for an answer; a read may be cancelled meanwhile.
-pub(super) async fn outcome(outcome: Outcome, is_read: bool, ends: Ends<'_>) -> Result<Answer> {
-    match outcome {
-        Outcome::Ready(answer) => answer,
-        Outcome::Pending(pending) if !is_read => pending.await,
-        Outcome::Pending(pending) => tokio::select! {
-            biased;
-            answer = pending => answer,
-            error = ends.come() => Err(error),
-        },
+/// Waits for an answer. A statement that is no call yet may be ended meanwhile; the answer says
+/// whether it was.
+pub(super) async fn outcome(outcome: Outcome, ends: Ends<'_>) -> Result<Answer> {
+    let mut pending = match outcome {
+        Outcome::Ready(answer) => return answer,
+        Outcome::Pending(pending) => pending,
+    };
+    tokio::select! {
+        biased;
+        answer = &mut pending => return answer,
+        cause = ends.come() => pending.interrupt(cause),
     }
+    pending.await
 }
 
 /// Sends until the queue ends or the client has disconnected.
@@ -97,8 +109,9 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
 
     async fn execution(&mut self, execution: Execution) -> io::Result<()> {
         let cancelled = Arc::clone(&self.cancelled);
-        let ends = Ends { cancelled: &cancelled, deadline: execution.deadline };
-        let mut waiting = pin!(outcome(execution.outcome, execution.is_read, ends));
+        let deadline = execution.patience.map(|patience| Instant::now() + patience);
+        let ends = Ends { cancelled: &cancelled, deadline };
+        let mut waiting = pin!(outcome(execution.outcome, ends));
         let ready = poll_fn(|context| match waiting.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
             Poll::Pending => Poll::Ready(None),

@@ -5,10 +5,12 @@ use super::queue::queue;
 use super::sending::Sending;
 use super::settings::Settings;
 use crate::auth::{Exchange, MECHANISM};
-use crate::codec::{Ended, Frames, Messages, Opening, Severity, Startup};
+use crate::codec::{Closing, Ended, Frames, Messages, Opening, Severity, Startup};
 use crate::config::NAME;
-use crate::limits::STATEMENT_BYTES_MAX;
+use crate::limits::{GONE_PATIENCE, STATEMENT_BYTES_MAX};
 use crate::shared::{Peer, Shared};
+use crate::store::Cause;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -56,7 +58,7 @@ impl From<std::io::Error> for Refused {
 /// Serves a client until it goes or the server stops. One for whom there is no room is told so.
 pub(crate) async fn serve<R, W>(reader: R, writer: W, peer: Peer, shared: Arc<Shared>)
 where
-    R: AsyncRead + Unpin + Send + 'static,
+    R: AsyncRead + Closing + Unpin + Send + Sync + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let frames = Frames::new(reader, STATEMENT_BYTES_MAX);
@@ -82,9 +84,31 @@ where
     let (queue, receiver) = queue();
     let sending = Sending::new(arriving.socket, registered.cancelled.clone());
     let conversation = Conversation::new(queue, settings, registered, shared);
-    // One task, so that neither has to wake the other. Whatever was submitted is answered; a client
-    // that has disconnected ends this early.
-    let _ = tokio::join!(conversation.run(arriving.frames), sending.run(receiver));
+    let ender = conversation.ender();
+    // One task, so that neither has to wake the other.
+    let mut talking = pin!(conversation.run(arriving.frames));
+    let mut sending = pin!(sending.run(receiver));
+    let mut has_sent = false;
+    let cause = loop {
+        tokio::select! {
+            biased;
+            cause = &mut talking => break cause,
+            // An error says that the client has disconnected, which the other half sees, too.
+            _ = &mut sending, if !has_sent => has_sent = true,
+        }
+    };
+    if has_sent {
+        return;
+    }
+    // What was submitted is answered, to a client that is there: but what computes ends.
+    let patience = match cause {
+        Cause::Shutdown => Duration::ZERO,
+        _ => GONE_PATIENCE,
+    };
+    if tokio::time::timeout(patience, &mut sending).await.is_err() {
+        ender.end(cause);
+        let _ = sending.await;
+    }
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Arriving<R, W> {
@@ -106,7 +130,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Arriving<R, W> {
             let error = Error::new(SqlState::UNDEFINED_DATABASE, message);
             return Err(error.with_hint(format!("The database is called {NAME}.")).into());
         }
-        let settings = settings(&startup)?;
+        let settings = settings(&startup, shared.statement_timeout)?;
         let mut out = Messages::default();
         if startup.newer || !startup.of_protocol().is_empty() {
             out.negotiate_version(&startup.of_protocol());
@@ -194,7 +218,8 @@ fn initial(body: &[u8]) -> Result<&str> {
 }
 
 /// The settings of a startup message: those with a name of their own, and those of `options`.
-fn settings(startup: &Startup) -> Result<Settings> {
+/// `timeout` is the `statement_timeout` of those that state none, in milliseconds.
+fn settings(startup: &Startup, timeout: Option<u128>) -> Result<Settings> {
     let of_options = options(startup.get("options").unwrap_or_default())?;
     if startup.get("replication").is_some_and(|value| value != "false" && value != "off") {
         return Err(Error::unsupported("replication connections are not supported", ""));
@@ -204,7 +229,11 @@ fn settings(startup: &Startup) -> Result<Settings> {
             && !name.starts_with("_pq_.")
     });
     let all = of_options.iter().chain(named);
-    Settings::new(all.map(|(name, value)| (name.as_str(), value.as_str())))
+    let all = all.map(|(name, value)| (name.as_str(), value.as_str()));
+    let timeout = timeout.map(|timeout| timeout.to_string());
+    Settings::new(
+        timeout.as_deref().map(|timeout| ("statement_timeout", timeout)).into_iter().chain(all),
+    )
 }
 
 /// `-c name=value` and `--name=value`, between blanks; a backslash takes a blank as it is.

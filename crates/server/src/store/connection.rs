@@ -1,15 +1,17 @@
 //! What one client does.
 
 use super::block::{BlockOperation, Operation, Results, Run, Together};
+use super::interrupt::{Cause, Interrupt};
 use super::load::Parts;
-use super::pending::{Answer, Pending, Promise};
+use super::pending::{Answer, Pending, Promise, Watch};
 use super::pipeline::{Pipeline, Task, Work};
+use super::pool::lock;
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
 use sql::catalog::Catalog;
 use sql::system::Session;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use values::{Datum, Error, Result, SqlState, Type, Zone};
 
 /// One client's connection: its statements take effect in the order in which they are submitted,
@@ -19,12 +21,55 @@ pub struct Connection {
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) zone: Zone,
     pub(super) session: Arc<Session>,
+    pub(super) ender: Ender,
+}
+
+/// Ends what a connection does, while that is waited for.
+#[derive(Clone, Default)]
+pub(crate) struct Ender {
+    connection: Arc<Interrupt>,
+    /// That of what was submitted last.
+    last: Arc<Mutex<Arc<Interrupt>>>,
+}
+
+impl Ender {
+    /// Ends what was submitted last, if it is no call yet.
+    pub(crate) fn end_statement(&self, cause: Cause) {
+        lock(&self.last).tell(cause);
+    }
+
+    /// Ends all that computes, now or later.
+    pub(crate) fn end(&self, cause: Cause) {
+        self.connection.tell(cause);
+    }
+
+    /// What is done for the statement that was submitted last looks at this.
+    pub(super) fn watch(&self) -> Watch {
+        Watch::of(Arc::clone(&lock(&self.last)))
+    }
+
+    /// That of a statement that is submitted now.
+    pub(super) fn of_next(&self) -> Arc<Interrupt> {
+        let next = Interrupt::within(&self.connection);
+        *lock(&self.last) = Arc::clone(&next);
+        next
+    }
 }
 
 impl Connection {
     pub(super) fn new(shared: Arc<Shared>) -> Connection {
         let pipeline = Pipeline::new(Arc::clone(&shared));
-        Connection { shared, pipeline, zone: Zone::utc(), session: Arc::default() }
+        let (session, ender) = Default::default();
+        Connection { shared, pipeline, zone: Zone::utc(), session, ender }
+    }
+
+    /// Ends what this connection does.
+    pub(crate) fn ender(&self) -> Ender {
+        self.ender.clone()
+    }
+
+    fn promise(&self) -> (Promise, Pending) {
+        Promise::new(self.ender.of_next())
     }
 
     /// The session's zone, for literals of statements that are prepared from now on, and for
@@ -127,7 +172,7 @@ impl Connection {
 
     /// Waits for all that was submitted.
     pub(super) async fn all_done(&mut self) -> Result<()> {
-        let (promise, pending) = Promise::new();
+        let (promise, pending) = self.promise();
         self.pipeline.submit(Task::Fence(promise));
         pending.await.map(|_| ())
     }
@@ -139,7 +184,7 @@ impl Connection {
     ) -> Result<Parts> {
         self.all_done().await?;
         let statement = self.renewed(statement).await?.unwrap_or_else(|| Arc::clone(statement));
-        self.pipeline.begin_load(&statement, &self.zone).await
+        self.pipeline.begin_load(&statement, &self.zone, &self.ender.watch()).await
     }
 
     /// The block has all rows of the COPY.
@@ -149,7 +194,7 @@ impl Connection {
 
     /// Runs a statement; returns before it has. Parameters have the statement's types.
     pub fn submit(&mut self, statement: &Arc<Statement>, parameters: Vec<Datum>) -> Pending {
-        let (promise, pending) = Promise::new();
+        let (promise, pending) = self.promise();
         let parameters = match with_seed(statement, parameters) {
             Ok(parameters) => parameters,
             Err(error) => {
@@ -167,7 +212,7 @@ impl Connection {
 
     /// Begins a block, or does something with it. A block must end before [`Connection::submit`].
     pub fn block(&mut self, operation: BlockOperation) -> Pending {
-        let (promise, pending) = Promise::new();
+        let (promise, pending) = self.promise();
         let operation = Operation::Of(operation, (self.shared.options.clock)());
         self.pipeline.submit(Task::Block(operation, promise));
         pending
@@ -179,7 +224,7 @@ impl Connection {
         &mut self,
         statements: Vec<(Arc<Statement>, Vec<Datum>)>,
     ) -> (Pending, Results) {
-        let ((promise, pending), results) = (Promise::new(), Results::default());
+        let ((promise, pending), results) = (self.promise(), Results::default());
         let mut runs = Vec::with_capacity(statements.len());
         for (statement, parameters) in statements {
             match with_seed(&statement, parameters) {
@@ -206,7 +251,7 @@ impl Connection {
         statement: &Arc<Statement>,
         parameters: Vec<Datum>,
     ) -> Pending {
-        let (promise, pending) = Promise::new();
+        let (promise, pending) = self.promise();
         let parameters = match with_seed(statement, parameters) {
             Ok(parameters) => parameters,
             Err(error) => {

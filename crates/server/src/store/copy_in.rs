@@ -60,7 +60,8 @@ impl CopyIn {
         let (part_bytes, copy_bytes_max) = (options.part_bytes, options.copy_bytes_max);
         if bytes >= part_bytes && matches!(self.way, Way::Collected) {
             connection.all_done().await?;
-            let load = connection.shared.begin_load(&self.statement, &connection.zone);
+            let watch = connection.ender.watch();
+            let load = connection.shared.begin_load(&self.statement, &connection.zone, &watch);
             self.way = match load.await? {
                 Some(load) => Way::Load(Box::new(load)),
                 None => Way::OneCall,
@@ -106,7 +107,7 @@ impl CopyIn {
     pub async fn finish(mut self, connection: &mut Connection) -> Result<Answer> {
         let rows = self.rows.take();
         match self.way {
-            Way::Load(load) => load.finish(rows).await,
+            Way::Load(load) => load.finish(rows, &connection.ender.watch()).await,
             Way::InBlock(mut parts) => {
                 parts.write(rows).await?;
                 parts.written().await?;

@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::failure;
+use super::pending::Watch;
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::Statement;
@@ -13,6 +14,7 @@ use values::{Datum, Result};
 /// Rows that are copied to a client.
 pub struct CopyOut {
     shared: Arc<Shared>,
+    watch: Watch,
     rows: Rows,
 }
 
@@ -40,21 +42,38 @@ impl Connection {
         let shared = Arc::clone(&self.shared);
         if is_in_block {
             let answer = self.submit_in_block(statement, Vec::new()).await?;
-            return Ok(CopyOut { shared, rows: Rows::Found(answer.rows) });
+            return Ok(CopyOut {
+                shared,
+                watch: self.ender.watch(),
+                rows: Rows::Found(answer.rows),
+            });
         }
         let copy = statement.copy.as_ref().expect("it is a COPY");
         if copy.table.is_none() {
             let answer = self.submit(statement, Vec::new()).await?;
-            return Ok(CopyOut { shared, rows: Rows::Found(answer.rows) });
+            return Ok(CopyOut {
+                shared,
+                watch: self.ender.watch(),
+                rows: Rows::Found(answer.rows),
+            });
         }
         self.all_done().await?;
-        let (inside, statement) = self.pipeline.enter(statement).await?;
-        let snapshot = shared.database.snapshot_async().await.map_err(failure::of_read)?;
-        drop(inside);
+        let (statement, snapshot) = loop {
+            let statement = self.renewed(statement).await?.unwrap_or_else(|| Arc::clone(statement));
+            let made = shared.database.snapshot_async().await;
+            // As for other queries.
+            if shared.is_of_now(&statement) {
+                break (statement, made.map_err(failure::of_read)?);
+            }
+        };
         let table = statement.copy.as_ref().and_then(|copy| copy.table.as_ref());
         let table = table.expect("it was a table's before, too");
         let pages = Pages::of(&table.relation, &table.targets);
-        Ok(CopyOut { shared, rows: Rows::Pages(Box::new((snapshot, pages))) })
+        Ok(CopyOut {
+            shared,
+            watch: self.ender.watch(),
+            rows: Rows::Pages(Box::new((snapshot, pages))),
+        })
     }
 }
 
@@ -64,6 +83,7 @@ impl CopyOut {
     /// # Errors
     /// Of reading.
     pub async fn next_page(&mut self) -> Result<Vec<Vec<Datum>>> {
+        self.watch.check()?;
         let shared = Arc::clone(&self.shared);
         let mut rows = std::mem::replace(&mut self.rows, Rows::Found(Vec::new()));
         let work = move || (rows.next_page(&shared), rows);

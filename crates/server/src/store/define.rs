@@ -1,57 +1,199 @@
-//! Definitions: alone between the calls before and after, so that each plan meets the catalog that
-//! it was made for.
+//! Definitions: alone between the calls before and after, so that each call's plan meets the
+//! catalog that it was made for.
+//!
+//! 1. A definition that is short runs within the gate, which it has alone: everything that writes
+//!    waits for it, as short as that is.
+//! 2. One that takes longer leaves the gate, and runs again beside everything else, at a snapshot.
+//!    Only writers of the tables that it goes through wait, outside of the gate, from that snapshot
+//!    on. What it writes is under ids that were reserved for it.
+//! 3. Then it takes place within the gate, on the catalog of then: what is short of it runs once
+//!    more there, with what came of its passes over rows. If those would be of other tables,
+//!    indexes or expressions now, all of it runs again.
 
 use super::call::{Call, DefinedRow, decode_answer};
 use super::failure;
-use super::moved::MovedRows;
-use super::pending::Answer;
-use super::shared::Shared;
+use super::moved::{MovedRows, Progress, keep_until};
+use super::pending::{Answer, Watch};
+use super::pool::lock;
+use super::rows::Steps;
+use super::shared::{Alone, Shared};
 use super::statement::Statement;
 use nvcaracal::{Part, Snapshot, Ticket};
 use sql::Definition;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
 use sql::run::{Context, Limits, Rows, Writes};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use values::{Error, Result};
+use values::{Error, Result, SqlState};
 
 /// Rows that one call deletes of what is dropped.
 const CLEARED_ROWS: u32 = 2_000;
+/// Ids that are reserved for a definition that takes long.
+const RESERVED_IDS: u32 = 4_096;
+/// How often a definition that takes long runs, if others define what it depends on meanwhile.
+const RUNS_MAX: u32 = 8;
+
+/// What came of a run of a definition.
+enum Run {
+    Done(Answer),
+    /// It is to be run again, while these tables are held.
+    Again(BTreeSet<ObjectId>),
+}
+
+/// A definition with its values, and what ends it.
+#[derive(Clone, Copy)]
+struct Defining<'d> {
+    statement: &'d Statement,
+    context: &'d Context,
+    watch: &'d Watch,
+}
+
+impl Defining<'_> {
+    fn made(&self, catalog: &Catalog, rows: &mut dyn Rows) -> Result<Definition> {
+        made(catalog, self.statement, self.context, rows)
+    }
+}
 
 impl Shared {
-    /// Runs a definition: no statement of any connection is a call meanwhile.
+    /// Runs a definition.
     pub(super) async fn define(
         self: &Arc<Shared>,
         statement: &Statement,
         context: &Context,
+        watch: &Watch,
     ) -> Result<Answer> {
-        let alone = self.gate.write().await;
-        let (catalog, snapshot) = self.settled().await?;
         let limits = Limits { filled_rows_max: usize::MAX, ..context.limits };
-        let context = Context { limits, ..context.clone() };
-        let mut rows = MovedRows::new(self, &catalog, &snapshot);
-        let made = delta_of(&catalog, statement, &context, &mut rows)
-            .and_then(|made| Ok((Arc::new(catalog.with(&made.delta)?), made)));
-        let mut moved = rows.into_moved();
-        let (next, definition) = match made {
-            Ok(made) => made,
-            Err(error) => {
-                self.take_back(&catalog, &moved)?;
-                return Err(error);
+        let context = &Context { limits, ..context.clone() };
+        let defining = Defining { statement, context, watch };
+        let mut run = self.define_at_once(defining).await?;
+        for _ in 0..RUNS_MAX {
+            run = match run {
+                Run::Done(answer) => return Ok(answer),
+                Run::Again(tables) => self.define_beside(defining, tables).await?,
+            };
+        }
+        if let Run::Done(answer) = run {
+            return Ok(answer);
+        }
+        let message = "could not define it, as others define what it depends on";
+        Err(Error::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Run it again."))
+    }
+
+    /// Runs a definition within the gate, if it is short.
+    async fn define_at_once(self: &Arc<Shared>, defining: Defining<'_>) -> Result<Run> {
+        let watch = defining.watch;
+        loop {
+            let (alone, catalog, snapshot) = self.alone_with(watch, &BTreeSet::new()).await?;
+            let mut rows = MovedRows::short(self, catalog.next_id(), &snapshot);
+            let made = defining.made(&catalog, &mut rows);
+            let (is_again, progress) = (rows.is_again(), rows.into_progress());
+            if is_again {
+                return Ok(Run::Again(progress.tables().collect()));
             }
+            let definition = made?;
+            if let Some(released) = self.held.released(&definition.delta.tables()) {
+                drop(alone);
+                watch.interrupt().or(released).await?;
+                continue;
+            }
+            return self.take_place(alone, definition, progress).await.map(Run::Done);
+        }
+    }
+
+    /// Runs a definition beside everything but writers of these tables.
+    async fn define_beside(
+        self: &Arc<Shared>,
+        defining: Defining<'_>,
+        tables: BTreeSet<ObjectId>,
+    ) -> Result<Run> {
+        let watch = defining.watch;
+        let (alone, catalog, snapshot) = self.alone_with(watch, &tables).await?;
+        let first = catalog.next_id();
+        let behind = ObjectId::new(first.number().saturating_add(RESERVED_IDS));
+        self.reserve_ids(&catalog, behind).await?;
+        let hold = self.held.hold(tables.clone());
+        drop(alone);
+        let catalog = Catalog::clone(&self.catalog()).at_next_id(first);
+        let steps = Steps::watched(u64::MAX, &self.pool, watch.clone());
+        let mut rows = MovedRows::long(self, first, &snapshot, steps, &tables);
+        let made = defining.made(&catalog, &mut rows);
+        let (is_again, progress) = (rows.is_again(), rows.into_progress());
+        drop(snapshot);
+        let moved = progress.moved();
+        let run = match made {
+            _ if is_again => Ok(Run::Again(tables.into_iter().chain(progress.tables()).collect())),
+            Ok(_) => self.define_behind(defining, first, progress).await,
+            Err(error) => Err(error),
         };
+        drop(hold);
+        if !matches!(run, Ok(Run::Done(_))) {
+            self.take_back(&moved);
+        }
+        run
+    }
+
+    /// Lets a definition take place that has gone through its tables, which are held.
+    async fn define_behind(
+        self: &Arc<Shared>,
+        defining: Defining<'_>,
+        first: ObjectId,
+        progress: Progress,
+    ) -> Result<Run> {
+        let watch = defining.watch;
+        let tables: BTreeSet<ObjectId> = progress.tables().collect();
+        let (alone, catalog, snapshot) = self.alone_with(watch, &BTreeSet::new()).await?;
+        let own = Catalog::clone(&catalog).at_next_id(first);
+        let mut rows = MovedRows::repeated(self, first, &snapshot, progress);
+        let made = defining.made(&own, &mut rows);
+        let (is_again, progress) = (rows.is_again(), rows.into_progress());
+        if is_again {
+            return Ok(Run::Again(tables));
+        }
+        let mut definition = made?;
+        let touched = definition.delta.tables();
+        let others = touched.difference(&tables).copied().collect();
+        if self.held.has(&others) {
+            return Ok(Run::Again(tables.into_iter().chain(others).collect()));
+        }
+        watch.check()?;
+        let last = own.with(&definition.delta)?.next_id();
+        if last.number() - first.number() > RESERVED_IDS {
+            let message = format!("a definition makes more than {RESERVED_IDS} objects");
+            return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
+        }
+        definition.delta.append(keep_until(catalog.next_id()));
+        self.take_place(alone, definition, progress).await.map(Run::Done)
+    }
+
+    /// No other object gets ids before this one; plans for the catalog stay what they are.
+    async fn reserve_ids(&self, catalog: &Catalog, behind: ObjectId) -> Result<()> {
+        let rows = super::moved::catalog_rows(&keep_until(behind)).collect();
+        self.call(&Call::Define(rows).encode()).await?;
+        *lock(&self.catalog) = Arc::new(Catalog::clone(catalog).at_next_id(behind));
+        Ok(())
+    }
+
+    /// Writes what is left of a definition, and gives everybody the next catalog.
+    async fn take_place(
+        self: &Arc<Shared>,
+        alone: Alone<'_>,
+        definition: Definition,
+        progress: Progress,
+    ) -> Result<Answer> {
+        let next = Arc::new(self.catalog().with(&definition.delta)?);
         let tag = definition.shown_tag();
         let answer = Answer { tag, rows: definition.rows, notice: definition.notice };
         if definition.delta.is_empty() {
             return Ok(answer);
         }
-        let last = Call::Define(std::mem::take(&mut moved.rows)).encode();
-        if let Err(error) = self.call(&last).await {
-            self.take_back(&catalog, &moved)?;
-            return Err(error);
-        }
+        let mut rows = progress.into_rows();
+        // Of several rows with a key the last counts.
+        let last: BTreeMap<_, _> = definition.delta.rows().iter().cloned().collect();
+        let row = |(key, row)| DefinedRow { space: Space::Catalog, key, row };
+        rows.extend(last.into_iter().map(row));
+        self.call(&Call::Define(rows).encode()).await?;
         self.set_catalog(next);
         drop(alone);
         for (space, prefix) in definition.delta.cleared() {
@@ -138,6 +280,17 @@ pub(super) fn answer_of(answer: nvcaracal::Result<Vec<u8>>) -> Result<sql::run::
     decode_answer(&answer.map_err(|error| failure::of_call(&error))?)
 }
 
+/// Makes the delta of a definition; what it writes is in `rows`.
+fn made(
+    catalog: &Catalog,
+    statement: &Statement,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Definition> {
+    sql::define(catalog, statement.parsed.tree(), context, rows)?
+        .ok_or_else(|| Error::unsupported("this definition is not supported", ""))
+}
+
 /// Makes the delta of a definition; what it writes, rows of the catalog too, is in the overlay.
 pub(super) fn delta_of(
     catalog: &Catalog,
@@ -145,8 +298,7 @@ pub(super) fn delta_of(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Definition> {
-    let definition = sql::define(catalog, statement.parsed.tree(), context, rows)?
-        .ok_or_else(|| Error::unsupported("this definition is not supported", ""))?;
+    let definition = made(catalog, statement, context, rows)?;
     for (key, row) in definition.delta.rows() {
         match row {
             Some(row) => rows.put(Space::Catalog, key, row)?,

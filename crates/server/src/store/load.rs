@@ -5,7 +5,7 @@
 use super::call::{Call, Run, ZoneForm};
 use super::define::answer_of;
 use super::failure;
-use super::pending::Answer;
+use super::pending::{Answer, Watch};
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::{Planned, Statement};
@@ -13,7 +13,7 @@ use nvcaracal::{Snapshot, Ticket};
 use sql::catalog::{Catalog, Delta, Table, prefix};
 use sql::ir::{ObjectId, Plan, Relation, Space, Value};
 use sql::run::{Rows, Scan, Tag};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone, key};
 
@@ -61,11 +61,11 @@ impl Shared {
         self: &Arc<Shared>,
         statement: &Statement,
         zone: &Zone,
+        watch: &Watch,
     ) -> Result<Option<Load>> {
         let planned = statement.planned.as_ref().expect("COPY is no definition");
         let Plan::Insert(insert) = &planned.plan else { return Ok(None) };
-        let _alone = self.gate.write().await;
-        let (catalog, snapshot) = self.settled().await?;
+        let (_alone, catalog, snapshot) = self.alone_with(watch, &BTreeSet::new()).await?;
         let name = &insert.relation.name;
         let Some(table) = catalog.table(name) else { return Err(changed(name)) };
         if table.relation != insert.relation {
@@ -196,12 +196,16 @@ impl Parts {
 
 impl Load {
     /// Writes the last part, and gives the table the ids of the rows if it is what it was.
-    pub(super) async fn finish(mut self: Box<Load>, rows: Vec<u8>) -> Result<Answer> {
+    pub(super) async fn finish(
+        mut self: Box<Load>,
+        rows: Vec<u8>,
+        watch: &Watch,
+    ) -> Result<Answer> {
         self.parts.write(rows).await?;
         self.parts.written().await?;
         let shared = Arc::clone(&self.parts.unlinked.shared);
-        let alone = shared.gate.write().await;
-        let (catalog, snapshot) = shared.settled().await?;
+        let tables = BTreeSet::from([self.table.relation.id]);
+        let (alone, catalog, snapshot) = shared.alone_with(watch, &tables).await?;
         let name = &self.table.relation.name;
         let is_same = catalog.table(name).is_some_and(|table| *table == self.table);
         if !is_same || !shared.is_empty(&self.table.relation, &snapshot)? {

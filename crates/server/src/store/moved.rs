@@ -1,21 +1,20 @@
 //! The rows of a lone definition, which may write more than one call has: what it writes under ids
-//! that no object has had goes into the store in parts, as nothing leads there before the catalog
-//! does. Its last part is one call with the rows of the catalog. What is left of a definition that
-//! did not come so far is cleared.
+//! that were reserved for it goes into the store in parts, as nothing leads there before the
+//! catalog does. Its last part is one call with the rows of the catalog. What is left of a
+//! definition that did not come so far is cleared.
 
 use super::call::{Call, DefinedRow};
 use super::define::rows_of;
 use super::pending::block_on;
-use super::pool::Lent;
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use nvcaracal::Snapshot;
-use sql::catalog::{Catalog, Delta};
+use sql::catalog::Delta;
 use sql::ir::{ObjectId, Space};
-use sql::run::{Buffer, Entry, Overlay, Rows, Scan};
+use sql::run::{Buffer, Entry, Overlay, Pass, Rows, Scan};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use values::Result;
+use values::{Error, Result, SqlState};
 
 /// The id that keys of rows and entries begin with.
 fn id_of(key: &[u8]) -> Option<ObjectId> {
@@ -28,35 +27,52 @@ struct Below<'r> {
     read: ReadRows<'r>,
     /// Ids from here on are the definition's own.
     first: ObjectId,
-    /// The ids behind those that rows were written under; they are never given again.
-    kept: ObjectId,
+    /// Whether there are parts.
+    has_parts: bool,
     /// The newest rows, until there are more.
     newest: Option<Snapshot>,
+}
+
+/// What a definition that runs in passes has come to.
+#[derive(Default)]
+pub(super) struct Progress {
+    buffer: Buffer,
+    /// Where its parts are.
+    moved: BTreeSet<(Space, ObjectId)>,
+    /// The passes, and what came of them.
+    passes: Vec<(Pass, Option<Vec<u8>>)>,
+}
+
+/// How far a definition goes.
+enum Extent<'r> {
+    /// It ends where it takes long.
+    Short,
+    /// It goes on, through tables that are held.
+    Long(&'r BTreeSet<ObjectId>),
+    /// It has gone through all tables. The number is that of the next pass, which comes to what it
+    /// came to then.
+    Repeated(usize),
 }
 
 /// The rows that a definition sees and writes.
 pub(super) struct MovedRows<'r> {
     below: Below<'r>,
-    buffer: Buffer,
+    progress: Progress,
+    extent: Extent<'r>,
     part_bytes: usize,
-    moved: BTreeSet<(Space, ObjectId)>,
-    /// The thread that stands in for this one behind the first part.
-    lent: Option<Lent>,
+    /// Whether it is to be run again: it takes long, or goes through other tables.
+    is_again: bool,
 }
 
-/// What is left to write when a definition has run.
-pub(super) struct Moved {
-    pub(super) rows: Vec<DefinedRow>,
-    /// Where its parts are.
-    pub(super) places: BTreeSet<(Space, ObjectId)>,
-    /// What the catalog got for them.
-    pub(super) kept: Option<Delta>,
+/// The error of a definition that is run again, which no client is told.
+fn again() -> Error {
+    Error::new(SqlState::INTERNAL, "the definition is run again")
 }
 
 impl Below<'_> {
     /// Whether a key may be one of a part.
     fn is_moved(&self, key: &[u8]) -> bool {
-        id_of(key).is_some_and(|id| (self.first..self.kept).contains(&id))
+        self.has_parts && id_of(key).is_some_and(|id| id >= self.first)
     }
 }
 
@@ -104,35 +120,72 @@ impl Rows for Below<'_> {
 }
 
 impl<'r> MovedRows<'r> {
-    /// Nothing written yet over a snapshot that has this catalog.
-    pub(super) fn new(
+    fn new(
         shared: &'r Shared,
-        catalog: &Catalog,
+        first: ObjectId,
         snapshot: &'r Snapshot,
+        steps: Steps,
+        extent: Extent<'r>,
     ) -> MovedRows<'r> {
-        // Bounded by the rows that there are.
-        let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
-        let (read, first) = (ReadRows::new(&shared.spaces, reads, steps), catalog.next_id());
+        let read = ReadRows::new(&shared.spaces, Reads::Snapshot(snapshot), steps);
         MovedRows {
-            below: Below { shared, read, first, kept: first, newest: None },
-            buffer: Buffer::default(),
+            below: Below { shared, read, first, has_parts: false, newest: None },
+            progress: Progress::default(),
+            extent,
             part_bytes: shared.options.part_bytes,
-            moved: BTreeSet::new(),
-            lent: None,
+            is_again: false,
         }
     }
 
-    /// What has not been written in parts.
-    pub(super) fn into_moved(self) -> Moved {
-        let (first, kept) = (self.below.first, self.below.kept);
-        let rows = rows_of(self.buffer.writes());
-        Moved { rows, places: self.moved, kept: (kept > first).then(|| keep_until(kept)) }
+    /// For a definition that is short, or is run again. Ids from `first` on are its own.
+    pub(super) fn short(
+        shared: &'r Shared,
+        first: ObjectId,
+        snapshot: &'r Snapshot,
+    ) -> MovedRows<'r> {
+        let steps = Steps::new(shared.options.short_steps_max);
+        MovedRows::new(shared, first, snapshot, steps, Extent::Short)
+    }
+
+    /// For one that takes long, beside all that does not write these tables.
+    pub(super) fn long(
+        shared: &'r Shared,
+        first: ObjectId,
+        snapshot: &'r Snapshot,
+        steps: Steps,
+        held: &'r BTreeSet<ObjectId>,
+    ) -> MovedRows<'r> {
+        MovedRows::new(shared, first, snapshot, steps, Extent::Long(held))
+    }
+
+    /// For one that has gone through all tables, and takes place.
+    pub(super) fn repeated(
+        shared: &'r Shared,
+        first: ObjectId,
+        snapshot: &'r Snapshot,
+        progress: Progress,
+    ) -> MovedRows<'r> {
+        let (steps, extent) = (Steps::new(u64::MAX), Extent::Repeated(0));
+        let mut rows = MovedRows::new(shared, first, snapshot, steps, extent);
+        rows.below.has_parts = !progress.moved.is_empty();
+        MovedRows { progress, ..rows }
+    }
+
+    /// Whether it is to be run again.
+    pub(super) fn is_again(&self) -> bool {
+        let is_long = matches!(self.extent, Extent::Short) && self.below.read.steps.is_over();
+        self.is_again || is_long
+    }
+
+    pub(super) fn into_progress(self) -> Progress {
+        self.progress
     }
 
     fn overlaid<T>(&mut self, act: impl FnOnce(&mut Overlay<'_>) -> T) -> T {
-        let mut overlay = Overlay::over(&mut self.below, std::mem::take(&mut self.buffer));
+        let buffer = std::mem::take(&mut self.progress.buffer);
+        let mut overlay = Overlay::over(&mut self.below, buffer);
         let done = act(&mut overlay);
-        self.buffer = overlay.into_buffer();
+        self.progress.buffer = overlay.into_buffer();
         done
     }
 
@@ -142,26 +195,37 @@ impl<'r> MovedRows<'r> {
         let is_own = |space: Space, key: &[u8]| {
             space != Space::Catalog && id_of(key).is_some_and(|id| id >= first)
         };
-        let writes = self.buffer.take_writes(is_own);
-        let mut rows = rows_of(&writes);
+        let writes = self.progress.buffer.take_writes(is_own);
         for (space, key) in writes.keys() {
             let Some(id) = id_of(key) else { continue };
-            self.below.kept = self.below.kept.max(id.next());
-            self.moved.insert((*space, id));
+            self.progress.moved.insert((*space, id));
         }
-        rows.extend(catalog_rows(&keep_until(self.below.kept)));
-        let shared = self.below.shared;
-        if self.lent.is_none() {
-            self.lent = shared.pool.lend();
-        }
-        block_on(shared.call(&Call::Define(rows).encode()))?;
-        self.below.newest = None;
+        self.below.read.steps.rest();
+        block_on(self.below.shared.call(&Call::Define(rows_of(&writes)).encode()))?;
+        (self.below.has_parts, self.below.newest) = (true, None);
         Ok(())
     }
 }
 
+impl Progress {
+    /// The tables that its passes go through.
+    pub(super) fn tables(&self) -> impl Iterator<Item = ObjectId> {
+        self.passes.iter().flat_map(|(pass, _)| pass.tables.iter().copied())
+    }
+
+    /// What is left to write.
+    pub(super) fn into_rows(self) -> Vec<DefinedRow> {
+        rows_of(self.buffer.writes())
+    }
+
+    /// Where it has written parts.
+    pub(super) fn moved(&self) -> BTreeSet<(Space, ObjectId)> {
+        self.moved.clone()
+    }
+}
+
 /// The ids before this one are never given again.
-fn keep_until(id: ObjectId) -> Delta {
+pub(super) fn keep_until(id: ObjectId) -> Delta {
     let mut delta = Delta::default();
     delta.set_next_id(id);
     delta
@@ -187,9 +251,15 @@ impl Rows for MovedRows<'_> {
 
     fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
         self.overlaid(|overlay| overlay.put(space, key, row))?;
-        match self.buffer.bytes() >= self.part_bytes && space != Space::Catalog {
-            true => self.write_part(),
-            false => Ok(()),
+        if self.progress.buffer.bytes() < self.part_bytes || space == Space::Catalog {
+            return Ok(());
+        }
+        match self.extent {
+            Extent::Long(_) => self.write_part(),
+            Extent::Short | Extent::Repeated(_) => {
+                self.is_again = true;
+                Err(again())
+            }
         }
     }
 
@@ -205,20 +275,44 @@ impl Rows for MovedRows<'_> {
         self.below.given(sequence)
     }
 
+    fn pass(&mut self, pass: &Pass) -> Result<Option<Vec<u8>>> {
+        let first = self.below.first;
+        match &mut self.extent {
+            Extent::Repeated(at) => {
+                let known = self.progress.passes.get(*at).filter(|(known, _)| known == pass);
+                *at += 1;
+                let outcome = known.and_then(|(_, outcome)| outcome.clone());
+                self.is_again = outcome.is_none();
+                outcome.map(Some).ok_or_else(again)
+            }
+            extent => {
+                self.progress.passes.push((pass.clone(), None));
+                if let Extent::Long(held) = extent {
+                    // No other statement writes what is its own.
+                    let mut others = pass.tables.iter().filter(|id| **id < first);
+                    self.is_again |= !others.all(|id| held.contains(id));
+                }
+                if self.is_again { Err(again()) } else { Ok(None) }
+            }
+        }
+    }
+
+    fn passed(&mut self, outcome: Vec<u8>) {
+        if let Some((_, known)) = self.progress.passes.last_mut() {
+            *known = Some(outcome);
+        }
+    }
+
     fn steps(&mut self, count: u64) -> Result<()> {
         self.below.steps(count)
     }
 }
 
 impl Shared {
-    /// A definition has failed behind its first part: its ids are not given again, and what it has
-    /// written is cleared.
-    pub(super) fn take_back(self: &Arc<Shared>, catalog: &Catalog, moved: &Moved) -> Result<()> {
-        let Some(kept) = &moved.kept else { return Ok(()) };
-        self.set_catalog(Arc::new(catalog.with(kept)?));
-        for (space, id) in &moved.places {
+    /// Clears what a definition has written that does not take place.
+    pub(super) fn take_back(self: &Arc<Shared>, moved: &BTreeSet<(Space, ObjectId)>) {
+        for (space, id) in moved {
             self.clear(*space, sql::catalog::prefix(*id));
         }
-        Ok(())
     }
 }

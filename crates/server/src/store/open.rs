@@ -3,14 +3,16 @@
 use super::cache::Cache;
 use super::connection::Connection;
 use super::define::ids;
+use super::held::Held;
 use super::options::{OpenError, StoreOptions};
-use super::pool::Pool;
+use super::pool::{Pace, Pool};
 use super::procedure::{NAME, Statements};
 use super::shared::Shared;
 use super::spaces::{ALL, Spaces};
 use nvcaracal::{Database, Tuning};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::RwLock;
@@ -51,13 +53,16 @@ impl Store {
             database = database.workers(options.workers);
         }
         let database = database.open_device(options.device.clone())?;
-        let pool = Arc::new(Pool::new(options.threads).map_err(OpenError::Threads)?);
+        let pool = Pool::new(options.threads, turns(&options), Pace::of(&options))
+            .map_err(OpenError::Threads)?;
+        let pool = Arc::new(pool);
         let plans = Cache::new(options.plans_bytes_max / 2);
         let shared = Arc::new(Shared {
             pool,
             spaces,
             procedure: database.raw_procedure(NAME)?,
             gate: RwLock::default(),
+            held: Held::default(),
             catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
             parsed: Mutex::new(Cache::new(options.plans_bytes_max / 2)),
             statements: Mutex::new(plans),
@@ -99,6 +104,19 @@ impl Store {
         self.shared.clearing.load(Ordering::Acquire) > 0
     }
 
+    /// How many statements compute for longer than a slice: queries, blocks and definitions.
+    #[must_use]
+    pub fn computing(&self) -> usize {
+        self.shared.pool.lent()
+    }
+
+    /// The steps that statements have computed outside of calls since the store was opened, as far
+    /// as slices have counted them.
+    #[must_use]
+    pub fn steps_computed(&self) -> u64 {
+        self.shared.pool.steps()
+    }
+
     /// All rows that the catalog leads to, and its own, as of now, for comparisons.
     ///
     /// # Errors
@@ -128,6 +146,14 @@ impl Store {
         self.shared.end();
         self.shared.database.clone().close()?;
         Ok(())
+    }
+}
+
+/// How many statements compute at a time.
+fn turns(options: &StoreOptions) -> usize {
+    match options.computing_max {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        stated => stated,
     }
 }
 

@@ -8,6 +8,9 @@ use values::Timestamp;
 /// How many times the steps of another statement a COPY may do, which is bounded by its bytes.
 pub(super) const COPY_STEPS_TIMES: u64 = 16;
 
+/// What is done on the thread of a client does no more steps: other clients of it wait.
+pub(super) const STEPS_AT_ONCE: u64 = 4_096;
+
 /// Where a store is, and what it may take.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
@@ -27,6 +30,13 @@ pub struct StoreOptions {
     pub workers: usize,
     /// Threads that parse, plan and read.
     pub threads: usize,
+    /// Statements that compute at a time, of those that take longer than a slice; 0 for one on each
+    /// core.
+    pub computing_max: usize,
+    /// How long a statement computes outside of calls until others come.
+    pub slice: Duration,
+    /// The work of a definition for which all that writes waits; one that does more runs beside it.
+    pub short_steps_max: u64,
     /// The work that one statement may do, in steps.
     pub steps_max: u64,
     /// Bytes that one statement may collect.
@@ -41,6 +51,9 @@ pub struct StoreOptions {
     pub tuning: Tuning,
     /// What `now()` is when a statement is submitted.
     pub clock: fn() -> Timestamp,
+    /// Called again and again by each statement that computes for long outside of calls; asks
+    /// whether that was told to end. Tests stop statements here.
+    pub pace: fn(&dyn Fn() -> bool),
 }
 
 impl StoreOptions {
@@ -56,6 +69,9 @@ impl StoreOptions {
             memory_limit_bytes: None,
             workers: 0,
             threads: 4,
+            computing_max: 0,
+            slice: Duration::from_millis(1),
+            short_steps_max: 5_000,
             steps_max: 1_000_000,
             memory_bytes_max: 64 << 20,
             copy_bytes_max: 16 << 20,
@@ -63,6 +79,7 @@ impl StoreOptions {
             plans_bytes_max: 64 << 20,
             tuning: Tuning::default(),
             clock: system_time,
+            pace: |_| {},
         }
     }
 

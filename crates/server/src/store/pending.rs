@@ -2,6 +2,7 @@
 
 use super::call::decode_answer;
 use super::failure;
+use super::interrupt::{Cause, Interrupt};
 use super::pool::lock;
 use nvcaracal::Ticket;
 use std::future::{Future, poll_fn};
@@ -47,6 +48,7 @@ enum State {
 #[derive(Default)]
 pub(super) struct Slot {
     state: Mutex<State>,
+    interrupt: Arc<Interrupt>,
     /// Never locked while the library is called: it wakes while it holds locks of its own.
     wakers: Mutex<Vec<Waker>>,
 }
@@ -141,14 +143,21 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    pub(super) fn new() -> (Promise, Pending) {
-        let slot = Arc::<Slot>::default();
+    /// Of a statement that hears `interrupt`.
+    pub(super) fn new(interrupt: Arc<Interrupt>) -> (Promise, Pending) {
+        let slot = Arc::new(Slot { interrupt, ..Slot::default() });
         (Promise { slot: Some(Arc::clone(&slot)) }, Pending { slot })
     }
 
-    /// Tells whether the answer is waited for.
-    pub(super) fn wanted(&self) -> Wanted {
-        Wanted(self.slot.as_ref().map(Arc::downgrade).unwrap_or_default())
+    /// What ends the statement before its time.
+    pub(super) fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::clone(&self.slot.as_ref().expect("it is there until the answer").interrupt)
+    }
+
+    /// What a run of the statement looks at. That of a query ends, too, when its answer is dropped.
+    pub(super) fn watch(&self, is_query: bool) -> Watch {
+        let slot = self.slot.as_ref().filter(|_| is_query);
+        Watch { interrupt: self.interrupt(), awaited: slot.map(Arc::downgrade) }
     }
 
     /// The call will be answered.
@@ -173,13 +182,32 @@ impl Promise {
     }
 }
 
-/// Tells whether the answer to a read is waited for.
-pub(super) struct Wanted(Weak<Slot>);
+/// What a run looks at to learn whether it shall end.
+#[derive(Clone)]
+pub(super) struct Watch {
+    interrupt: Arc<Interrupt>,
+    /// The answer of a query, which ends when that is dropped.
+    awaited: Option<Weak<Slot>>,
+}
 
-impl Wanted {
-    /// Whether there is more than the promise of it.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.0.strong_count() > 1
+impl Watch {
+    /// What hears an interrupt, and is no query.
+    pub(super) fn of(interrupt: Arc<Interrupt>) -> Watch {
+        Watch { interrupt, awaited: None }
+    }
+
+    /// What waits beside the run hears the same.
+    pub(super) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// The error of a run that shall end.
+    pub(super) fn check(&self) -> Result<()> {
+        // The promise has one of them.
+        if self.awaited.as_ref().is_some_and(|slot| slot.strong_count() <= 1) {
+            self.interrupt.tell(Cause::Request);
+        }
+        self.interrupt.check()
     }
 }
 
@@ -213,6 +241,12 @@ impl Future for Pending {
 }
 
 impl Pending {
+    /// Lets the statement end before its time, if it is no call yet; the answer says whether it
+    /// did.
+    pub fn interrupt(&self, cause: Cause) {
+        self.slot.interrupt.tell(cause);
+    }
+
     /// Waits on this thread.
     ///
     /// # Errors

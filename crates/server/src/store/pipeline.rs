@@ -4,13 +4,13 @@
 use super::block::{BlockState, Operation, Stock};
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
 use super::failure;
-use super::options::COPY_STEPS_TIMES;
-use super::pending::{Answer, Last, Promise};
+use super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE};
+use super::pending::{Answer, Last, Promise, Watch};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::{Planned, Statement, Way};
-use nvcaracal::{Part, Submitter, Ticket};
+use nvcaracal::{Part, Snapshot, Submitter, Ticket};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Value};
 use sql::run::{Context, Limits};
@@ -18,11 +18,7 @@ use sql::system::Session;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::sync::RwLockReadGuard;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
-
-/// The gate, while a statement is inside.
-pub(super) type Inside<'g> = RwLockReadGuard<'g, ()>;
 
 /// A statement that was submitted.
 pub(super) struct Work {
@@ -115,21 +111,33 @@ impl Pipeline {
     fn call_now(&self, work: Work, is_alone: bool) -> Option<Work> {
         let shared = &self.shared;
         let Some(planned) = &work.statement.planned else { return Some(work) };
-        if matches!(planned.way, Way::Query | Way::Counted) {
+        let version = work.statement.version;
+        if version != shared.catalog().version() {
             return Some(work);
         }
-        let Ok(_inside) = shared.gate.try_read() else { return Some(work) };
-        if work.statement.version != shared.catalog().version() {
-            return Some(work);
-        }
-        let Way::Call { is_predicted, numbers } = &planned.way else {
-            if self.last.outstanding().is_some() {
-                return Some(work);
+        let (is_predicted, numbers) = match &planned.way {
+            Way::Query | Way::Counted => return Some(work),
+            Way::Lookup => {
+                if self.last.outstanding().is_some() {
+                    return Some(work);
+                }
+                let steps = Steps::new(STEPS_AT_ONCE);
+                let Some(answer) = self.look_up(&work, planned, steps, false) else {
+                    return Some(work);
+                };
+                // A definition may have come in between.
+                if version != shared.catalog().version() {
+                    return Some(work);
+                }
+                work.promise.answer(answer);
+                return None;
             }
-            let Some(answer) = self.look_up(&work, planned, false) else { return Some(work) };
-            work.promise.answer(answer);
-            return None;
+            Way::Call { is_predicted, numbers } => (is_predicted, numbers),
         };
+        let Ok(_inside) = shared.gate.try_read() else { return Some(work) };
+        if version != shared.catalog().version() || shared.held.has(&planned.writes) {
+            return Some(work);
+        }
         let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone());
         match self.submit_call(*is_predicted, is_alone, &bytes) {
             Ok(ticket) => self.last.set(work.promise.call(ticket)),
@@ -194,27 +202,68 @@ impl Pipeline {
     }
 
     /// Does what a statement says, as the next of this connection.
-    async fn step(&self, work: Work) {
+    async fn step(&self, mut work: Work) {
+        let watch = work.promise.watch(work.statement.is_read());
+        if let Err(error) = watch.interrupt().check_own() {
+            return work.promise.answer(Err(error));
+        }
         if work.statement.planned.is_none() {
-            let done = self.shared.define(&work.statement, &self.context(&work, None)).await;
+            let context = self.context(&work, None);
+            let done = self.shared.define(&work.statement, &context, &watch).await;
             return work.promise.answer(done);
         }
-        let (inside, statement) = match self.enter(&work.statement).await {
-            Ok(entered) => entered,
-            Err(error) => return work.promise.answer(Err(error)),
-        };
+        let mut statement = Arc::clone(&work.statement);
+        loop {
+            statement = match self.current(&statement) {
+                Ok(current) => current,
+                Err(error) => return work.promise.answer(Err(error)),
+            };
+            let planned = statement.planned.as_ref().expect("it is no definition");
+            let done = match &planned.way {
+                Way::Query => self.query(&work, &statement, planned, &watch).await,
+                Way::Lookup => self.look_up_now(&work, &statement, planned, &watch).await,
+                Way::Call { .. } | Way::Counted => match self.write(work, &statement).await {
+                    Some(left) => {
+                        work = left;
+                        continue;
+                    }
+                    None => return,
+                },
+            };
+            // Without an answer the catalog is another one by now.
+            if let Some(answer) = done.transpose() {
+                return work.promise.answer(answer);
+            }
+        }
+    }
+
+    /// The statement, planned for the catalog of now. Needs the stack of a thread of the pool.
+    pub(super) fn current(&self, statement: &Arc<Statement>) -> Result<Arc<Statement>> {
+        let catalog = self.shared.catalog();
+        if statement.version == catalog.version() {
+            return Ok(Arc::clone(statement));
+        }
+        let again = self.shared.again(statement, &catalog)?;
+        statement.check_same(&again)?;
+        Ok(again)
+    }
+
+    /// Makes a call of the statement. Gives it back if the catalog is another one by now.
+    async fn write(&self, work: Work, statement: &Arc<Statement>) -> Option<Work> {
+        let shared = &self.shared;
         let planned = statement.planned.as_ref().expect("it is no definition");
+        let watch = work.promise.watch(false);
+        let _inside = match shared.enter(&watch, &planned.writes).await {
+            Ok(inside) => inside,
+            Err(error) => {
+                work.promise.answer(Err(error));
+                return None;
+            }
+        };
+        if !shared.is_of_now(statement) {
+            return Some(work);
+        }
         match &planned.way {
-            Way::Query => {
-                let answer = self.query(&work, planned, inside).await;
-                work.promise.answer(answer);
-            }
-            Way::Lookup => {
-                self.all_answered().await;
-                let answer = self.look_up(&work, planned, true);
-                drop(inside);
-                work.promise.answer(answer.expect("a look-up that may wait has an answer"));
-            }
             Way::Call { is_predicted, numbers } => {
                 let called = self.call(&work, planned, *is_predicted, numbers.clone()).await;
                 match called {
@@ -222,26 +271,12 @@ impl Pipeline {
                     Err(error) => work.promise.answer(Err(failure::of_call(&error))),
                 }
             }
-            Way::Counted => {
+            _ => {
                 let answer = self.counted(&work, planned).await;
                 work.promise.answer(answer);
             }
         }
-    }
-
-    /// Goes through the gate with a plan for the catalog of now.
-    pub(super) async fn enter(
-        &self,
-        statement: &Arc<Statement>,
-    ) -> Result<(Inside<'_>, Arc<Statement>)> {
-        let inside = self.shared.gate.read().await;
-        let catalog = self.shared.catalog();
-        if statement.version == catalog.version() {
-            return Ok((inside, Arc::clone(statement)));
-        }
-        let again = self.shared.again(statement, &catalog)?;
-        statement.check_same(&again)?;
-        Ok((inside, again))
+        None
     }
 
     /// The catalog of the block that is open, if it has one of its own.
@@ -257,30 +292,69 @@ impl Pipeline {
     }
 
     /// Reads at a snapshot that has all earlier statements of this connection. None of the later
-    /// ones is a call yet.
-    async fn query(&self, work: &Work, planned: &Planned, inside: Inside<'_>) -> Result<Answer> {
+    /// ones is a call yet. `None` if the catalog is another one by now.
+    async fn query(
+        &self,
+        work: &Work,
+        statement: &Statement,
+        planned: &Planned,
+        watch: &Watch,
+    ) -> Result<Option<Answer>> {
         let shared = &self.shared;
-        self.all_answered().await;
-        let snapshot = shared.database.snapshot_async().await.map_err(failure::of_read)?;
-        drop(inside);
-        let steps = Steps::of_read(&shared.pool, work.promise.wanted());
+        let made = watch.interrupt().or(self.snapshot_of_all()).await;
+        let snapshot = made??;
+        if !shared.is_of_now(statement) {
+            return Ok(None);
+        }
+        let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
         let reads = Reads::Snapshot(&snapshot);
         let mut rows = ReadRows::new(&shared.spaces, reads, steps);
         let context = self.context(work, Some(planned));
-        sql::run::run(&planned.plan, &context, &mut rows).map(Answer::from)
+        sql::run::run(&planned.plan, &context, &mut rows).map(|answer| Some(Answer::from(answer)))
+    }
+
+    /// A snapshot that has all calls of this connection so far.
+    ///
+    /// If the catalog has the same version behind it as before it, plans for that version can be
+    /// run: rows that it leads to are cleared behind the next one only.
+    pub(super) async fn snapshot_of_all(&self) -> Result<Snapshot> {
+        self.all_answered().await;
+        self.shared.database.snapshot_async().await.map_err(failure::of_read)
+    }
+
+    /// Looks a row up, behind all calls of this connection. `None` if the catalog is another one by
+    /// now.
+    async fn look_up_now(
+        &self,
+        work: &Work,
+        statement: &Statement,
+        planned: &Planned,
+        watch: &Watch,
+    ) -> Result<Option<Answer>> {
+        let shared = &self.shared;
+        self.all_answered().await;
+        let steps = Steps::watched(shared.options.steps_max, &shared.pool, watch.clone());
+        let answer = self.look_up(work, planned, steps, true);
+        let answer = answer.expect("a look-up that may wait has an answer");
+        if shared.is_of_now(statement) { answer.map(Some) } else { Ok(None) }
     }
 
     /// Reads one row of the newest state, which has all calls that were answered, of any
-    /// connection. `None` if it would have to wait and may not.
-    fn look_up(&self, work: &Work, planned: &Planned, waits: bool) -> Option<Result<Answer>> {
+    /// connection. `None` if it would have to wait, or to compute for longer, and may not.
+    fn look_up(
+        &self,
+        work: &Work,
+        planned: &Planned,
+        steps: Steps,
+        waits: bool,
+    ) -> Option<Result<Answer>> {
         let shared = &self.shared;
         let reads = Reads::Newest { database: &shared.database, waits, is_later: false };
-        let steps = Steps::new(shared.options.steps_max);
         let mut rows = ReadRows::new(&shared.spaces, reads, steps);
         let answer = sql::run::run(&planned.plan, &self.context(work, Some(planned)), &mut rows);
-        match rows.reads {
-            Reads::Newest { is_later: true, .. } => None,
-            _ => Some(answer.map(Answer::from)),
+        match rows.is_later() || !waits && rows.steps.is_over() {
+            true => None,
+            false => Some(answer.map(Answer::from)),
         }
     }
 

@@ -1,15 +1,19 @@
 //! Threads of the store's own, with stack for any statement that the limits let through: they
 //! parse, plan, read, and send what had to wait.
 
+use super::options::StoreOptions;
+use super::turns::Turns;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::oneshot;
+use values::{Error, Result, SqlState};
 
 /// Locks; a panic elsewhere leaves nothing half done under these locks.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -39,9 +43,33 @@ struct Queue {
     more: Condvar,
 }
 
-/// A fixed number of threads.
+/// How what computes for long goes on.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    /// How long until others come.
+    pub(super) slice: Duration,
+    /// Called between two slices.
+    pub(super) call: fn(&dyn Fn() -> bool),
+}
+
+impl Pace {
+    pub(super) fn of(options: &StoreOptions) -> Pace {
+        Pace { slice: options.slice, call: options.pace }
+    }
+}
+
+/// The most threads beside the fixed ones: as many statements may compute for long.
+const LENT_MAX: usize = 10_000;
+
+/// A fixed number of threads, and one more for each statement that computes for long.
 pub(super) struct Pool {
     queue: Arc<Queue>,
+    pub(super) turns: Arc<Turns>,
+    pub(super) pace: Pace,
+    /// How many threads stand in for others.
+    lent: Arc<AtomicUsize>,
+    /// The steps that statements have computed outside of calls.
+    steps: AtomicU64,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -103,9 +131,11 @@ impl Task {
 }
 
 impl Pool {
-    pub(super) fn new(threads: usize) -> std::io::Result<Pool> {
-        let queue = Arc::new(Queue::default());
-        let pool = Pool { queue, threads: Mutex::default() };
+    /// So many threads; as many statements compute at a time as there are `turns`.
+    pub(super) fn new(threads: usize, turns: usize, pace: Pace) -> std::io::Result<Pool> {
+        let (queue, lent, steps) = Default::default();
+        let turns = Turns::new(turns);
+        let pool = Pool { queue, turns, pace, lent, steps, threads: Mutex::default() };
         for _ in 0..threads.max(1) {
             pool.start()?;
         }
@@ -129,10 +159,38 @@ impl Pool {
     }
 
     /// A thread of the pool does something long: another one stands in for it until this is
-    /// dropped. `None` if there can be no more threads.
-    pub(super) fn lend(&self) -> Option<Lent> {
-        self.start().ok()?;
-        Some(Lent(Arc::clone(&self.queue)))
+    /// dropped.
+    ///
+    /// # Errors
+    /// That there can be no more threads. Others would wait for a statement that goes on without.
+    pub(super) fn lend(&self) -> Result<Lent> {
+        let others = self.lent.fetch_add(1, Ordering::Relaxed);
+        let started = match others {
+            0..LENT_MAX => self.start().map_err(|error| error.to_string()),
+            _ => Err(format!("there are {LENT_MAX}")),
+        };
+        if let Err(why) = started {
+            self.lent.fetch_sub(1, Ordering::Relaxed);
+            let message = format!("no thread for a statement that takes long: {why}");
+            let error = Error::new(SqlState::OUT_OF_MEMORY, message);
+            return Err(error.with_hint("Run it when fewer such statements run."));
+        }
+        Ok(Lent { queue: Arc::clone(&self.queue), count: Arc::clone(&self.lent) })
+    }
+
+    /// How many statements compute for long now.
+    pub(super) fn lent(&self) -> usize {
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    /// Counts steps that a statement has computed.
+    pub(super) fn computed(&self, steps: u64) {
+        self.steps.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    /// The steps that all have computed, as far as they were counted.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
     }
 
     /// Whether what is not done will not be.
@@ -189,12 +247,16 @@ impl Pool {
 }
 
 /// A thread that the pool has meanwhile.
-pub(super) struct Lent(Arc<Queue>);
+pub(super) struct Lent {
+    queue: Arc<Queue>,
+    count: Arc<AtomicUsize>,
+}
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        lock(&self.0.waiting).surplus += 1;
-        self.0.more.notify_one();
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.queue.waiting).surplus += 1;
+        self.queue.more.notify_one();
     }
 }
 
@@ -209,9 +271,13 @@ mod tests {
     use super::super::pending::block_on;
     use super::*;
 
+    fn pace() -> Pace {
+        Pace::of(&StoreOptions::memory())
+    }
+
     #[test]
     fn work_is_done_and_a_panic_ends_only_its_own() {
-        let pool = Pool::new(2).unwrap();
+        let pool = Pool::new(2, 1, pace()).unwrap();
         let run = |work: fn() -> u8| block_on(pool.run(work));
         assert_eq!(run(|| 1 + 1), Some(2));
         assert_eq!(run(|| panic!("for the test")), None);
@@ -222,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_takes_long_does_not_hold_up_the_rest() {
-        let pool = Arc::new(Pool::new(1).unwrap());
+        let pool = Arc::new(Pool::new(1, 1, pace()).unwrap());
         let own = Arc::clone(&pool);
         let outer = pool.run(move || {
             let lent = own.lend();

@@ -1,11 +1,12 @@
 //! The library's rows as plans see them: in a call, and at a snapshot.
 
-use super::pending::Wanted;
-use super::pool::{Lent, Pool};
+use super::pending::Watch;
+use super::pool::Pool;
+use super::slices::Slices;
 use super::spaces::{Spaces, sequence};
 use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
 use sql::ir::{ObjectId, Space};
-use sql::run::{Effect, Entry, Rows, Scan};
+use sql::run::{Effect, Entry, Pass, Rows, Scan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::{Bound, ControlFlow};
@@ -14,76 +15,49 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use values::{Error, Result, SqlState};
 
-/// Steps of a read after which it looks around: some milliseconds.
-const SLICE_STEPS: u64 = 65_536;
-
 /// Counts steps up to a limit.
 pub(super) struct Steps {
     left: u64,
     max: u64,
-    /// Whether more were asked for.
-    is_beyond: bool,
+    /// Whether there were more than the limit.
+    is_over: bool,
     slices: Option<Slices>,
-}
-
-/// The slices of a read that may go on for long.
-struct Slices {
-    /// The steps that are left of the slice.
-    left: u64,
-    wanted: Wanted,
-    pool: Arc<Pool>,
-    /// The thread that stands in for this one after the first slice.
-    lent: Option<Lent>,
-}
-
-impl Slices {
-    fn count(&mut self, count: u64) -> Result<()> {
-        match self.left.checked_sub(count) {
-            Some(left) => {
-                self.left = left;
-                Ok(())
-            }
-            None => self.next(),
-        }
-    }
-
-    #[cold]
-    fn next(&mut self) -> Result<()> {
-        self.left = SLICE_STEPS;
-        if !self.wanted.is_wanted() {
-            let message = "canceling statement due to user request";
-            return Err(Error::new(SqlState::QUERY_CANCELED, message));
-        }
-        if self.pool.has_ended() {
-            return Err(super::failure::cut_off());
-        }
-        if self.lent.is_none() {
-            self.lent = self.pool.lend();
-        }
-        Ok(())
-    }
 }
 
 impl Steps {
     pub(super) fn new(max: u64) -> Steps {
-        Steps { left: max, max, is_beyond: false, slices: None }
+        Steps { left: max, max, is_over: false, slices: None }
     }
 
-    /// Those of a read outside of blocks: it does as many as it needs, as long as its answer is
-    /// waited for. Work of others goes on meanwhile.
-    pub(super) fn of_read(pool: &Arc<Pool>, wanted: Wanted) -> Steps {
-        let slices = Slices { left: SLICE_STEPS, wanted, pool: Arc::clone(pool), lent: None };
-        Steps { slices: Some(slices), ..Steps::new(u64::MAX) }
-    }
-
-    /// Whether a statement was ended by the limit.
-    pub(super) fn is_beyond(&self) -> bool {
-        self.is_beyond
+    /// Those of what computes outside of calls: it looks between them whether it shall end, and
+    /// work of others goes on meanwhile.
+    pub(super) fn watched(max: u64, pool: &Arc<Pool>, watch: Watch) -> Steps {
+        Steps { slices: Some(Slices::new(pool, watch)), ..Steps::new(max) }
     }
 
     /// How many were counted.
     pub(super) fn done(&self) -> u64 {
         self.max - self.left
+    }
+
+    /// Whether there were more than the limit.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether it was told to end.
+    pub(super) fn is_ended(&self) -> bool {
+        self.slices.as_ref().is_some_and(Slices::is_ended)
+    }
+
+    /// The error of what shall end.
+    pub(super) fn check(&self) -> Result<()> {
+        self.slices.as_ref().map_or(Ok(()), Slices::check)
+    }
+
+    /// Lets others compute while it waits for something.
+    pub(super) fn rest(&mut self) {
+        self.slices.iter_mut().for_each(Slices::rest);
     }
 
     fn count(&mut self, count: u64) -> Result<()> {
@@ -95,15 +69,16 @@ impl Steps {
                 self.left = left;
                 Ok(())
             }
-            None => {
-                self.is_beyond = true;
-                Err(Error::new(
-                    SqlState::STATEMENT_TOO_COMPLEX,
-                    format!("statement does more than {} steps", self.max),
-                )
-                .with_hint("Change fewer rows at a time, or raise the limit of steps."))
-            }
+            None => Err(self.over()),
         }
+    }
+
+    #[cold]
+    fn over(&mut self) -> Error {
+        self.is_over = true;
+        let message = format!("statement does more than {} steps", self.max);
+        Error::new(SqlState::STATEMENT_TOO_COMPLEX, message)
+            .with_hint("Change fewer rows at a time, or raise the limit of steps.")
     }
 }
 
@@ -307,6 +282,8 @@ pub(super) struct ReadRows<'r> {
     pub(super) given: BTreeMap<ObjectId, u64>,
     /// How many numbers sequences had given that were asked for it.
     pub(super) asked: BTreeMap<ObjectId, u64>,
+    /// The tables that definitions have gone through.
+    pub(super) passed: BTreeSet<ObjectId>,
     /// What is there and not seen yet: rows of these ids, and what these sequences have given.
     pub(super) hidden: BTreeSet<ObjectId>,
 }
@@ -319,6 +296,7 @@ impl<'r> ReadRows<'r> {
             steps,
             given: BTreeMap::new(),
             asked: BTreeMap::new(),
+            passed: BTreeSet::new(),
             hidden: BTreeSet::new(),
         }
     }
@@ -396,6 +374,11 @@ impl Rows for ReadRows<'_> {
         Ok(before + self.given.get(&id).copied().unwrap_or_default())
     }
 
+    fn pass(&mut self, pass: &Pass) -> Result<Option<Vec<u8>>> {
+        self.passed.extend(&pass.tables);
+        Ok(None)
+    }
+
     fn steps(&mut self, count: u64) -> Result<()> {
         self.steps.count(count)
     }
@@ -412,24 +395,62 @@ pub(super) fn allocate(numbers: &BTreeMap<ObjectId, u32>, sequences: &mut nvcara
 
 #[cfg(test)]
 mod tests {
+    use super::super::interrupt::{Cause, Interrupt};
+    use super::super::options::StoreOptions;
     use super::super::pending::Promise;
+    use super::super::pool::Pace;
     use super::*;
 
-    #[test]
-    fn a_read_goes_on_while_its_answer_is_waited_for() {
-        let pool = Arc::new(Pool::new(1).unwrap());
-        let (promise, pending) = Promise::new();
-        let mut steps = Steps::of_read(&pool, promise.wanted());
+    fn pace() -> Pace {
+        Pace::of(&StoreOptions::memory())
+    }
+
+    /// Counts until an error comes; what it is.
+    fn ends(steps: &mut Steps) -> String {
         for _ in 0..1_000 {
-            steps.count(100_000).unwrap();
+            if let Err(error) = steps.count(100_000) {
+                return error.state().code().to_owned();
+            }
         }
+        "goes on".to_owned()
+    }
+
+    #[test]
+    fn what_computes_goes_on_while_its_answer_is_waited_for() {
+        let pool = Arc::new(Pool::new(1, 1, pace()).unwrap());
+        let (promise, pending) = Promise::new(Arc::default());
+        let mut query = Steps::watched(u64::MAX, &pool, promise.watch(true));
+        let mut write = Steps::watched(u64::MAX, &pool, promise.watch(false));
+        assert_eq!(ends(&mut query), "goes on");
+        assert_eq!(ends(&mut write), "goes on");
+        assert!(pool.steps() >= 200_000_000, "the steps of all are counted");
         drop(pending);
-        let error = steps.count(100_000).unwrap_err();
-        assert_eq!(error.state().code(), "57014");
-        let (promise, _pending) = Promise::new();
-        let mut steps = Steps::of_read(&pool, promise.wanted());
-        steps.count(100_000).unwrap();
+        assert_eq!(ends(&mut query), "57014");
+        assert!(query.is_ended());
         pool.end();
-        assert!(steps.count(100_000).is_err());
+    }
+
+    #[test]
+    fn what_computes_hears_each_cause_and_the_end() {
+        let pool = Arc::new(Pool::new(1, 1, pace()).unwrap());
+        let connection = Arc::<Interrupt>::default();
+        let run = |interrupt: &Arc<Interrupt>| {
+            let (promise, pending) = Promise::new(Arc::clone(interrupt));
+            (Steps::watched(u64::MAX, &pool, promise.watch(false)), pending)
+        };
+        for cause in [Cause::Request, Cause::Timeout, Cause::Disconnected] {
+            let interrupt = Interrupt::within(&connection);
+            let (mut steps, pending) = run(&interrupt);
+            assert_eq!(ends(&mut steps), "goes on");
+            pending.interrupt(cause);
+            assert_eq!(ends(&mut steps), "57014", "{cause:?}");
+        }
+        let interrupt = Interrupt::within(&connection);
+        let (mut steps, _pending) = run(&interrupt);
+        connection.tell(Cause::Shutdown);
+        assert_eq!(ends(&mut steps), "57P01");
+        let (mut steps, _pending) = run(&Arc::default());
+        pool.end();
+        assert_eq!(ends(&mut steps), "57P01");
     }
 }

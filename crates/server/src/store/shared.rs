@@ -2,17 +2,20 @@
 
 use super::cache::Cache;
 use super::failure;
+use super::held::Held;
 use super::options::StoreOptions;
-use super::pending::{Last, Slot};
+use super::pending::{Last, Slot, Watch};
 use super::pool::{Pool, lock};
 use super::spaces::Spaces;
 use super::statement::{Parsed, Statement};
-use nvcaracal::Database;
 use nvcaracal::raw::ProcedureNumber;
+use nvcaracal::{Database, Snapshot};
 use sql::catalog::Catalog;
+use sql::ir::ObjectId;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use values::{Result, Type, Zone};
 
 /// What a plan is kept by: text, place in it, types of parameters, zone.
@@ -26,16 +29,24 @@ pub(super) fn is_private(version: u64) -> bool {
     version >= PRIVATE_VERSIONS
 }
 
+/// The gate, while a statement is inside.
+pub(super) type Inside<'g> = RwLockReadGuard<'g, ()>;
+/// The gate, while nothing else is inside.
+pub(super) type Alone<'g> = RwLockWriteGuard<'g, ()>;
+
 pub(super) struct Shared {
     pub(super) options: StoreOptions,
     pub(super) pool: Arc<Pool>,
     pub(super) database: Database,
     pub(super) spaces: Spaces,
     pub(super) procedure: ProcedureNumber,
-    /// Held by each statement that is no definition, from the look at the catalog until it is
-    /// queued or has its snapshot; alone by a definition. So no plan meets a catalog that it was
-    /// not made for.
+    /// Held by each statement that writes, from the look at the catalog until it is queued; alone
+    /// by a definition that takes place. So no call meets a catalog that its plan was not made for.
+    /// Nothing computes or waits for a client within it. Reads need it not: they look at the
+    /// catalog before and behind their snapshot.
     pub(super) gate: RwLock<()>,
+    /// Tables whose writers wait outside of the gate.
+    pub(super) held: Held,
     pub(super) catalog: Mutex<Arc<Catalog>>,
     pub(super) parsed: Mutex<Cache<Arc<str>, Vec<Parsed>>>,
     pub(super) statements: Mutex<Cache<StatementKey, Arc<Statement>>>,
@@ -61,6 +72,50 @@ impl Shared {
     /// The newest catalog.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&lock(&self.catalog))
+    }
+
+    /// Goes through the gate to write these tables, as soon as no definition holds one of them.
+    ///
+    /// # Errors
+    /// What ends the statement meanwhile.
+    pub(super) async fn enter(
+        &self,
+        watch: &Watch,
+        writes: &BTreeSet<ObjectId>,
+    ) -> Result<Inside<'_>> {
+        loop {
+            let inside = watch.interrupt().or(self.gate.read()).await?;
+            let Some(released) = self.held.released(writes) else { return Ok(inside) };
+            drop(inside);
+            watch.interrupt().or(released).await?;
+        }
+    }
+
+    /// The gate, as soon as nothing else is inside and no definition holds one of these tables; the
+    /// catalog; and a snapshot that has all calls.
+    ///
+    /// # Errors
+    /// What ends the statement meanwhile.
+    pub(super) async fn alone_with(
+        &self,
+        watch: &Watch,
+        tables: &BTreeSet<ObjectId>,
+    ) -> Result<(Alone<'_>, Arc<Catalog>, Snapshot)> {
+        loop {
+            let alone = watch.interrupt().or(self.gate.write()).await?;
+            if let Some(released) = self.held.released(tables) {
+                drop(alone);
+                watch.interrupt().or(released).await?;
+                continue;
+            }
+            let (catalog, snapshot) = watch.interrupt().or(self.settled()).await??;
+            return Ok((alone, catalog, snapshot));
+        }
+    }
+
+    /// Whether a statement was planned for the newest catalog.
+    pub(super) fn is_of_now(&self, statement: &Statement) -> bool {
+        statement.version == lock(&self.catalog).version()
     }
 
     /// Statements of before are planned again.
@@ -170,7 +225,7 @@ impl Shared {
     pub(super) fn outstanding(&self) -> Vec<Arc<Slot>> {
         let all: Vec<_> = lock(&self.last).iter().filter_map(Weak::upgrade).collect();
         let own = all.iter().filter_map(|last| last.outstanding());
-        own.chain(std::mem::take(&mut *lock(&self.kept))).collect()
+        own.chain(lock(&self.kept).iter().cloned()).collect()
     }
 
     pub(super) fn end(&self) {

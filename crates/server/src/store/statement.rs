@@ -7,7 +7,7 @@ use sql::ir::{Insert, InsertRows, ObjectId, Plan, Relation};
 use sql::parse::Control;
 use sql::run::{Tag, is_lookup, is_predicted};
 use sql::system::{Session, SessionValues, System};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type, Zone};
 
@@ -135,6 +135,8 @@ pub(super) struct Planned {
     /// The form that is logged.
     pub(super) bytes: Vec<u8>,
     pub(super) way: Way,
+    /// The tables whose rows it may write.
+    pub(super) writes: BTreeSet<ObjectId>,
     /// The catalog that it was planned with, if it reads that.
     pub(super) catalog: Option<Arc<Catalog>>,
     /// Whether a seed is behind its parameters.
@@ -174,7 +176,8 @@ impl Planned {
             Way::Counted
         };
         let needs_seed = plan.needs_seed();
-        Planned { plan, bytes, way, catalog, needs_seed }
+        let writes = plan.writes();
+        Planned { plan, bytes, way, writes, catalog, needs_seed }
     }
 
     /// The plan of a part of a COPY, whose rows go under the ids of `relation`.

@@ -1,5 +1,7 @@
 //! The server as clients see it, in memory: over TCP, with a driver and by single bytes.
 
+mod availability;
+mod beside;
 mod blocks;
 mod cancel;
 mod copy;

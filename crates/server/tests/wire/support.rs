@@ -16,6 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// A server that ends when it is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
+    pub(crate) store: Store,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,7 +34,8 @@ impl Server {
 
     /// A server on a store of its own.
     pub(crate) fn on(options: ServerOptions, store: StoreOptions) -> Server {
-        let store = Store::open(store).unwrap();
+        let opened = Store::open(store).unwrap();
+        let store = opened.clone();
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, ready) = mpsc::channel();
         let stops = Arc::clone(&stop);
@@ -41,10 +43,10 @@ impl Server {
             let listens = |listening: &server::Listening| {
                 sender.send(listening.addresses[0]).unwrap();
             };
-            serve(&options, store, listens, || stops.load(Ordering::Relaxed)).unwrap();
+            serve(&options, opened, listens, || stops.load(Ordering::Relaxed)).unwrap();
         });
         let address = ready.recv_timeout(PATIENCE).unwrap();
-        Server { address, stop, thread: Some(thread) }
+        Server { address, store, stop, thread: Some(thread) }
     }
 
     /// A connection that has said nothing yet.
@@ -84,6 +86,11 @@ impl Server {
 
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has come to its end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 

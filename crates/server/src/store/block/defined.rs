@@ -4,7 +4,7 @@
 
 use super::super::call::DefinedRow;
 use super::super::define::{delta_of, rows_of};
-use super::super::pending::Answer;
+use super::super::pending::{Answer, Watch};
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
 use super::super::statement::Statement;
@@ -15,8 +15,9 @@ use super::run::BlockRows;
 use super::state::{BlockState, comes_again, conflict, count_given, moved};
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
-use sql::ir::Space;
+use sql::ir::{ObjectId, Space};
 use sql::run::{Buffer, Context, Overlay, Rows};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Zone};
 
@@ -97,7 +98,7 @@ impl BlockState {
     /// Refuses a definition in a block that cannot have it, before it runs on this catalog.
     pub(super) fn check_definition(&mut self, catalog: &Arc<Catalog>, run: &Run) -> Result<()> {
         let is_old = match &self.base {
-            Some(_) => self.has_lost_base(catalog.version()),
+            Some(_) => self.has_lost_base(catalog),
             None => self.has_moved(catalog.version()),
         };
         if is_old {
@@ -107,21 +108,22 @@ impl BlockState {
         self.check_room(run)?;
         if self.base.is_none() {
             self.base = Some(Arc::clone(catalog));
-            self.base_version = catalog.version();
+            (self.base_version, self.base_next_id) = (catalog.version(), catalog.next_id());
         }
         Ok(())
     }
 
     /// Whether others have defined something since the block's first definition.
-    pub(super) fn has_lost_base(&self, version: u64) -> bool {
-        self.base.is_some() && self.base_version != version
+    pub(super) fn has_lost_base(&self, now: &Catalog) -> bool {
+        let is_same = || (now.version(), now.next_id()) == (self.base_version, self.base_next_id);
+        self.base.is_some() && !is_same()
     }
 
     /// Goes on beside a catalog in which others can define nothing of the block's.
-    pub(super) fn go_on_at(&mut self, version: u64) {
-        self.base_version = version;
+    pub(super) fn go_on_at(&mut self, catalog: &Catalog) {
+        (self.base_version, self.base_next_id) = (catalog.version(), catalog.next_id());
         if let Some(seen) = &mut self.catalog_seen {
-            *seen = version;
+            *seen = catalog.version();
         }
     }
 
@@ -142,10 +144,12 @@ impl BlockState {
         shared: &Shared,
         run: &Run,
         snapshot: &Snapshot,
+        watch: &Watch,
     ) -> Result<Answer> {
         let context = self.context(run, &shared.options);
         // Bounded by the rows that a definition may write.
-        let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
+        let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
+        let reads = Reads::Snapshot(snapshot);
         let mut rows = ReadRows::new(&shared.spaces, reads, steps);
         rows.given = self.given.clone();
         let base = self.base.as_ref().expect("it was checked");
@@ -154,6 +158,13 @@ impl BlockState {
         let (result, digest) =
             defined.define(shared, &run.statement, &context, &mut rows, &mut buffer);
         self.asked.append(&mut rows.asked);
+        self.passed.append(&mut rows.passed);
+        if rows.steps.is_ended() {
+            // It says nothing about rows.
+            self.buffer = buffer;
+            self.buffer.roll_back(mark);
+            return result;
+        }
         self.buffer = buffer;
         let result = self.fitting(mark, result, shared.options.memory_bytes_max);
         let result = match result {
@@ -190,19 +201,29 @@ impl BlockState {
         result
     }
 
-    /// Runs everything again on a catalog and a snapshot that have all calls.
+    /// The tables whose rows it has read or written, or gone through to define something.
+    pub(super) fn tables(&self) -> BTreeSet<ObjectId> {
+        let planned = self.plans.iter().filter_map(|statement| statement.planned.as_ref());
+        let tables = planned.flat_map(|planned| planned.plan.tables());
+        let base = self.base.as_ref().map(|base| base.next_id());
+        // No other statement writes its own.
+        let is_known = |id: &ObjectId| base.is_none_or(|base| *id < base);
+        tables.chain(self.passed.iter().copied()).filter(is_known).collect()
+    }
+
+    /// Runs everything again on a catalog and a snapshot that have all calls; `None` if it takes
+    /// more steps than it may.
     pub(super) fn again(
         &self,
         shared: &Shared,
         catalog: &Arc<Catalog>,
         snapshot: &Snapshot,
-    ) -> Result<Made> {
-        if self.has_lost_base(catalog.version()) {
+        steps: Steps,
+    ) -> Result<Option<Made>> {
+        if self.has_lost_base(catalog) {
             return Err(moved());
         }
-        // Each statement was bounded when it ran before.
-        let (reads, steps) = (Reads::Snapshot(snapshot), Steps::new(u64::MAX));
-        let read = ReadRows::new(&shared.spaces, reads, steps);
+        let read = ReadRows::new(&shared.spaces, Reads::Snapshot(snapshot), steps);
         // That of now has no other objects.
         let base = self.base.as_ref().expect("a definition has run");
         let (defined, buffer) = (Defined::new(base), Buffer::default());
@@ -212,7 +233,12 @@ impl BlockState {
             while let Some((number, step)) = defines.next_if(|(_, step)| step.at == at) {
                 Loaded::hide(&self.loads, at + number, &mut again.read);
                 let context = self.context_of(step.parameters.clone(), &step.zone, &shared.options);
-                if again.define(&step.statement, &context) != step.digest {
+                let digest = again.define(&step.statement, &context);
+                if again.read.steps.is_over() {
+                    return Ok(None);
+                }
+                again.read.steps.check()?;
+                if digest != step.digest {
                     let number = number + self.runs_before(at) + 1;
                     return Err(conflict(number, &step.statement.shown()));
                 }
@@ -220,7 +246,12 @@ impl BlockState {
             let Some(step) = self.steps.get(at) else { break };
             let before = self.defines.iter().filter(|define| define.at <= at).count();
             Loaded::hide(&self.loads, at + before, &mut again.read);
-            if !self.step_again(step, &mut again)? {
+            let is_same = self.step_again(step, &mut again)?;
+            if again.read.steps.is_over() {
+                return Ok(None);
+            }
+            again.read.steps.check()?;
+            if !is_same {
                 return Err(conflict(before + self.runs_before(at) + 1, &self.shown(at)));
             }
         }
@@ -228,7 +259,8 @@ impl BlockState {
         assert!(last.next_id() >= catalog.next_id(), "ids that are kept are never given again");
         let rows = rows_of(buffer.writes());
         let next = || Arc::new(Catalog::clone(&last).at_version(catalog.version() + 1));
-        Ok(Made { rows, catalog: is_private(last.version()).then(next), cleared })
+        let changed = is_private(last.version()).then(next);
+        Ok(Some(Made { rows, catalog: changed, cleared }))
     }
 
     /// Whether a step has the result that its client was told.

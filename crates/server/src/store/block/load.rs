@@ -4,7 +4,7 @@
 //! ends otherwise clears them; what a crash leaves is cleared when the store is open again.
 
 use super::super::load::Parts;
-use super::super::pending::Answer;
+use super::super::pending::{Answer, Watch};
 use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
 use super::super::shared::Shared;
@@ -14,6 +14,7 @@ use super::operate::no_block;
 use super::state::{BlockState, moved};
 use sql::catalog::{Catalog, Delta, prefix};
 use sql::ir::{Insert, Plan};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Zone};
 
@@ -66,16 +67,15 @@ impl BlockState {
     }
 
     /// No other object gets the ids of the block.
-    async fn keep_ids(&mut self, shared: &Arc<Shared>, own: &Catalog) -> Result<()> {
-        let _alone = shared.gate.write().await;
-        let (catalog, _) = shared.settled().await?;
-        if self.has_lost_base(catalog.version()) || self.has_seen_another(catalog.version()) {
+    async fn keep_ids(&mut self, shared: &Arc<Shared>, own: &Catalog, watch: &Watch) -> Result<()> {
+        let (_alone, catalog, _) = shared.alone_with(watch, &BTreeSet::new()).await?;
+        if self.has_lost_base(&catalog) || self.has_seen_another(catalog.version()) {
             return Err(moved());
         }
         let mut delta = Delta::default();
         delta.set_next_id(own.next_id().max(catalog.next_id()));
         shared.write(&catalog, &delta).await?;
-        self.go_on_at(shared.catalog().version());
+        self.go_on_at(&shared.catalog());
         Ok(())
     }
 }
@@ -87,10 +87,11 @@ impl Pipeline {
         &self,
         statement: &Arc<Statement>,
         zone: &Zone,
+        watch: &Watch,
     ) -> Result<Parts> {
         let own = lock(&self.block).take();
         let Some(mut block) = own else { return Err(no_block()) };
-        let begun = self.begin_load_of(&mut block, statement, zone).await;
+        let begun = self.begin_load_of(&mut block, statement, zone, watch).await;
         *lock(&self.block) = Some(block);
         begun
     }
@@ -100,12 +101,13 @@ impl Pipeline {
         block: &mut BlockState,
         statement: &Arc<Statement>,
         zone: &Zone,
+        watch: &Watch,
     ) -> Result<Parts> {
         let shared = &self.shared;
         let insert = block.loadable(statement, shared.options.copy_bytes_max)?;
         let own = block.own_catalog().expect("it has made the table");
         assert!(statement.version == own.version(), "no plan meets a catalog of another version");
-        block.keep_ids(shared, &own).await?;
+        block.keep_ids(shared, &own, watch).await?;
         block.is_loading = true;
         let (relation, plan) =
             (&insert.relation, Planned::part(insert, insert.relation.clone(), &own));

@@ -99,7 +99,7 @@ impl Stock {
             own.is_hidden = shared.is_hidden(*id);
             let is_short = !own.is_hidden && own.given < ONE_BY_ONE;
             let count = if is_short { more } else { more.max(AT_ONCE) };
-            let numbers = shared.reserve(*id, count).await?;
+            let numbers = shared.reserve_numbers(*id, count).await?;
             assert!(numbers.len() == count as usize, "a call allocates as many as it is asked for");
             own.left.extend(numbers);
         }
@@ -116,7 +116,7 @@ impl Shared {
         })
     }
 
-    async fn reserve(&self, id: ObjectId, count: u32) -> Result<Vec<u64>> {
+    async fn reserve_numbers(&self, id: ObjectId, count: u32) -> Result<Vec<u64>> {
         let call = Call::Reserve(id, count).encode();
         let submitter = self.database.in_part(Part::Parallel);
         let called = submitter.submit_raw_async(self.procedure, &call).await;

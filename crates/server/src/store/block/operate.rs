@@ -2,19 +2,21 @@
 
 use super::super::call::Call;
 use super::super::failure;
-use super::super::pending::{Answer, Promise};
-use super::super::pipeline::{Inside, Pipeline};
+use super::super::pending::{Answer, Promise, Watch};
+use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
-use super::super::rows::Reads;
+use super::super::rows::{Reads, Steps};
+use super::super::shared::Alone;
 use super::super::spaces::sequence;
 use super::super::statement::{Statement, Way};
+use super::defined::Made;
 use super::loaded::half_loaded;
 use super::operation::{BlockOperation, Operation, Run};
 use super::state::{Below, BlockState, Tried, moved, said};
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use sql::ir::ObjectId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Timestamp};
 
@@ -112,15 +114,17 @@ impl Pipeline {
         }
         let snapshot = block.snapshot.clone();
         let below = match (&snapshot, block.modes.keeps_snapshot) {
-            (Some(snapshot), _) => {
-                Below { reads: Reads::Snapshot(snapshot), gets_max: Some(GETS_AT_ONCE) }
-            }
+            (Some(snapshot), _) => Below {
+                reads: Reads::Snapshot(snapshot),
+                gets_max: Some(GETS_AT_ONCE),
+                watch: None,
+            },
             (None, true) => return None,
             (None, false) => {
                 let database = &shared.database;
                 // Two rows of the newest state may be of different states.
                 let reads = Reads::Newest { database, waits: false, is_later: false };
-                Below { reads, gets_max: Some(1) }
+                Below { reads, gets_max: Some(1), watch: None }
             }
         };
         if let Err(error) = block.check(statement, run) {
@@ -152,7 +156,8 @@ impl Pipeline {
         }
         let Ok(_inside) = shared.gate.try_read() else { return Some(promise) };
         let version = shared.catalog().version();
-        if !block.is_of(version) || block.has_seen_another(version) {
+        let is_of_now = block.is_of(version) && !block.has_seen_another(version);
+        if !is_of_now || shared.held.has(&block.writes()) {
             return Some(promise);
         }
         let bytes = block.encode(&shared.options);
@@ -177,9 +182,13 @@ impl Pipeline {
     pub(in super::super) async fn operate(&self, operation: Operation, promise: Promise) {
         match operation {
             Operation::Run(run) => {
+                let watch = promise.watch(false);
+                if let Err(error) = watch.interrupt().check_own() {
+                    return promise.answer(Err(error));
+                }
                 let own = lock(&self.block).take();
                 let Some(mut block) = own else { return promise.answer(Err(no_block())) };
-                let answer = self.run_in(&mut block, &run).await;
+                let answer = self.run_in(&mut block, &run, &watch).await;
                 let before = lock(&self.block).replace(block);
                 assert!(before.is_none(), "no other block begins while a statement of one runs");
                 promise.answer(answer);
@@ -190,20 +199,15 @@ impl Pipeline {
         }
     }
 
-    /// Goes through the gate with a plan for the catalog of the block.
-    async fn enter_block(
-        &self,
-        block: &BlockState,
-        statement: &Arc<Statement>,
-    ) -> Result<(Inside<'_>, Arc<Statement>)> {
-        let Some(catalog) = block.own_catalog() else { return self.enter(statement).await };
-        let inside = self.shared.gate.read().await;
+    /// The statement, planned for the catalog of the block.
+    fn current_in(&self, block: &BlockState, statement: &Arc<Statement>) -> Result<Arc<Statement>> {
+        let Some(catalog) = block.own_catalog() else { return self.current(statement) };
         if statement.version == catalog.version() {
-            return Ok((inside, Arc::clone(statement)));
+            return Ok(Arc::clone(statement));
         }
         let again = statement.plan_again(&catalog)?;
         statement.check_same(&again)?;
-        Ok((inside, again))
+        Ok(again)
     }
 
     /// The snapshot that a statement of the block reads.
@@ -220,24 +224,28 @@ impl Pipeline {
     }
 
     /// Runs a definition in the block.
-    async fn define_in(&self, block: &mut BlockState, run: &Run) -> Result<Answer> {
+    async fn define_in(&self, block: &mut BlockState, run: &Run, watch: &Watch) -> Result<Answer> {
         let shared = &self.shared;
         self.all_answered().await;
-        let inside = shared.gate.read().await;
-        block.check_definition(&shared.catalog(), run)?;
-        let snapshot = self.snapshot_of(block).await?;
-        drop(inside);
-        block.define(shared, run, &snapshot)
+        loop {
+            let catalog = shared.catalog();
+            block.check_definition(&catalog, run)?;
+            let snapshot = watch.interrupt().or(self.snapshot_of(block)).await??;
+            if catalog.version() == shared.catalog().version() {
+                return block.define(shared, run, &snapshot, watch);
+            }
+            block.forget_first_snapshot();
+        }
     }
 
-    async fn run_in(&self, block: &mut BlockState, run: &Run) -> Result<Answer> {
+    async fn run_in(&self, block: &mut BlockState, run: &Run, watch: &Watch) -> Result<Answer> {
         if block.is_loading {
             return Err(half_loaded());
         }
         if run.statement.planned.is_none() {
-            return self.define_in(block, run).await;
+            return self.define_in(block, run, watch).await;
         }
-        let result = self.run_planned(block, run).await;
+        let result = self.run_planned(block, run, watch).await;
         let is_taken = |error: &Error| error.state() == SqlState::UNIQUE_VIOLATION;
         if result.as_ref().is_err_and(is_taken) && self.have_counted(block).await? {
             // It gives numbers that others have taken meanwhile, and cannot commit.
@@ -262,48 +270,88 @@ impl Pipeline {
         Ok(false)
     }
 
-    async fn run_planned(&self, block: &mut BlockState, run: &Run) -> Result<sql::run::Answer> {
+    async fn run_planned(
+        &self,
+        block: &mut BlockState,
+        run: &Run,
+        watch: &Watch,
+    ) -> Result<sql::run::Answer> {
         let shared = &self.shared;
         self.all_answered().await;
-        let (_inside, statement) = self.enter_block(block, &run.statement).await?;
-        if block.has_lost_base(shared.catalog().version()) {
-            return Err(moved());
-        }
-        let statement = match block.reads_beside_tables(&statement) {
-            true => {
-                let catalog = block.own_catalog().unwrap_or_else(|| shared.catalog());
-                statement.with_session(&catalog, &run.session, &run.parameters)?
+        let (statement, snapshot) = loop {
+            let catalog = shared.catalog();
+            let version = catalog.version();
+            if block.has_lost_base(&catalog) {
+                return Err(moved());
             }
-            false => statement,
-        };
-        block.check(&statement, run)?;
-        if !block.modes.keeps_snapshot && is_short(&statement) {
-            let database = &shared.database;
-            let reads = Reads::Newest { database, waits: true, is_later: false };
-            let below = Below { reads, gets_max: Some(1) };
-            if let Tried::Done(result) = block.attempt(shared, &statement, run, below) {
+            let statement = self.current_in(block, &run.statement)?;
+            let statement = match block.reads_beside_tables(&statement) {
+                true => {
+                    let catalog = block.own_catalog().unwrap_or(catalog);
+                    statement.with_session(&catalog, &run.session, &run.parameters)?
+                }
+                false => statement,
+            };
+            if let Some(result) = self.run_short(block, &statement, run, version) {
                 return result;
             }
-        }
-        let snapshot = match self.snapshot_of(block).await {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                block.bar_commit(&error);
-                return Err(error);
+            let snapshot = match watch.interrupt().or(self.snapshot_of(block)).await? {
+                Ok(snapshot) => snapshot,
+                Err(error) => {
+                    block.bar_commit(&error);
+                    return Err(error);
+                }
+            };
+            // As for queries outside of blocks.
+            if version == shared.catalog().version() {
+                break (statement, snapshot);
             }
+            block.forget_first_snapshot();
         };
+        block.check(&statement, run)?;
         let made = block.base.as_ref().map(|base| base.next_id());
         loop {
-            let below = Below { reads: Reads::Snapshot(&snapshot), gets_max: None };
+            let reads = Reads::Snapshot(&snapshot);
+            let below = Below { reads, gets_max: None, watch: Some(watch.clone()) };
             let wanted = match block.attempt(shared, &statement, run, below) {
                 Tried::Done(result) => return result,
                 Tried::Short(wanted) => wanted,
                 Tried::Later => unreachable!("a snapshot has everything at once"),
             };
+            let _inside = watch.interrupt().or(shared.gate.read()).await?;
             if let Err(error) = block.numbers.fill(&wanted, made, shared).await {
                 block.bar_commit(&error);
                 return Err(error);
             }
+        }
+    }
+
+    /// Runs a statement that looks a row of the newest state up, unless it needs more or a
+    /// definition takes place. It was planned for this version of the catalog, or for the block's.
+    fn run_short(
+        &self,
+        block: &mut BlockState,
+        statement: &Arc<Statement>,
+        run: &Run,
+        version: u64,
+    ) -> Option<Result<sql::run::Answer>> {
+        let shared = &self.shared;
+        if block.modes.keeps_snapshot || !is_short(statement) {
+            return None;
+        }
+        let _inside = shared.gate.try_read().ok()?;
+        if shared.catalog().version() != version {
+            return None;
+        }
+        if let Err(error) = block.check(statement, run) {
+            return Some(Err(error));
+        }
+        let database = &shared.database;
+        let reads = Reads::Newest { database, waits: true, is_later: false };
+        let below = Below { reads, gets_max: Some(1), watch: None };
+        match block.attempt(shared, statement, run, below) {
+            Tried::Done(result) => Some(result),
+            Tried::Later | Tried::Short(_) => None,
         }
     }
 
@@ -318,12 +366,16 @@ impl Pipeline {
         if let Err(error) = block.check_commit() {
             return promise.answer(Err(error));
         }
+        let watch = promise.watch(false);
         if block.has_defined() {
-            let committed = self.commit_defined(block, made).await;
+            let committed = self.commit_defined(block, made, &watch).await;
             return promise.answer(committed.map(|()| said("COMMIT")));
         }
         let shared = &self.shared;
-        let _inside = shared.gate.read().await;
+        let _inside = match shared.enter(&watch, &block.writes()).await {
+            Ok(inside) => inside,
+            Err(error) => return promise.answer(Err(error)),
+        };
         let catalog = shared.catalog();
         if block.has_seen_another(catalog.version()) {
             return promise.answer(Err(moved()));
@@ -362,18 +414,17 @@ impl Pipeline {
         &self,
         mut block: BlockState,
         numbers: BTreeMap<ObjectId, u32>,
+        watch: &Watch,
     ) -> Result<()> {
         if block.is_loading {
             return Err(half_loaded());
         }
         let shared = &self.shared;
-        let alone = shared.gate.write().await;
-        let (catalog, snapshot) = shared.settled().await?;
-        if block.has_seen_another(catalog.version()) {
-            return Err(moved());
-        }
-        self.renew_plans(&mut block, &catalog)?;
-        let made = block.again(shared, &catalog, &snapshot)?;
+        let (alone, made) = match self.again_at_once(&mut block, watch).await? {
+            Some(made) => made,
+            None => self.again_beside(&mut block, watch).await?,
+        };
+        watch.check()?;
         block.keep_loaded();
         shared.call(&Call::DefineBlock(made.rows, numbers).encode()).await?;
         if let Some(next) = made.catalog {
@@ -384,6 +435,51 @@ impl Pipeline {
             shared.clear(space, prefix);
         }
         Ok(())
+    }
+
+    /// Runs a block with definitions again within the gate; `None` if that takes long.
+    async fn again_at_once(
+        &self,
+        block: &mut BlockState,
+        watch: &Watch,
+    ) -> Result<Option<(Alone<'_>, Made)>> {
+        let shared = &self.shared;
+        let (alone, catalog, snapshot) = shared.alone_with(watch, &block.tables()).await?;
+        self.check_catalog(block, &catalog)?;
+        let steps = Steps::new(shared.options.short_steps_max);
+        let made = block.again(shared, &catalog, &snapshot, steps)?;
+        Ok(made.map(|made| (alone, made)))
+    }
+
+    /// Runs it again beside everything but writers of its tables, and comes back into the gate.
+    async fn again_beside(
+        &self,
+        block: &mut BlockState,
+        watch: &Watch,
+    ) -> Result<(Alone<'_>, Made)> {
+        let shared = &self.shared;
+        let tables = block.tables();
+        let (alone, catalog, snapshot) = shared.alone_with(watch, &tables).await?;
+        let _hold = shared.held.hold(tables);
+        drop(alone);
+        self.check_catalog(block, &catalog)?;
+        // Each statement was bounded when it ran before.
+        let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
+        let made = block.again(shared, &catalog, &snapshot, steps)?;
+        drop(snapshot);
+        let (alone, catalog, _) = shared.alone_with(watch, &BTreeSet::new()).await?;
+        match block.has_lost_base(&catalog) {
+            true => Err(moved()),
+            false => Ok((alone, made.expect("its steps have no limit"))),
+        }
+    }
+
+    /// Refuses a block with definitions that belongs to another catalog.
+    fn check_catalog(&self, block: &mut BlockState, catalog: &Arc<Catalog>) -> Result<()> {
+        if block.has_seen_another(catalog.version()) {
+            return Err(moved());
+        }
+        self.renew_plans(block, catalog)
     }
 }
 

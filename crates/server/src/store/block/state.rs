@@ -1,8 +1,8 @@
 //! A block until its COMMIT: what it has done, and what it has written.
 
 use super::super::call::{Call, ZoneForm};
-use super::super::options::{COPY_STEPS_TIMES, StoreOptions};
-use super::super::pending::Answer;
+use super::super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE, StoreOptions};
+use super::super::pending::{Answer, Watch};
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
@@ -15,7 +15,7 @@ use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space, Value};
 use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
 
@@ -71,6 +71,10 @@ pub(in super::super) struct BlockState {
     pub(super) base: Option<Arc<Catalog>>,
     /// The version of the catalog of all that has nothing else than the base.
     pub(super) base_version: u64,
+    /// The first id that no object of that has had.
+    pub(super) base_next_id: ObjectId,
+    /// The tables that its definitions have gone through.
+    pub(super) passed: BTreeSet<ObjectId>,
     pub(super) defined: Option<Defined>,
     pub(super) defines: Vec<DefineStep>,
     pub(super) loads: Vec<Loaded>,
@@ -87,6 +91,17 @@ pub(super) struct Below<'r> {
     pub(super) reads: Reads<'r>,
     /// How many single rows it may read, and nothing else.
     pub(super) gets_max: Option<u32>,
+    /// What it looks at to learn whether it shall end; without it does little, or is repeated.
+    pub(super) watch: Option<Watch>,
+}
+
+impl Below<'_> {
+    fn steps(&self, shared: &Shared, max: u64) -> Steps {
+        match &self.watch {
+            Some(watch) => Steps::watched(max, &shared.pool, watch.clone()),
+            None => Steps::new(max.min(STEPS_AT_ONCE)),
+        }
+    }
 }
 
 /// What came of a try to run a statement.
@@ -178,12 +193,21 @@ impl BlockState {
             catalog_seen: None,
             base: None,
             base_version: 0,
+            base_next_id: ObjectId::new(0),
+            passed: BTreeSet::new(),
             defined: None,
             defines: Vec::new(),
             loads: Vec::new(),
             is_loading: false,
             given: BTreeMap::new(),
             asked: BTreeMap::new(),
+        }
+    }
+
+    /// The catalog is another one than that of a snapshot which no statement has read yet.
+    pub(super) fn forget_first_snapshot(&mut self) {
+        if !self.has_run {
+            self.snapshot = None;
         }
     }
 
@@ -306,7 +330,9 @@ impl BlockState {
         } else {
             options.steps_max.saturating_sub(self.work_done)
         };
-        let read = ReadRows::new(&shared.spaces, below.reads, Steps::new(steps_max));
+        let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
+        let steps = below.steps(shared, steps_max);
+        let read = ReadRows::new(&shared.spaces, below.reads, steps);
         let context =
             Context { system: planned.system(&run.session), ..self.context(run, options) };
         let mut rows = BlockReads {
@@ -321,12 +347,18 @@ impl BlockState {
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
         self.buffer = overlay.into_buffer();
-        let (is_over, is_later) = (rows.is_over, rows.read.is_later());
+        let (is_over, is_ended) = (rows.is_over, rows.read.steps.is_ended());
+        let is_later = rows.read.is_later() || is_limited && rows.read.steps.is_over();
         let (used, is_short) = (rows.used, rows.is_short);
-        let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_beyond());
+        let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_over());
         if is_over || is_later || is_short {
             self.buffer.roll_back(mark);
             return if is_over || is_later { Tried::Later } else { Tried::Short(used) };
+        }
+        if is_ended {
+            // It says nothing about rows.
+            self.buffer.roll_back(mark);
+            return Tried::Done(result);
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
         *counted = counted.saturating_add(work);
@@ -546,6 +578,12 @@ impl BlockState {
             self.steps = block.steps;
         }
         bytes
+    }
+
+    /// The tables whose rows it may write.
+    pub(super) fn writes(&self) -> BTreeSet<ObjectId> {
+        let planned = self.plans.iter().filter_map(|statement| statement.planned.as_ref());
+        planned.flat_map(|planned| planned.writes.iter().copied()).collect()
     }
 
     /// Whether its call runs alone.

@@ -2,8 +2,9 @@
 
 use super::super::call::{Call, MORE_NUMBERS, ZoneForm};
 use super::super::failure;
-use super::super::pending::{Answer, Promise};
+use super::super::pending::{Answer, Promise, Watch};
 use super::super::pipeline::{Pipeline, TRIES_MAX};
+use super::super::shared::Inside;
 use super::super::statement::{Planned, Statement, Way};
 use super::answers::decode_answers;
 use super::form::{Block, RunStep, Step, WriteKeys};
@@ -23,11 +24,13 @@ fn planned(run: &Run) -> &Planned {
 impl Pipeline {
     pub(super) async fn together(&self, together: Together, promise: Promise) {
         let Together { mut runs, now, results } = together;
-        let _inside = self.shared.gate.read().await;
-        if let Err(error) = self.plan_all(&mut runs) {
-            results.set(vec![Err(error)]);
-            return promise.answer(Ok(said("")));
-        }
+        let _inside = match self.enter_with_all(&mut runs, &promise.watch(false)).await {
+            Ok(inside) => inside,
+            Err(error) => {
+                results.set(vec![Err(error)]);
+                return promise.answer(Ok(said("")));
+            }
+        };
         let mut numbers = Numbers::new();
         let mut is_counted = false;
         for run in &runs {
@@ -85,6 +88,20 @@ impl Pipeline {
         let message = "could not count the numbers that the statements take, as their rows change";
         results.set(vec![Err(Error::new(SqlState::SERIALIZATION_FAILURE, message))]);
         promise.answer(Ok(said("")));
+    }
+
+    /// Goes through the gate with plans for the catalog of now.
+    async fn enter_with_all(&self, runs: &mut [Run], watch: &Watch) -> Result<Inside<'_>> {
+        watch.interrupt().check_own()?;
+        loop {
+            let version = self.shared.catalog().version();
+            self.plan_all(runs)?;
+            let writes = runs.iter().flat_map(|run| planned(run).writes.iter().copied());
+            let inside = self.shared.enter(watch, &writes.collect()).await?;
+            if self.shared.catalog().version() == version {
+                return Ok(inside);
+            }
+        }
     }
 
     /// Plans for the catalog of now, if others are.
