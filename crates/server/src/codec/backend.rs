@@ -20,6 +20,18 @@ pub(crate) enum Severity {
 #[derive(Debug, Default)]
 pub(crate) struct Messages(Vec<u8>);
 
+/// A message that is being made: dropped without what is behind `from`.
+struct Begun<'m> {
+    bytes: &'m mut Vec<u8>,
+    from: usize,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.bytes.truncate(self.from);
+    }
+}
+
 impl Messages {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
@@ -41,14 +53,16 @@ impl Messages {
         self.0.append(&mut other.0);
     }
 
-    /// A message whose body `fill` makes.
+    /// A message whose body `fill` makes. If that panics there is no part of it.
     fn message(&mut self, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
-        self.0.push(kind);
-        let at = self.0.len();
-        self.0.extend_from_slice(&[0; 4]);
-        fill(&mut self.0);
-        let length = u32::try_from(self.0.len() - at).expect("answers are limited");
-        self.0[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        let mut begun = Begun { from: self.0.len(), bytes: &mut self.0 };
+        begun.bytes.push(kind);
+        let at = begun.bytes.len();
+        begun.bytes.extend_from_slice(&[0; 4]);
+        fill(begun.bytes);
+        let length = u32::try_from(begun.bytes.len() - at).expect("answers are limited");
+        begun.bytes[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        begun.from = begun.bytes.len();
     }
 
     /// Who the client is is known.
@@ -283,6 +297,21 @@ fn push_text(bytes: &mut Vec<u8>, text: &str) {
 mod tests {
     use super::*;
     use values::SqlState;
+
+    #[test]
+    fn a_message_that_panics_leaves_nothing() {
+        let mut out = Messages::default();
+        out.parse_complete();
+        let made = std::panic::AssertUnwindSafe(|| {
+            out.message(b'D', |bytes| {
+                bytes.push(1);
+                panic!("for the test");
+            });
+        });
+        assert!(std::panic::catch_unwind(made).is_err());
+        out.bind_complete();
+        assert_eq!(out.bytes(), b"1\0\0\0\x042\0\0\0\x04");
+    }
 
     #[test]
     fn lengths_are_those_of_the_bodies() {

@@ -10,7 +10,7 @@ use crate::cancel::Registered;
 use crate::codec::{Closing, Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::{GONE_PATIENCE, SENT_BYTES};
 use crate::shared::Shared;
-use crate::store::{Answer, Cause, Connection, CopyIn, Ender, Parsed, Statement};
+use crate::store::{Answer, Cause, Connection, CopyIn, Ender, Parsed, Statement, caught_in};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -200,15 +200,17 @@ impl Conversation {
             };
             self.connection.is_waited_for(!frames.has_more());
             let (ender, cancelled) = (self.ender(), Arc::clone(&self.registered.cancelled));
-            let mut done = pin!(self.message(frame));
+            let mut done = pin!(caught_in(self.message(frame)));
             let next = tokio::select! {
                 biased;
                 next = &mut done => next,
                 () = listen(&ender, &frames, &shared, &cancelled) => done.await,
             };
             match next {
-                Ok(true) => {}
-                Ok(false) | Err(Disconnected) => break (Cause::Disconnected, None),
+                Ok(Ok(true)) => {}
+                Ok(Ok(false) | Err(Disconnected)) => break (Cause::Disconnected, None),
+                // What the message has left undone is not known.
+                Err(panic) => break (Cause::Disconnected, Some(panic)),
             }
         };
         // Without a Sync behind it a write that is held never takes place.

@@ -12,6 +12,8 @@ mod copy;
 mod copying;
 mod cursor;
 mod extended;
+#[cfg(test)]
+mod panics;
 mod planned;
 mod portal;
 mod queue;

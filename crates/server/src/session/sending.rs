@@ -3,7 +3,7 @@
 use super::queue::{Entry, Execution, Outcome, Queued, Shape};
 use crate::codec::{Messages, Severity};
 use crate::limits::SENT_BYTES;
-use crate::store::{Answer, Cause, Ender};
+use crate::store::{Answer, Cause, Ender, caught_in};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -89,12 +89,22 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
             };
             match queued.entry {
                 Entry::Said(messages) => self.out.append(messages),
-                Entry::Execution(execution) => self.execution(*execution).await?,
+                Entry::Execution(execution) => {
+                    match caught_in(self.execution(*execution)).await {
+                        Ok(sent) => sent?,
+                        Err(panic) => {
+                            // An answer that was sent in part has no end but this.
+                            self.out.report(Severity::Fatal, &panic);
+                            break;
+                        }
+                    }
+                }
             }
             if self.out.len() >= SENT_BYTES {
                 self.flush().await?;
             }
         }
+        self.flush().await?;
         self.socket.shutdown().await
     }
 

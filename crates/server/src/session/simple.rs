@@ -29,6 +29,8 @@ impl Conversation {
     }
 
     async fn statements_of(&mut self, text: &str) -> Result<(), Stop> {
+        #[cfg(test)]
+        crate::store::planted(crate::store::Place::Message, text);
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,

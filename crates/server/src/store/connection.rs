@@ -167,7 +167,7 @@ impl Connection {
         };
         let (catalog, parsed, types) = (self.catalog(), parsed.clone(), types.to_vec());
         let work = move || sql::arguments(&catalog, parsed.tree(), &types, &context);
-        self.shared.pool.run(work).await.unwrap_or_else(|| Err(super::failure::cut_off()))
+        self.shared.pool.run(work).await
     }
 
     /// Waits for all that was submitted.

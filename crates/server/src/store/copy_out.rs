@@ -86,12 +86,10 @@ impl CopyOut {
         self.watch.check()?;
         let shared = Arc::clone(&self.shared);
         let mut rows = std::mem::replace(&mut self.rows, Rows::Found(Vec::new()));
-        let work = move || (rows.next_page(&shared), rows);
-        let Some((page, rows)) = self.shared.pool.run(work).await else {
-            return Err(failure::cut_off());
-        };
+        let work = move || Ok((rows.next_page(&shared)?, rows));
+        let (page, rows) = self.shared.pool.run(work).await?;
         self.rows = rows;
-        page
+        Ok(page)
     }
 }
 

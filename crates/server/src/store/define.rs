@@ -11,13 +11,13 @@
 //!    indexes or expressions now, all of it runs again.
 
 use super::call::{Call, DefinedRow, decode_answer};
-use super::failure;
 use super::moved::{MovedRows, Progress, keep_until};
 use super::pending::{Answer, Watch};
 use super::pool::lock;
 use super::rows::Steps;
 use super::shared::{Alone, Shared};
 use super::statement::Statement;
+use super::{failure, panics};
 use nvcaracal::{Part, Snapshot, Ticket};
 use sql::Definition;
 use sql::catalog::Catalog;
@@ -51,8 +51,9 @@ struct Defining<'d> {
 }
 
 impl Defining<'_> {
+    /// Makes the delta; a panic is its error.
     fn made(&self, catalog: &Catalog, rows: &mut dyn Rows) -> Result<Definition> {
-        made(catalog, self.statement, self.context, rows)
+        panics::caught(|| made(catalog, self.statement, self.context, rows))
     }
 }
 
@@ -287,6 +288,8 @@ fn made(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Definition> {
+    #[cfg(test)]
+    panics::planted(panics::Place::Definition, statement.parsed.text());
     sql::define(catalog, statement.parsed.tree(), context, rows)?
         .ok_or_else(|| Error::unsupported("this definition is not supported", ""))
 }

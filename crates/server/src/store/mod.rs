@@ -15,6 +15,7 @@ mod load;
 mod moved;
 mod open;
 mod options;
+mod panics;
 mod pending;
 mod pipeline;
 mod pool;
@@ -35,6 +36,9 @@ pub use interrupt::Cause;
 pub use nvcaracal::{DeviceSpec, Tuning};
 pub use open::{Store, StoredRow};
 pub use options::{OpenError, StoreOptions};
+pub(crate) use panics::caught_in;
+#[cfg(test)]
+pub(crate) use panics::{Place, planted};
 pub use pending::{Answer, Pending};
 pub use sql::bind::{Copy, Direction, OutputColumn};
 pub use sql::parse::Control;

@@ -1,9 +1,9 @@
 //! Answers that are waited for.
 
 use super::call::decode_answer;
-use super::failure;
 use super::interrupt::{Cause, Interrupt};
 use super::pool::lock;
+use super::{failure, panics};
 use nvcaracal::Ticket;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -214,7 +214,11 @@ impl Watch {
 impl Drop for Promise {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            slot.set(State::Answered(Err(failure::cut_off())));
+            let error = match std::thread::panicking() {
+                true => panics::unknown(),
+                false => failure::cut_off(),
+            };
+            slot.set(State::Answered(Err(error)));
         }
     }
 }

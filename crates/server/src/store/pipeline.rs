@@ -1,15 +1,15 @@
 //! The way of one connection's statements, in their order: what can be a call at once is one, the
 //! rest waits in a queue that the pool's threads empty.
 
-use super::block::{BlockState, Operation, Stock};
+use super::block::{BlockOperation, BlockState, Operation, Stock};
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
-use super::failure;
 use super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE};
 use super::pending::{Answer, Last, Promise, Watch};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::{Planned, Statement, Way};
+use super::{failure, panics};
 use nvcaracal::{Part, Snapshot, Submitter, Ticket};
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Value};
@@ -36,6 +36,14 @@ pub(super) enum Task {
     Block(Operation, Promise),
     /// Answered, with nothing, when all before it is.
     Fence(Promise),
+}
+
+impl Task {
+    /// Whether there is no block behind it, whatever the answer is.
+    fn ends_block(&self) -> bool {
+        let Task::Block(Operation::Of(operation, _), _) = self else { return false };
+        matches!(operation, BlockOperation::Commit | BlockOperation::RollBack)
+    }
 }
 
 #[derive(Default)]
@@ -92,18 +100,30 @@ impl Pipeline {
             state.queue.push_back(task);
             return;
         }
-        let left = match task {
-            Task::Statement(work) => self.call_now(work, is_alone).map(Task::Statement),
-            Task::Block(operation, promise) => self
-                .operate_now(operation, promise, is_alone)
-                .map(|(operation, promise)| Task::Block(operation, promise)),
-            fence @ Task::Fence(_) => Some(fence),
-        };
+        let is_end = task.ends_block();
+        let left = panics::caught(|| Ok(self.do_now(task, is_alone))).unwrap_or_else(|_| {
+            // Its client was told as the promise was dropped, and has no block any more.
+            if is_end {
+                *lock(&self.block) = None;
+            }
+            None
+        });
         let Some(task) = left else { return };
         state.queue.push_back(task);
         state.is_running = true;
         drop(state);
         self.shared.pool.spawn(Runner { pipeline: Arc::clone(self), has_ended: false }.run());
+    }
+
+    /// Does what waits for nothing; gives back what has to wait.
+    fn do_now(&self, task: Task, is_alone: bool) -> Option<Task> {
+        match task {
+            Task::Statement(work) => self.call_now(work, is_alone).map(Task::Statement),
+            Task::Block(operation, promise) => self
+                .operate_now(operation, promise, is_alone)
+                .map(|(operation, promise)| Task::Block(operation, promise)),
+            fence @ Task::Fence(_) => Some(fence),
+        }
     }
 
     /// Makes a call of the statement, or looks its row up, or gives it back if something has to be
@@ -198,6 +218,18 @@ impl Pipeline {
     pub(super) async fn all_answered(&self) {
         if let Some(last) = self.last.outstanding() {
             last.answered().await;
+        }
+    }
+
+    /// Does what waits in the queue, as the next of this connection.
+    async fn step_of(&self, task: Task) {
+        match task {
+            Task::Statement(work) => self.step(work).await,
+            Task::Block(operation, promise) => self.operate(operation, promise).await,
+            Task::Fence(promise) => {
+                self.all_answered().await;
+                promise.answer(Ok(Answer::default()));
+            }
         }
     }
 
@@ -300,6 +332,8 @@ impl Pipeline {
         planned: &Planned,
         watch: &Watch,
     ) -> Result<Option<Answer>> {
+        #[cfg(test)]
+        panics::planted(panics::Place::Query, work.statement.parsed.text());
         let shared = &self.shared;
         let made = watch.interrupt().or(self.snapshot_of_all()).await;
         let snapshot = made??;
@@ -348,6 +382,8 @@ impl Pipeline {
         steps: Steps,
         waits: bool,
     ) -> Option<Result<Answer>> {
+        #[cfg(test)]
+        panics::planted(panics::Place::LookUp, work.statement.parsed.text());
         let shared = &self.shared;
         let reads = Reads::Newest { database: &shared.database, waits, is_later: false };
         let mut rows = ReadRows::new(&shared.spaces, reads, steps);
@@ -430,14 +466,8 @@ struct Runner {
 impl Runner {
     async fn run(mut self) {
         while let Some(task) = self.next() {
-            match task {
-                Task::Statement(work) => self.pipeline.step(work).await,
-                Task::Block(operation, promise) => self.pipeline.operate(operation, promise).await,
-                Task::Fence(promise) => {
-                    self.pipeline.all_answered().await;
-                    promise.answer(Ok(Answer::default()));
-                }
-            }
+            // A panic has dropped the promise, which has told its client. The next one may run.
+            let _ = panics::caught_in(self.pipeline.step_of(task)).await;
         }
     }
 

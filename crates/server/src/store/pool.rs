@@ -3,6 +3,7 @@
 
 use super::options::StoreOptions;
 use super::turns::Turns;
+use super::{failure, panics};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -219,17 +220,18 @@ impl Pool {
         self.queue.push(Arc::new(task))
     }
 
-    /// Does the work on a thread of the pool, and waits for it; `None` after a panic or the end.
+    /// Does the work on a thread of the pool, and waits for it; a panic is an error, and so is the
+    /// end of the pool.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (sender, receiver) = oneshot::channel();
         self.spawn(async move {
             // Nothing waits for it any more if this fails.
-            let _ = sender.send(work());
+            let _ = sender.send(panics::caught(work));
         });
-        receiver.await.ok()
+        receiver.await.unwrap_or_else(|_| Err(failure::cut_off()))
     }
 
     /// Does what is queued, and ends the threads.
@@ -278,12 +280,13 @@ mod tests {
     #[test]
     fn work_is_done_and_a_panic_ends_only_its_own() {
         let pool = Pool::new(2, 1, pace()).unwrap();
-        let run = |work: fn() -> u8| block_on(pool.run(work));
-        assert_eq!(run(|| 1 + 1), Some(2));
-        assert_eq!(run(|| panic!("for the test")), None);
-        assert_eq!(run(|| 3), Some(3));
+        let run = |work: fn() -> u8| block_on(pool.run(move || Ok(work())));
+        let code = |done: Result<u8>| done.unwrap_err().state().code().to_owned();
+        assert_eq!(run(|| 1 + 1).unwrap(), 2);
+        assert_eq!(code(run(|| panic!("for the test"))), "XX000");
+        assert_eq!(run(|| 3).unwrap(), 3);
         pool.end();
-        assert_eq!(run(|| 4), None);
+        assert_eq!(code(run(|| 4)), "57P01");
     }
 
     #[test]
@@ -293,12 +296,12 @@ mod tests {
         let outer = pool.run(move || {
             let lent = own.lend();
             // The only thread is this one.
-            let inner = block_on(own.run(|| 1));
+            let inner = block_on(own.run(|| Ok(1)));
             drop(lent);
             inner
         });
-        assert_eq!(block_on(outer), Some(Some(1)));
-        assert_eq!(block_on(pool.run(|| 2)), Some(2));
-        assert_eq!(block_on(pool.run(|| 3)), Some(3));
+        assert_eq!(block_on(outer).unwrap(), 1);
+        assert_eq!(block_on(pool.run(|| Ok(2))).unwrap(), 2);
+        assert_eq!(block_on(pool.run(|| Ok(3))).unwrap(), 3);
     }
 }

@@ -1,7 +1,6 @@
 //! What all connections share.
 
 use super::cache::Cache;
-use super::failure;
 use super::held::Held;
 use super::options::StoreOptions;
 use super::pending::{Last, Slot, Watch};
@@ -131,10 +130,12 @@ impl Shared {
         let text: Arc<str> = text.into();
         let (key, pool) = (Arc::clone(&text), Arc::clone(&self.pool));
         let work = move || -> Result<Vec<Parsed>> {
+            #[cfg(test)]
+            super::panics::planted(super::panics::Place::Parse, &text);
             let trees = sql::parse::parse(&text)?.into_iter().enumerate();
             Ok(trees.map(|(at, tree)| Parsed::new(tree, text.clone(), at, pool.clone())).collect())
         };
-        let parsed = self.pool.run(work).await.unwrap_or_else(|| Err(failure::cut_off()))?;
+        let parsed = self.pool.run(work).await?;
         lock(&self.parsed).put(Arc::clone(&key), parsed.clone(), 256 + 16 * key.len());
         Ok(parsed)
     }
@@ -164,7 +165,7 @@ impl Shared {
     ) -> Result<Arc<Statement>> {
         let (parsed, types, zone) = (parsed.clone(), types.to_vec(), zone.clone());
         let work = move || Statement::plan(&parsed, &types, &zone, &catalog);
-        self.pool.run(work).await.unwrap_or_else(|| Err(failure::cut_off()))
+        self.pool.run(work).await
     }
 
     /// A version for a catalog that only one block has.

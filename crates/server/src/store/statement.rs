@@ -225,6 +225,8 @@ impl Statement {
         catalog: &Arc<Catalog>,
         session: Option<SessionValues>,
     ) -> Result<Arc<Statement>> {
+        #[cfg(test)]
+        super::panics::planted(super::panics::Place::Plan, parsed.text());
         let (parsed, zone, version) = (parsed.clone(), zone.clone(), catalog.version());
         let mut statement = Statement {
             parameters: Vec::new(),

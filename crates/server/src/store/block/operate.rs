@@ -1,7 +1,6 @@
 //! What a connection does with its block, in the order of its pipeline.
 
 use super::super::call::Call;
-use super::super::failure;
 use super::super::pending::{Answer, Promise, Watch};
 use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
@@ -9,6 +8,7 @@ use super::super::rows::{Reads, Steps};
 use super::super::shared::Alone;
 use super::super::spaces::sequence;
 use super::super::statement::{Statement, Way};
+use super::super::{failure, panics};
 use super::defined::Made;
 use super::loaded::half_loaded;
 use super::operation::{BlockOperation, Operation, Run};
@@ -36,8 +36,12 @@ impl Pipeline {
         promise: Promise,
         is_alone: bool,
     ) -> Option<(Operation, Promise)> {
+        if let Err(error) = self.check_whole(&operation) {
+            promise.answer(Err(error));
+            return None;
+        }
         match operation {
-            Operation::Run(run) => match self.run_now(&run) {
+            Operation::Run(run) => match self.run_now_caught(&run) {
                 Some(answer) => promise.answer(answer),
                 None => return Some((Operation::Run(run), promise)),
             },
@@ -49,6 +53,30 @@ impl Pipeline {
             together @ Operation::Together(_) => return Some((together, promise)),
         }
         None
+    }
+
+    /// Refuses all but ROLLBACK in a block in which something panicked: what it has written may be
+    /// half done. COMMIT ends the block, as it does whenever it fails.
+    fn check_whole(&self, operation: &Operation) -> Result<()> {
+        let is_end = matches!(operation, Operation::Of(BlockOperation::RollBack, _));
+        let is_broken = lock(&self.block).as_ref().is_some_and(|block| block.is_broken);
+        if is_end || !is_broken {
+            return Ok(());
+        }
+        if matches!(operation, Operation::Of(BlockOperation::Commit, _)) {
+            *lock(&self.block) = None;
+        }
+        let message = "an internal error has ended the transaction";
+        Err(Error::new(SqlState::FAILED_TRANSACTION, message).with_hint("Roll it back."))
+    }
+
+    /// Runs a statement that waits for nothing. A panic is its error, and breaks the block.
+    fn run_now_caught(&self, run: &Run) -> Option<Result<Answer>> {
+        let ran = panics::caught(|| Ok(self.run_now(run)));
+        ran.unwrap_or_else(|error| {
+            lock(&self.block).iter_mut().for_each(|block| block.is_broken = true);
+            Some(Err(error))
+        })
     }
 
     /// What waits for nothing.
@@ -180,6 +208,9 @@ impl Pipeline {
 
     /// Does what has to wait.
     pub(in super::super) async fn operate(&self, operation: Operation, promise: Promise) {
+        if let Err(error) = self.check_whole(&operation) {
+            return promise.answer(Err(error));
+        }
         match operation {
             Operation::Run(run) => {
                 let watch = promise.watch(false);
@@ -188,7 +219,9 @@ impl Pipeline {
                 }
                 let own = lock(&self.block).take();
                 let Some(mut block) = own else { return promise.answer(Err(no_block())) };
-                let answer = self.run_in(&mut block, &run, &watch).await;
+                let ran = panics::caught_in(self.run_in(&mut block, &run, &watch)).await;
+                block.is_broken |= ran.is_err();
+                let answer = ran.flatten();
                 let before = lock(&self.block).replace(block);
                 assert!(before.is_none(), "no other block begins while a statement of one runs");
                 promise.answer(answer);

@@ -2,6 +2,8 @@
 
 use super::super::call::{Call, ZoneForm};
 use super::super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE, StoreOptions};
+#[cfg(test)]
+use super::super::panics;
 use super::super::pending::{Answer, Watch};
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
@@ -47,6 +49,8 @@ pub(in super::super) struct BlockState {
     version: u64,
     /// Whether a statement has run.
     pub(super) has_run: bool,
+    /// Whether a statement has panicked: nothing but ROLLBACK is possible.
+    pub(super) is_broken: bool,
     pub(super) plans: Vec<Arc<Statement>>,
     /// Where each of them is, by its address.
     places: HashMap<usize, u32>,
@@ -177,6 +181,7 @@ impl BlockState {
             snapshot: None,
             version: 0,
             has_run: false,
+            is_broken: false,
             plans: Vec::new(),
             places: HashMap::new(),
             zones: Vec::new(),
@@ -319,6 +324,8 @@ impl BlockState {
         run: &Run,
         below: Below<'_>,
     ) -> Tried {
+        #[cfg(test)]
+        panics::planted(panics::Place::Block, statement.parsed.text());
         let planned = statement.planned.as_ref().expect("it is no definition");
         let options = &shared.options;
         let is_query = planned.plan.is_query();
