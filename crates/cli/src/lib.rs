@@ -4,9 +4,9 @@
 //!
 //! Exit codes: 0 all is well; 1 something is wrong with a store or a run (also a failed
 //! verification or consistency check); 2 the command line cannot be made as it is; 3 a
-//! salvage is done, and rows or calls are lost; 130 or 143 a run was interrupted by SIGINT or
-//! SIGTERM. Results go to standard output, everything else to standard error. Nothing here knows
-//! how the engine works.
+//! salvage is done, and rows or calls are lost; 4 the store of a server has failed; 130 or 143 a
+//! run was interrupted by SIGINT or SIGTERM. Results go to standard output, everything else to
+//! standard error. Nothing here knows how the engine works.
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +42,7 @@ pub fn run_to_exit(what: impl FnOnce() -> Done) -> ExitCode {
     // one line says where; a user of a tool does not have to read a backtrace.
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string().replace('\n', " ");
-        eprintln!("note: {text}");
+        output::tell(&format!("note: {text}"));
     }));
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what)).unwrap_or_else(|_| {
         Err(Failure::new("stopped by a mistake of this program (see the note); please report it"))
@@ -51,7 +51,7 @@ pub fn run_to_exit(what: impl FnOnce() -> Done) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             for message in &failure.messages {
-                eprintln!("error: {message}");
+                output::tell(&format!("error: {message}"));
             }
             ExitCode::from(failure.code)
         }

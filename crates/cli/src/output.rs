@@ -40,6 +40,12 @@ impl From<BenchError> for Failure {
     }
 }
 
+/// Writes a line to standard error. That it cannot be written, as after a terminal was closed, is
+/// no failure.
+pub fn tell(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Result of a command.
 pub type Done = Result<(), Failure>;
 

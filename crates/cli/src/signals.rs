@@ -1,11 +1,11 @@
 //! SIGINT and SIGTERM: the first one asks for an end in good order, the second one ends the process
-//! at once.
+//! at once. SIGHUP, which a terminal that closes sends, ends no server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bench::Stop;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::output::Failure;
@@ -33,6 +33,14 @@ impl Signals {
                 .map_err(|e| Failure::new(format!("cannot listen to signal {signal}: {e}")))?;
         }
         Ok(Self { came })
+    }
+
+    /// From now on SIGHUP ends nothing: the flag says that one has come.
+    pub fn outlive_terminal(&self) -> Result<Arc<AtomicBool>, Failure> {
+        let came = Arc::new(AtomicBool::new(false));
+        flag::register(SIGHUP, Arc::clone(&came))
+            .map_err(|e| Failure::new(format!("cannot listen to signal {SIGHUP}: {e}")))?;
+        Ok(came)
     }
 
     /// Stops a run once a signal has come.

@@ -39,6 +39,12 @@ pub enum ServeError {
     /// The system gives no threads or random numbers.
     #[error("cannot start the server: {0}")]
     System(std::io::Error),
+    /// The store has failed while it was served.
+    #[error(
+        "the store runs no more: {0}; what was answered is in it: see to the cause, then start the \
+         server again"
+    )]
+    Stopped(nvcaracal::Error),
     /// The store was not closed as it should be.
     #[error("the store could not be closed: {0}")]
     Close(#[from] crate::store::OpenError),

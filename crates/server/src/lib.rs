@@ -23,4 +23,4 @@ pub mod store;
 mod threads;
 
 pub use config::{ServeError, ServerOptions};
-pub use listen::{Listening, serve};
+pub use listen::{Listening, Sockets, serve, serve_at};

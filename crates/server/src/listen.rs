@@ -8,14 +8,14 @@ use crate::session;
 use crate::shared::{Peer, Shared};
 use crate::store::Store;
 use crate::threads::Threads;
-use std::io;
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How often the server looks whether it shall stop.
@@ -24,6 +24,63 @@ const LOOK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(10);
 /// How long it waits after the system gave no connection, for want of files or memory.
 const BREATHER: Duration = Duration::from_millis(50);
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1_024;
+
+/// Addresses that are this process's, at which nothing listens yet.
+#[derive(Debug)]
+pub struct Sockets {
+    bound: Vec<(SocketAddr, TcpSocket)>,
+}
+
+impl Sockets {
+    /// Takes the addresses of the options, so that a server that cannot listen opens no store.
+    ///
+    /// # Errors
+    /// Which address is taken, or what is wrong with the options.
+    pub fn bind(options: &ServerOptions) -> Result<Sockets, ServeError> {
+        let bind = |address: SocketAddr| -> io::Result<(SocketAddr, TcpSocket)> {
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            // Otherwise connections of a server that has ended would keep the address for minutes.
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            Ok((address, socket))
+        };
+        let failed = |address: SocketAddr| {
+            move |error| ServeError::Listen { address: address.to_string(), error }
+        };
+        let addresses = options.addresses()?.into_iter();
+        let bound = addresses.map(|address| bind(address).map_err(failed(address)));
+        let sockets = Sockets { bound: bound.collect::<Result<_, _>>()? };
+        if let Some(directory) = &options.socket_directory {
+            sockets.check_directory(directory)?;
+        }
+        Ok(sockets)
+    }
+
+    /// Whether there can be a Unix socket in a directory.
+    fn check_directory(&self, directory: &Path) -> Result<(), ServeError> {
+        let port = self.bound.first().and_then(|(_, socket)| socket.local_addr().ok());
+        let path = socket_path(directory, port.as_ref());
+        let listens = std::os::unix::net::UnixStream::connect(&path).is_ok();
+        let error = match std::fs::metadata(directory) {
+            Err(error) => error,
+            Ok(found) if !found.is_dir() => io::ErrorKind::NotADirectory.into(),
+            Ok(_) if listens => io::ErrorKind::AddrInUse.into(),
+            Ok(_) => return Ok(()),
+        };
+        Err(ServeError::Listen { address: path.display().to_string(), error })
+    }
+}
+
+/// Where clients look for the Unix socket of a server.
+fn socket_path(directory: &Path, address: Option<&SocketAddr>) -> PathBuf {
+    directory.join(format!(".s.PGSQL.{}", address.map_or(0, SocketAddr::port)))
+}
 
 /// Where a server listens.
 #[derive(Debug, Clone)]
@@ -38,14 +95,27 @@ pub struct Listening {
 /// `ready` learns where the server listens.
 ///
 /// # Errors
-/// Why the server does not run, or how the store was not closed.
+/// Why the server does not run, why the store runs no more, or how it was not closed.
 pub fn serve(
     options: &ServerOptions,
     store: Store,
     ready: impl FnOnce(&Listening),
     stop: impl Fn() -> bool,
 ) -> Result<(), ServeError> {
-    let addresses = options.addresses()?;
+    serve_at(Sockets::bind(options)?, options, store, ready, stop)
+}
+
+/// As [`serve`], at sockets that were bound before the store was opened.
+///
+/// # Errors
+/// Those of [`serve`].
+pub fn serve_at(
+    sockets: Sockets,
+    options: &ServerOptions,
+    store: Store,
+    ready: impl FnOnce(&Listening),
+    stop: impl Fn() -> bool,
+) -> Result<(), ServeError> {
     let verifier = match &options.password {
         Some(password) => {
             let mut salt = [0; 16];
@@ -69,7 +139,7 @@ pub fn serve(
         shared: Arc::new(Shared::new(store.clone(), verifier, options.statement_timeout, stopped)),
         threads: Arc::clone(&threads),
     });
-    let served = runtime.block_on(run(options, &addresses, &doors, &stopping, ready, stop));
+    let served = runtime.block_on(run(options, sockets, &doors, &stopping, ready, stop));
     drop((runtime, doors));
     Arc::into_inner(threads).expect("the doors are closed").end();
     let closed = store.close();
@@ -79,7 +149,7 @@ pub fn serve(
 
 async fn run(
     options: &ServerOptions,
-    addresses: &[SocketAddr],
+    sockets: Sockets,
     doors: &Arc<Doors>,
     stopping: &watch::Sender<bool>,
     ready: impl FnOnce(&Listening),
@@ -87,23 +157,28 @@ async fn run(
 ) -> Result<(), ServeError> {
     let mut listening = Listening { addresses: Vec::new(), socket: None };
     let mut tasks = Vec::new();
-    for address in addresses {
+    for (address, socket) in sockets.bound {
         let failed = |error| ServeError::Listen { address: address.to_string(), error };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = socket.listen(BACKLOG).map_err(failed)?;
         listening.addresses.push(listener.local_addr().map_err(failed)?);
         tasks.push(tokio::spawn(Arc::clone(doors).tcp(listener)));
     }
     if let Some(directory) = &options.socket_directory {
-        let port = listening.addresses.first().map_or(0, SocketAddr::port);
-        let path = directory.join(format!(".s.PGSQL.{port}"));
+        let path = socket_path(directory, listening.addresses.first());
         let listener = unix_listener(&path)?;
         tasks.push(tokio::spawn(Arc::clone(doors).unix(listener)));
         listening.socket = Some(path);
     }
     ready(&listening);
-    while !stop() {
+    let stopped = loop {
+        if let Some(error) = doors.shared.store.database().stopped() {
+            break Err(ServeError::Stopped(error));
+        }
+        if stop() {
+            break Ok(());
+        }
         tokio::time::sleep(LOOK).await;
-    }
+    };
     tasks.iter().for_each(|task| task.abort());
     stopping.send_replace(true);
     let all = u32::try_from(options.connections_max).unwrap_or(u32::MAX);
@@ -112,7 +187,7 @@ async fn run(
     if let Some(path) = &listening.socket {
         let _ = std::fs::remove_file(path);
     }
-    Ok(())
+    stopped
 }
 
 /// A Unix socket for the user that runs the server. The file of a server that was killed is
@@ -130,6 +205,37 @@ fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
     Ok(listener)
 }
 
+/// Whether the system gives connections.
+#[derive(Default)]
+struct Trouble {
+    was_told: bool,
+}
+
+impl Trouble {
+    /// Says once that no connection comes in, and why, and waits a moment.
+    async fn tell(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.was_told, true) {
+            warn(&format!(
+                "clients cannot connect: {error}; they wait. If there are too many open files, \
+                 allow more (ulimit -n) or start the server with fewer --connections"
+            ));
+        }
+        tokio::time::sleep(BREATHER).await;
+    }
+
+    /// Says that connections come in again.
+    fn is_over(&mut self) {
+        if std::mem::take(&mut self.was_told) {
+            warn("clients can connect again");
+        }
+    }
+}
+
+/// Writes a line to standard error. A terminal that is closed is no reason to end.
+fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "warning: {text}");
+}
+
 /// Where connections come in.
 struct Doors {
     connections: Arc<Semaphore>,
@@ -141,27 +247,33 @@ struct Doors {
 
 impl Doors {
     async fn tcp(self: Arc<Doors>, listener: TcpListener) {
+        let mut trouble = Trouble::default();
         loop {
             match listener.accept().await.and_then(|(socket, address)| {
                 // Answers are sent whole; without this they would wait for more.
                 let _ = socket.set_nodelay(true);
                 Ok((socket.into_std()?, address))
             }) {
-                Ok((socket, address)) => self.admit(Some(address.ip()), move || {
-                    Ok(TcpStream::from_std(socket)?.into_split())
-                }),
-                Err(_) => tokio::time::sleep(BREATHER).await,
+                Ok((socket, address)) => {
+                    trouble.is_over();
+                    self.admit(Some(address.ip()), move || {
+                        Ok(TcpStream::from_std(socket)?.into_split())
+                    });
+                }
+                Err(error) => trouble.tell(&error).await,
             }
         }
     }
 
     async fn unix(self: Arc<Doors>, listener: UnixListener) {
+        let mut trouble = Trouble::default();
         loop {
             match listener.accept().await.and_then(|(socket, _)| socket.into_std()) {
                 Ok(socket) => {
+                    trouble.is_over();
                     self.admit(None, move || Ok(UnixStream::from_std(socket)?.into_split()));
                 }
-                Err(_) => tokio::time::sleep(BREATHER).await,
+                Err(error) => trouble.tell(&error).await,
             }
         }
     }

@@ -24,7 +24,8 @@ pub use workloads::{Contention, Mix, SmallBankArguments, TpccArguments, YcsbArgu
 /// library, and tools for stores.
 ///
 /// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 3 a
-/// salvage that lost rows or calls, 130 or 143 a run that SIGINT or SIGTERM interrupted.
+/// salvage that lost rows or calls, 4 a server whose store has failed, 130 or 143 a run that SIGINT
+/// or SIGTERM interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "nvcaracal", version)]
 pub(crate) struct Arguments {
@@ -58,7 +59,8 @@ pub(crate) enum Command {
     ///
     /// SIGINT (Ctrl-C) or SIGTERM ends it in good order: what was submitted is answered, and the
     /// store is closed with a checkpoint; the exit code is 0. A second signal ends the process at
-    /// once; nothing that was answered is lost by that.
+    /// once; nothing that was answered is lost by that. SIGHUP changes nothing. If a file of the
+    /// store cannot be read or written it ends with exit code 4.
     Serve(ServeArguments),
     /// What is done with a store.
     #[command(flatten)]

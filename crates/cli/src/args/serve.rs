@@ -19,7 +19,8 @@ pub struct ServeArguments {
     #[arg(long, value_name = "DIR")]
     pub socket_dir: Option<PathBuf>,
     /// A file whose first line is the password of user nvcaracal; needed to listen at an address
-    /// that other machines reach. Without it every client of this machine is let in
+    /// that other machines reach. Refused if all users of this one have access to it (chmod 600).
+    /// Without it every client of this machine is let in
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// Clients at a time, 1 to 10000

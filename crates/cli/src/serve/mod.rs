@@ -1,17 +1,25 @@
 //! `serve`: a store for PostgreSQL's clients.
 
+mod descriptors;
+
 use std::cell::RefCell;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::Serialize;
 use server::store::{DeviceSpec, OpenError, Store, StoreOptions};
-use server::{Listening, ServeError, ServerOptions};
+use server::{Listening, ServeError, ServerOptions, Sockets};
 
 use crate::args::ServeArguments;
-use crate::output::{Done, Failure};
+use crate::output::{Done, Failure, tell};
 use crate::signals::Signals;
+
+/// The exit code of a server whose store has failed, for instance because a file could not be
+/// written: a supervisor may start it again.
+const STORE_FAILED: u8 = 4;
 
 /// What is said as JSON when the server is ready.
 #[derive(Serialize)]
@@ -32,11 +40,13 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         listen: arguments.listen.clone(),
         socket_directory: arguments.socket_dir.clone(),
         password: arguments.password_file.as_deref().map(password).transpose()?,
-        connections_max: usize::try_from(arguments.connections).expect("at most 10,000"),
+        connections_max: descriptors::connections(arguments.connections),
         statement_timeout: arguments.statement_timeout_ms.map(Duration::from_millis),
     };
-    options.check().map_err(failure)?;
     let signals = Signals::listen()?;
+    let hung_up = signals.outlive_terminal()?;
+    // First: who cannot listen makes no store.
+    let sockets = Sockets::bind(&options).map_err(failure)?;
     let device = device(arguments.path.as_ref())?;
     let mut of_store = StoreOptions {
         data_bytes_max: arguments.limits.image_limit_bytes,
@@ -57,7 +67,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         let Some(database) = &database else { return };
         let error = database.stats().archive_error;
         if *told.borrow() != error {
-            eprintln!("{}", of_archive(error.as_deref()));
+            tell(&of_archive(error.as_deref()));
             *told.borrow_mut() = error;
         }
     };
@@ -70,9 +80,12 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     };
     let asked = || {
         look();
+        if hung_up.swap(false, Ordering::Relaxed) {
+            tell("note: SIGHUP changes nothing: SIGTERM or SIGINT ends the server");
+        }
         stop.asked()
     };
-    server::serve(&options, store, say, asked).map_err(failure)
+    server::serve_at(sockets, &options, store, say, asked).map_err(failure)
 }
 
 /// What is said when the archive of the log fails, and when it does not any more.
@@ -95,15 +108,34 @@ fn device(path: &Path) -> Result<DeviceSpec, Failure> {
 }
 
 fn password(file: &Path) -> Result<String, Failure> {
+    check_secret(file)?;
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::usage(format!("cannot read the password in {}: {error}", file.display()))
     })?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
+/// Refuses a file that all users of the machine may read or write. One that cannot be looked at is
+/// told when it is read.
+fn check_secret(file: &Path) -> Done {
+    const OTHERS: u32 = 0o007;
+    let Ok(found) = std::fs::metadata(file) else { return Ok(()) };
+    if !found.is_file() || found.permissions().mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    let path = file.display();
+    Err(Failure::usage(format!(
+        "all users of this machine have access to {path}, in which the password is: take it from \
+         them (chmod 600 {path}), and choose another password if they may have read it"
+    )))
+}
+
 fn failure(error: ServeError) -> Failure {
     match error {
         ServeError::Options(message) => Failure::usage(message),
+        stopped @ ServeError::Stopped(_) => {
+            Failure { code: STORE_FAILED, ..Failure::new(stopped.to_string()) }
+        }
         other => Failure::new(other.to_string()),
     }
 }
@@ -128,4 +160,39 @@ fn json(device: &DeviceSpec, listening: &Listening) -> String {
         database: "nvcaracal",
     };
     serde_json::to_string(&ready).expect("texts are JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_failed_has_an_exit_code_of_its_own() {
+        let store = Store::open(StoreOptions::memory()).unwrap();
+        let database = store.database().clone();
+        assert!(database.stopped().is_none());
+        store.close().unwrap();
+        let told = failure(ServeError::Stopped(database.stopped().unwrap()));
+        assert_eq!(told.code, 4);
+        assert!(told.messages[0].contains("start the server again"), "{:?}", told.messages);
+    }
+
+    #[test]
+    fn a_password_that_all_may_read_is_refused() {
+        let room = tempfile::tempdir().unwrap();
+        let file = room.path().join("password");
+        std::fs::write(&file, "pencil\n").unwrap();
+        let mode = |mode| {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            password(&file)
+        };
+        for open in [0o644, 0o604, 0o602, 0o777] {
+            let refused = mode(open).unwrap_err();
+            assert_eq!(refused.code, 2);
+            assert!(refused.messages[0].contains("chmod 600"), "{:?}", refused.messages);
+        }
+        for closed in [0o600, 0o640, 0o400] {
+            assert_eq!(mode(closed).unwrap(), "pencil");
+        }
+    }
 }

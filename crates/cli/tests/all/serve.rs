@@ -1,5 +1,7 @@
 //! `serve`, as a user sees it: options and signals.
 
+use std::os::unix::fs::PermissionsExt;
+
 use rustix::process::Signal;
 
 use crate::served::Server;
@@ -15,6 +17,10 @@ fn options_that_cannot_be_used_are_refused_in_words() {
     let missing = run(&format!("serve {store} --password-file {store}/none"));
     missing.failed(2, &["cannot read the password"]);
     std::fs::write(room.path("empty"), "\n").unwrap();
+    let open = run(&format!("serve {store} --password-file {}", room.text("empty")));
+    open.failed(2, &["chmod 600"]);
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(room.path("empty"), private).unwrap();
     let empty = run(&format!("serve {store} --password-file {}", room.text("empty")));
     empty.failed(2, &["a password has 1 to 1000 characters"]);
     assert!(!room.path("store").exists(), "a refused command makes nothing");

@@ -1,7 +1,7 @@
 //! A server in a process of its own.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,7 +24,16 @@ impl Server {
 
     /// As [`Server::start`]; `None` if it ends before it listens.
     pub(crate) fn try_start(line: &str) -> Option<Server> {
-        let mut child = Server::spawn(line);
+        Server::heard(Server::spawn(line))
+    }
+
+    /// The same of a command that ends in one that says as JSON where it listens.
+    pub(crate) fn of(command: &mut Command) -> Server {
+        let child = command.stdout(Stdio::piped()).spawn().expect("a server");
+        Server::heard(child).expect("it listens")
+    }
+
+    fn heard(mut child: Child) -> Option<Server> {
         let mut said = String::new();
         let output = child.stdout.as_mut().expect("a pipe");
         BufReader::new(output).read_line(&mut said).expect("a line");
@@ -56,11 +65,20 @@ impl Server {
     }
 
     /// Waits for the end; gives the exit code.
-    pub(crate) fn ended(mut self) -> Option<i32> {
+    pub(crate) fn ended(self) -> Option<i32> {
+        self.ended_with().0
+    }
+
+    /// The same with what it has said on standard error, if that is a pipe.
+    pub(crate) fn ended_with(mut self) -> (Option<i32>, String) {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a process of ours") {
-                return status.code();
+                let mut said = String::new();
+                if let Some(pipe) = &mut self.child.stderr {
+                    pipe.read_to_string(&mut said).expect("a pipe of ours");
+                }
+                return (status.code(), said);
             }
             assert!(started.elapsed() < PATIENCE, "the server does not end");
             std::thread::sleep(PAUSE);
@@ -73,11 +91,15 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self) -> Option<Client> {
+        self.try_connect().await.ok()
+    }
+
+    pub(crate) async fn try_connect(&self) -> Result<Client, tokio_postgres::Error> {
         let mut config = Config::new();
         config.host("127.0.0.1").port(self.port).user("nvcaracal").connect_timeout(PATIENCE);
-        let (client, connection) = config.connect(NoTls).await.ok()?;
+        let (client, connection) = config.connect(NoTls).await?;
         tokio::spawn(connection);
-        Some(client)
+        Ok(client)
     }
 }
 

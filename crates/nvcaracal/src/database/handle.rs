@@ -476,6 +476,18 @@ impl Database {
         self.inner.request(|driver| Ok(driver.files()))
     }
 
+    /// Why the database runs no more: what failed, or that it was closed. `None` while it runs. A
+    /// program that has nothing to do without its database looks at this now and then, and ends.
+    /// Does not wait for anything.
+    #[must_use]
+    pub fn stopped(&self) -> Option<Error> {
+        let queue = &self.inner.shared.queue;
+        match queue.check_here() {
+            Ok(()) => queue.ended(),
+            Err(forked) => Some(forked),
+        }
+    }
+
     /// Counts since it was opened. Does not wait for anything.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -52,7 +52,7 @@ impl Store {
         if options.workers > 0 {
             database = database.workers(options.workers);
         }
-        let database = database.open_device(options.device.clone())?;
+        let database = (options.adjust)(database).open_device(options.device.clone())?;
         let pool = Pool::new(options.threads, turns(&options), Pace::of(&options))
             .map_err(OpenError::Threads)?;
         let pool = Arc::new(pool);

@@ -1,6 +1,6 @@
 //! How a store is opened.
 
-use nvcaracal::{DeviceSpec, Tuning};
+use nvcaracal::{DeviceSpec, Options, Tuning};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use values::Timestamp;
@@ -49,6 +49,9 @@ pub struct StoreOptions {
     pub plans_bytes_max: usize,
     /// The library's own settings, of which the longest call is set here.
     pub tuning: Tuning,
+    /// For tests: changes the options of the library.
+    #[doc(hidden)]
+    pub adjust: fn(Options) -> Options,
     /// What `now()` is when a statement is submitted.
     pub clock: fn() -> Timestamp,
     /// Called again and again by each statement that computes for long outside of calls; asks
@@ -78,6 +81,7 @@ impl StoreOptions {
             part_bytes: 1 << 20,
             plans_bytes_max: 64 << 20,
             tuning: Tuning::default(),
+            adjust: |options| options,
             clock: system_time,
             pace: |_| {},
         }

@@ -210,6 +210,11 @@ impl Queue {
         self.calls(&inner) == 0 && inner.requests.is_empty() && inner.ended.is_none()
     }
 
+    /// Why nothing more is accepted, if so.
+    pub(crate) fn ended(&self) -> Option<Error> {
+        self.inner().ended.clone()
+    }
+
     /// Why nothing more is accepted.
     pub(crate) fn why_ended(&self) -> Error {
         self.inner().ended.clone().unwrap_or_else(Error::closed)

@@ -1,0 +1,54 @@
+//! How many clients the files that the process may open are enough for.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::output::tell;
+
+/// Files and sockets beside those of clients: of the store and its copies, of threads, of clients
+/// that are told that there are too many, and some to spare.
+const OTHERS: u64 = 256;
+
+/// Clients at a time, which are not more than were asked for. Allows the process as many files as
+/// it may allow itself; a line says if they are too few.
+pub(super) fn connections(asked: u64) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        // What could not be raised stays as it is.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    }
+    let files = getrlimit(Resource::Nofile).current;
+    let most = most(files, asked);
+    if most < asked {
+        let files = files.unwrap_or_default();
+        tell(&format!(
+            "warning: the process may open {files} files, which are enough for {most} clients at a \
+             time, not {asked}: allow more (ulimit -n)"
+        ));
+    }
+    usize::try_from(most).expect("at most 10,000")
+}
+
+/// Clients that so many files are enough for; `None` is any number.
+fn most(files: Option<u64>, asked: u64) -> u64 {
+    let enough = files.map_or(asked, |files| files.saturating_sub(OTHERS).max(files / 4).max(1));
+    enough.min(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_leave_files_for_the_store() {
+        for (files, asked, expected) in [
+            (None, 200, 200),
+            (Some(1_024), 200, 200),
+            (Some(300), 200, 75),
+            (Some(400), 200, 144),
+            (Some(64), 200, 16),
+            (Some(0), 200, 1),
+        ] {
+            assert_eq!(most(files, asked), expected, "{files:?} files");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a server does when the system fails it: files that cannot be written, addresses that are
+//! taken, a terminal that closes, files that it may not open.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use nvcaracal::{DeviceSpec, Options};
+use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
+use rustix::process::Signal;
+use server::store::{Store, StoreOptions};
+use server::{ServeError, ServerOptions};
+use tokio_postgres::{Config, NoTls};
+
+use crate::served::Server;
+use crate::support::{PATIENCE, Room, run};
+
+const EIO: i32 = 5;
+
+/// Which of [`FILES`] fails from now on; no one at first.
+static FAILS: AtomicUsize = AtomicUsize::new(usize::MAX);
+const FILES: [(DiskFile, &str); 3] =
+    [(DiskFile::Log, "log"), (DiskFile::Data, "data"), (DiskFile::Meta, "meta")];
+
+#[derive(Debug)]
+struct Failing;
+
+impl DiskHook for Failing {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        let failing = FILES.get(FAILS.load(Ordering::SeqCst));
+        let writes = matches!(call.operation, DiskOperation::Write { .. } | DiskOperation::Sync);
+        match failing {
+            Some((file, _)) if *file == call.file && writes => Outcome::Fail(EIO),
+            _ => Outcome::Proceed,
+        }
+    }
+}
+
+/// Writes until the server ends; the code that clients are told first.
+async fn write_until_it_fails(port: u16, file: usize) -> String {
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(port).user("nvcaracal").dbname("nvcaracal");
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    FAILS.store(file, Ordering::SeqCst);
+    for id in 0.. {
+        let insert = format!("INSERT INTO t VALUES ({id}, repeat('x', 100000))");
+        if let Err(error) = client.batch_execute(&insert).await {
+            let code = error.code().map(|code| code.code().to_owned());
+            return code.unwrap_or_else(|| "closed".to_owned());
+        }
+    }
+    unreachable!("an insert fails before there are no numbers left")
+}
+
+/// Serves a store of which one file fails; why the server has ended.
+fn serve_failing(store: &Path, file: usize) -> ServeError {
+    FAILS.store(usize::MAX, Ordering::SeqCst);
+    let adjust = |options: Options| options.disk_hook(Arc::new(Failing));
+    let options = StoreOptions { adjust, ..StoreOptions::at(DeviceSpec::File(store.to_owned())) };
+    let store = Store::open(options).unwrap();
+    let (sender, ready) = mpsc::channel();
+    let server = std::thread::spawn(move || {
+        let told = |listening: &server::Listening| sender.send(listening.addresses[0]).unwrap();
+        server::serve(&ServerOptions::at("127.0.0.1:0"), store, told, || false)
+    });
+    let port = ready.recv_timeout(PATIENCE).unwrap().port();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let code = runtime.block_on(write_until_it_fails(port, file));
+    assert!(["58030", "57P01", "closed"].contains(&&code[..]), "{code}");
+    // Nobody asks it to end.
+    server.join().unwrap().unwrap_err()
+}
+
+#[test]
+fn a_server_ends_when_a_file_of_its_store_fails() {
+    for (number, (_, name)) in FILES.iter().enumerate() {
+        let room = Room::new();
+        let store = room.path("store");
+        let ended = serve_failing(&store, number);
+        assert!(matches!(ended, ServeError::Stopped(_)), "{name}: {ended:?}");
+        let said = ended.to_string();
+        let path = store.join(name);
+        assert!(said.contains(path.to_str().unwrap()), "{name}: {said}");
+        assert!(said.contains("start the server again"), "{said}");
+        // What was answered is there.
+        FAILS.store(usize::MAX, Ordering::SeqCst);
+        run(&format!("check {}", store.display())).succeeded();
+    }
+}
+
+#[test]
+fn a_server_that_cannot_listen_makes_no_store() {
+    let room = Room::new();
+    let store = room.text("store");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap();
+    for line in [
+        format!("serve {store} --listen {taken}"),
+        format!("serve {store} --listen 127.0.0.1:0 --listen {taken}"),
+        format!("serve {store} --listen 127.0.0.1:0 --socket-dir {store}/none"),
+    ] {
+        run(&line).failed(1, &["cannot listen at"]);
+        assert!(!room.path("store").exists(), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_closes_ends_no_server() {
+    let room = Room::new();
+    let server = Server::start(&room.text("store"));
+    let client = server.connect().await.expect("a server");
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    for _ in 0..2 {
+        server.signal(Signal::HUP);
+        client.batch_execute("INSERT INTO t VALUES (1); DELETE FROM t").await.unwrap();
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(tokio::task::block_in_place(|| server.ended()), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn few_files_are_few_clients() {
+    let room = Room::new();
+    let line = format!(
+        "ulimit -n 200; exec {} serve {} --listen 127.0.0.1:0 --json",
+        env!("CARGO_BIN_EXE_nvcaracal"),
+        room.text("store")
+    );
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &line]).stdin(Stdio::null()).stderr(Stdio::piped());
+    let server = Server::of(&mut shell);
+    let mut clients = Vec::new();
+    let refused = loop {
+        match server.try_connect().await {
+            Ok(client) => clients.push(client),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.code().map(|code| code.code()), Some("53300"), "{refused:?}");
+    assert_eq!(clients.len(), 50);
+    clients[0].batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    server.signal(Signal::TERM);
+    let said = tokio::task::block_in_place(|| server.ended_with().1);
+    assert!(said.contains("enough for 50 clients at a time, not 200"), "{said}");
+}
