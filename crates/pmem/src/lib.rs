@@ -71,5 +71,5 @@ pub use side_files::{LoadMark, REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
 pub use system::{Process, Stack, stack_bytes_with};
 #[doc(hidden)]
-pub use system::{in_fork, shut_file_system_down};
+pub use system::{in_fork, private, shut_file_system_down};
 pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

@@ -217,7 +217,8 @@ fn write_file(
     write: impl FnOnce(&mut dyn Write) -> Result<io::Result<Written>, Failure>,
 ) -> Result<Written, Failure> {
     let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
-    let mut to = Hashed::new(BufWriter::new(File::create_new(path).map_err(failed)?));
+    let file = pmem::private::create_new_file(path).map_err(failed)?;
+    let mut to = Hashed::new(BufWriter::new(file));
     let written = write(&mut to)?.map_err(failed)?;
     contents.add(path, to.sha);
     let file = to.to.into_inner().map_err(|error| failed(error.into_error()))?;
@@ -235,10 +236,10 @@ fn sync(directory: &Path) -> Done {
 fn begin(directory: &Path) -> Result<PathBuf, Failure> {
     let path = directory.display();
     let failed = |error| Failure::new(format!("cannot create {path}: {error}"));
-    fs::create_dir_all(directory).map_err(failed)?;
+    pmem::private::create_directories(directory).map_err(failed)?;
     let mark = directory.join(UNFINISHED_NAME);
     let is_empty = fs::read_dir(directory).map_err(failed)?.next().is_none();
-    match File::create_new(&mark) {
+    match pmem::private::create_new_file(&mark) {
         Ok(file) if is_empty => {
             file.sync_all().map_err(failed)?;
             sync(directory)?;

@@ -149,7 +149,7 @@ impl Contents {
     pub(crate) fn write(&self, directory: &Path) -> Done {
         let path = directory.join(END_NAME);
         let write = || {
-            let mut file = File::create_new(&path)?;
+            let mut file = pmem::private::create_new_file(&path)?;
             writeln!(file, "{}", serde_json::to_string(self)?)?;
             file.sync_all()
         };

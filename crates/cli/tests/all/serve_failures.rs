@@ -1,6 +1,7 @@
 //! What a server does when the system fails it: files that cannot be written, addresses that are
-//! taken, a terminal that closes, files that it may not open.
+//! taken, a terminal that closes, files that it may not open; and who may read what it makes.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -145,4 +146,39 @@ async fn few_files_are_few_clients() {
     server.signal(Signal::TERM);
     let said = tokio::task::block_in_place(|| server.ended_with().1);
     assert!(said.contains("enough for 50 clients at a time, not 200"), "{said}");
+}
+
+/// Checks all files below a directory, and itself.
+fn check_private(path: &Path) {
+    let found = path.symlink_metadata().unwrap();
+    let mode = found.permissions().mode() & 0o777;
+    let expected = if found.is_dir() { 0o700 } else { 0o600 };
+    assert_eq!(mode, expected, "{} has mode {mode:o}", path.display());
+    if found.is_dir() {
+        for entry in path.read_dir().unwrap() {
+            check_private(&entry.unwrap().path());
+        }
+    }
+}
+
+#[test]
+fn what_the_product_makes_is_for_its_user_alone() {
+    let room = Room::new();
+    let (store, archive) = (room.text("store"), room.text("archive"));
+    let line = format!("{store} --archive {archive}");
+    let server = Server::start(&line);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = server.connect().await.expect("a server");
+        client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+        client.batch_execute("INSERT INTO t VALUES (1), (2)").await.unwrap();
+    });
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+    run(&format!("backup {store} {}", room.text("backup"))).succeeded();
+    run(&format!("dump {store} --out {}", room.text("dump"))).succeeded();
+    run(&format!("restore {} {}", room.text("backup"), room.text("restored"))).succeeded();
+    for name in ["store", "archive", "backup", "dump", "restored"] {
+        check_private(&room.path(name));
+    }
 }

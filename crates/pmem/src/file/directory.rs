@@ -19,7 +19,7 @@ use super::meta::{check_is_ours, write_root};
 use super::options::FileOptions;
 use crate::failure::DeviceError;
 use crate::side_files::LoadMark;
-use crate::system::{Locked, Sharing, open_regular};
+use crate::system::{Locked, Sharing, open_regular, private};
 
 /// Names of ours in a directory.
 const NAMES: [&str; 6] = ["meta", "data", "table", "log", super::REPLAY_NAME, super::LOADING_NAME];
@@ -87,7 +87,7 @@ fn create_directory(dir: &Path) -> Result<(), DeviceError> {
     if dir.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(dir).map_err(|e| DeviceError::io("create directory", dir, e))?;
+    private::create_directories(dir).map_err(|e| DeviceError::io("create directory", dir, e))?;
     // The entry of the new directory must survive too (O-56).
     sync_directory(parent_of(dir))
 }

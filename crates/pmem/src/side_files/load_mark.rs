@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::DeviceError;
+use crate::system::private;
 
 /// The mark of one store.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl LoadMark {
     /// [`DeviceError::Io`].
     pub fn set(&self, text: &str) -> Result<(), DeviceError> {
         let write = || {
-            let mut file = File::create(&self.path)?;
+            let mut file = private::create_file(&self.path)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()
         };

@@ -13,7 +13,7 @@ use rustix::mm::MapFlags;
 
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, PAGE_BYTES};
-use crate::system::death;
+use crate::system::{death, private};
 
 /// Number of words in [`ReplayMarks`].
 pub const REPLAY_WORDS: usize = PAGE_BYTES as usize / size_of::<u64>();
@@ -34,7 +34,7 @@ impl ReplayMarks {
         let error = |what| move |e| DeviceError::io(what, path, e);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(path).map_err(error("create or open"))?;
+        let file = private::private(&mut options).open(path).map_err(error("create or open"))?;
         // Space for all of it: a store to a page that cannot be had would end the process.
         fallocate(&file, FallocateFlags::empty(), 0, PAGE_BYTES)
             .map_err(|e| DeviceError::io("extend", path, e))?;

@@ -4,6 +4,7 @@
 pub(crate) mod advice;
 pub(crate) mod death;
 pub(crate) mod page_faults;
+pub mod private;
 mod process;
 mod regular;
 mod shutdown;

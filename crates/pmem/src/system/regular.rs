@@ -6,7 +6,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a file without waiting for anybody.
+use super::private::private;
+
+/// Opens a file without waiting for anybody. One that it creates is private.
 ///
 /// # Errors
 /// As the system's; `InvalidInput` with words for what is no file.
@@ -15,7 +17,7 @@ pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result
         check(data.file_type())?;
     }
     // It may be another one by now.
-    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    private(options).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     let file = options.open(path)?;
     check(file.metadata()?.file_type())?;
     Ok(file)

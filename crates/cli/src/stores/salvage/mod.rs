@@ -82,7 +82,7 @@ pub(crate) fn run(store: &StoreArguments, target: &Path) -> Done {
         return Err(Failure::usage(what));
     }
     let part = beside(target)?;
-    fs::create_dir(&part).map_err(|error| {
+    pmem::private::create_directory(&part).map_err(|error| {
         Failure::new(format!(
             "cannot create {}: {error} (if it is left of a salvage that did not end, remove it)",
             part.display()

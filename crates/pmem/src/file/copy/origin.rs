@@ -11,12 +11,13 @@
 //! | 40 | 4 | zero |
 //! | 44 | 4 | CRC-32 of the 44 bytes before |
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use super::super::format::Entries;
 use crate::failure::DeviceError;
+use crate::system::private;
 
 /// Name of the file.
 pub(super) const ORIGIN_NAME: &str = "origin";
@@ -56,7 +57,7 @@ impl Origin {
     pub(super) fn write(&self, dir: &Path) -> Result<(), DeviceError> {
         let path = dir.join(ORIGIN_NAME);
         let write = || {
-            let mut file = File::create(&path)?;
+            let mut file = private::create_file(&path)?;
             file.write_all(&self.encode())?;
             file.sync_all()
         };

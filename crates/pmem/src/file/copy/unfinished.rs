@@ -16,7 +16,7 @@ use super::pinned::PinnedSnapshot;
 use crate::device::{LogSpace, MARK_BYTES};
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
-use crate::system::{Locked, Sharing};
+use crate::system::{Locked, Sharing, private};
 
 /// What the name of a copy ends in until it is whole.
 const SUFFIX: &str = ".incomplete";
@@ -266,7 +266,7 @@ fn write_run(data: &DiskHandle, new: &[Entry], buffer: &mut Vec<u8>) -> Result<(
 /// An empty directory for what is not whole, and a lock on it.
 fn create_incomplete(target: &Path) -> Result<(PathBuf, Locked), DeviceError> {
     let dir = incomplete(target)?;
-    match fs::create_dir(&dir) {
+    match private::create_directory(&dir) {
         Err(e) if e.kind() != ErrorKind::AlreadyExists => {
             return Err(DeviceError::io("create directory", &dir, e));
         }

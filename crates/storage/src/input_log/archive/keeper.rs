@@ -196,7 +196,7 @@ pub(super) fn write_file<L: LogSpace>(log: &L, place: &Place, job: &Job) -> Resu
     let path = dir.join(header.name());
     let unfinished = path.with_extension(UNFINISHED);
     let write_error = |e| io_error("write", &unfinished, e);
-    let mut file = File::create(&unfinished).map_err(write_error)?;
+    let mut file = pmem::private::create_file(&unfinished).map_err(write_error)?;
     file.write_all(&[0; FILE_HEADER_BYTES]).map_err(write_error)?;
     let mut crc = crc32fast::Hasher::new();
     let mut buffer = vec![0; geometry.segment_bytes as usize];

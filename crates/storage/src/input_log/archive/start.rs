@@ -31,7 +31,7 @@ pub(in super::super) fn start<D: Device>(
 ) -> Result<Option<Archive>, LogError> {
     let Some(dir) = device.archive() else { return Ok(None) };
     let place = Place { dir: dir.to_path_buf(), geometry, branch: device.branch() };
-    fs::create_dir_all(dir).map_err(|e| io_error("create directory", dir, e))?;
+    pmem::private::create_directories(dir).map_err(|e| io_error("create directory", dir, e))?;
     remove_unfinished(dir, geometry.instance, place.branch)?;
     let files = files_of(dir, geometry.instance, place.branch)?;
     let archived = files.iter().map(|file| file.last).max().unwrap_or_default();
