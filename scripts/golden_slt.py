@@ -5,6 +5,7 @@ Usage: golden_slt.py SCRIPT.sql SCRIPT.slt PSQL...    (the command that runs psq
 
 A statement ends with a semicolon at the end of a line; commands of psql are not known here.
 """
+import os
 import subprocess
 import sys
 
@@ -38,6 +39,12 @@ def record(statement: str, answer: list[str]) -> str:
     return f"statement ok\n{statement}\n"
 
 
+def origin(source: str) -> str:
+    """Where the statements are from."""
+    kept = source.startswith("crates/")
+    return os.path.dirname(source) if kept else "scripts/equality_sql.py"
+
+
 def main() -> None:
     source, target, *psql = sys.argv[1:]
     with open(source, encoding="utf-8") as file:
@@ -50,7 +57,7 @@ def main() -> None:
     answers = run.stdout.split(MARK + "\n")[1:]
     assert len(answers) == len(wanted), (len(answers), len(wanted))
     records = [record(one, answer.splitlines()) for one, answer in zip(wanted, answers)]
-    head = f"# Made of crates/server/tests/sql by scripts/golden_sql.sh: do not edit.\n\n"
+    head = f"# Made of {origin(source)} by scripts/golden_sql.sh: do not edit.\n\n"
     with open(target, "w", encoding="utf-8") as file:
         file.write(head + "\n".join(records))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the golden answers of crates/server/tests/sql again: what psql prints of each script on a
 # PostgreSQL of its own (postgresql.sh), in a temporary directory, that ends with this; and the
-# scripts of crates/sql/tests/slt that are made of them.
+# scripts of crates/sql/tests/slt that are made of them, and of those of equality_sql.py.
 #
 # Usage: scripts/golden_sql.sh      (needs PostgreSQL 15)
 set -euo pipefail
@@ -26,4 +26,13 @@ for script in crates/server/tests/sql/*.sql; do
         "$postgresql_bin/dropdb" -h "$room" -U nvcaracal bank
     fi
     echo "made ${script%.sql}.out"
+done
+mkdir "$room/made"
+scripts/equality_sql.py "$room/made"
+for script in "$room"/made/*.sql; do
+    "$postgresql_bin/createdb" -h "$room" -U nvcaracal bank
+    slt="crates/sql/tests/slt/$(basename "$script" .sql).slt"
+    scripts/golden_slt.py "$script" "$slt" "$postgresql_bin/psql" -X -h "$room" -U nvcaracal -d bank
+    "$postgresql_bin/dropdb" -h "$room" -U nvcaracal bank
+    echo "made $slt"
 done

@@ -22,8 +22,10 @@ pub enum Datum {
     Float8(f64),
     /// `numeric`
     Numeric(Numeric),
-    /// Any type of text; no NUL within.
+    /// Any type of text but `character`; no NUL within.
     Text(Box<str>),
+    /// `character`: blanks at the end are shown, and are no part of what is compared.
+    Char(Box<str>),
     /// `bytea`
     Bytea(Box<[u8]>),
     /// `uuid`
@@ -59,7 +61,7 @@ impl Datum {
         matches!(self, Datum::Null)
     }
 
-    /// The type; `None` of NULL. Text of any kind is `text`.
+    /// The type; `None` of NULL. Text of any kind but `character` is `text`.
     pub fn kind(&self) -> Option<Type> {
         Some(match self {
             Datum::Null => return None,
@@ -71,6 +73,7 @@ impl Datum {
             Datum::Float8(_) => Type::Float8,
             Datum::Numeric(_) => Type::Numeric,
             Datum::Text(_) => Type::Text,
+            Datum::Char(_) => Type::Char,
             Datum::Bytea(_) => Type::Bytea,
             Datum::Uuid(_) => Type::Uuid,
             Datum::Date(_) => Type::Date,
@@ -85,7 +88,8 @@ impl Datum {
         })
     }
 
-    /// Whether a column or parameter of the type may hold it.
+    /// Whether a column or parameter of the type may hold it. Text also fits `character`: older
+    /// programs say `text` of such constants in what they logged and stored.
     pub fn fits(&self, ty: Type) -> bool {
         self.kind().is_none_or(|kind| match kind {
             Type::Text => ty.is_text(),
@@ -111,6 +115,10 @@ impl Datum {
             (Datum::Float8(left), Datum::Float8(right)) => float::compare(*left, *right),
             (Datum::Numeric(left), Datum::Numeric(right)) => left.cmp(right),
             (Datum::Text(left), Datum::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Datum::Char(left), Datum::Char(right) | Datum::Text(right))
+            | (Datum::Text(left), Datum::Char(right)) => {
+                without_blanks(left).as_bytes().cmp(without_blanks(right).as_bytes())
+            }
             (Datum::Bytea(left), Datum::Bytea(right)) => left.cmp(right),
             (Datum::Uuid(left), Datum::Uuid(right)) => left.cmp(right),
             (Datum::Date(left), Datum::Date(right)) => left.cmp(right),
@@ -130,13 +138,18 @@ impl Datum {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Datum>()
             + match self {
-                Datum::Text(text) | Datum::Json(text) => text.len(),
+                Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => text.len(),
                 Datum::Bytea(bytes) => bytes.len(),
                 Datum::Jsonb(json) => json_bytes(json),
                 Datum::Array(array) => array.items().iter().map(Datum::memory_bytes).sum(),
                 _ => 0,
             }
     }
+}
+
+/// What counts of a `character`: all but the blanks at its end.
+pub fn without_blanks(text: &str) -> &str {
+    text.trim_end_matches(' ')
 }
 
 fn json_bytes(json: &Json) -> usize {

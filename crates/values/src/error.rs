@@ -65,6 +65,8 @@ states! {
     INVALID_PARAMETER = b"22023";
     /// An escape in a pattern that ends too early.
     INVALID_ESCAPE = b"22025";
+    /// Data that an operation does not take.
+    DATA_EXCEPTION = b"22000";
     /// Subscripts of arrays that do not match.
     ARRAY_SUBSCRIPT = b"2202E";
     /// Text that is no JSON.

@@ -12,6 +12,7 @@ pub mod binary;
 mod datum;
 mod error;
 pub mod float;
+pub mod identity;
 pub mod json;
 mod kind;
 pub mod numeric;
@@ -20,7 +21,7 @@ pub mod text;
 pub mod time;
 
 pub use array::{Array, DIMENSIONS_MAX, Dimension, ITEMS_MAX};
-pub use datum::Datum;
+pub use datum::{Datum, without_blanks};
 pub use error::{Error, Position, Result, SqlState};
 pub use json::Json;
 pub use kind::{

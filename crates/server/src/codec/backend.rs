@@ -250,7 +250,9 @@ impl Messages {
                 match (value, format(at)) {
                     (Datum::Null, _) => continue,
                     // Text is the same in both forms.
-                    (Datum::Text(text), _) => body.extend_from_slice(text.as_bytes()),
+                    (Datum::Text(text) | Datum::Char(text), _) => {
+                        body.extend_from_slice(text.as_bytes())
+                    }
                     (Datum::Array(array), Format::Vector) => {
                         let items = array.items().iter().map(|item| text::print(item, zone));
                         let items: Vec<_> = items.collect();

@@ -3,6 +3,7 @@
 
 use super::known::{Comparison, Known};
 use crate::ir::{Access, Bound, Function, Index, KeyColumn, Op, Relation};
+use values::Type;
 
 /// Which way to take, for tests that compare them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +62,10 @@ fn access(
         Some((_, index)) => (&index.columns, index.is_unique()),
         None => (&relation.primary, true),
     };
+    let kind = |column: &KeyColumn| relation.key_kind(way.map(|(_, index)| index), column);
+    // Keys of `character` have its blanks: equal ones are found by a length, none by order.
+    let is_sorted = |column| kind(column).is_some_and(|kind| kind.ty != Type::Char);
+    let has_length = |column| kind(column).is_some_and(|kind| kind.modifier.length().is_some());
     let is_of = |column: &KeyColumn, subject: &[Op]| match way
         .and_then(|(_, index)| index.expression_of(column))
     {
@@ -74,8 +79,10 @@ fn access(
     let mut access = Access { index: way.map(|(at, _)| at), ..Access::default() };
     let mut rest = columns.iter();
     for column in rest.by_ref() {
-        match of(column, &[Function::Equal]) {
+        let equal = of(column, &[Function::Equal]);
+        match equal.filter(|_| is_sorted(column) || has_length(column)) {
             Some(comparison) => access.equal.push(comparison.value.clone()),
+            None if !is_sorted(column) => break,
             None => {
                 let bound = |comparison: &Comparison, inclusive| Bound {
                     value: comparison.value.clone(),

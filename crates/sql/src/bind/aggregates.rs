@@ -271,7 +271,7 @@ fn aggregate_types(kind: &AggregateKind, argument: Option<Type>) -> Result<(Type
             if matches!(own, Type::Bool | Type::Jsonb | Type::Json | Type::Uuid) {
                 return Err(refused("min"));
             }
-            both(if own.is_text() { Type::Text } else { own })
+            both(if own.is_text() && own != Type::Char { Type::Text } else { own })
         }
         AggregateKind::First => both(own),
         AggregateKind::BoolAnd | AggregateKind::BoolOr => both(Type::Bool),

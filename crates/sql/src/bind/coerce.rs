@@ -67,6 +67,16 @@ impl Bound {
         expression
     }
 
+    /// A `character` as text in which its blanks count: what is matched with a pattern.
+    pub(super) fn with_blanks(self) -> Bound {
+        match self.ty() {
+            Some(Type::Char) => {
+                Bound { kind: Some(Kind::plain(Type::Text)), form: Form::Other, ..self }
+            }
+            _ => self,
+        }
+    }
+
     fn cast_to(mut self, kind: Kind, willing: Willing) -> Bound {
         self.code.push(Op::Cast(kind, willing != Willing::Explicit));
         Bound { kind: Some(kind), form: Form::Other, ..self }
@@ -114,6 +124,12 @@ impl Coercer<'_> {
     /// The expression as a column holds it: with length, precision and scale.
     pub(super) fn assign(&mut self, bound: Bound, kind: Kind, willing: Willing) -> Result<Bound> {
         let same = bound.kind == Some(kind);
+        let becomes_char = kind.ty == Type::Char
+            && kind.modifier.length().is_some()
+            && bound.ty().is_some_and(|from| from.is_text() && from != Type::Char);
+        if becomes_char {
+            return Ok(bound.cast_to(kind, willing));
+        }
         let coerced = self.coerce(bound, kind.ty, willing)?;
         let plain = kind.modifier == values::Modifier::NONE;
         Ok(if same || plain { coerced } else { coerced.cast_to(kind, willing) })
@@ -146,7 +162,7 @@ fn coerce_typed(bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {
         code.push(Op::Call(Function::TrimRight, 2));
         return Ok(Bound { code, kind: Some(Kind::plain(ty)), form: Form::Other, ..bound });
     }
-    if from.is_text() && ty.is_text() {
+    if from.is_text() && ty.is_text() && ty != Type::Char {
         return Ok(Bound { kind: Some(Kind::plain(ty)), ..bound });
     }
     Ok(bound.cast_to(Kind::plain(ty), willing))

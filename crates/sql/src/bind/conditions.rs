@@ -87,8 +87,7 @@ impl Binder<'_> {
         };
         if is_noted && self.is_movable(&value.code) {
             let value = Expression { code: value.code.clone() };
-            let ty = subject.ty().unwrap_or(Type::Text);
-            notes.push(Comparison { subject: subject.code.clone(), function, value, ty });
+            notes.push(Comparison { subject: subject.code.clone(), function, value });
         }
     }
 

@@ -2,12 +2,12 @@
 
 use super::binder::{Binder, Level, name_of, row_parts};
 use super::coerce::{Bound, Form};
-use super::kinds::{Quantifier, Willing, common, kind_of};
+use super::kinds::{Quantifier, Willing, check_compares, common, kind_of};
 use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{
-    AccessExpr, CaseWhen, CastKind, Expr, Ident, InTarget, Query, Subscript, UnaryOperator,
-    Value as Literal,
+    AccessExpr, BinaryOperator, CaseWhen, CastKind, Expr, Ident, InTarget, Query, Subscript,
+    UnaryOperator, Value as Literal,
 };
 use values::{Array, Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
 
@@ -313,7 +313,7 @@ impl Binder<'_> {
 
     fn distinct(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<Bound> {
         let (left, right) = (self.expression(left)?, self.expression(right)?);
-        let both = self.unify(vec![left, right])?;
+        let both = self.comparable(left, &BinaryOperator::Eq, right)?;
         Ok(negate_if(negated, call(Function::IsDistinct, both, Type::Bool)))
     }
 
@@ -325,7 +325,7 @@ impl Binder<'_> {
         negated: bool,
     ) -> Result<Bound> {
         let (left, right) = (self.expression(expr)?, self.expression(pattern)?);
-        let left = self.coerce(left, Type::Text, Willing::Implicit)?;
+        let left = self.coerce(left.with_blanks(), Type::Text, Willing::Implicit)?;
         let mut right = self.coerce(right, Type::Text, Willing::Implicit)?;
         if let Some(escape) = escape {
             let escape = self.expression(escape)?;
@@ -343,15 +343,21 @@ impl Binder<'_> {
         for item in list {
             all.push(self.expression(item)?);
         }
-        let all = self.unify(all)?;
+        let all = match <[Bound; 2]>::try_from(all) {
+            Ok([left, right]) => self.comparable(left, &BinaryOperator::Eq, right)?,
+            Err(all) => self.unify(all)?,
+        };
+        check_compares(all[0].ty(), "equality")?;
         Ok(negate_if(negated, call(Function::In, all, Type::Bool)))
     }
 
     fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound> {
-        let all = vec![self.expression(expr)?, self.expression(low)?, self.expression(high)?];
-        let [value, low, high] = <[Bound; 3]>::try_from(self.unify(all)?).map_err(|_| bug())?;
-        let above = call(Function::GreaterEqual, vec![value.clone(), low], Type::Bool);
-        let below = call(Function::LessEqual, vec![value, high], Type::Bool);
+        let mut limit = |function, op, limit: &Expr| -> Result<Bound> {
+            let (value, limit) = (self.expression(expr)?, self.expression(limit)?);
+            Ok(call(function, self.comparable(value, &op, limit)?, Type::Bool))
+        };
+        let above = limit(Function::GreaterEqual, BinaryOperator::GtEq, low)?;
+        let below = limit(Function::LessEqual, BinaryOperator::LtEq, high)?;
         Ok(negate_if(negated, call(Function::And, vec![above, below], Type::Bool)))
     }
 
@@ -391,7 +397,7 @@ impl Binder<'_> {
                 Some(operand) => {
                     let (left, right) =
                         (self.expression(operand)?, self.expression(&when.condition)?);
-                    let both = self.unify(vec![left, right])?;
+                    let both = self.comparable(left, &BinaryOperator::Eq, right)?;
                     call(Function::Equal, both, Type::Bool)
                 }
             });
@@ -401,7 +407,10 @@ impl Binder<'_> {
             Some(otherwise) => self.expression(otherwise)?,
             None => Bound::untyped(Form::Null, None),
         });
+        // The type is that of the last result, where neither of two is better.
+        results.rotate_right(1);
         let mut results = self.unify(results)?;
+        results.rotate_left(1);
         let last = results.pop().ok_or_else(bug)?;
         let kind = last.kind.ok_or_else(bug)?;
         // From the end: each test jumps over its result and the jump behind it.
@@ -437,9 +446,16 @@ impl Binder<'_> {
                 })?,
             });
         }
-        let ty = ty.unwrap_or(Type::Text);
-        // Text of a limited length is text in an expression, and char without its blanks.
-        let ty = if ty.is_text() { Type::Text } else { ty };
+        self.all_as(all, ty)
+    }
+
+    /// All of this type; text if there is none.
+    pub(super) fn all_as(&mut self, all: Vec<Bound>, ty: Option<Type>) -> Result<Vec<Bound>> {
+        // Text of a limited length is text in an expression.
+        let ty = match ty {
+            Some(ty) if ty == Type::Char || !ty.is_text() => ty,
+            _ => Type::Text,
+        };
         let all = all.into_iter().map(|bound| self.coerce(bound, ty, Willing::Implicit));
         let all = all.collect::<Result<Vec<_>>>()?;
         assert!(all.iter().all(|bound| bound.ty() == Some(ty)), "functions compare equal types");

@@ -8,8 +8,8 @@ use super::scope::{Mark, Resolved, visible_columns};
 use crate::catalog::Table;
 use crate::ir::{Expression, Function, Input, JoinKind, Kind, Op, QueryNumber, Relation, Select};
 use sqlparser::ast::{
-    Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, TableAlias, TableFactor,
-    TableWithJoins,
+    BinaryOperator, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, TableAlias,
+    TableFactor, TableWithJoins,
 };
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Type};
@@ -439,7 +439,8 @@ impl Binder<'_> {
                 name,
                 origin: left.origin,
             });
-            let equal = self.unify(both)?;
+            let equal =
+                self.comparable(left_bound.clone(), &BinaryOperator::Eq, right_bound.clone())?;
             conjuncts.push(self.compared(Function::Equal, equal));
         }
         self.scope.merge(begin, merged);

@@ -3,8 +3,8 @@
 use super::aggregates::{Written, aggregate_named};
 use super::binder::Binder;
 use super::coerce::Bound;
-use super::expression::{call, negate_if, unsupported, word};
-use super::kinds::Willing;
+use super::expression::{call, negate_if, no_operator, unsupported, word};
+use super::kinds::{Willing, check_compares, compared};
 use super::window_list::is_window_function;
 use crate::ir::{Function, Kind, Op, Value};
 use sqlparser::ast::{
@@ -94,15 +94,23 @@ impl Binder<'_> {
         self.typed(Function::Overlay, all, &types, Type::Text)
     }
 
+    /// `left = ANY (right)`: both sides become of the type in which a value of the left one and an
+    /// item of the right one are compared, so that neither is rounded.
     fn equal_any(&mut self, left: &Expr, right: &Expr) -> Result<Bound> {
         let (left, right) = (self.expression(left)?, self.expression(right)?);
-        let left = self.settle(left)?;
-        let own = left.ty().unwrap_or(Type::Text);
-        let own = if own.is_text() { Type::Text } else { own };
-        let array = own.array().ok_or_else(|| {
-            Error::new(SqlState::WRONG_OBJECT, "op ANY/ALL (array) requires array on right side")
-        })?;
-        let left = self.coerce(left, own, Willing::Implicit)?;
+        let no_array = || {
+            let message = "op ANY/ALL (array) requires array on right side";
+            Error::new(SqlState::WRONG_OBJECT, message)
+        };
+        let items = right.ty().map(|ty| ty.element().ok_or_else(no_array)).transpose()?;
+        let ty = match (left.ty(), items) {
+            (Some(own), Some(items)) => compared(own, items)
+                .ok_or_else(|| no_operator(&format!("{} = {}", own.name(), items.name())))?,
+            (own, items) => own.or(items).unwrap_or(Type::Text),
+        };
+        check_compares(Some(ty), "equality")?;
+        let array = ty.array().ok_or_else(no_array)?;
+        let left = self.coerce(left, ty, Willing::Implicit)?;
         let right = self.coerce(right, array, Willing::Explicit)?;
         Ok(call(Function::EqualAny, vec![left, right], Type::Bool))
     }
@@ -247,7 +255,10 @@ impl Binder<'_> {
             ("length" | "char_length" | "character_length", 1) => {
                 self.typed(Function::Length, all, &texts, Int4)?
             }
-            ("octet_length", 1) => self.typed(Function::OctetLength, all, &texts, Int4)?,
+            ("octet_length", 1) => {
+                let all = all.into_iter().map(Bound::with_blanks).collect();
+                self.typed(Function::OctetLength, all, &texts, Int4)?
+            }
             ("lower", 1) => self.typed(Function::Lower, all, &texts, Text)?,
             ("upper", 1) => self.typed(Function::Upper, all, &texts, Text)?,
             ("reverse", 1) => self.typed(Function::Reverse, all, &texts, Text)?,
@@ -347,7 +358,8 @@ impl Binder<'_> {
                 call(function, all, ty)
             }
             ("nullif", 2) => {
-                let all = self.unify(all)?;
+                let right = all.swap_remove(1);
+                let all = self.comparable(all.swap_remove(0), &BinaryOperator::Eq, right)?;
                 let ty = all[0].ty().unwrap_or(Type::Text);
                 call(Function::NullIf, all, ty)
             }

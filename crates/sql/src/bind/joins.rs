@@ -287,7 +287,6 @@ impl Planner<'_, '_> {
         conjunct.notes.iter().find(|note| {
             let uses = self.uses(&note.value.code, self.items.len() - 1);
             note.function == Function::Equal
-                && note.ty.may_be_key()
                 && note.column().is_some_and(|column| self.item_of(column) == at)
                 && uses != 0
                 && uses & !placed == 0

@@ -222,7 +222,8 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     if left == right {
         Some(left)
     } else if left.is_text() && right.is_text() {
-        Some(Type::Text)
+        // The first one is PostgreSQL's choice, where neither is better.
+        Some(if left == Type::Char { left } else { Type::Text })
     } else if left.is_number() && right.is_number() && (float(left) || float(right)) {
         Some(Type::Float8)
     } else if may_cast(left, right, Willing::Implicit) {
@@ -231,6 +232,16 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
         Some(left)
     } else {
         None
+    }
+}
+
+/// The type in which an operator compares values of two types: text beats `character`, whose blanks
+/// at the end count for nothing, and that beats text of a length.
+pub(super) fn compared(left: Type, right: Type) -> Option<Type> {
+    match (left, right) {
+        (Type::Char, Type::Char | Type::Varchar) | (Type::Varchar, Type::Char) => Some(Type::Char),
+        (left, right) if left.is_text() && right.is_text() => Some(Type::Text),
+        (left, right) => common(left, right),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ir::{ColumnNumber, Expression, Function, Index, Op};
 use std::cmp::Ordering;
-use values::{Datum, Type};
+use values::Datum;
 
 /// A comparison of a column, or of an expression over columns, with what can be known before there
 /// is a row of the table.
@@ -12,8 +12,6 @@ pub(super) struct Comparison {
     pub(super) subject: Vec<Op>,
     pub(super) function: Function,
     pub(super) value: Expression,
-    /// The type of both.
-    pub(super) ty: Type,
 }
 
 impl Comparison {
@@ -119,7 +117,7 @@ mod tests {
         let constant = |value| Expression::constant(Value(Datum::Int4(value)));
         let subject = vec![Op::Column(ColumnNumber::at(0))];
         let value = constant(value);
-        let comparison = Comparison { subject, function, value, ty: Type::Int4 };
+        let comparison = Comparison { subject, function, value };
         Known { comparisons: vec![comparison], facts: Vec::new() }
     }
 

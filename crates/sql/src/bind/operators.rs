@@ -3,7 +3,7 @@
 use super::binder::{Binder, row_parts};
 use super::coerce::{Bound, Form};
 use super::expression::{call, negate_if, no_operator};
-use super::kinds::{Willing, common};
+use super::kinds::{Willing, common, compared};
 use crate::ir::{Function, Op};
 use sqlparser::ast::{BinaryOperator, Expr};
 use values::{Error, Result, SqlState, Type};
@@ -63,7 +63,11 @@ impl Binder<'_> {
     fn of_parts(&mut self, left: Bound, op: &BinaryOperator, right: Bound) -> Result<Bound> {
         let shown = format!("{} {op} {}", left.type_name(), right.type_name());
         let text = |binder: &mut Self, function, negated| {
-            let left = binder.coerce(left.clone(), Type::Text, Willing::Implicit)?;
+            let left = match function {
+                Function::StartsWith => left.clone(),
+                _ => left.clone().with_blanks(),
+            };
+            let left = binder.coerce(left, Type::Text, Willing::Implicit)?;
             let right = binder.coerce(right.clone(), Type::Text, Willing::Implicit)?;
             Ok(negate_if(negated, call(function, vec![left, right], Type::Bool)))
         };
@@ -217,7 +221,7 @@ impl Binder<'_> {
         right: Bound,
     ) -> Result<Vec<Bound>> {
         if let (Some(left_type), Some(right_type)) = (left.ty(), right.ty())
-            && common(left_type, right_type).is_none()
+            && compared(left_type, right_type).is_none()
         {
             let (left, right) = (left_type.name(), right_type.name());
             return Err(no_operator(&format!("{left} {op} {right}")));
@@ -226,7 +230,11 @@ impl Binder<'_> {
         if [&left, &right].iter().any(|bound| bound.ty() == Some(Type::Json)) {
             return Err(no_operator(&shown));
         }
-        self.unify(vec![left, right])
+        let ty = match (left.ty(), right.ty()) {
+            (Some(left), Some(right)) => compared(left, right),
+            (left, right) => left.or(right),
+        };
+        self.all_as(vec![left, right], ty)
     }
 
     fn arithmetic(

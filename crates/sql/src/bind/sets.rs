@@ -160,7 +160,7 @@ impl Binder<'_> {
         let ty = if left == right {
             left
         } else if left.is_text() && right.is_text() {
-            Type::Text
+            if left == Type::Char { left } else { Type::Text }
         } else if may_cast(left, right, Willing::Implicit) {
             right
         } else if may_cast(right, left, Willing::Implicit) {

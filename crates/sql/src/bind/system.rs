@@ -267,7 +267,7 @@ impl Binder<'_> {
             let message = format!("cannot use a regular expression in {place}");
             return Err(Error::unsupported(message, "Use LIKE."));
         }
-        let left = self.coerce(left, Type::Text, Willing::Implicit)?;
+        let left = self.coerce(left.with_blanks(), Type::Text, Willing::Implicit)?;
         let right = self.coerce(right, Type::Text, Willing::Implicit)?;
         let any_case = Bound::constant(Datum::Bool(any_case), Type::Bool);
         Ok(call(SystemFunction::Matches, vec![left, right, any_case], Type::Bool))

@@ -56,7 +56,9 @@ impl Writer {
             }
             let forced = self.form.force_quote.get(at).copied().unwrap_or(false);
             match value {
-                Datum::Text(text) => self.field(text, forced, row.len() == 1, out),
+                Datum::Text(text) | Datum::Char(text) => {
+                    self.field(text, forced, row.len() == 1, out)
+                }
                 value => self.field(&text::print(value, &self.zone), forced, row.len() == 1, out),
             }
         }

@@ -2,7 +2,7 @@
 
 use super::alter::{Altering, check_columns, exists};
 use super::columns::refuse_no_integer;
-use super::draft::kept;
+use super::draft::{kept, refuse_key_kind};
 use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
 use super::sequences::NUMBER_CODE;
@@ -187,8 +187,9 @@ impl Altering<'_> {
         let mut keys = relation.indexes.iter().flat_map(|index| &index.columns);
         let is_key = keys.any(|key| key.column == column)
             || relation.primary.iter().any(|key| key.column == column);
-        if is_key && !kind.ty.may_be_key() {
-            return Err(unsupported(&format!("a key of type {}", kind.ty.name())));
+        if is_key {
+            let name = &relation.columns[usize::from(column)].name;
+            refuse_key_kind(&format!("column \"{name}\""), kind)?;
         }
         Ok(())
     }

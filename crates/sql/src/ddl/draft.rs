@@ -289,8 +289,8 @@ pub(super) fn key_columns(table: &Table, columns: &[NamedColumn]) -> Result<Vec<
             let message = format!("column \"{name}\" does not exist");
             Error::new(SqlState::UNDEFINED_COLUMN, message)
         })?;
-        let ty = table.relation.columns[usize::from(column)].kind.ty;
-        refuse_key_type(&format!("column \"{name}\""), ty)?;
+        let kind = table.relation.columns[usize::from(column)].kind;
+        refuse_key_kind(&format!("column \"{name}\""), kind)?;
         if key.iter().any(|other| other.column == column) {
             let message = format!("column \"{name}\" appears twice in a key");
             return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
@@ -300,13 +300,20 @@ pub(super) fn key_columns(table: &Table, columns: &[NamedColumn]) -> Result<Vec<
     Ok(key)
 }
 
-/// Refuses types that keys cannot have.
-pub(super) fn refuse_key_type(what: &str, ty: Type) -> Result<()> {
-    if ty.may_be_key() {
+/// Refuses types that keys cannot have. Equal values of `character` have one key by their length.
+pub(super) fn refuse_key_kind(what: &str, kind: Kind) -> Result<()> {
+    let has_no_length = kind.ty == Type::Char && kind.modifier.length().is_none();
+    if kind.ty.may_be_key() && !has_no_length {
         return Ok(());
     }
-    let message = format!("{what} of type {} in a key is not supported", ty.name());
-    Err(Error::unsupported(message, "Use one of another type."))
+    let name = kind.ty.name();
+    let message = match has_no_length {
+        true => format!("{what} of type {name} without a length in a key is not supported"),
+        false => format!("{what} of type {name} in a key is not supported"),
+    };
+    let hint =
+        if has_no_length { "Use text, or character(n)." } else { "Use one of another type." };
+    Err(Error::unsupported(message, hint))
 }
 
 /// An index in the space that its entries have room in.

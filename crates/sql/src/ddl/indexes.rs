@@ -1,7 +1,7 @@
 //! Indexes of tables that exist.
 
 use super::definition::Definition;
-use super::draft::{free_name, kept, key_order, new_index, refuse_key_type};
+use super::draft::{free_name, kept, key_order, new_index, refuse_key_kind};
 use super::foreign::{refuse_drop, refuse_last};
 use super::rebuild::too_many;
 use crate::bind::{Binder, KeyPart, index_column_name, is_index_element, table_name, unsupported};
@@ -86,7 +86,7 @@ fn key(
         let column = match binder.key_part(expr)? {
             KeyPart::Column(column) => {
                 let known = &table.relation.columns[usize::from(column)];
-                refuse_key_type(&format!("column \"{}\"", known.name), known.kind.ty)?;
+                refuse_key_kind(&format!("column \"{}\"", known.name), known.kind)?;
                 if key.iter().any(|other| other.column == column) {
                     let message = format!("column \"{}\" appears twice in a key", known.name);
                     return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
@@ -96,7 +96,7 @@ fn key(
             KeyPart::Computed(mut computed) => {
                 computed.value = kept(computed.value, "an expression of an index")?;
                 binder.refuse_mutable(&computed.value, &table.relation, "expression")?;
-                refuse_key_type("an expression", computed.kind.ty)?;
+                refuse_key_kind("an expression", computed.kind)?;
                 special.computed.push(computed);
                 KeyColumn::of_expression(special.computed.len() - 1)
             }

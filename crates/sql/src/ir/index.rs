@@ -154,9 +154,14 @@ impl KeyColumn {
 impl Relation {
     /// The type of a column of a key: of this index, or of the primary key.
     pub(crate) fn key_type(&self, index: Option<&Index>, key: &KeyColumn) -> Option<Type> {
+        self.key_kind(index, key).map(|kind| kind.ty)
+    }
+
+    /// The same with its length.
+    pub(crate) fn key_kind(&self, index: Option<&Index>, key: &KeyColumn) -> Option<Kind> {
         match index.and_then(|index| index.expression_of(key)) {
-            Some(computed) => Some(computed.kind.ty),
-            None => self.columns.get(usize::from(key.column)).map(|column| column.kind.ty),
+            Some(computed) => Some(computed.kind),
+            None => self.columns.get(usize::from(key.column)).map(|column| column.kind),
         }
     }
 

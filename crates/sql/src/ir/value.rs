@@ -76,8 +76,21 @@ fn type_of(code: u8, definition: Option<&[u8]>) -> values::Result<Type> {
 
 /// A constant: NULL, or the bytes that it has in rows. Before those of an enum is its definition,
 /// with its length (u32, little endian).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Value(pub Datum);
+
+/// One constant, to the byte: programs with constants that are only equal (`1.0` and `1.00`) differ
+/// in what they come to.
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        let bytes = |value: &Value| {
+            let mut bytes = Vec::new();
+            row::push_value(&value.0, &mut bytes);
+            bytes
+        };
+        self.0.kind() == other.0.kind() && bytes(self) == bytes(other)
+    }
+}
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -145,6 +158,16 @@ mod tests {
         let Value(array) = read(&Value(Datum::Array(Box::new(array))));
         let shown = values::text::print(&array, &values::Zone::utc());
         assert_eq!(shown, "{happy,NULL}");
+    }
+
+    #[test]
+    fn constants_are_the_same_to_the_byte() {
+        let number = |text: &str| Value(Datum::Numeric(text.parse().unwrap()));
+        assert_eq!(number("1.0"), number("1.0"));
+        assert_ne!(number("1.0"), number("1.00"));
+        assert_ne!(Value(Datum::Float8(0.0)), Value(Datum::Float8(-0.0)));
+        assert_eq!(Value(Datum::Null), Value(Datum::Null));
+        assert_ne!(Value(Datum::text("a")), Value(Datum::Char("a".into())));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::scan::Each;
 use super::{json, json_text};
 use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
 use std::collections::{BTreeMap, BTreeSet};
-use values::{Array, Datum, Error, Numeric, Result, SqlState, Type, row};
+use values::{Array, Datum, Error, Numeric, Result, SqlState, Type, identity};
 
 /// What an aggregate has seen so far.
 pub(super) struct State {
@@ -31,26 +31,6 @@ impl State {
         self.bytes = self.bytes + value.memory_bytes() - self.value.memory_bytes();
         self.value = value;
     }
-}
-
-/// Bytes that are the same for equal values, and different for others.
-pub(super) fn identity(values: &[Datum]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for value in values {
-        let begin = bytes.len();
-        bytes.extend_from_slice(&[0; 5]);
-        match value {
-            Datum::Null => {}
-            value if value.kind().is_some_and(Type::may_be_key) => {
-                values::key::push(&mut bytes, value, values::key::Order::default());
-            }
-            value => row::push_value(value, &mut bytes),
-        }
-        let length = (bytes.len() - begin - 5) as u32;
-        bytes[begin] = u8::from(!value.is_null());
-        bytes[begin + 1..begin + 5].copy_from_slice(&length.to_le_bytes());
-    }
-    bytes
 }
 
 /// The groups of rows that come one after the other.
@@ -82,7 +62,7 @@ impl<'p> Groups<'p> {
     pub(super) fn add(&mut self, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<()> {
         let group = self.group;
         let keys = evaluator.values(&group.keys, row)?;
-        let key = identity(&keys);
+        let key = identity::of(&keys);
         let key_bytes = key.len();
         let place = *self.places.entry(key).or_insert(self.groups.len());
         if place == self.groups.len() {
@@ -206,7 +186,7 @@ fn matters(kind: &AggregateKind, arguments: &[Datum]) -> Result<bool> {
 
 /// Whether these values were not there before.
 fn is_new(state: &mut State, values: &[Datum]) -> bool {
-    let identity = identity(values);
+    let identity = identity::of(values);
     let bytes = size_of::<Vec<u8>>() + identity.len();
     let is_new = state.seen.insert(identity);
     if is_new {

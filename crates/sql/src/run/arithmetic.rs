@@ -170,6 +170,7 @@ fn one(function: Function, value: &Datum) -> Option<Result<Datum>> {
         Datum::Numeric(value) => match function {
             Function::Negate => Ok(value.negate()),
             Function::Abs => Ok(value.abs()),
+            Function::Sign if value.is_nan() => Ok(Numeric::NAN),
             Function::Sign => Ok(Numeric::from(i64::from(value.signum()))),
             Function::Floor => value.floor(),
             Function::Ceiling => value.ceiling(),
@@ -190,7 +191,8 @@ fn one_float(function: Function, value: f64) -> Option<Result<f64>> {
     Some(match function {
         Function::Negate => Ok(-value),
         Function::Abs => Ok(value.abs()),
-        Function::Sign if value == 0.0 || value.is_nan() => Ok(value),
+        // Neither more nor less than zero: -0, and NaN.
+        Function::Sign if value == 0.0 || value.is_nan() => Ok(0.0),
         Function::Sign => Ok(value.signum()),
         Function::Floor => Ok(value.floor()),
         Function::Ceiling => Ok(value.ceil()),

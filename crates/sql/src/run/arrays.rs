@@ -8,7 +8,11 @@ use values::{Array, Datum, Error, Result, SqlState, Type, Zone, text};
 pub(super) const COMPARISONS_MAX: usize = 1 << 26;
 
 fn array(element: Type, items: Vec<Datum>) -> Result<Datum> {
-    Array::new(element, items).map(|array| Datum::Array(Box::new(array)))
+    Array::new(element, items).map(shared)
+}
+
+fn shared(array: Array) -> Datum {
+    Datum::Array(Box::new(array))
 }
 
 /// Functions for which NULL is an argument as others are.
@@ -26,20 +30,20 @@ pub(super) fn with_nulls(
         }
         (Function::ArrayConcat, [Datum::Null, other] | [other, Datum::Null]) => Ok(other.clone()),
         (Function::ArrayConcat, [Datum::Array(left), Datum::Array(right)]) => {
-            let items = left.items().iter().chain(right.items()).cloned().collect();
-            array(left.element(), items)
+            left.concat(right).map(shared)
         }
         (Function::ArrayAppend, [Datum::Array(own), item]) => {
-            let items = own.items().iter().chain([item]).cloned().collect();
-            array(own.element(), items)
+            own.extended(item.clone(), own.items().len()).map(shared)
         }
         (Function::ArrayPrepend, [item, Datum::Array(own)]) => {
-            let items = [item].into_iter().chain(own.items()).cloned().collect();
-            array(own.element(), items)
+            own.extended(item.clone(), 0).map(shared)
         }
         (Function::ArrayRemove, [Datum::Array(own), item]) => {
-            let stays = |own: &&Datum| own.is_null() != item.is_null() || *own != item;
-            array(own.element(), own.items().iter().filter(stays).cloned().collect())
+            own.filtered(|own| own.is_null() != item.is_null() || own != item).map(shared)
+        }
+        (Function::ArrayPosition, [Datum::Array(array), _]) if array.dimensions().len() > 1 => {
+            let message = "searching for elements in multidimensional arrays is not supported";
+            Err(Error::unsupported(message, ""))
         }
         (Function::ArrayPosition, [Datum::Array(array), item]) => {
             let same = |own: &Datum| own.is_null() == item.is_null() && own == item;

@@ -3,7 +3,7 @@
 use crate::ir::Kind;
 use values::{
     Array, Datum, Error, Json, Numeric, Result, SqlState, Strictness, Time, Timestamp, Type, Zone,
-    fit, float, text,
+    fit, float, text, without_blanks,
 };
 
 /// The value as one of `kind`. The binder lets through only casts that there are.
@@ -11,19 +11,25 @@ pub(crate) fn cast(datum: Datum, kind: Kind, strictness: Strictness, zone: &Zone
     if datum.is_null() {
         return Ok(datum);
     }
-    let converted = if datum.fits(kind.ty) { datum } else { convert(datum, kind.ty, zone)? };
+    let converted = match datum {
+        Datum::Text(text) if kind.ty == Type::Char => Datum::Char(text),
+        datum if datum.fits(kind.ty) => datum,
+        datum => convert(datum, kind.ty, zone)?,
+    };
     fit(converted, kind.ty, kind.modifier, strictness)
 }
 
 fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
     if ty.is_text() {
-        return Ok(match &datum {
-            Datum::Bool(value) => Datum::text(if *value { "true" } else { "false" }),
-            other => Datum::text(text::print(other, zone)),
-        });
+        let text = match &datum {
+            Datum::Bool(value) => if *value { "true" } else { "false" }.to_owned(),
+            Datum::Char(text) => without_blanks(text).to_owned(),
+            other => text::print(other, zone),
+        };
+        return Ok(if ty == Type::Char { Datum::Char(text.into()) } else { Datum::text(text) });
     }
     match (&datum, ty) {
-        (Datum::Text(value), _) => text::parse(ty, value, zone),
+        (Datum::Text(value) | Datum::Char(value), _) => text::parse(ty, value, zone),
         (Datum::Bool(value), Type::Int4) => Ok(Datum::Int4(i32::from(*value))),
         (Datum::Int4(value), Type::Bool) => Ok(Datum::Bool(*value != 0)),
         (Datum::Date(date), Type::Timestamp) => date.midnight().map(Datum::Timestamp),
@@ -122,6 +128,7 @@ fn number(datum: &Datum, ty: Type) -> Result<Datum> {
             Type::Int2 => value.to_i16().map(Datum::Int2),
             Type::Int4 => value.to_i32().map(Datum::Int4),
             Type::Int8 => value.to_i64().map(Datum::Int8),
+            Type::Numeric => Ok(Datum::Numeric(value.clone())),
             Type::Float4 if value.is_finite() => {
                 float::parse_f32(&value.to_string()).map(Datum::Float4)
             }

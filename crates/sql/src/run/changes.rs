@@ -268,7 +268,7 @@ fn check(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> R
             .with_detail(format!("Failing row contains ({}).", shown(relation, row))));
         }
         bytes += match value {
-            Datum::Text(text) => text.len(),
+            Datum::Text(text) | Datum::Char(text) => text.len(),
             Datum::Bytea(bytes) => bytes.len(),
             value if value.kind().and_then(Type::fixed_bytes).is_some() => 16,
             value => value.memory_bytes(),

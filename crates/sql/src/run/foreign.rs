@@ -10,7 +10,7 @@ use super::range::Range;
 use super::scan::{decode, layout, row_of};
 use crate::ir::{ColumnNumber, ForeignKey, Index, KeyColumn, Kind, Referential, Relation};
 use std::collections::VecDeque;
-use values::{Datum, Error, Result, SqlState, Strictness, Zone, key, text};
+use values::{Datum, Error, Result, SqlState, Strictness, Type, Zone, key, text};
 
 /// Keeps the keys between tables, of the first of which these changes were made; `has_others` says
 /// whether the same statement changes more than these.
@@ -78,7 +78,9 @@ fn converted(
     columns: &[ColumnNumber],
 ) -> Option<Vec<Datum>> {
     let convert = |(value, column): (&Datum, &ColumnNumber)| {
-        let kind = Kind::plain(relation.columns[usize::from(*column)].kind.ty);
+        let own = relation.columns[usize::from(*column)].kind;
+        // The length of a `character` is in its keys; nothing else is rounded or cut.
+        let kind = if own.ty == Type::Char { own } else { Kind::plain(own.ty) };
         cast(value.clone(), kind, Strictness::Assignment, &Zone::utc()).ok()
     };
     values.iter().zip(columns).map(convert).collect()

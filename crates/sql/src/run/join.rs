@@ -2,7 +2,6 @@
 //! walks over the items, so their number is no depth of calls, and a joined row is handed on as
 //! soon as it is there.
 
-use super::aggregate::identity;
 use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::scan::{Each, Found, Order, find, find_for, visit};
@@ -10,7 +9,7 @@ use crate::ir::{Expression, Item, ItemRows, JoinKind, Joins, Method};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use values::{Datum, Result};
+use values::{Datum, Result, identity};
 
 /// Gives the joined rows that count to `each`.
 pub(super) fn joined(
@@ -251,7 +250,7 @@ impl<'p> Level<'p> {
             (Method::Map { own, other }, _) => {
                 self.collect(own, evaluator)?;
                 let values = evaluator.values(other, row)?;
-                let places = self.all.as_ref().and_then(|all| all.map.get(&identity(&values)));
+                let places = self.all.as_ref().and_then(|all| all.map.get(&identity::of(&values)));
                 let has_null = values.iter().any(Datum::is_null);
                 places.filter(|_| !has_null).cloned().map_or(Candidates::None, Candidates::Some)
             }
@@ -301,7 +300,7 @@ impl<'p> Level<'p> {
                 if values.iter().any(Datum::is_null) {
                     continue;
                 }
-                let key = identity(&values);
+                let key = identity::of(&values);
                 evaluator.memory.add_bytes(key.len() + size_of::<usize>())?;
                 map.entry(key).or_default().push(place);
             }

@@ -1,6 +1,5 @@
 //! WITH RECURSIVE: a query is computed again and again over the rows that it came to before.
 
-use super::aggregate::identity;
 use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::scan::Each;
@@ -8,7 +7,7 @@ use crate::ir::{Input, Recursive};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use values::{Datum, Result};
+use values::{Datum, Result, identity};
 
 type Rows = Vec<Vec<Datum>>;
 
@@ -103,7 +102,7 @@ impl Known {
     fn fresh(&mut self, rows: Rows, evaluator: &mut Evaluator<'_>) -> Result<Rows> {
         let mut fresh = Rows::with_capacity(rows.len());
         for row in rows {
-            let identity = identity(&row);
+            let identity = identity::of(&row);
             let bytes = size_of::<Vec<u8>>() + identity.len();
             if self.identities.insert(identity) {
                 evaluator.memory.add_bytes(bytes)?;

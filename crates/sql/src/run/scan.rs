@@ -8,7 +8,7 @@ use super::rows::Entry;
 use crate::ir::{Access, Expression, Index, KeyColumn, ObjectId, Relation, Source, Space};
 use std::ops::ControlFlow;
 use values::row::Layout;
-use values::{Datum, Error, Result, SqlState, Type, key};
+use values::{Datum, Error, Result, SqlState, Type, key, without_blanks};
 
 /// A row with the key that it has in the store.
 pub(super) struct Found {
@@ -24,7 +24,10 @@ pub(super) fn layout(relation: &Relation) -> Layout {
 /// A row's values: what the row does not have yet is what the catalog says.
 pub(super) fn decode(relation: &Relation, layout: &Layout, bytes: &[u8]) -> Result<Vec<Datum>> {
     let mut row = layout.decode(bytes)?;
-    row.extend(relation.columns[row.len()..].iter().map(|column| column.missing.0.clone()));
+    row.extend(relation.columns[row.len()..].iter().map(|column| match &column.missing.0 {
+        Datum::Text(text) if column.kind.ty == Type::Char => Datum::Char(text.clone()),
+        missing => missing.clone(),
+    }));
     if row.iter().zip(&relation.columns).any(|(value, column)| value.is_null() && !column.nullable)
     {
         return Err(Error::corrupted("row is damaged: NULL in a column that has none"));
@@ -33,9 +36,40 @@ pub(super) fn decode(relation: &Relation, layout: &Layout, bytes: &[u8]) -> Resu
 }
 
 /// Appends what a plan compares a key's column with. Columns have their types when rows are read;
-/// this has it only if the plan is one of a binder.
-fn push_typed(bytes: &mut Vec<u8>, value: &Datum, key: &Key<'_>, column: &KeyColumn) -> Result<()> {
-    if !key.relation.key_type(key.index, column).is_some_and(|ty| value.fits(ty)) {
+/// this has it only if the plan is one of a binder. Returns false if no value of the column is
+/// equal: NULL is to none, and a `character` to none that is shorter.
+fn push_equal(
+    bytes: &mut Vec<u8>,
+    value: &Datum,
+    key: &Key<'_>,
+    column: &KeyColumn,
+) -> Result<bool> {
+    let Some(kind) = key.relation.key_kind(key.index, column) else { return Err(malformed()) };
+    if value.is_null() {
+        return Ok(false);
+    }
+    if !value.fits(kind.ty) {
+        return Err(malformed());
+    }
+    let order = order(key.relation, column);
+    match value {
+        Datum::Text(text) | Datum::Char(text) if kind.ty == Type::Char => {
+            let length = kind.modifier.length().ok_or_else(malformed)?;
+            let text = without_blanks(text);
+            let Some(blanks) = length.checked_sub(text.chars().count()) else { return Ok(false) };
+            let own = [text, &" ".repeat(blanks)].concat();
+            key::push(bytes, &Datum::Char(own.into()), order);
+        }
+        value => key::push(bytes, value, order),
+    }
+    Ok(true)
+}
+
+/// Appends the end of a range of a key's column. Keys of `character` are not in the order of their
+/// values, as blanks are in them: no range is of one.
+fn push_bound(bytes: &mut Vec<u8>, value: &Datum, key: &Key<'_>, column: &KeyColumn) -> Result<()> {
+    let ty = key.relation.key_type(key.index, column);
+    if !ty.is_some_and(|ty| ty != Type::Char && value.fits(ty)) {
         return Err(malformed());
     }
     key::push(bytes, value, order(key.relation, column));
@@ -250,7 +284,7 @@ fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u
     Ok([&relation.id.to_bytes(), rest].concat())
 }
 
-/// The keys that an access covers; `None` if a value is NULL, which equals nothing.
+/// The keys that an access covers; `None` if a value equals nothing.
 fn range(
     relation: &Relation,
     index: Option<&Index>,
@@ -267,10 +301,9 @@ fn range(
     let mut columns = columns.iter();
     for (expression, column) in access.equal.iter().zip(columns.by_ref()) {
         let value = evaluator.value(expression, other)?;
-        if value.is_null() {
+        if !push_equal(&mut prefix, &value, &key, column)? {
             return Ok(None);
         }
-        push_typed(&mut prefix, &value, &key, column)?;
     }
     let (mut from, mut to) = (prefix.clone(), key::after_prefix(&key::bound(prefix.clone())));
     if let Some(column) = columns.next() {
@@ -281,7 +314,7 @@ fn range(
                 return Ok(None);
             }
             let mut bytes = prefix.clone();
-            push_typed(&mut bytes, &value, &key, column)?;
+            push_bound(&mut bytes, &value, &key, column)?;
             // The value itself may be covered although it does not count: the filter looks again.
             if is_lower != column.descending {
                 from = bytes;
@@ -294,7 +327,7 @@ fn range(
 }
 
 /// The key of the one row that an access covers, which states a whole primary key; `None` if a
-/// value is NULL.
+/// value equals nothing.
 pub(super) fn single_key(
     relation: &Relation,
     access: &Access,
@@ -305,10 +338,9 @@ pub(super) fn single_key(
     let mut bytes = relation.id.to_bytes().to_vec();
     for (expression, column) in access.equal.iter().zip(&relation.primary) {
         let value = evaluator.value(expression, other)?;
-        if value.is_null() {
+        if !push_equal(&mut bytes, &value, &key, column)? {
             return Ok(None);
         }
-        push_typed(&mut bytes, &value, &key, column)?;
     }
     Ok(Some(key::shorten(bytes)))
 }

@@ -1,7 +1,7 @@
 //! Queries: rows go through the stages of a query one after the other, and only what has to wait
 //! is kept.
 
-use super::aggregate::{Groups, has_no_order, identity};
+use super::aggregate::{Groups, has_no_order};
 use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::join::joined;
@@ -15,7 +15,7 @@ use crate::ir::{ColumnNumber, Expression, Input, Query, Relation, Select};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use values::{Datum, Error, Result, SqlState};
+use values::{Datum, Error, Result, SqlState, identity};
 
 /// The rows of a query of one table.
 pub(super) fn select(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Vec<Vec<Datum>>> {
@@ -133,7 +133,7 @@ impl FirstOf<'_> {
     fn is_next(&mut self, row: &[Datum]) -> Result<bool> {
         let value = |column: &ColumnNumber| row.get(usize::from(*column)).cloned();
         let values: Option<Vec<Datum>> = self.columns.iter().map(value).collect();
-        let own = Some(identity(&values.ok_or_else(malformed)?));
+        let own = Some(identity::of(&values.ok_or_else(malformed)?));
         let is_next = self.last != own;
         self.last = own;
         Ok(is_next)
@@ -233,7 +233,7 @@ impl Answer<'_, '_, '_> {
         }
         if query.distinct {
             let output = evaluator.values(&query.output, &row)?;
-            let identity = identity(&output);
+            let identity = identity::of(&output);
             let bytes = size_of::<Vec<u8>>() + identity.len();
             if !self.seen.insert(identity) {
                 return Ok(ControlFlow::Continue(()));

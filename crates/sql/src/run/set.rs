@@ -1,13 +1,12 @@
 //! UNION, INTERSECT and EXCEPT. The rows keep the order in which they came: those before, then the
 //! others.
 
-use super::aggregate::identity;
 use super::evaluate::Evaluator;
 use super::scan::Each;
 use crate::ir::{QueryNumber, SetOperator, SetStep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use values::{Datum, Result};
+use values::{Datum, Result, identity};
 
 type Rows = Vec<Vec<Datum>>;
 
@@ -60,18 +59,18 @@ pub(super) fn combined(
 /// Each row once, where it came first.
 fn unique(rows: Rows) -> Rows {
     let mut seen = BTreeSet::new();
-    rows.into_iter().filter(|row| seen.insert(identity(row))).collect()
+    rows.into_iter().filter(|row| seen.insert(identity::of(row))).collect()
 }
 
 /// The rows that are, or are not, among the others; with `all` each of those counts once.
 fn matched(rows: Rows, others: &[Vec<Datum>], all: bool, wanted: bool) -> Rows {
     let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     for row in others {
-        *counts.entry(identity(row)).or_default() += 1;
+        *counts.entry(identity::of(row)).or_default() += 1;
     }
     let rows = if all { rows } else { unique(rows) };
     let is_wanted = |row: &Vec<Datum>| {
-        let found = match counts.get_mut(&identity(row)) {
+        let found = match counts.get_mut(&identity::of(row)) {
             Some(0) | None => false,
             Some(count) => {
                 *count -= usize::from(all);

@@ -16,7 +16,7 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
     let result = match (function, arguments) {
         (Function::Length, [Datum::Text(text)]) => integer(text.chars().count()),
         (Function::Length | Function::OctetLength, [Datum::Bytea(bytes)]) => integer(bytes.len()),
-        (Function::OctetLength, [Datum::Text(text)]) => integer(text.len()),
+        (Function::OctetLength, [Datum::Text(text) | Datum::Char(text)]) => integer(text.len()),
         (Function::Lower, [Datum::Text(text)]) => Datum::text(text.to_ascii_lowercase()),
         (Function::Upper, [Datum::Text(text)]) => Datum::text(text.to_ascii_uppercase()),
         (Function::Reverse, [Datum::Text(text)]) => {
@@ -36,7 +36,7 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
         (Function::TrimLeft, [Datum::Text(text), Datum::Text(set)]) => {
             Datum::text(text.trim_start_matches(|c: char| set.contains(c)))
         }
-        (Function::TrimRight, [Datum::Text(text), Datum::Text(set)]) => {
+        (Function::TrimRight, [Datum::Text(text) | Datum::Char(text), Datum::Text(set)]) => {
             Datum::text(text.trim_end_matches(|c: char| set.contains(c)))
         }
         (Function::Position, [Datum::Text(text), Datum::Text(part)]) => {
@@ -62,13 +62,13 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
             let length = text.len().saturating_mul(count);
             return Some(bounded(length).map(|()| Datum::text(text.repeat(count))));
         }
-        (Function::Like, [Datum::Text(text), Datum::Text(pattern)]) => {
+        (Function::Like, [Datum::Text(text) | Datum::Char(text), Datum::Text(pattern)]) => {
             return Some(like(text, pattern).map(Datum::Bool));
         }
         (Function::EscapedPattern, [Datum::Text(pattern), Datum::Text(escape)]) => {
             return Some(escaped(pattern, escape));
         }
-        (Function::ILike, [Datum::Text(text), Datum::Text(pattern)]) => {
+        (Function::ILike, [Datum::Text(text) | Datum::Char(text), Datum::Text(pattern)]) => {
             let (text, pattern) = (text.to_ascii_lowercase(), pattern.to_ascii_lowercase());
             return Some(like(&text, &pattern).map(Datum::Bool));
         }

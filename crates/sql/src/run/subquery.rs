@@ -1,6 +1,5 @@
 //! The queries of a statement: each is computed once, or once for each row that it needs.
 
-use super::aggregate::identity;
 use super::compute;
 use super::evaluate::{Evaluator, malformed};
 use super::queries::{Answered, Members};
@@ -9,7 +8,7 @@ use super::select::{rows_of, visit_rows};
 use crate::ir::{Function, Query, QueryNumber, Use};
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use values::{Array, Datum, Error, Result, SqlState, Type};
+use values::{Array, Datum, Error, Result, SqlState, Type, identity};
 
 impl Evaluator<'_> {
     /// The rows of a query that is computed in this row; `enough` are enough.
@@ -155,11 +154,7 @@ impl Evaluator<'_> {
         if left.iter().any(Datum::is_null) && left.len() == 1 {
             return Ok(Datum::Null);
         }
-        if function == Function::Equal
-            && !all
-            && !self.is_correlated(number)
-            && left.iter().all(|value| value.kind().is_some_and(Type::may_be_key))
-        {
+        if function == Function::Equal && !all && !self.is_correlated(number) {
             return self.is_member(left, number, &found);
         }
         let mut is_unknown = false;
@@ -214,7 +209,7 @@ impl Evaluator<'_> {
                 members
             }
         };
-        if members.identities.contains(&identity(left)) {
+        if members.identities.contains(&identity::of(left)) {
             return Ok(Datum::Bool(true));
         }
         if !members.has_null {
@@ -237,7 +232,7 @@ impl Evaluator<'_> {
                 members.has_null = true;
                 continue;
             }
-            let identity = identity(row);
+            let identity = identity::of(row);
             self.memory.add_bytes(identity.len())?;
             self.queries.kept += identity.len();
             members.identities.insert(identity);

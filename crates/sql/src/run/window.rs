@@ -1,7 +1,7 @@
 //! Window functions. Rows keep the order in which they came: the windows' orders only say what the
 //! functions see.
 
-use super::aggregate::{State, accumulate, identity, result};
+use super::aggregate::{State, accumulate, result};
 use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::order::{compare, directions};
@@ -9,7 +9,7 @@ use super::scan::Each;
 use super::window_frame::{Frames, Partition};
 use crate::ir::{Aggregate, Expression, Window, WindowCall, WindowFunction, Windows};
 use std::ops::{ControlFlow, Range};
-use values::{Datum, Error, Result, SqlState};
+use values::{Datum, Error, Result, SqlState, identity};
 
 /// Gives the rows of a query, each with the results of window functions behind, to `each`.
 pub(super) fn windowed(
@@ -76,7 +76,7 @@ impl<'p> Sorted<'p> {
         let mut held = 0;
         for (at, row) in rows.iter().enumerate() {
             evaluator.rows.steps(1)?;
-            let partition = identity(&evaluator.values(&window.partition, row)?);
+            let partition = identity::of(&evaluator.values(&window.partition, row)?);
             let keys = window.order.iter().map(|key| evaluator.value(&key.value, row));
             let keys = keys.collect::<Result<Vec<_>>>()?;
             let bytes = size_of::<Place>() + partition.len() + bytes_of(&keys);

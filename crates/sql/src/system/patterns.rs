@@ -28,7 +28,9 @@ pub(crate) struct Patterns {
 impl Patterns {
     /// Whether a text matches a pattern: text, pattern, whether case is ignored.
     pub(crate) fn matches(&mut self, arguments: &[Datum]) -> Result<Datum> {
-        let [Datum::Text(text), Datum::Text(pattern), Datum::Bool(any_case)] = arguments else {
+        let [Datum::Text(text) | Datum::Char(text), Datum::Text(pattern), Datum::Bool(any_case)] =
+            arguments
+        else {
             return Ok(Datum::Null);
         };
         let pattern = self.read(pattern, *any_case)?;

@@ -18,7 +18,9 @@ pub fn encode(datum: &Datum, bytes: &mut Vec<u8>) {
         Datum::Float4(value) => bytes.extend_from_slice(&value.to_bits().to_be_bytes()),
         Datum::Float8(value) => bytes.extend_from_slice(&value.to_bits().to_be_bytes()),
         Datum::Numeric(value) => encode_numeric(value, bytes),
-        Datum::Text(text) | Datum::Json(text) => bytes.extend_from_slice(text.as_bytes()),
+        Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => {
+            bytes.extend_from_slice(text.as_bytes())
+        }
         Datum::Bytea(value) => bytes.extend_from_slice(value),
         Datum::Uuid(value) => bytes.extend_from_slice(value),
         Datum::Date(date) => bytes.extend_from_slice(&date.bits().to_be_bytes()),

@@ -51,8 +51,6 @@ impl Json {
     /// PostgreSQL's order of kinds: objects are above arrays, and so on down to null.
     fn rank(&self) -> u8 {
         match self {
-            // An empty array is below all, as in PostgreSQL.
-            Json::Array(items) if items.is_empty() => 0,
             Json::Null => 1,
             Json::String(_) => 2,
             Json::Number(_) => 3,
@@ -61,8 +59,41 @@ impl Json {
             Json::Object(_) => 6,
         }
     }
+
+    /// The order of values within others.
+    fn compare_inner(&self, other: &Json) -> Ordering {
+        match (self, other) {
+            (Json::String(left), Json::String(right)) => left.cmp(right),
+            (Json::Number(left), Json::Number(right)) => left.cmp(right),
+            (Json::Bool(left), Json::Bool(right)) => left.cmp(right),
+            (Json::Array(left), Json::Array(right)) => {
+                let items = || {
+                    let pairs = left.iter().zip(right);
+                    pairs.map(|(left, right)| left.compare_inner(right)).find(|it| it.is_ne())
+                };
+                left.len().cmp(&right.len()).then_with(|| items().unwrap_or(Ordering::Equal))
+            }
+            (Json::Object(left), Json::Object(right)) => {
+                let members = || {
+                    let pairs = left.iter().zip(right);
+                    pairs
+                        .map(|(left, right)| {
+                            left.0.cmp(&right.0).then_with(|| left.1.compare_inner(&right.1))
+                        })
+                        .find(|order| order.is_ne())
+                };
+                left.len().cmp(&right.len()).then_with(|| members().unwrap_or(Ordering::Equal))
+            }
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+
+    fn is_empty_array(&self) -> bool {
+        matches!(self, Json::Array(items) if items.is_empty())
+    }
 }
 
+/// The order in which an object has its keys; values are ordered by the texts of their keys.
 fn compare_keys(left: &str, right: &str) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| left.as_bytes().cmp(right.as_bytes()))
 }
@@ -73,28 +104,13 @@ impl PartialOrd for Json {
     }
 }
 
+/// PostgreSQL's order: objects, arrays, truth values, numbers, texts, null, from above; arrays and
+/// objects by their length first. An empty array is below all others, but not within them.
 impl Ord for Json {
     fn cmp(&self, other: &Json) -> Ordering {
-        match (self, other) {
-            (Json::String(left), Json::String(right)) => left.cmp(right),
-            (Json::Number(left), Json::Number(right)) => left.cmp(right),
-            (Json::Bool(left), Json::Bool(right)) => left.cmp(right),
-            (Json::Array(left), Json::Array(right)) => {
-                left.len().cmp(&right.len()).then_with(|| left.cmp(right))
-            }
-            (Json::Object(left), Json::Object(right)) => {
-                let keys = |members: &[(Box<str>, Json)], others: &[(Box<str>, Json)]| {
-                    let pairs = members.iter().zip(others);
-                    pairs
-                        .map(|(left, right)| {
-                            compare_keys(&left.0, &right.0).then_with(|| left.1.cmp(&right.1))
-                        })
-                        .find(|order| order.is_ne())
-                        .unwrap_or(Ordering::Equal)
-                };
-                left.len().cmp(&right.len()).then_with(|| keys(left, right))
-            }
-            _ => self.rank().cmp(&other.rank()),
+        match (self.is_empty_array(), other.is_empty_array()) {
+            (false, false) => self.compare_inner(other),
+            (left, right) => right.cmp(&left),
         }
     }
 }
@@ -161,14 +177,19 @@ mod tests {
             "false",
             "true",
             "[3]",
+            "[[]]",
             "[1, 1]",
             "{}",
             "{\"a\": 1}",
             "{\"a\": 2}",
+            "{\"aa\": 1}",
+            "{\"b\": 1}",
+            "{\"b\": []}",
         ];
         let values: Vec<Json> = sorted.iter().map(|text| Json::parse(text).unwrap()).collect();
         assert!(values.is_sorted());
-        assert_eq!(values[12].get("a"), Some(&Json::Number(Numeric::from(2))));
-        assert_eq!(values[9].item(-1), Some(&Json::Number(Numeric::ONE)));
+        assert!(values.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(values[13].get("a"), Some(&Json::Number(Numeric::from(2))));
+        assert_eq!(values[10].item(-1), Some(&Json::Number(Numeric::ONE)));
     }
 }

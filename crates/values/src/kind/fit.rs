@@ -18,6 +18,10 @@ pub fn fit(datum: Datum, ty: Type, modifier: Modifier, strictness: Strictness) -
             Some(length) => fit_text(text, ty, length, strictness).map(Datum::Text),
             None => Ok(Datum::Text(text)),
         },
+        Datum::Char(text) => match modifier.length() {
+            Some(length) => fit_text(text, Type::Char, length, strictness).map(Datum::Char),
+            None => Ok(Datum::Char(text)),
+        },
         Datum::Numeric(number) => match modifier.precision_and_scale() {
             Some((precision, scale)) => number.fit(precision, scale).map(Datum::Numeric),
             None => Ok(Datum::Numeric(number)),
@@ -98,7 +102,18 @@ mod tests {
             Strictness::Assignment,
             Some("\u{e9}\u{e9}\u{e9}"),
         );
-        check("a", Type::Char, Strictness::Assignment, Some("a  "));
-        check("abcd", Type::Char, Strictness::Assignment, None);
+        let fitted = |text: &str, strictness| {
+            let modifier = Modifier::of(Type::Char, &[3]).unwrap();
+            fit(Datum::Char(text.into()), Type::Char, modifier, strictness)
+        };
+        let shown = |text: &str, strictness| match fitted(text, strictness).unwrap() {
+            Datum::Char(text) => text.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(shown("a", Strictness::Assignment), "a  ");
+        assert_eq!(shown("abc  ", Strictness::Assignment), "abc");
+        assert_eq!(shown("abcd", Strictness::Explicit), "abc");
+        let refused = fitted("abcd", Strictness::Assignment).unwrap_err();
+        assert_eq!(refused.state(), SqlState::STRING_TOO_LONG);
     }
 }

@@ -58,7 +58,8 @@ fn push_value(bytes: &mut Vec<u8>, datum: &Datum) {
         Datum::Float4(value) => push_float(bytes, f64::from(*value)),
         Datum::Float8(value) => push_float(bytes, *value),
         Datum::Numeric(value) => push_numeric(bytes, value),
-        Datum::Text(text) => push_escaped(bytes, text.as_bytes()),
+        // Those of a column have the blanks of its length, so equal ones have equal bytes.
+        Datum::Text(text) | Datum::Char(text) => push_escaped(bytes, text.as_bytes()),
         Datum::Bytea(value) => push_escaped(bytes, value),
         Datum::Uuid(value) => bytes.extend_from_slice(value),
         Datum::Date(date) => bytes.extend_from_slice(&(date.bits() as u32 ^ 1 << 31).to_be_bytes()),
@@ -103,7 +104,7 @@ const NUMERIC_NAN: u8 = 6;
 
 /// Sign, exponent, digits to base 100 (each plus one), end; below zero all after the sign is
 /// inverted.
-fn push_numeric(bytes: &mut Vec<u8>, number: &Numeric) {
+pub(crate) fn push_numeric(bytes: &mut Vec<u8>, number: &Numeric) {
     let Some(digits) = Digits::of(number, 2) else {
         bytes.push(match number.signum() {
             0 => NUMERIC_NAN,

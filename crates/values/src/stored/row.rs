@@ -146,7 +146,9 @@ pub fn push_value(datum: &Datum, bytes: &mut Vec<u8>) {
         Datum::Float4(value) => bytes.extend_from_slice(&value.to_bits().to_le_bytes()),
         Datum::Float8(value) => bytes.extend_from_slice(&value.to_bits().to_le_bytes()),
         Datum::Numeric(value) => push_numeric(value, bytes),
-        Datum::Text(text) | Datum::Json(text) => bytes.extend_from_slice(text.as_bytes()),
+        Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => {
+            bytes.extend_from_slice(text.as_bytes())
+        }
         Datum::Bytea(value) => bytes.extend_from_slice(value),
         Datum::Uuid(value) => bytes.extend_from_slice(value),
         Datum::Date(date) => bytes.extend_from_slice(&date.bits().to_le_bytes()),
@@ -195,7 +197,7 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             if text.contains('\0') {
                 return Err(corrupted("text has a NUL"));
             }
-            Datum::text(text)
+            if ty == Type::Char { Datum::Char(text.into()) } else { Datum::text(text) }
         }
         Type::Bytea => Datum::Bytea(bytes.into()),
         Type::Uuid => Datum::Uuid(fixed(bytes)?),

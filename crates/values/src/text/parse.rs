@@ -40,7 +40,7 @@ pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
                     "invalid byte sequence for encoding \"UTF8\": 0x00",
                 ));
             }
-            Datum::text(text)
+            if ty == Type::Char { Datum::Char(text.into()) } else { Datum::text(text) }
         }
         Type::Bytea => Datum::Bytea(parse_bytes(text)?.into()),
         Type::Uuid => Datum::Uuid(parse_uuid(text).ok_or_else(|| invalid(ty, text))?),

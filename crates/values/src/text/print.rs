@@ -14,7 +14,7 @@ pub fn print(datum: &Datum, zone: &Zone) -> String {
         Datum::Float4(value) => float::print_f32(*value),
         Datum::Float8(value) => float::print_f64(*value),
         Datum::Numeric(value) => value.to_string(),
-        Datum::Text(text) => text.to_string(),
+        Datum::Text(text) | Datum::Char(text) => text.to_string(),
         Datum::Bytea(bytes) => print_bytes(bytes),
         Datum::Uuid(uuid) => print_uuid(uuid),
         Datum::Date(date) => date.to_string(),

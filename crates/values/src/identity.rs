@@ -1,0 +1,91 @@
+//! Bytes that stand for values where equal values must meet: groups, sets, maps of joins, members
+//! of a list.
+//!
+//! Invariant: two lists of values of the same types have the same bytes exactly if
+//! [`Datum::compare`] says of each pair that it is equal; NULL is equal to NULL. The bytes are
+//! never stored and have no order that means anything.
+
+use crate::{Array, Datum, Json, key, without_blanks};
+
+/// The bytes that stand for these values.
+///
+/// ```
+/// use values::{Datum, identity};
+/// let number = |text: &str| [Datum::Numeric(text.parse().unwrap())];
+/// assert_eq!(identity::of(&number("1.0")), identity::of(&number("1.00")));
+/// assert_ne!(identity::of(&number("1.0")), identity::of(&[Datum::Null]));
+/// ```
+pub fn of(values: &[Datum]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    values.iter().for_each(|value| push(&mut bytes, value));
+    bytes
+}
+
+/// A value that may be NULL: no bytes of one are the beginning of those of another.
+const NULLABLE: key::Order = key::Order { descending: false, nulls_first: false, nullable: true };
+
+fn push(bytes: &mut Vec<u8>, value: &Datum) {
+    match value {
+        Datum::Array(array) => {
+            bytes.push(1);
+            push_array(bytes, array);
+        }
+        Datum::Jsonb(json) => {
+            bytes.push(1);
+            push_json(bytes, json);
+        }
+        Datum::Char(text) => key::push(bytes, &Datum::text(without_blanks(text)), NULLABLE),
+        Datum::Json(text) => {
+            bytes.push(1);
+            push_text(bytes, text);
+        }
+        other => key::push(bytes, other, NULLABLE),
+    }
+}
+
+/// The dimensions are a part of an array's value, their first subscripts too.
+fn push_array(bytes: &mut Vec<u8>, array: &Array) {
+    bytes.push(array.dimensions().len() as u8);
+    for dimension in array.dimensions() {
+        bytes.extend_from_slice(&dimension.length.to_le_bytes());
+        bytes.extend_from_slice(&dimension.lower.to_le_bytes());
+    }
+    array.items().iter().for_each(|item| push(bytes, item));
+}
+
+fn push_json(bytes: &mut Vec<u8>, json: &Json) {
+    match json {
+        Json::Null => bytes.push(0),
+        Json::Bool(value) => bytes.push(1 + u8::from(*value)),
+        Json::Number(number) => {
+            bytes.push(3);
+            key::push_numeric(bytes, number);
+        }
+        Json::String(text) => {
+            bytes.push(4);
+            push_text(bytes, text);
+        }
+        Json::Array(items) => {
+            bytes.push(5);
+            push_length(bytes, items.len());
+            items.iter().for_each(|item| push_json(bytes, item));
+        }
+        Json::Object(members) => {
+            bytes.push(6);
+            push_length(bytes, members.len());
+            for (key, value) in members {
+                push_text(bytes, key);
+                push_json(bytes, value);
+            }
+        }
+    }
+}
+
+fn push_text(bytes: &mut Vec<u8>, text: &str) {
+    push_length(bytes, text.len());
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+fn push_length(bytes: &mut Vec<u8>, length: usize) {
+    bytes.extend_from_slice(&(length as u64).to_le_bytes());
+}
