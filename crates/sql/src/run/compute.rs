@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ir::Function;
 use std::cmp::Ordering;
-use values::time::{Field, truncate};
+use values::time::{Field, truncate, truncate_zoned};
 use values::{Array, Datum, Error, Result, SqlState, Zone};
 
 /// The result of a function.
@@ -193,8 +193,7 @@ fn date_trunc(arguments: &[Datum], context: &Context) -> Result<Datum> {
     match arguments {
         [Datum::Text(unit), Datum::Timestamp(at)] => truncate(unit, *at).map(Datum::Timestamp),
         [Datum::Text(unit), Datum::Timestamptz(at)] => {
-            let local = truncate(unit, at.to_local(&context.zone)?)?;
-            local.to_utc(&context.zone).map(Datum::Timestamptz)
+            truncate_zoned(unit, *at, &context.zone).map(Datum::Timestamptz)
         }
         _ => Err(mismatch(Function::DateTrunc)),
     }

@@ -3,6 +3,7 @@
 use super::civil::Civil;
 use super::timestamp::Timestamp;
 use super::units::DAY_US;
+use super::zone::Zone;
 use crate::{Error, Numeric, Result, SqlState};
 
 /// A part of a date or time.
@@ -147,9 +148,44 @@ pub fn truncate(unit: &str, at: Timestamp) -> Result<Timestamp> {
     Timestamp::from_microseconds(i128::from(days) * i128::from(DAY_US) + i128::from(time))
 }
 
+/// Truncates `at` by what clocks of `zone` show. Within a day the clocks stay on their side of a
+/// change: in the hour that they show twice, each of both has its own beginning.
+pub fn truncate_zoned(unit: &str, at: Timestamp, zone: &Zone) -> Result<Timestamp> {
+    use Field::{Hour, Microseconds, Milliseconds, Minute, Second};
+    let shown = at.to_local(zone)?;
+    let begin = truncate(unit, shown)?;
+    let is_within_day =
+        matches!(Field::named(unit), Some(Hour | Minute | Second | Milliseconds | Microseconds));
+    if !is_within_day || !at.is_finite() {
+        return begin.to_utc(zone);
+    }
+    let (day, time) = at.split();
+    let since_begin = shown.split().1 - begin.split().1;
+    let days = i128::from(day.to_days());
+    Timestamp::from_microseconds(days * i128::from(DAY_US) + i128::from(time - since_begin))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_hours_that_clocks_show_twice_have_their_own_beginning() {
+        let zone = Zone::named("US/Pacific").unwrap();
+        let check = |unit: &str, at: &str, expected: &str| {
+            let at = Timestamp::parse(at).unwrap();
+            let found = truncate_zoned(unit, at, &zone).unwrap();
+            assert_eq!(found, Timestamp::parse(expected).unwrap(), "{unit} of {at:?}");
+        };
+        // 01:40-07 and 01:40-08.
+        check("hour", "2023-11-05 08:40:00", "2023-11-05 08:00:00");
+        check("hour", "2023-11-05 09:40:00", "2023-11-05 09:00:00");
+        check("minute", "2023-11-05 08:40:30", "2023-11-05 08:40:00");
+        check("microseconds", "2023-11-05 08:40:00.5", "2023-11-05 08:40:00.5");
+        check("day", "2023-11-05 09:40:00", "2023-11-05 07:00:00");
+        check("day", "2023-11-05 20:40:00", "2023-11-05 07:00:00");
+        check("month", "2023-11-05 20:40:00", "2023-11-01 07:00:00");
+    }
 
     #[test]
     fn fields_are_postgresqls() {

@@ -20,7 +20,7 @@ pub(super) struct Input {
     pub(super) has_time: bool,
     afternoon: Option<bool>,
     month: Option<u32>,
-    numbers: Vec<i64>,
+    numbers: Vec<String>,
 }
 
 const MONTHS: [&str; 12] =
@@ -165,7 +165,10 @@ impl Input {
             (6, true) if !self.has_time => {
                 self.set_time(part(0..2)?, part(2..4)?, part(4..6)? * 1_000_000)?;
             }
-            _ => self.numbers.push(number(digits)?),
+            _ => {
+                number(digits)?;
+                self.numbers.push(digits.to_owned());
+            }
         }
         Ok(())
     }
@@ -262,8 +265,12 @@ impl Input {
         match (self.month, &self.numbers[..], self.date) {
             (None, [], _) => {}
             (Some(month), [first, second], None) => {
-                // The year is the number that is no day.
-                let (day, year) = if *first > 31 { (*second, *first) } else { (*first, *second) };
+                // The year comes first only with all its digits.
+                let (day, year) = match (first.len(), number(first)?) {
+                    (3.., _) => (number(second)?, number(first)?),
+                    (_, 32..) => return Err(Refused::Syntax),
+                    (_, day) => (day, full_year(second)?),
+                };
                 self.date = Some((year, month, u32::try_from(day).map_err(|_| Refused::Range)?));
             }
             _ => return Err(Refused::Syntax),

@@ -15,7 +15,7 @@ mod zone;
 
 pub use civil::Civil;
 pub use date::Date;
-pub use fields::{Field, truncate};
+pub use fields::{Field, truncate, truncate_zoned};
 pub use interval::Interval;
 pub use lengths::{age, bin, divided, field_of, scaled, time_of_day};
 pub use of_day::Time;
