@@ -6,7 +6,7 @@ use super::slices::Slices;
 use super::spaces::{Spaces, sequence};
 use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
 use sql::ir::{ObjectId, Space};
-use sql::run::{Effect, Entry, Pass, Rows, Scan};
+use sql::run::{Effect, Entry, Pass, Rows, STAND_INS, Scan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::{Bound, ControlFlow};
@@ -81,9 +81,6 @@ impl Steps {
             .with_hint("Change fewer rows at a time, or raise the limit of steps.")
     }
 }
-
-/// Numbers that there are not begin here: most types of numbers hold them, and few rows have them.
-const MISSING: u64 = 1 << 30;
 
 /// The numbers of sequences that a call got, by the places of its allocations.
 pub(super) struct Numbers {
@@ -207,7 +204,7 @@ impl Rows for CallRows<'_, '_, '_> {
             Some(place) => Ok(self.tx.sequence_number(place)),
             // It stands for one of the next try, and is another one each time, so that later
             // statements of a call go on and say what they take.
-            None => Ok(MISSING + u64::from(self.numbers.asked(sequence))),
+            None => Ok(STAND_INS + u64::from(self.numbers.asked(sequence))),
         }
     }
 

@@ -178,6 +178,10 @@ fn follow<'a>(
                     };
                     written.push(Change { old: Some(child), new: next });
                 }
+                // The default may be the key that goes: then children still refer to it.
+                if action == Referential::SetDefault && !written.is_empty() {
+                    later.parents.push((key, old));
+                }
             }
         }
     }

@@ -59,5 +59,6 @@ pub use predict::{is_lookup, is_predicted, predict};
 pub use random::SEED_BYTES;
 pub use rows::{Entry, Memory, Rows, Scan};
 pub(crate) use scan::{entry_space_for, space_for};
+pub use sequence::STAND_INS;
 pub(crate) use sequence::{last_number, sequence_number};
 pub use write::run;

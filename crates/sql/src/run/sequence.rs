@@ -13,6 +13,10 @@ struct Rule {
     cycle: bool,
 }
 
+/// Counts from here on stand for numbers that a call did not get: it says how many it takes, and
+/// nothing that it computes remains. No sequence has given so many.
+pub const STAND_INS: u64 = 1 << 62;
+
 /// The number, if these are the arguments; the one behind it if the first was given before.
 pub(super) fn call(arguments: &[Datum], is_called: bool) -> Option<Result<Datum>> {
     let [
@@ -70,6 +74,11 @@ impl Rule {
     fn number(&self, count: i64) -> Result<i64> {
         let (start, increment) = (i128::from(self.start), i128::from(self.increment));
         let (low, high) = (i128::from(self.minimum), i128::from(self.maximum));
+        if let Some(before) = count.checked_sub(STAND_INS as i64).filter(|before| *before >= 0) {
+            // One of the sequence, so that the call goes on, and from the end, where rows are few.
+            let place = i128::from(before) % (high - low + 1);
+            return Ok(if increment > 0 { high - place } else { low + place } as i64);
+        }
         let at = start + i128::from(count) * increment;
         if (low..=high).contains(&at) {
             return Ok(at as i64);
@@ -112,6 +121,12 @@ mod tests {
         assert_eq!(up, [4, 1, 3, 5, 1, 3, 5, 1]);
         let down: Vec<i64> = (0..6).map(|count| number(count, 2, -1, true).unwrap()).collect();
         assert_eq!(down, [2, 1, 5, 4, 3, 2]);
+        let stand_in = |increment, before| {
+            let rule = Rule { start: 3, increment, minimum: 1, maximum: 5, cycle: false };
+            rule.number(STAND_INS as i64 + before).unwrap()
+        };
+        assert_eq!([0, 1, 4, 5].map(|before| stand_in(2, before)), [5, 4, 1, 5]);
+        assert_eq!([0, 1, 4, 5].map(|before| stand_in(-2, before)), [1, 2, 5, 1]);
         assert_eq!(number(1, 5, 1, false).unwrap_err().state(), SqlState::SEQUENCE_LIMIT);
     }
 }
