@@ -6,7 +6,7 @@ mod session;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use session::Session;
-use sql::parse::{CHAIN_MAX, DEPTH_MAX, parse, with_stack};
+use sql::parse::{DEPTH_MAX, LEVELS_MAX, parse, with_stack};
 use values::Position;
 
 fn state(text: &str) -> String {
@@ -23,7 +23,7 @@ fn deep_and_long_statements_are_refused_before_they_are_parsed() {
     let nested = |open: &str, close: &str, count: usize| {
         format!("SELECT {}1{}", open.repeat(count), close.repeat(count))
     };
-    assert_eq!(state(&chain("+", CHAIN_MAX - 10)), "ok");
+    assert_eq!(state(&chain("+", LEVELS_MAX - 10)), "ok");
     for operator in ["+", " OR ", " AND ", "::int+", " - -", "||"] {
         assert_eq!(state(&chain(operator, 100_000)), "54001", "{operator}");
     }

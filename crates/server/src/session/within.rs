@@ -15,13 +15,13 @@ impl Conversation {
         types: &[Option<Type>],
         bytes: usize,
     ) -> Result<Option<Prepared>> {
-        if let Some(inner) = parsed.explained()? {
+        if let Some(inner) = self.connection.explained(parsed).await? {
             self.connection.saw_catalog(self.catalog_version);
             let statement = self.connection.prepare(&inner, types).await?;
             return self.explained(&statement, bytes).map(Some);
         }
-        if let Some((name, inner)) = parsed.prepared() {
-            let types = self.connection.parameter_types(parsed)?;
+        if let Some((name, inner)) = self.connection.prepared(parsed).await? {
+            let types = self.connection.parameter_types(parsed).await?;
             let statement = self.connection.prepare(&inner, &types).await?;
             if statement.is_definition() || statement.copy.is_some() {
                 let message = "PREPARE is for statements that read and change rows";

@@ -152,8 +152,41 @@ impl Connection {
     ///
     /// # Errors
     /// A type that there is not.
-    pub fn parameter_types(&self, parsed: &Parsed) -> Result<Vec<Option<Type>>> {
-        sql::parameter_types(&self.catalog(), parsed.tree())
+    pub async fn parameter_types(&self, parsed: &Parsed) -> Result<Vec<Option<Type>>> {
+        let (catalog, parsed) = (self.catalog(), parsed.clone());
+        self.with_stack(move || sql::parameter_types(&catalog, parsed.tree())).await
+    }
+
+    /// The statement whose plan EXPLAIN asks for.
+    ///
+    /// # Errors
+    /// What EXPLAIN asks for and is not supported.
+    pub async fn explained(&self, parsed: &Parsed) -> Result<Option<Parsed>> {
+        if !parsed.has_part() {
+            return Ok(None);
+        }
+        let parsed = parsed.clone();
+        self.with_stack(move || parsed.explained()).await
+    }
+
+    /// The name that PREPARE gives, and the statement that it is for.
+    ///
+    /// # Errors
+    /// The store ends.
+    pub async fn prepared(&self, parsed: &Parsed) -> Result<Option<(String, Parsed)>> {
+        if !parsed.has_part() {
+            return Ok(None);
+        }
+        let parsed = parsed.clone();
+        self.with_stack(move || Ok(parsed.prepared())).await
+    }
+
+    /// Does what calls itself for each level of a tree, on a stack that is made for that.
+    async fn with_stack<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.shared.pool.run(work).await
     }
 
     /// The values of EXECUTE for a statement with parameters of these types.
@@ -166,8 +199,7 @@ impl Connection {
             ..sql::run::Context::at((self.shared.options.clock)())
         };
         let (catalog, parsed, types) = (self.catalog(), parsed.clone(), types.to_vec());
-        let work = move || sql::arguments(&catalog, parsed.tree(), &types, &context);
-        self.shared.pool.run(work).await
+        self.with_stack(move || sql::arguments(&catalog, parsed.tree(), &types, &context)).await
     }
 
     /// Waits for all that was submitted.

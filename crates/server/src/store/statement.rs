@@ -91,9 +91,14 @@ impl Parsed {
         Parsed::new(tree, Arc::clone(&self.text), self.place, Arc::clone(&self.tree.pool))
     }
 
-    /// The name that PREPARE gives, and the statement that it is for.
-    #[must_use]
-    pub fn prepared(&self) -> Option<(String, Parsed)> {
+    /// Whether another statement is within it.
+    pub(super) fn has_part(&self) -> bool {
+        self.tree().has_part()
+    }
+
+    /// The name that PREPARE gives, and the statement that it is for, as a copy: on a thread with
+    /// [`sql::parse::STACK_BYTES`] of stack.
+    pub(super) fn prepared(&self) -> Option<(String, Parsed)> {
         let (name, tree) = self.tree().prepared()?;
         Some((name, self.part(tree)))
     }
@@ -104,11 +109,12 @@ impl Parsed {
         self.tree().executed_name()
     }
 
-    /// The statement whose plan EXPLAIN asks for.
+    /// The statement whose plan EXPLAIN asks for, as a copy: on a thread with
+    /// [`sql::parse::STACK_BYTES`] of stack.
     ///
     /// # Errors
     /// What EXPLAIN asks for and is not supported.
-    pub fn explained(&self) -> Result<Option<Parsed>> {
+    pub(super) fn explained(&self) -> Result<Option<Parsed>> {
         Ok(self.tree().explained()?.map(|tree| self.part(tree)))
     }
 }

@@ -6,6 +6,7 @@ mod blocks;
 mod cancel;
 mod copy;
 mod cursors;
+mod depth;
 mod driver;
 mod early_errors;
 mod hostile;
@@ -15,4 +16,6 @@ mod pgbench;
 mod portals;
 mod protocol;
 mod psql;
+#[path = "../../../sql/tests/depth/rules.rs"]
+mod rules;
 mod support;

@@ -11,6 +11,9 @@ use sqlparser::ast::{
 };
 use values::{Array, Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
 
+/// The most operations of one expression.
+const OPERATIONS_MAX: usize = 1 << 20;
+
 impl Binder<'_> {
     /// Binds an expression. The depth of trees is limited by the parser's front.
     pub(crate) fn expression(&mut self, expr: &Expr) -> Result<Bound> {
@@ -20,6 +23,7 @@ impl Binder<'_> {
         let mut bound = self.bind(expr).map_err(|error| {
             if error.position().is_none() { error.at(self.position(expr)) } else { error }
         })?;
+        refuse_long(bound.code.len()).map_err(|error| error.at(self.position(expr)))?;
         if bound.position.is_none() && matches!(bound.form, Form::Literal(_) | Form::Parameter(_)) {
             bound.position = self.position(expr);
         }
@@ -389,14 +393,16 @@ impl Binder<'_> {
         conditions: &[CaseWhen],
         otherwise: Option<&Expr>,
     ) -> Result<Bound> {
+        // Bound once: operands within operands would be bound more than once at each level.
+        let operand = operand.map(|operand| self.expression(operand)).transpose()?;
         let mut tests = Vec::new();
         let mut results = Vec::new();
         for when in conditions {
-            tests.push(match operand {
+            tests.push(match &operand {
                 None => self.condition(&when.condition, "CASE/WHEN")?,
                 Some(operand) => {
-                    let (left, right) =
-                        (self.expression(operand)?, self.expression(&when.condition)?);
+                    let right = self.expression(&when.condition)?;
+                    let (left, right) = (operand.clone(), right);
                     let both = self.comparable(left, &BinaryOperator::Eq, right)?;
                     call(Function::Equal, both, Type::Bool)
                 }
@@ -413,16 +419,20 @@ impl Binder<'_> {
         results.rotate_left(1);
         let last = results.pop().ok_or_else(bug)?;
         let kind = last.kind.ok_or_else(bug)?;
-        // From the end: each test jumps over its result and the jump behind it.
-        let mut code = last.code;
-        for (test, result) in tests.into_iter().zip(results).rev() {
-            let mut next = test.code;
-            next.push(Op::JumpUnless(result.code.len() as u32 + 1));
-            next.extend(result.code);
-            next.push(Op::Jump(code.len() as u32));
-            next.append(&mut code);
-            code = next;
+        // Each test jumps over its result and the jump behind it, which leads to the end.
+        let parts = tests.iter().zip(&results);
+        let mut behind = last.code.len()
+            + parts.map(|(test, result)| test.code.len() + result.code.len() + 2).sum::<usize>();
+        refuse_long(behind)?;
+        let mut code = Vec::with_capacity(behind);
+        for (test, result) in tests.into_iter().zip(results) {
+            behind -= test.code.len() + result.code.len() + 2;
+            code.extend(test.code);
+            code.push(Op::JumpUnless(result.code.len() as u32 + 1));
+            code.extend(result.code);
+            code.push(Op::Jump(behind as u32));
         }
+        code.extend(last.code);
         Ok(Bound::new(code, Kind::plain(kind.ty)))
     }
 
@@ -514,6 +524,17 @@ pub(super) fn unsupported(expr: &Expr) -> Error {
 
 fn bug() -> Error {
     Error::new(SqlState::INTERNAL, "binder lost an expression")
+}
+
+/// Refuses an expression of too many operations. Some forms, BETWEEN for one, take an operand more
+/// than once, so that operands within operands grow with each level.
+fn refuse_long(operations: usize) -> Result<()> {
+    if operations <= OPERATIONS_MAX {
+        return Ok(());
+    }
+    let message = format!("expression comes to more than {OPERATIONS_MAX} operations");
+    Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message)
+        .with_hint("Compute its operands in a query in FROM, and name them."))
 }
 
 /// A constant text, for functions that take a word.

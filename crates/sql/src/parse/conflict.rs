@@ -13,11 +13,10 @@ const QUOTE: char = '[';
 
 /// Takes the expressions out of all targets of ON CONFLICT.
 pub(super) fn take_expressions(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Expr>, ParserError> {
-    let mut expressions = Vec::new();
-    let mut at = 0;
+    let (mut expressions, mut folded, mut at) = (Vec::new(), Vec::new(), 0);
     while let Some(begin) = next_target(tokens, at) {
         let Some(end) = closing(tokens, begin) else { break };
-        let mut folded = Vec::new();
+        folded.extend_from_slice(&tokens[at..begin]);
         for (place, element) in elements(&tokens[begin..end]).into_iter().enumerate() {
             if place > 0 {
                 folded.push(TokenWithSpan::wrap(Token::Comma));
@@ -36,8 +35,11 @@ pub(super) fn take_expressions(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Ex
                 }
             }
         }
-        at = begin + folded.len();
-        tokens.splice(begin..end, folded);
+        at = end;
+    }
+    if at > 0 {
+        folded.extend(tokens.drain(at..));
+        *tokens = folded;
     }
     Ok(expressions)
 }

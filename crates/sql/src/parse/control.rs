@@ -5,7 +5,7 @@ use super::statement::Statement;
 use crate::bind::name_of;
 use sqlparser::ast::{
     CloseCursor, ContextModifier, Expr, ObjectName, Reset, Set, Statement as Tree,
-    TransactionAccessMode, TransactionMode, Value,
+    TransactionAccessMode, TransactionMode, UnaryOperator, Value,
 };
 
 /// What BEGIN and SET TRANSACTION say of a block.
@@ -77,16 +77,19 @@ impl Statement {
             Tree::Rollback { savepoint: Some(name), .. } => Control::RollbackTo(name_of(name)),
             Tree::Savepoint { name } => Control::Savepoint(name_of(name)),
             Tree::ReleaseSavepoint { name } => Control::Release(name_of(name)),
-            Tree::Set(Set::SingleAssignment { scope, variable, values, .. }) => {
-                let values: Vec<String> = values.iter().map(setting).collect();
+            Tree::Set(Set::SingleAssignment { scope, hivevar: false, variable, values }) => {
+                let values: Vec<String> = values.iter().map(setting).collect::<Option<_>>()?;
                 let (name, value) = (setting_name(variable), values.join(", "));
                 match scope {
                     Some(ContextModifier::Local) => Control::SetLocal(name, value),
                     _ => Control::Set(name, value),
                 }
             }
-            Tree::Set(Set::SetTimeZone { value, .. }) => {
-                Control::Set("timezone".to_owned(), setting(value))
+            Tree::Set(Set::SetTimeZone { local: true, value }) => {
+                Control::SetLocal("timezone".to_owned(), setting(value)?)
+            }
+            Tree::Set(Set::SetTimeZone { local: false, value }) => {
+                Control::Set("timezone".to_owned(), setting(value)?)
             }
             Tree::Reset(reset) => match &reset.reset {
                 Reset::ALL => Control::Reset(None),
@@ -166,16 +169,24 @@ fn setting_name(name: &ObjectName) -> String {
     name.to_string().to_ascii_lowercase().replace('"', "")
 }
 
-/// The text of a setting's value: names and strings without their quotes.
-fn setting(expr: &Expr) -> String {
-    match expr {
+/// The text of a setting's value: names and strings without their quotes. `None` of what is no
+/// constant, which may be too deep to be shown on this stack.
+fn setting(expr: &Expr) -> Option<String> {
+    Some(match expr {
         Expr::Identifier(name) => name.value.clone(),
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => text.clone(),
             other => other.to_string(),
         },
-        other => other.to_string(),
-    }
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: inner }
+            if matches!(**inner, Expr::Value(_)) =>
+        {
+            expr.to_string()
+        }
+        Expr::Interval(interval) if matches!(*interval.value, Expr::Value(_)) => expr.to_string(),
+        Expr::CompoundIdentifier(_) => expr.to_string(),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -214,6 +225,10 @@ mod tests {
         let local = Control::SetLocal("timezone".to_owned(), "UTC".to_owned());
         check("SET LOCAL timezone = 'UTC'", Some(local));
         check("SET TIME ZONE 'UTC'", set("timezone", "UTC"));
+        let local = Control::SetLocal("timezone".to_owned(), "UTC".to_owned());
+        check("SET LOCAL TIME ZONE 'UTC'", Some(local));
+        check("SET work_mem = -1", set("work_mem", "-1"));
+        check("SET work_mem = 1 + 1", None);
         check("RESET ALL", Some(Control::Reset(None)));
         check("SHOW server_version", Some(Control::Show("server_version".to_owned())));
         check("SHOW TIME ZONE", Some(Control::Show("timezone".to_owned())));
@@ -226,11 +241,18 @@ mod tests {
             Some(Control::Characteristics(modes("serializable", None))),
         );
         check("SELECT 1", None);
-        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         check(
             "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
             Some(Control::Characteristics(modes("", Some(true)))),
         );
+    }
+
+    #[test]
+    fn commands_of_maintenance_are_told_apart() {
+        let check = |text: &str, expected: Option<Control>| {
+            assert_eq!(parse(text).unwrap()[0].control(), expected, "{text}");
+        };
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let vacuum = |names: &[&str]| Some(Control::Own(Own::Vacuum(all(names))));
         check("VACUUM", vacuum(&[]));
         check("vacuum analyze a", vacuum(&["a"]));

@@ -2,13 +2,18 @@
 
 use super::statement::Statement;
 use crate::bind::{name_of, table_name};
-use sqlparser::ast::{DataType, Expr, Statement as Tree, UtilityOption};
+use sqlparser::ast::{DataType, DescribeAlias, Expr, Statement as Tree, UtilityOption};
 use values::{Error, Result, SqlState};
 
 /// Options of EXPLAIN that ask for what there is, or for less of it.
 const OPTIONS: &[&str] = &["verbose", "costs", "settings", "summary", "generic_plan", "memory"];
 
 impl Statement {
+    /// Whether another statement is within it.
+    pub fn has_part(&self) -> bool {
+        matches!(&self.tree, Tree::Prepare { .. } | Tree::Explain { .. })
+    }
+
     /// The name that PREPARE gives, and the statement that it is for.
     pub fn prepared(&self) -> Option<(String, Statement)> {
         let Tree::Prepare { name, statement, .. } = &self.tree else { return None };
@@ -42,7 +47,16 @@ impl Statement {
     /// # Errors
     /// ANALYZE, and other options that ask for what is not measured.
     pub fn explained(&self) -> Result<Option<Statement>> {
-        let Tree::Explain { analyze, query_plan, statement, format, options, .. } = &self.tree
+        let Tree::Explain {
+            describe_alias,
+            analyze,
+            verbose: _,
+            query_plan,
+            estimate,
+            statement,
+            format,
+            options,
+        } = &self.tree
         else {
             return Ok(None);
         };
@@ -52,8 +66,12 @@ impl Statement {
         if *analyze {
             return refused("ANALYZE");
         }
-        if *query_plan || format.is_some() {
+        if *query_plan || *estimate || format.is_some() {
             return refused("another format");
+        }
+        if *describe_alias != DescribeAlias::Explain {
+            let message = format!("syntax error at or near \"{describe_alias}\"");
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
         }
         for UtilityOption { name, arg } in options.iter().flatten() {
             let (name, arg) = (name_of(name), arg.as_ref().map(ToString::to_string));
