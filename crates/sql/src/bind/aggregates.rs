@@ -216,7 +216,8 @@ fn ordered(
 
 /// In PostgreSQL an aggregate of nothing but columns of an outer query is one of that query.
 fn refuse_outer(aggregate: &Aggregate) -> Result<()> {
-    let code = || aggregate.arguments.iter().flat_map(|argument| &argument.code);
+    let parts = || aggregate.arguments.iter().chain(&aggregate.filter);
+    let code = || parts().flat_map(|part| &part.code);
     let is_outer = code().any(|op| matches!(op, Op::Outer(..)));
     if is_outer && !code().any(|op| matches!(op, Op::Column(_))) {
         return Err(Error::unsupported(

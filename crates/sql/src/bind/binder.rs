@@ -57,6 +57,8 @@ pub(crate) struct Binder<'a> {
     pub(super) uses_zone: bool,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(super) expressions: &'a [Expr],
+    /// Whether what is bound may name no parameters.
+    has_no_parameters: bool,
 }
 
 /// A query while one is bound that is computed in its rows.
@@ -204,6 +206,15 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
 }
 
 impl<'a> Binder<'a> {
+    /// A binder of what is kept, or computed before there are parameters: it may name none.
+    pub(crate) fn without_parameters(
+        catalog: &'a Catalog,
+        lines: &'a Lines,
+        zone: &'a Zone,
+    ) -> Binder<'a> {
+        Binder { has_no_parameters: true, ..Binder::new(catalog, lines, zone, &[]) }
+    }
+
     pub(crate) fn new(
         catalog: &'a Catalog,
         lines: &'a Lines,
@@ -234,6 +245,7 @@ impl<'a> Binder<'a> {
             is_whole: false,
             uses_zone: false,
             expressions: &[],
+            has_no_parameters: false,
         }
     }
 
@@ -301,6 +313,10 @@ impl<'a> Binder<'a> {
 
     /// The number of a parameter, from `$1`.
     pub(super) fn parameter(&mut self, name: &str) -> Result<u16> {
+        if self.has_no_parameters {
+            let message = format!("there is no parameter {name}");
+            return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
+        }
         let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
         let at = match number {
             Some(number @ 1..=PARAMETERS_MAX) => number - 1,

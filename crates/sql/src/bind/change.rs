@@ -3,6 +3,7 @@
 use super::access::choose;
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
+use super::door::{check_delete, check_insert, check_update, check_values, is_only_body};
 use super::from::{FromItem, FromRows};
 use super::index::{KeyPart, is_of};
 use super::items::{Item, Untyped, identity};
@@ -39,6 +40,7 @@ pub(super) fn default_of(table: &Table, column: ColumnNumber) -> Expression {
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, tree: &InsertTree) -> Result<(Insert, Vec<OutputColumn>)> {
+        check_insert(tree)?;
         let TableObject::TableName(name) = &tree.table else {
             return Err(unsupported("INSERT into what is no table"));
         };
@@ -96,9 +98,11 @@ impl Binder<'_> {
         let all = (0..table.relation.columns.len()).map(ColumnNumber::at);
         let defaults: Vec<Expression> = all.map(|column| default_of(table, column)).collect();
         let Some(query) = &tree.source else { return Ok(InsertRows::Listed(vec![defaults])) };
-        let SetExpr::Values(list) = &*query.body else {
-            return self.queried_rows(tree, query, table, targets, defaults);
+        let list = match &*query.body {
+            SetExpr::Values(list) if is_only_body(query) => list,
+            _ => return self.queried_rows(tree, query, table, targets, defaults),
         };
+        check_values(list)?;
         self.clause = "VALUES";
         self.scope = Default::default();
         let mut rows = Vec::with_capacity(list.rows.len());
@@ -159,23 +163,18 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let column = &table.relation.columns[usize::from(target)];
         let identity = table.columns[usize::from(target)].identity;
-        if identity == Some(Identity::Always) {
-            match tree.overriding {
-                Some(InsertOverriding::System) => {}
-                Some(InsertOverriding::User) => {
-                    return Ok(Bound::new(default_of(table, target).code, column.kind));
-                }
-                None => {
-                    return Err(generated(
-                        format!(
-                            "cannot insert a non-DEFAULT value into column \"{}\"",
-                            column.name
-                        ),
-                        &column.name,
-                    )
-                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
-                }
+        match tree.overriding {
+            Some(InsertOverriding::User) if identity.is_some() => {
+                return Ok(Bound::new(default_of(table, target).code, column.kind));
             }
+            None if identity == Some(Identity::Always) => {
+                let name = &column.name;
+                let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+                return Err(
+                    generated(message, name).with_hint("Use OVERRIDING SYSTEM VALUE to override.")
+                );
+            }
+            _ => {}
         }
         self.assign_to(bound, column)
     }
@@ -334,9 +333,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn update(&mut self, tree: &UpdateTree) -> Result<(Statement, Vec<OutputColumn>)> {
-        if !tree.order_by.is_empty() || tree.limit.is_some() {
-            return Err(unsupported("UPDATE with ORDER BY or LIMIT"));
-        }
+        check_update(tree)?;
         let table = self.scanned_table(&tree.table, Writing::Update)?;
         if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) =
             &tree.from
@@ -356,9 +353,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn delete(&mut self, tree: &DeleteTree) -> Result<(Statement, Vec<OutputColumn>)> {
-        if !tree.order_by.is_empty() || tree.limit.is_some() {
-            return Err(unsupported("DELETE with ORDER BY or LIMIT"));
-        }
+        check_delete(tree)?;
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &tree.from;
         let [table] = &from[..] else { return Err(unsupported("DELETE from several tables")) };
         let table = self.scanned_table(table, Writing::Delete)?;

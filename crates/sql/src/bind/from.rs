@@ -2,6 +2,7 @@
 
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::conditions::{Conjunct, moved};
+use super::door::{check_factor, check_join};
 use super::items::{Bounded, Filtered, Untyped, identity};
 use super::kinds::common;
 use super::scope::{Mark, Resolved, visible_columns};
@@ -97,6 +98,7 @@ impl Binder<'_> {
             factor => self.factor(factor, JoinKind::Inner, may_lack, items)?,
         }
         for join in &table.joins {
+            check_join(join)?;
             let (kind, constraint) = kind_of_join(&join.join_operator)?;
             let middle = self.scope.mark();
             let uses_middle = self.recursion.uses_count();
@@ -152,6 +154,7 @@ impl Binder<'_> {
         may_lack: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
+        check_factor(factor)?;
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
                 self.table_item(name, alias.as_ref(), kind, may_lack, items)

@@ -3,19 +3,27 @@
 use super::aggregates::{Written, aggregate_named};
 use super::binder::Binder;
 use super::coerce::Bound;
+use super::door::check_call;
 use super::expression::{call, negate_if, no_operator, unsupported, word};
 use super::kinds::{Willing, check_compares, compared};
 use super::window_list::is_window_function;
 use crate::ir::{Function, Kind, Op, Value};
 use sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DuplicateTreatment, Expr, Function as Call, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArguments, TrimWhereField,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
+    TrimWhereField,
 };
 use values::time::Field;
 use values::{Datum, Error, Result, SqlState, Type};
 
 /// The most arguments, as in PostgreSQL.
 const ARGUMENTS_MAX: usize = 100;
+
+/// Whether there is more between the brackets of a call than arguments.
+fn has_more(list: &FunctionArgumentList) -> bool {
+    let FunctionArgumentList { duplicate_treatment, args: _, clauses } = list;
+    duplicate_treatment.is_some() || !clauses.is_empty()
+}
 
 impl Binder<'_> {
     /// Functions with a syntax of their own, and all other calls.
@@ -148,9 +156,7 @@ impl Binder<'_> {
     fn function(&mut self, function: &Call) -> Result<Bound> {
         let name = super::binder::table_name(&function.name)
             .or_else(|error| catalog_name(&function.name).ok_or(error))?;
-        if !function.within_group.is_empty() {
-            return Err(Error::unsupported("WITHIN GROUP is not supported", ""));
-        }
+        check_call(function)?;
         if let FunctionArguments::Subquery(query) = &function.args
             && name == "array"
         {
@@ -195,7 +201,7 @@ impl Binder<'_> {
         })
     }
 
-    fn written<'f>(&self, function: &'f Call) -> Result<Written<'f>> {
+    pub(super) fn written<'f>(&self, function: &'f Call) -> Result<Written<'f>> {
         let filter = function.filter.as_deref();
         let (star, distinct) = (false, false);
         let mut written = Written { arguments: Vec::new(), star, distinct, order: &[], filter };
@@ -216,6 +222,12 @@ impl Binder<'_> {
                 FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => written.star = true,
                 _ => return Err(Error::unsupported("named arguments", "Give them by position.")),
             }
+        }
+        if written.star && (list.args.len() > 1 || has_more(list)) {
+            let message = "syntax error at or near \"*\"";
+            let detail = "no more than * can stand between the brackets";
+            let error = Error::new(SqlState::SYNTAX_ERROR, message).with_detail(detail);
+            return Err(error.at(self.position(&function.name)));
         }
         if written.arguments.len() > ARGUMENTS_MAX {
             let message = format!("cannot pass more than {ARGUMENTS_MAX} arguments to a function");

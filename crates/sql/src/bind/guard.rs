@@ -201,7 +201,8 @@ pub(crate) fn unique_index(relation: &Relation, columns: &[ColumnNumber]) -> Opt
     if fits(&relation.primary) {
         return Some(None);
     }
-    let fits = |index: &Index| index.is_constraint() && fits(&index.columns);
+    let is_whole = |index: &Index| index.is_unique() && index.special().is_none();
+    let fits = |index: &Index| is_whole(index) && fits(&index.columns);
     relation.indexes.iter().position(fits).map(|at| Some(at as u16))
 }
 

@@ -3,6 +3,7 @@
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
 use super::conditions::Conjunct;
+use super::door::check_wildcard;
 use super::output::OutputColumn;
 use super::scope::Resolved;
 use crate::catalog::Catalog;
@@ -76,6 +77,7 @@ impl Binder<'_> {
                     items.push(Item { name: name_of(alias), bound, expr: Some(expr.clone()) });
                 }
                 SelectItem::Wildcard(star) => {
+                    check_wildcard(star)?;
                     let columns = self.wildcard(None, &mut items)?;
                     self.note_star(star, None, &columns)?;
                 }
@@ -83,6 +85,7 @@ impl Binder<'_> {
                     sqlparser::ast::SelectItemQualifiedWildcardKind::ObjectName(name),
                     star,
                 ) => {
+                    check_wildcard(star)?;
                     let table = table_name(name)?;
                     let columns = self.wildcard(Some(&table), &mut items)?;
                     self.note_star(star, Some(&table), &columns)?;

@@ -10,6 +10,7 @@ mod conditions;
 mod copied;
 mod copy;
 mod described;
+mod door;
 mod enums;
 mod expression;
 mod frames;
@@ -49,6 +50,7 @@ pub use output::OutputColumn;
 pub use prepare::{Options, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, table_name, unsupported},
+    door::{check_call, check_select, is_only_body, refuse},
     guard::{keys_of, leading_index, unique_index},
     index::{KeyPart, index_column_name, is_index_element},
     kinds::kind_of,

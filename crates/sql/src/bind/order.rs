@@ -3,14 +3,15 @@
 use super::binder::{Binder, name_of, unsupported};
 use super::coerce::Bound;
 use super::conditions::has_column;
+use super::door::check_order;
 use super::items::Item;
 use super::kinds::{Willing, check_compares};
-use crate::ir::{Direction, Expression, SortKey};
+use crate::ir::{Direction, Expression, SortKey, Value};
 use sqlparser::ast::{
-    Distinct, Expr, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort, Query,
-    Select, Value as Literal,
+    Distinct, Expr, Fetch, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort,
+    Query, Select, Value as Literal,
 };
-use values::{Error, Position, Result, SqlState, Type};
+use values::{Datum, Error, Position, Result, SqlState, Type};
 
 impl Binder<'_> {
     pub(super) fn sort(
@@ -150,20 +151,20 @@ impl Binder<'_> {
         &mut self,
         query: &Query,
     ) -> Result<(Option<Expression>, Option<Expression>)> {
-        let (mut limit, offset) = match &query.limit_clause {
+        let (limit, offset) = match &query.limit_clause {
             None => (None, None),
             Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
                 (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
             }
             Some(_) => return Err(unsupported("this form of LIMIT")),
         };
-        if let Some(fetch) = &query.fetch {
-            if fetch.with_ties || fetch.percent {
-                return Err(unsupported("FETCH WITH TIES"));
-            }
-            limit = fetch.quantity.as_ref();
-        }
-        Ok((self.count(limit)?, self.count(offset)?))
+        let limit = match &query.fetch {
+            None => self.count(limit)?,
+            Some(Fetch { quantity: Some(quantity), .. }) => self.count(Some(quantity))?,
+            // FETCH FIRST ROW ONLY
+            Some(_) => Some(Expression::constant(Value(Datum::Int8(1)))),
+        };
+        Ok((limit, self.count(offset)?))
     }
 
     fn count(&mut self, expr: Option<&Expr>) -> Result<Option<Expression>> {
@@ -184,6 +185,7 @@ impl Binder<'_> {
 
 /// How ORDER BY puts values in order.
 pub(super) fn direction(each: &OrderByExpr) -> Result<Direction> {
+    check_order(each)?;
     let descending = match &each.options.sort {
         None | Some(OrderBySort::Asc) => false,
         Some(OrderBySort::Desc) => true,

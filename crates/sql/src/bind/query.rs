@@ -1,16 +1,19 @@
 //! Queries: SELECT, VALUES, set operations.
 
-use super::binder::{Binder, Grouping, name_of, unsupported};
+use super::binder::{Binder, Grouping, name_of, table_name, unsupported};
 use super::coerce::Bound;
 use super::conditions::{Conjunct, filter_of};
+use super::door::{check_query, check_select, check_values};
 use super::from::{FromItem, FromRows};
 use super::items::{Bounded, Filtered, Item, Untyped, identity};
 use super::kinds::check_compares;
 use super::order::{no_position, ordinal};
 use super::window_list::{Place, WindowList};
 use crate::ir::{ColumnNumber, Expression, Group, Input, Op, Query as Plan, Select, Source};
-use sqlparser::ast::{Distinct, Expr, GroupByExpr, Query, Select as Tree, SelectItem, SetExpr};
-use values::Result;
+use sqlparser::ast::{
+    Distinct, Expr, GroupByExpr, LockClause, Query, Select as Tree, SelectItem, SetExpr,
+};
+use values::{Error, Result, SqlState};
 
 /// A query while it is bound.
 pub(super) struct Parts {
@@ -56,8 +59,7 @@ impl Binder<'_> {
     }
 
     fn query_parts(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
-        // FOR UPDATE and FOR SHARE lock nothing: a block whose rows others change is refused when
-        // it commits.
+        check_query(query)?;
         if let Some(with) = &query.with {
             self.with(with)?;
         }
@@ -65,14 +67,18 @@ impl Binder<'_> {
             SetExpr::Select(tree) => self.select(tree, query, untyped),
             SetExpr::Query(inner) => self.ordered(inner, query, untyped),
             SetExpr::SetOperation { .. } => self.set_operation(query),
-            SetExpr::Values(values) => self.values(values, query, untyped),
+            SetExpr::Values(values) => {
+                check_values(values)?;
+                self.values(values, query, untyped)
+            }
             _ => Err(unsupported("this form of query")),
         }
     }
 
     fn select(&mut self, tree: &Tree, query: &Query, untyped: Untyped) -> Result<Parts> {
-        refuse_clauses(tree)?;
+        check_select(tree)?;
         let mut from = self.from(&tree.from)?;
+        self.check_locked(&query.locks)?;
         self.grouping = None;
         let projection = self.rows_among_columns(&tree.projection, &mut from)?;
         let is_step = from.iter().any(|item| self.is_working(&item.rows));
@@ -125,6 +131,22 @@ impl Binder<'_> {
         let table = parts.table.filter(|_| parts.select.is_plain());
         parts.table = table.map(|table| Filtered { is_sorted, ..table });
         Ok(parts)
+    }
+
+    /// Refuses FOR UPDATE OF what is not in FROM.
+    fn check_locked(&self, locks: &[LockClause]) -> Result<()> {
+        // Nothing is locked, so that nothing waits, or is left out.
+        for LockClause { lock_type, of, nonblock: _ } in locks {
+            let Some(of) = of else { continue };
+            let name = table_name(of)?;
+            if !self.scope.has_table(&name) {
+                let message = format!(
+                    "relation \"{name}\" in FOR {lock_type} clause not found in FROM clause"
+                );
+                return Err(Error::new(SqlState::UNDEFINED_TABLE, message).at(self.position(of)));
+            }
+        }
+        Ok(())
     }
 
     /// The columns of a query over rows with the results of window functions.
@@ -297,23 +319,4 @@ pub(super) fn over_columns(items: Vec<Item>) -> Vec<Item> {
         Item { name: item.name, bound, expr: None }
     };
     items.into_iter().enumerate().map(over).collect()
-}
-
-/// Clauses that PostgreSQL has and this does not, or that are of other dialects.
-fn refuse_clauses(tree: &Tree) -> Result<()> {
-    let refused = [
-        (tree.into.is_some(), "SELECT INTO"),
-        (tree.top.is_some(), "TOP"),
-        (!tree.lateral_views.is_empty(), "LATERAL VIEW"),
-        (tree.qualify.is_some(), "QUALIFY"),
-        (tree.prewhere.is_some(), "PREWHERE"),
-        (!tree.connect_by.is_empty(), "CONNECT BY"),
-        (!tree.sort_by.is_empty() || !tree.cluster_by.is_empty(), "SORT BY"),
-        (!tree.distribute_by.is_empty(), "DISTRIBUTE BY"),
-        (tree.exclude.is_some() || tree.value_table_mode.is_some(), "this form of SELECT"),
-    ];
-    match refused.iter().find(|(present, _)| *present) {
-        Some((_, name)) => Err(unsupported(name)),
-        None => Ok(()),
-    }
 }

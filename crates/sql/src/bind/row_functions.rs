@@ -2,6 +2,7 @@
 //! whose results are rows. Those may stand among the columns of a query, too.
 
 use super::binder::{Binder, Level, name_of, unsupported};
+use super::door::check_call;
 use super::from::{FromItem, FromRows};
 use super::items::{identity, shown_name};
 use super::kinds::Willing;
@@ -9,8 +10,8 @@ use super::scope::AMONG_COLUMNS;
 use crate::ir::{Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select};
 use crate::system::{Known, TABLE_ID};
 use sqlparser::ast::{
-    AccessExpr, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    SelectItem, TableAlias, TableFactor,
+    AccessExpr, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, SelectItem, TableAlias, TableFactor,
 };
 use values::{Error, Modifier, Result, SqlState, Type};
 
@@ -166,6 +167,19 @@ impl Binder<'_> {
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
     }
 
+    /// Refuses what only calls of aggregates and of window functions are written with.
+    fn refuse_parts_of_aggregates(&self, name: &str, function: &Call) -> Result<()> {
+        check_call(function)?;
+        let message = match self.written(function)?.only_of_aggregates() {
+            Some(what) => format!("{what} specified, but {name} is not an aggregate function"),
+            None if function.over.is_some() => format!(
+                "OVER specified, but {name} is not a window function nor an aggregate function"
+            ),
+            None => return Ok(()),
+        };
+        Err(Error::new(SqlState::WRONG_OBJECT, message).at(self.position(&function.name)))
+    }
+
     /// The columns of a query with its functions of rows in FROM. Several go side by side.
     pub(super) fn rows_among_columns(
         &mut self,
@@ -181,7 +195,9 @@ impl Binder<'_> {
                 FunctionArguments::List(list) => &list.args[..],
                 _ => &[],
             };
-            calls.push(called(&function.name, arguments)?);
+            let call = called(&function.name, arguments)?;
+            self.refuse_parts_of_aggregates(&call.name, function)?;
+            calls.push(call);
         }
         if calls.is_empty() {
             return Ok(projection);

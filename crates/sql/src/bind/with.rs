@@ -1,6 +1,7 @@
 //! WITH: queries that the rest of the statement can name.
 
 use super::binder::{Binder, Named, name_of};
+use super::door::check_part;
 use super::items::{Bounded, Item, Untyped};
 use super::parts::is_written;
 use super::working::Reference;
@@ -76,6 +77,7 @@ impl Binder<'_> {
         query: &Cte,
         mut columns: Vec<(String, Kind)>,
     ) -> Result<Vec<(String, Kind)>> {
+        check_part(query)?;
         let renamed = &query.alias.columns;
         if renamed.len() > columns.len() {
             let message = format!(

@@ -3,6 +3,7 @@
 
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::conditions::{Conjunct, filter_of};
+use super::door::check_factor;
 use super::items::{Filtered, Item};
 use super::known::Known;
 use super::scope::Resolved;
@@ -85,6 +86,7 @@ impl Binder<'_> {
         table: &TableWithJoins,
         writing: Writing,
     ) -> Result<WrittenTable> {
+        check_factor(&table.relation)?;
         let TableFactor::Table { name, alias, args: None, .. } = &table.relation else {
             return Err(unsupported("a change of what is no table"));
         };

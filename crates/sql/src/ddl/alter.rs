@@ -2,6 +2,7 @@
 //! rows is done in one pass at the end.
 
 use super::definition::Definition;
+use super::door::check_alter;
 use super::draft::{Draft, named_columns};
 use super::foreign::{drop_key, drop_needing, rename_in_keys};
 use super::rebuild::Rebuild;
@@ -27,9 +28,7 @@ pub(super) fn alter(
     rows: &mut dyn Rows,
 ) -> Result<Definition> {
     let mut definition = Definition::new(TAG, Delta::default());
-    if tree.table_type.is_some() || tree.location.is_some() || tree.on_cluster.is_some() {
-        return Err(unsupported("this form of ALTER TABLE"));
-    }
+    check_alter(tree)?;
     let own = table_name(&tree.name)?;
     let renames = tree.operations.iter().any(is_rename);
     if renames && tree.operations.len() > 1 {

@@ -1,6 +1,7 @@
 //! The columns of CREATE TABLE.
 
 use super::counting::Options;
+use super::door::{check_check, check_primary, check_unique};
 use super::draft::{Draft, LaterCheck, NamedColumn, kept, named_columns};
 use super::foreign::LaterKey;
 use super::identity::identity_of;
@@ -98,14 +99,15 @@ impl Draft<'_> {
             }
             ColumnOption::Default(expr) => self.default(name, kind, expr)?,
             ColumnOption::PrimaryKey(key) => {
-                refuse_deferred(key.characteristics.is_some())?;
+                check_primary(key)?;
                 self.set_primary(constraint, &[NamedColumn::plain(name)])?;
             }
             ColumnOption::Unique(key) => {
-                refuse_deferred(key.characteristics.is_some())?;
+                check_unique(key)?;
                 self.add_unique(constraint, &[NamedColumn::plain(name)])?;
             }
             ColumnOption::Check(check) => {
+                check_check(check)?;
                 self.later_checks.push(LaterCheck {
                     name: constraint,
                     column: Some(name.to_owned()),
@@ -157,16 +159,17 @@ impl Draft<'_> {
     pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
-                refuse_deferred(key.characteristics.is_some())?;
+                check_primary(key)?;
                 let columns = named_columns(&key.columns)?;
                 self.set_primary(key.name.as_ref().map(name_of), &columns)
             }
             TableConstraint::Unique(key) => {
-                refuse_deferred(key.characteristics.is_some())?;
+                check_unique(key)?;
                 let columns = named_columns(&key.columns)?;
                 self.add_unique(key.name.as_ref().map(name_of), &columns)
             }
             TableConstraint::Check(check) => {
+                check_check(check)?;
                 let name = check.name.as_ref().map(name_of);
                 let condition = check.expr.clone();
                 self.later_checks.push(LaterCheck { name, column: None, condition });
@@ -190,8 +193,4 @@ pub(super) fn refuse_no_integer(ty: Type) -> Result<()> {
     }
     let message = "identity column type must be smallint, integer, or bigint";
     Err(Error::new(SqlState::INVALID_PARAMETER, message))
-}
-
-fn refuse_deferred(deferred: bool) -> Result<()> {
-    if deferred { Err(unsupported("DEFERRABLE")) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! The entrance for definitions.
 
 use super::definition::Definition;
+use super::door::check_drop;
 use super::{alter, indexes, sequences, set_value, table, table_as, types, views};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::Catalog;
@@ -37,18 +38,30 @@ pub fn define(
             types::create(catalog, name, representation.as_ref())?
         }
         Tree::AlterType(tree) => types::alter(catalog, statement, tree, context)?,
-        Tree::Drop { object_type, if_exists, names, cascade, .. } => match object_type {
-            ObjectType::Type => {
-                let (if_exists, cascade) = (*if_exists, *cascade);
-                let dropping = types::Dropping { names, if_exists, cascade };
-                types::drop(catalog, statement, &dropping, context, rows)?
+        Tree::Drop {
+            object_type,
+            if_exists,
+            names,
+            cascade,
+            restrict: _,
+            purge,
+            temporary,
+            table,
+        } => {
+            check_drop(*purge, *temporary, table.is_some())?;
+            match object_type {
+                ObjectType::Type => {
+                    let (if_exists, cascade) = (*if_exists, *cascade);
+                    let dropping = types::Dropping { names, if_exists, cascade };
+                    types::drop(catalog, statement, &dropping, context, rows)?
+                }
+                ObjectType::Table => table::drop(catalog, names, *if_exists, *cascade)?,
+                ObjectType::View => views::drop(catalog, names, *if_exists, *cascade)?,
+                ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,
+                ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
+                other => return Err(unsupported(&format!("DROP {other}"))),
             }
-            ObjectType::Table => table::drop(catalog, names, *if_exists, *cascade)?,
-            ObjectType::View => views::drop(catalog, names, *if_exists, *cascade)?,
-            ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,
-            ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
-            other => return Err(unsupported(&format!("DROP {other}"))),
-        },
+        }
         Tree::AlterTable(tree) => alter::alter(catalog, statement, tree, context, rows)?,
         Tree::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
             indexes::rename(catalog, &table_name(name)?, &table_name(index_name)?)?

@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn binder(&self) -> Binder<'a> {
-        Binder::new(self.catalog, self.lines, &self.context.zone, &[])
+        Binder::without_parameters(self.catalog, self.lines, &self.context.zone)
     }
 
     /// An id that no object has had.

@@ -46,6 +46,9 @@ impl Draft<'_> {
 
     fn foreign_key(&mut self, later: LaterKey) -> Result<ForeignKey> {
         let LaterKey { name, columns, tree } = later;
+        if tree.index_name.is_some() {
+            return Err(unsupported("the index of a constraint"));
+        }
         let is_full = matches!(tree.match_kind, Some(ConstraintReferenceMatchKind::Full));
         if is_full && columns.len() > 1 || partial(&tree) {
             return Err(unsupported("MATCH FULL of several columns, or MATCH PARTIAL"));

@@ -1,15 +1,16 @@
 //! Indexes of tables that exist.
 
 use super::definition::Definition;
+use super::door::check_index;
 use super::draft::{free_name, kept, key_order, new_index, refuse_key_kind};
 use super::foreign::{refuse_drop, refuse_last};
 use super::rebuild::too_many;
-use crate::bind::{Binder, KeyPart, index_column_name, is_index_element, table_name, unsupported};
+use crate::bind::{Binder, KeyPart, index_column_name, is_index_element, table_name};
 use crate::catalog::{Catalog, Delta, Table};
 use crate::ir::{ColumnNumber, Index, KeyColumn, Relation, SpecialIndex};
 use crate::parse::Statement;
 use crate::run::{Context, Pages, Pass, Rows, fill_entry};
-use sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
+use sqlparser::ast::{CreateIndex, Expr, IndexColumn, ObjectName};
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
@@ -21,12 +22,7 @@ pub(super) fn create(
     rows: &mut dyn Rows,
 ) -> Result<Definition> {
     const TAG: &str = "CREATE INDEX";
-    if !matches!(tree.using, None | Some(IndexType::BTree)) {
-        return Err(unsupported("an index that is no btree"));
-    }
-    if !tree.include.is_empty() || tree.nulls_distinct == Some(false) {
-        return Err(unsupported("an index with INCLUDE or NULLS NOT DISTINCT"));
-    }
+    check_index(tree)?;
     if tree.concurrently {
         return Err(beside_writers("CREATE INDEX CONCURRENTLY", "Leave CONCURRENTLY out."));
     }
@@ -41,7 +37,7 @@ pub(super) fn create(
     if catalog.is_named(&name) {
         return Definition::existing(TAG, &name, tree.if_not_exists);
     }
-    let mut binder = Binder::new(catalog, &statement.lines, &context.zone, &[]);
+    let mut binder = Binder::without_parameters(catalog, &statement.lines, &context.zone);
     binder.over(&own, &table.relation);
     let mut special = SpecialIndex { unique: tree.unique, ..SpecialIndex::default() };
     let columns = key(&mut binder, table, &tree.columns, &mut special)?;
@@ -153,18 +149,34 @@ fn fill_all(
     }
 }
 
+/// The error of the index of a constraint.
+fn required(table: &Table, name: &str) -> Error {
+    let table = &table.relation.name;
+    let message =
+        format!("cannot drop index {name} because constraint {name} on table {table} requires it");
+    Error::new(SqlState::DEPENDENT_OBJECTS, message)
+        .with_hint(format!("You can drop constraint {name} on table {table} instead."))
+}
+
 pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> Result<Definition> {
     let mut definition = Definition::new("DROP INDEX", Delta::default());
     // Tables without the indexes that are dropped so far: several may be of one table.
     let mut changed: Vec<Table> = Vec::new();
     for name in names {
         let own = table_name(name)?;
-        let Some((table, _)) = catalog.index(&own) else {
+        let primary = catalog.tables().find(|table| table.relation.primary_name == own);
+        if let Some(table) = primary {
+            return Err(required(table, &own));
+        }
+        let Some((table, at)) = catalog.index(&own) else {
             let message = format!("index \"{own}\" does not exist");
             let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
             definition.skip_missing(error, if_exists)?;
             continue;
         };
+        if table.relation.indexes[at].is_constraint() {
+            return Err(required(table, &own));
+        }
         let known = changed.iter().position(|next| next.relation.id == table.relation.id);
         let known = known.unwrap_or_else(|| {
             changed.push(Table::clone(table));

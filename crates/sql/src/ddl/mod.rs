@@ -8,6 +8,7 @@ mod counting;
 mod define;
 mod definition;
 mod describe;
+mod door;
 mod draft;
 mod foreign;
 mod identity;

@@ -1,19 +1,17 @@
 //! Tables.
 
 use super::definition::{Definition, refuse_name_of_type};
+use super::door::{check_table, check_truncate};
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
 use super::sequences::replace;
 use super::views::{drop_dependents, refuse_view};
-use crate::bind::{table_name, unsupported};
+use crate::bind::table_name;
 use crate::catalog::{Catalog, Delta, Sequence, Table};
 use crate::ir::{ObjectId, Relation, Space};
 use crate::parse::Statement;
 use crate::run::{Context, space_for};
-use sqlparser::ast::{
-    CascadeOption, CreateTable, CreateTableOptions, ObjectName, SqlOption, Truncate,
-    TruncateIdentityOption,
-};
+use sqlparser::ast::{CascadeOption, CreateTable, ObjectName, Truncate, TruncateIdentityOption};
 use std::collections::{BTreeMap, BTreeSet};
 use values::row::COLUMNS_MAX;
 use values::{Error, Result, SqlState, Type};
@@ -25,7 +23,7 @@ pub(super) fn create(
     context: &Context,
 ) -> Result<Definition> {
     const TAG: &str = "CREATE TABLE";
-    refuse(tree)?;
+    check_table(tree)?;
     let own = table_name(&tree.name)?;
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, tree.if_not_exists);
@@ -92,39 +90,6 @@ pub(super) fn choose_spaces(table: &mut Table) {
     }
 }
 
-/// Whether options are only about how PostgreSQL stores rows.
-fn has_no_effect(options: &CreateTableOptions) -> bool {
-    let is_storage = |option: &SqlOption| match option {
-        SqlOption::KeyValue { key, .. } => {
-            let name = key.to_string().to_ascii_lowercase();
-            name == "fillfactor" || name.starts_with("autovacuum_")
-        }
-        _ => false,
-    };
-    match options {
-        CreateTableOptions::None => true,
-        CreateTableOptions::With(options) => options.iter().all(is_storage),
-        _ => false,
-    }
-}
-
-fn refuse(tree: &CreateTable) -> Result<()> {
-    let refused = [
-        (tree.temporary || tree.global.is_some(), "a temporary table"),
-        (tree.or_replace || tree.external || tree.clone.is_some(), "this form of CREATE TABLE"),
-        (tree.query.is_some(), "CREATE TABLE AS"),
-        (tree.like.is_some(), "LIKE"),
-        (tree.inherits.is_some(), "INHERITS"),
-        (tree.partition_by.is_some() || tree.partition_of.is_some(), "a partitioned table"),
-        (!has_no_effect(&tree.table_options), "an option of a table"),
-        (tree.on_commit.is_some(), "ON COMMIT"),
-    ];
-    match refused.iter().find(|(present, _)| *present) {
-        Some((_, name)) => Err(unsupported(name)),
-        None => Ok(()),
-    }
-}
-
 pub(super) fn drop(
     catalog: &Catalog,
     names: &[ObjectName],
@@ -157,6 +122,7 @@ pub(super) fn drop(
 /// The table goes on without rows under ids that no row has: the old rows lead nowhere at once,
 /// however many there are.
 pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition> {
+    check_truncate(tree)?;
     let mut changed: BTreeMap<ObjectId, Table> = BTreeMap::new();
     let mut definition = Definition::new("TRUNCATE TABLE", Delta::default());
     let mut next_id = catalog.next_id();

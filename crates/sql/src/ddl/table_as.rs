@@ -31,6 +31,10 @@ pub(super) fn create(
     let parameters = context.parameters.iter().map(Datum::kind).collect();
     let options = Options { parameters, zone: context.zone.clone(), ..Options::default() };
     let prepared = prepared(catalog, statement, tree, &options)?;
+    if prepared.parameters.len() > context.parameters.len() {
+        let message = format!("there is no parameter ${}", context.parameters.len() + 1);
+        return Err(Error::new(SqlState::UNDEFINED_PARAMETER, message));
+    }
     let mut draft = new_draft(catalog, statement, context, own);
     add_columns(&mut draft, tree, &prepared.columns)?;
     let hidden = draft.hide_key().expect("no key was stated");

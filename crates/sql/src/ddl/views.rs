@@ -1,12 +1,13 @@
 //! Views, and what depends on the tables and views that they select from.
 
 use super::definition::{Definition, refuse_name_of_type};
-use crate::bind::{Binder, NewView, name_of, table_name, unsupported};
+use super::door::check_view;
+use crate::bind::{Binder, NewView, name_of, table_name};
 use crate::catalog::{Catalog, Delta, Table, Used, View, ViewColumn};
 use crate::ir::Kind;
 use crate::parse::{Statement, query_text};
 use crate::run::Context;
-use sqlparser::ast::{CreateTableOptions, CreateView, ObjectName, Spanned};
+use sqlparser::ast::{CreateView, ObjectName, Spanned};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
@@ -18,7 +19,7 @@ pub(super) fn create(
     context: &Context,
 ) -> Result<Definition> {
     const TAG: &str = "CREATE VIEW";
-    refuse(tree)?;
+    check_view(tree)?;
     let name = table_name(&tree.name)?;
     refuse_name_of_type(catalog, &name)?;
     let old = catalog.view(&name);
@@ -30,7 +31,8 @@ pub(super) fn create(
         return Err(Error::new(SqlState::WRONG_OBJECT, message));
     }
     let zone = &context.zone;
-    let bound = Binder::new(catalog, &statement.lines, zone, &[]).new_view(&tree.query)?;
+    let bound =
+        Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
     let NewView { mut columns, stars, uses } = bound;
     name_columns(&mut columns, tree)?;
     let text = statement.text.as_deref().unwrap_or_default();
@@ -63,7 +65,7 @@ fn bind_again(
     context: &Context,
 ) -> Result<()> {
     let next = catalog.with(delta)?;
-    let mut binder = Binder::new(&next, &statement.lines, &context.zone, &[]);
+    let mut binder = Binder::without_parameters(&next, &statement.lines, &context.zone);
     binder.check_view(view)
 }
 
@@ -82,21 +84,6 @@ fn name_columns(columns: &mut [ViewColumn], tree: &CreateView) -> Result<()> {
             let message = format!("column \"{}\" specified more than once", twice.name);
             Err(Error::new(SqlState::DUPLICATE_COLUMN, message))
         }
-        None => Ok(()),
-    }
-}
-
-fn refuse(tree: &CreateView) -> Result<()> {
-    let has_types = tree.columns.iter().any(|column| column.data_type.is_some());
-    let refused = [
-        (tree.materialized, "a materialized view"),
-        (tree.temporary, "a temporary view"),
-        (tree.options != CreateTableOptions::None, "an option of a view"),
-        (tree.if_not_exists || tree.or_alter || tree.secure, "this form of CREATE VIEW"),
-        (has_types || tree.to.is_some() || tree.params.is_some(), "this form of CREATE VIEW"),
-    ];
-    match refused.iter().find(|(present, _)| *present) {
-        Some((_, name)) => Err(unsupported(name)),
         None => Ok(()),
     }
 }

@@ -68,10 +68,16 @@ impl IndexForm {
 }
 
 impl SpecialIndex {
-    /// The simplest form that says the same.
+    /// Whether it has entries of all rows, by columns.
+    fn is_empty(&self) -> bool {
+        self.predicate.is_empty() && self.computed.is_empty()
+    }
+
+    /// The form of CREATE INDEX. A unique index of all rows, by columns, keeps this form: it is no
+    /// constraint, and goes with DROP INDEX.
     pub fn form(self) -> IndexForm {
-        match self.predicate.is_empty() && self.computed.is_empty() {
-            true => IndexForm::of_columns(self.unique),
+        match self.is_empty() && !self.unique {
+            true => IndexForm::Plain,
             false => IndexForm::Special(Box::new(self)),
         }
     }
@@ -90,7 +96,7 @@ impl Index {
     /// What it is beside a plain one.
     pub fn special(&self) -> Option<&SpecialIndex> {
         match &self.form {
-            IndexForm::Special(special) => Some(special),
+            IndexForm::Special(special) => Some(&**special).filter(|special| !special.is_empty()),
             IndexForm::Plain | IndexForm::Unique => None,
         }
     }
@@ -103,7 +109,8 @@ impl Index {
         }
     }
 
-    /// Whether it is a constraint of the table: unique columns of all rows.
+    /// Whether it is the index of a constraint of the table. Catalogs of before have unique
+    /// indexes of all rows that are none, too.
     pub fn is_constraint(&self) -> bool {
         self.form == IndexForm::Unique
     }
@@ -197,7 +204,18 @@ mod tests {
             let read: Index = from_bytes(&to_bytes(&before), "index").unwrap();
             assert_eq!((read.is_unique(), read), (unique, index));
         }
-        let special = SpecialIndex { unique: true, ..SpecialIndex::default() };
-        assert_eq!(special.form(), IndexForm::Unique);
+    }
+
+    #[test]
+    fn unique_indexes_of_all_rows_are_constraints_only_where_the_table_says_so() {
+        let of = |unique| SpecialIndex { unique, ..SpecialIndex::default() }.form();
+        assert_eq!(of(false), IndexForm::Plain);
+        let columns = Vec::new();
+        let (id, name, space) = (ObjectId::new(20_000), "i".to_owned(), Space::Short);
+        let mut index = Index { id, name, space, form: of(true), columns };
+        assert!(index.is_unique() && !index.is_constraint() && index.special().is_none());
+        assert_eq!(from_bytes::<Index>(&to_bytes(&index), "index").unwrap(), index);
+        index.form = IndexForm::of_columns(true);
+        assert!(index.is_unique() && index.is_constraint());
     }
 }

@@ -1,10 +1,10 @@
 //! Queries about the session, which drivers ask at first and which no table answers.
 
 use super::statement::Statement;
-use crate::bind::{has_parts, name_of};
+use crate::bind::{check_call, check_select, has_parts, is_only_body, name_of};
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, SelectItem,
-    SetExpr, Statement as Tree, Value,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, ObjectNamePart, Query,
+    SelectItem, SetExpr, Statement as Tree, Value,
 };
 
 /// A column of a query about the session.
@@ -42,14 +42,15 @@ impl Statement {
     pub fn session_columns(&self) -> Option<Vec<SessionColumn>> {
         let Tree::Query(query) = &self.tree else { return None };
         let SetExpr::Select(select) = &*query.body else { return None };
+        let is_grouped = !matches!(&select.group_by,
+            GroupByExpr::Expressions(keys, modifiers) if keys.is_empty() && modifiers.is_empty());
         let is_plain = select.from.is_empty()
             && select.selection.is_none()
             && select.having.is_none()
             && select.distinct.is_none()
-            && query.with.is_none()
-            && query.order_by.is_none()
-            && query.limit_clause.is_none();
-        if !is_plain || select.projection.is_empty() {
+            && select.named_window.is_empty();
+        let is_sound = is_only_body(query) && check_select(select).is_ok();
+        if !is_plain || !is_sound || is_grouped || select.projection.is_empty() {
             return None;
         }
         select.projection.iter().map(column).collect()
@@ -77,6 +78,9 @@ fn column(item: &SelectItem) -> Option<SessionColumn> {
 
 fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
     let Expr::Function(call) = expr else { return None };
+    if check_call(call).is_err() || call.filter.is_some() || call.over.is_some() {
+        return None;
+    }
     let parts = call.name.0.iter().map(|part| match part {
         ObjectNamePart::Identifier(name) => Some(name_of(name)),
         ObjectNamePart::Function(_) => None,
@@ -109,7 +113,12 @@ fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
 fn arguments(written: &FunctionArguments) -> Option<Vec<String>> {
     let list = match written {
         FunctionArguments::None => return Some(Vec::new()),
-        FunctionArguments::List(list) => list,
+        FunctionArguments::List(list)
+            if list.clauses.is_empty() && list.duplicate_treatment.is_none() =>
+        {
+            list
+        }
+        FunctionArguments::List(_) => return None,
         FunctionArguments::Subquery(_) => return None,
     };
     let constant = |argument: &FunctionArg| match argument {
@@ -145,8 +154,17 @@ mod tests {
         );
         let both = asked("SELECT current_schema(), current_database()").unwrap();
         assert_eq!(both.len(), 2);
-        for other in ["SELECT 1", "SELECT version(), 1", "SELECT version() FROM t", "SELECT now()"]
-        {
+        for other in [
+            "SELECT 1",
+            "SELECT version(), 1",
+            "SELECT version() FROM t",
+            "SELECT now()",
+            "SELECT version() FILTER (WHERE false)",
+            "SELECT version() OVER ()",
+            "SELECT current_setting(DISTINCT 'x')",
+            "SELECT version() GROUP BY 1",
+            "SELECT version() FETCH FIRST 0 ROWS ONLY",
+        ] {
             assert_eq!(asked(other), None, "{other}");
         }
         assert!(parse("SELECT 1").unwrap()[0].is_query());

@@ -110,7 +110,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexObject<'_>> {
     primary.into_iter().chain(others)
 }
 
-/// All constraints, table by table. Each unique index of columns of all rows is one.
+/// All constraints, table by table.
 pub(super) fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
     let mut all = Vec::new();
     let mut checks = 0;
@@ -143,7 +143,8 @@ pub(super) fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
 pub(super) fn referred_index(catalog: &Catalog, key: &ForeignKey) -> i32 {
     let Some(parent) = catalog.table(&key.parent) else { return 0 };
     let fits = |index: &IndexObject<'_>| {
-        index.is_constraint()
+        index.unique
+            && index.own.is_none_or(|own| own.special().is_none())
             && index.columns.len() == key.referred.len()
             && index.columns.iter().all(|each| key.referred.contains(&each.column))
     };
