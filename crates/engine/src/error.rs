@@ -25,6 +25,12 @@ pub enum EngineError {
          another name"
     )]
     OtherTypes(String),
+    /// The store has what the program neither has nor gives up. Nothing was changed.
+    #[error(
+        "the store was opened by a program that this one does not know: {0}; or deploy that \
+         program again"
+    )]
+    NotKnown(String),
     /// A replay came to another state than the one that was answered. Nothing was changed that
     /// counts.
     #[error(

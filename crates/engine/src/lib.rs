@@ -50,13 +50,14 @@ pub use engine::reader::{ReadOutcome, Reader};
 pub use engine::snapshot::{HASH_PARTS, ScanPart};
 pub use error::{EngineError, Result};
 pub use program::definitions::{
-    Body, Definitions, Earlier, LoggedIndex, LoggedSchema, LoggedTable, TableSchema,
+    Body, Definitions, Earlier, Known, LoggedIndex, LoggedSchema, LoggedTable, TableSchema,
 };
 pub use program::procedure::{
     BodyFn, FinishFn, PieceFn, PieceFunctions, Procedure, ProcedureDefinition, ProcedureTable,
     SequencesFn, Steps, WriteSetFn,
 };
 pub use program::record::{IndexInWords, indexes_in_words, logged_procedures, types_in_words};
+pub use program::remembered::{PastInWords, past_in_words};
 pub use reads::Visit;
 pub use recovery::kept::check_kept_indexes;
 pub use recovery::logged::{LoggedCall, logged_calls};

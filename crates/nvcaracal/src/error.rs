@@ -283,6 +283,7 @@ fn kind_of(error: &EngineError) -> ErrorKind {
         EngineError::Limit(_) | EngineError::SnapshotEnded { .. } => ErrorKind::Limit,
         EngineError::OtherProgram(_)
         | EngineError::OtherTypes(_)
+        | EngineError::NotKnown(_)
         | EngineError::OtherPast { .. } => ErrorKind::Schema,
         EngineError::StuckCall { .. } | EngineError::Poisoned(_) => ErrorKind::Stopped,
     }

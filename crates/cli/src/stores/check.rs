@@ -6,6 +6,7 @@ use bench::{BenchError, DeviceVisitor, Limits};
 use pmem::Device;
 use serde::Serialize;
 use storage::check::{CheckReport, check};
+use storage::{Store, StoreOptions};
 
 use crate::args::StoreArguments;
 use crate::output::{Done, Failure, show};
@@ -27,6 +28,9 @@ struct Found {
     problems: Vec<String>,
     /// Rows of each table.
     tables: Vec<TableRows>,
+    /// What it remembers of the programs that opened it; absent if the store cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remembered: Option<Past>,
     /// Epochs after the checkpoint that the next open replays.
     committed_epochs: Vec<u64>,
     /// Epoch that a recovery comes to.
@@ -39,6 +43,69 @@ struct TableRows {
     rows: u64,
 }
 
+/// What a store remembers of the programs that opened it.
+#[derive(Debug, Default, Serialize)]
+struct Past {
+    /// Tables that the last program left alone.
+    ignored_tables: Vec<String>,
+    /// Names that tables had.
+    names: Vec<FormerName>,
+    /// Procedures that have been in a later version than the first.
+    procedures: Vec<LastVersion>,
+}
+
+#[derive(Debug, Serialize)]
+struct FormerName {
+    name: String,
+    /// The name that the table has now; absent if it was dropped.
+    now: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct LastVersion {
+    procedure: String,
+    version: u32,
+}
+
+impl Past {
+    fn text(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for table in &self.ignored_tables {
+            lines.push(format!("  table {table:?} was ignored by the last program"));
+        }
+        for FormerName { name, now } in &self.names {
+            lines.push(match now {
+                Some(now) => format!("  table {name:?} was renamed, and is {now:?} now"),
+                None => format!("  table {name:?} was dropped"),
+            });
+        }
+        for LastVersion { procedure, version } in &self.procedures {
+            lines.push(format!("  procedure {procedure:?}: version {version} or later"));
+        }
+        lines
+    }
+}
+
+/// Reads it; what makes no sense is a problem.
+fn past<D: Device>(device: Arc<D>, problems: &mut Vec<String>) -> Option<Past> {
+    let options = StoreOptions { create: false, ..StoreOptions::default() };
+    let opened = Store::open(device, &options).map_err(engine::EngineError::from);
+    match opened.and_then(|opened| engine::past_in_words(&opened.store)) {
+        Ok(engine::PastInWords { gone, versions, ignored }) => Some(Past {
+            ignored_tables: ignored,
+            names: gone.into_iter().map(|(name, now)| FormerName { name, now }).collect(),
+            procedures: versions
+                .into_iter()
+                .map(|(procedure, version)| LastVersion { procedure, version })
+                .collect(),
+        }),
+        Err(error) => {
+            problems.push(error.to_string());
+            None
+        }
+    }
+}
+
 struct Check;
 
 impl DeviceVisitor for Check {
@@ -46,6 +113,8 @@ impl DeviceVisitor for Check {
 
     fn visit<D: Device>(self, device: Arc<D>) -> Result<Found, BenchError> {
         let mut found = found(check(Arc::clone(&device))?);
+        found.remembered = past(Arc::clone(&device), &mut found.problems);
+        found.clean = found.problems.is_empty();
         if found.problems.is_empty() {
             match engine::check_kept_indexes(device) {
                 Ok(are_kept) => found.indexes_kept = Some(are_kept),
@@ -87,6 +156,7 @@ fn found(report: CheckReport) -> Found {
         clean: report.problems.is_empty(),
         problems: report.problems,
         tables: tables.collect(),
+        remembered: None,
         recovers_to_epoch: Some(last.0),
         committed_epochs: report.committed_epochs.iter().map(|epoch| epoch.0).collect(),
     }
@@ -104,6 +174,7 @@ fn text(found: &Found, path: &str) -> String {
     for TableRows { table, rows } in &found.tables {
         lines.push(format!("  {table}: {rows} rows"));
     }
+    lines.extend(found.remembered.iter().flat_map(Past::text));
     if found.indexes_kept == Some(true) {
         lines.push("the kept indexes are those of the rows".into());
     }

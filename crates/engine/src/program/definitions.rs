@@ -32,8 +32,7 @@ impl From<TableDefinition> for TableSchema {
 
 /// What an engine is opened for.
 pub struct Definitions<'a> {
-    /// The tables. Those that the store does not have yet are added; those that it has besides stay
-    /// as they are.
+    /// The tables. Those that the store does not have yet are added.
     pub tables: &'a [TableSchema],
     /// Names of tables, and those that they get if they do not have them yet.
     pub renamed: &'a [(String, String)],
@@ -46,6 +45,9 @@ pub struct Definitions<'a> {
     /// Whether calls name procedures by the order of their registration: then it has to be that of
     /// calls in the log.
     pub in_order: bool,
+    /// What the program knows of the store beside all this. What it does not know refuses the open
+    /// (O-111). `None` for tools, which leave alone what they are not opened for.
+    pub known: Option<&'a Known>,
     /// What is kept of the programs before, so that their logs can be replayed; without it a log of
     /// another program is refused.
     pub earlier: Option<Earlier<'a>>,
@@ -64,6 +66,7 @@ impl<'a> Definitions<'a> {
             indexes: &[],
             procedures,
             in_order: false,
+            known: None,
             earlier: None,
         }
     }
@@ -72,6 +75,20 @@ impl<'a> Definitions<'a> {
     pub(crate) fn name_before<'n>(&'n self, name: &'n str) -> &'n str {
         self.renamed.iter().find(|(_, to)| to == name).map_or(name, |(from, _)| from)
     }
+}
+
+/// What a program knows of a store, and does not have.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Tables that stay as they are, with their indexes.
+    pub ignored: Vec<String>,
+    /// Names of indexes that go.
+    pub dropped_indexes: Vec<String>,
+    /// Names of tables that were renamed or dropped, and that other tables may have.
+    pub reused_names: Vec<String>,
+    /// Procedures of other names that its own ones were, each with the least version that it may
+    /// have from now on.
+    pub superseded: Vec<(String, u32)>,
 }
 
 /// What a program keeps of those before it.

@@ -80,8 +80,7 @@ fn index_as_logged(
 ) -> Result<IndexDefinition> {
     let is_same = |index: &IndexDefinition, of: &str| {
         let is_of_table = of == table || definitions.name_before(of) == table;
-        let is_named = index.name == logged.name && index.is_unique == logged.is_unique;
-        is_of_table && is_named && keys(&index.types) == keys(&logged.types)
+        is_of_table && logged.is(&index.name, index.is_unique, &index.types)
     };
     let kept = earlier.indexes.iter().find(|(index, of)| is_same(index, of));
     let of_now = || {
@@ -96,11 +95,6 @@ fn index_as_logged(
         let IndexInWords { name, types, .. } = logged;
         other(format!("{words} {name:?} ({types}) of table {table:?} is not registered"))
     })
-}
-
-/// The types of the keys of an index: that of the rows, by which it begins, may have another name.
-fn keys(types: &str) -> &str {
-    types.split_once(" by ").map_or(types, |(_, keys)| keys)
 }
 
 /// The body that ran the calls of a procedure of the log.

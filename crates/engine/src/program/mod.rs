@@ -5,4 +5,5 @@ pub(crate) mod definitions;
 pub(crate) mod earlier;
 pub(crate) mod procedure;
 pub(crate) mod record;
+pub(crate) mod remembered;
 pub(crate) mod schema;

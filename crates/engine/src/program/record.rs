@@ -10,6 +10,7 @@ use storage::Store;
 use crate::error::{EngineError, Result};
 use crate::program::definitions::Definitions;
 use crate::program::procedure::{FIRST_VERSION, ProcedureTable};
+use crate::program::remembered::{Gone, Remembered};
 
 /// Raised with every change after which the engine might come to another state or answer for the
 /// same log, limits that procedures can run into included.
@@ -32,7 +33,7 @@ pub(crate) struct TypedName {
 
 impl TypedName {
     /// One of the first version.
-    fn new(name: impl Into<String>, types: impl Into<String>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, types: impl Into<String>) -> Self {
         Self { name: name.into(), types: types.into(), version: FIRST_VERSION }
     }
 }
@@ -46,16 +47,21 @@ pub(crate) struct Program {
     tables: Vec<TypedName>,
     /// Secondary indexes: which call is deferred depends on them.
     pub(crate) indexes: Vec<TypedName>,
+    /// What it does not have, and the store has seen. Nothing of it matters to a replay.
+    pub(crate) remembered: Remembered,
 }
 
 impl Program {
     /// The program that opens the store now.
-    pub(crate) fn current(definitions: &Definitions<'_>, procedures: &ProcedureTable) -> Self {
+    pub(crate) fn current(
+        definitions: &Definitions<'_>,
+        procedures: &ProcedureTable,
+        remembered: Remembered,
+    ) -> Self {
         let Definitions { tables, indexes, .. } = definitions;
         let indexes = indexes.iter().map(|index| {
             let of = tables.get(index.table).map_or("", |table| &table.definition.name);
-            let unique = if index.is_unique { "unique " } else { "" };
-            TypedName::new(&index.name, format!("{unique}{} of {of:?}", index.types))
+            TypedName::new(&index.name, index_types(index.is_unique, &index.types, of))
         });
         let tables = tables
             .iter()
@@ -68,6 +74,7 @@ impl Program {
             procedures: procedures.collect(),
             tables: tables.collect(),
             indexes: indexes.collect(),
+            remembered,
         }
     }
 
@@ -78,38 +85,70 @@ impl Program {
 
     /// The versions of the types of a table.
     pub(crate) fn types_of(&self, table: &str) -> Option<Vec<String>> {
-        let part = self.tables.iter().find(|part| part.name == table)?;
-        Some(part.types.split(VERSIONS).map(str::to_string).collect())
+        let types = self.words_of(table)?;
+        Some(types.split(VERSIONS).map(str::to_string).collect())
+    }
+
+    /// The same as one text.
+    pub(crate) fn words_of(&self, table: &str) -> Option<String> {
+        let part = self.all_tables().find(|part| part.name == table)?;
+        Some(part.types.clone())
+    }
+
+    /// Those of the program, and those that it left alone.
+    fn all_tables(&self) -> impl Iterator<Item = &TypedName> {
+        self.tables.iter().chain(&self.remembered.tables)
     }
 
     fn types_in_words(self) -> impl Iterator<Item = (String, Vec<String>)> {
         let words = |types: String| types.split(VERSIONS).map(str::to_string).collect();
-        self.tables.into_iter().map(move |part| (part.name, words(part.types)))
+        let tables = self.tables.into_iter().chain(self.remembered.tables);
+        tables.map(move |part| (part.name, words(part.types)))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = self.semantics.to_le_bytes().to_vec();
         for parts in [&self.procedures, &self.tables, &self.indexes] {
-            bytes.extend_from_slice(&(parts.len() as u32).to_le_bytes());
-            for text in parts.iter().flat_map(|part| [&part.name, &part.types]) {
-                bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                bytes.extend_from_slice(text.as_bytes());
-            }
+            encode_parts(parts, &mut bytes);
         }
         self.encode_versions(&mut bytes);
+        self.encode_remembered(&mut bytes);
         bytes
     }
 
-    /// Number and version of each procedure that is not in its first version; nothing if all are.
+    /// Number and version of each procedure that is not in its first version; nothing if all are,
+    /// and nothing is remembered either.
     fn encode_versions(&self, bytes: &mut Vec<u8>) {
         let versions = (0u32..).zip(self.procedures.iter().map(|procedure| procedure.version));
         let versions: Vec<_> = versions.filter(|(_, version)| *version != FIRST_VERSION).collect();
-        if versions.is_empty() {
+        if versions.is_empty() && self.remembered.is_empty() {
             return;
         }
         bytes.extend_from_slice(&(versions.len() as u32).to_le_bytes());
         for number in versions.iter().flat_map(|&(number, version)| [number, version]) {
             bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// What is remembered; nothing if nothing is.
+    fn encode_remembered(&self, bytes: &mut Vec<u8>) {
+        let Remembered { gone, versions, tables, indexes } = &self.remembered;
+        if self.remembered.is_empty() {
+            return;
+        }
+        bytes.extend_from_slice(&(gone.len() as u32).to_le_bytes());
+        for Gone { name, now } in gone {
+            encode_text(name, bytes);
+            // No table has the empty name.
+            encode_text(now.as_deref().unwrap_or_default(), bytes);
+        }
+        bytes.extend_from_slice(&(versions.len() as u32).to_le_bytes());
+        for (name, version) in versions {
+            encode_text(name, bytes);
+            bytes.extend_from_slice(&version.to_le_bytes());
+        }
+        for parts in [tables, indexes] {
+            encode_parts(parts, bytes);
         }
     }
 
@@ -201,6 +240,12 @@ impl Program {
         })
     }
 
+    /// The indexes of the program, and those that it left alone, each with the name of its table.
+    pub(crate) fn all_indexes(&self) -> impl Iterator<Item = (IndexInWords, String)> {
+        let all = self.indexes.iter().chain(&self.remembered.indexes);
+        all.filter_map(|index| self.index_in_words(index))
+    }
+
     /// An index, and its table.
     fn index_in_words(
         &self,
@@ -211,7 +256,7 @@ impl Program {
             None => (false, types.as_str()),
         };
         let of = |table: &&TypedName| rest.strip_suffix(&format!(" of {:?}", table.name));
-        let table = self.tables.iter().find(|table| of(table).is_some())?;
+        let table = self.all_tables().find(|table| of(table).is_some())?;
         let types = of(&table)?.to_string();
         Some((IndexInWords { name: name.clone(), is_unique, types }, table.name.clone()))
     }
@@ -282,8 +327,7 @@ pub(crate) fn logged_types<D: Device>(store: &Store<D>) -> Result<Vec<(String, S
 /// As [`types_in_words`].
 pub fn indexes_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(IndexInWords, String)>> {
     let program = Program::decode(&store.log().program().unwrap_or_default())?;
-    let Some(program) = program else { return Ok(Vec::new()) };
-    Ok(program.indexes.iter().filter_map(|index| program.index_in_words(index)).collect())
+    Ok(program.iter().flat_map(Program::all_indexes).collect())
 }
 
 /// A secondary index, as far as words say what it is.
@@ -295,6 +339,36 @@ pub struct IndexInWords {
     pub is_unique: bool,
     /// The types of its keys.
     pub types: String,
+}
+
+impl IndexInWords {
+    /// Whether it is an index of this name with these keys.
+    pub(crate) fn is(&self, name: &str, is_unique: bool, types: &str) -> bool {
+        self.name == name && self.is_unique == is_unique && keys(&self.types) == keys(types)
+    }
+}
+
+/// The types of the keys of an index: that of the rows, by which it begins, may have another name.
+fn keys(types: &str) -> &str {
+    types.split_once(" by ").map_or(types, |(_, keys)| keys)
+}
+
+/// What a program says of an index.
+pub(crate) fn index_types(is_unique: bool, types: &str, table: &str) -> String {
+    let unique = if is_unique { "unique " } else { "" };
+    format!("{unique}{types} of {table:?}")
+}
+
+fn encode_parts(parts: &[TypedName], bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&(parts.len() as u32).to_le_bytes());
+    for text in parts.iter().flat_map(|part| [&part.name, &part.types]) {
+        encode_text(text, bytes);
+    }
+}
+
+fn encode_text(text: &str, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(text.as_bytes());
 }
 
 /// Whether a log of a version of the rules can be read and replayed.
@@ -318,11 +392,30 @@ impl Reader<'_> {
                 procedures: nothing(),
                 tables: nothing(),
                 indexes: nothing(),
+                remembered: Remembered::default(),
             });
         }
         let (mut procedures, tables, indexes) = (self.parts()?, self.parts()?, self.parts()?);
         self.versions(&mut procedures)?;
-        Some(Program { semantics, procedures, tables, indexes })
+        let remembered = self.remembered()?;
+        Some(Program { semantics, procedures, tables, indexes, remembered })
+    }
+
+    /// What is remembered, where there is something.
+    fn remembered(&mut self) -> Option<Remembered> {
+        if self.rest.is_empty() {
+            return Some(Remembered::default());
+        }
+        let mut remembered = Remembered::default();
+        for _ in 0..self.number()? {
+            let (name, now) = (self.text()?, Some(self.text()?).filter(|now| !now.is_empty()));
+            remembered.gone.push(Gone { name, now });
+        }
+        for _ in 0..self.number()? {
+            remembered.versions.push((self.text()?, self.number()?));
+        }
+        (remembered.tables, remembered.indexes) = (self.parts()?, self.parts()?);
+        Some(remembered)
     }
 
     /// Versions of procedures, where there are others than the first.
@@ -369,6 +462,42 @@ mod tests {
             procedures: parts(procedures),
             tables: parts(tables),
             indexes: Vec::new(),
+            remembered: Remembered::default(),
+        }
+    }
+
+    /// O-111: what is remembered stands behind the rest; where there is nothing, the record is the
+    /// one that there was before.
+    #[test]
+    fn o_111_what_is_remembered_is_part_of_the_record() {
+        for version in [1, 2] {
+            let mut plain = program(&[("a", "x"), ("b", "y")], &[("t", "1")]);
+            plain.procedures[1].version = version;
+            let mut full = plain.clone();
+            full.remembered = Remembered {
+                gone: vec![
+                    Gone { name: "old".into(), now: Some("t".into()) },
+                    Gone { name: "away".into(), now: None },
+                ],
+                versions: vec![("c".into(), 7)],
+                tables: vec![TypedName::new("left", "u64 -> i64")],
+                indexes: vec![TypedName::new("i", "unique R by u64 of \"left\"")],
+            };
+            let (short, bytes) = (plain.encode(), full.encode());
+            assert_eq!(Program::decode(&bytes).unwrap(), Some(full.clone()));
+            assert_eq!(Program::decode(&short).unwrap(), Some(plain.clone()));
+            for len in short.len() + 1..bytes.len() {
+                // The versions of procedures alone are a record of before.
+                if let Ok(found) = Program::decode(&bytes[..len]) {
+                    assert_eq!(found, Some(plain.clone()), "{len} bytes");
+                }
+            }
+            let (index, table) = full.all_indexes().next().unwrap();
+            assert_eq!((index.is_unique, table.as_str()), (true, "left"));
+            assert!(index.is("i", true, "Other by u64") && !index.is("i", true, "R by u32"));
+            // A replay does not depend on it.
+            plain.check(&full).unwrap();
+            full.check(&plain).unwrap();
         }
     }
 

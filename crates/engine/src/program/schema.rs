@@ -17,6 +17,7 @@ use crate::program::definitions::{Definitions, TableSchema};
 use crate::program::earlier;
 use crate::program::procedure::ProcedureTable;
 use crate::program::record::Program;
+use crate::program::remembered::{Remembered, remember};
 use crate::secondary::IndexDefinition;
 use crate::state::core::Missing;
 use crate::stats::KeptProcedure;
@@ -42,7 +43,8 @@ pub(crate) struct Agreed {
 /// Compares a store with what it is opened for. Changes nothing.
 ///
 /// # Errors
-/// `OtherTypes` for a table whose rows are something else, `OtherProgram` if there are calls that
+/// `OtherTypes` for a table whose rows are something else, `NotKnown` if the program would forget
+/// something that the store has, `OtherProgram` if there are calls that
 /// would not mean the same; as [`Store::plan_catalog`]; those of making the procedures.
 pub(crate) fn agree<D: Device>(
     store: &Store<D>,
@@ -51,11 +53,13 @@ pub(crate) fn agree<D: Device>(
 ) -> Result<Agreed> {
     let logged = Program::decode(&store.log().program().unwrap_or_default())?;
     let change = plan(store, definitions, logged.as_ref())?;
+    let registered = (definitions.procedures)(&change.numbers)?;
+    let remembered = remember(store, definitions, logged.as_ref(), &registered)?;
     // Calls that were logged or deferred, and must run again.
     let has_past = !log.committed.is_empty() || store.checkpoint().deferred_calls > 0;
     let past = logged.filter(|_| has_past);
-    let registered = (definitions.procedures)(&change.numbers)?;
-    match (agree_on(definitions, change, &registered, past.as_ref()), past) {
+    let current = Current { registered: &registered, remembered };
+    match (agree_on(definitions, change, current, past.as_ref()), past) {
         (Err(EngineError::OtherProgram(difference)), Some(past)) => {
             let Some(mut earlier) = definitions.earlier.take() else {
                 return Err(EngineError::OtherProgram(difference));
@@ -68,15 +72,21 @@ pub(crate) fn agree<D: Device>(
     }
 }
 
+/// What a program of now registers, and what of those before it is to be remembered.
+struct Current<'a> {
+    registered: &'a ProcedureTable,
+    remembered: Remembered,
+}
+
 /// Agrees on the definitions of the program, if they mean the same to the calls of the past.
 fn agree_on(
     definitions: &Definitions<'_>,
     change: CatalogChange,
-    registered: &ProcedureTable,
+    Current { registered, remembered }: Current<'_>,
     past: Option<&Program>,
 ) -> Result<Agreed> {
     let (procedures, procedure_ids) = number(registered, past, definitions.in_order)?;
-    let program = Program::current(definitions, &procedures);
+    let program = Program::current(definitions, &procedures, remembered);
     if let Some(past) = past {
         if let Some(difference) = change.differences.first() {
             return Err(EngineError::OtherProgram(difference.clone()));

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use pmem::Device;
 use pmem::sync::thread;
-use storage::format::TABLES_MAX;
+use storage::format::{FEATURE_REMEMBERED_PROGRAMS, TABLES_MAX};
 use storage::input_log::{LogError, Recovered};
 use storage::scan::count_row;
 use storage::{EpochNumber, IndexKind, Opened, SerialId, Store, SubPool, TableDefinition, TableId};
@@ -325,6 +325,9 @@ fn begin_program<D: Device>(
     let (bytes, port) = (agreed.program.encode(), &mut engine.workers[0].row_store.port);
     if store.log().program().as_ref() != Some(&bytes) {
         store.log().write_program(port, &bytes)?;
+    }
+    if !agreed.program.remembered.is_empty() && store.device().takes_snapshots() {
+        store.require_feature(port, FEATURE_REMEMBERED_PROGRAMS);
     }
     if agreed.change.is_change {
         store.write_catalog(port, &agreed.change);

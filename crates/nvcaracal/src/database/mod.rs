@@ -11,6 +11,7 @@ pub(crate) mod options;
 mod pending;
 pub(crate) mod ranges;
 mod raw;
+mod schema_options;
 pub(crate) mod snapshot;
 pub(crate) mod submitter;
 pub(crate) mod tuning;

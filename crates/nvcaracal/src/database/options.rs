@@ -1,14 +1,13 @@
 //! How a database is opened.
 
 use std::any::Any;
-use std::borrow::Borrow;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use engine::{ARGUMENT_BYTES_MAX, EngineConfig, EpochInfo};
+use engine::{ARGUMENT_BYTES_MAX, EngineConfig, EpochInfo, Known};
 use pmem::{DeviceSpec, DiskHook, Stack};
 use storage::StoreOptions;
 
@@ -30,8 +29,8 @@ use crate::sequencer::clock::{random, wall_clock_ns};
 use crate::sequencer::queue::Limits;
 use crate::sequencer::run::{Epochs, Tools};
 use crate::table::handle::{Sequence, Shape, Table};
-use crate::table::index::{Index, IndexRegistration};
-use crate::table::schema::{Context, INDEXES_MAX};
+use crate::table::index::IndexRegistration;
+use crate::table::schema::Context;
 
 /// Tables, procedures and numbers of a database that is to be opened.
 ///
@@ -46,10 +45,11 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// | add a table, a sequence or a procedure | register it |
 /// | rename a table or a sequence | [`rename_table`](Self::rename_table) |
 /// | drop a table or a sequence | [`drop_table`](Self::drop_table) |
+/// | leave a table alone | [`ignore_table`](Self::ignore_table) |
 /// | change or rename a procedure | [`Procedure::VERSION`], [`Procedure::WAS`] |
 /// | drop a procedure | [`procedure_was`](Self::procedure_was) |
 /// | add an index | register it |
-/// | change or drop an index | [`index_was`](Self::index_was) |
+/// | change or drop an index | [`index_was`](Self::index_was), [`drop_index`](Self::drop_index) |
 /// | add a field, change or remove one | `#[data(was = Old)]`: [`Data::BEFORE`] |
 /// | make the longest value longer | [`Table::with_value_bytes`] |
 ///
@@ -59,6 +59,10 @@ use crate::table::schema::{Context, INDEXES_MAX};
 /// program keeps what has changed. An open that would need something else is refused and leaves
 /// everything as it is: keep it, or open the database once with the program of before and close
 /// it. After a clean [`Database::close`] nothing is needed of it.
+///
+/// A program of before does not open the database again where it would forget something: tables and
+/// indexes that it neither registers nor drops, names that tables had, and later versions of types
+/// and procedures are refused, with what to do, and every byte stays as it was.
 ///
 /// What cannot change is refused with the definition that is stored and the one asked for: the type
 /// and the longest length of keys, the size of rows, hash to ordered, and a type of values of which
@@ -85,14 +89,15 @@ use crate::table::schema::{Context, INDEXES_MAX};
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Options {
-    shapes: Vec<Shape>,
-    renamed: Vec<(String, String)>,
-    dropped: Vec<String>,
-    indexes: Vec<IndexRegistration>,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) renamed: Vec<(String, String)>,
+    pub(super) dropped: Vec<String>,
+    pub(super) known: Known,
+    pub(super) indexes: Vec<IndexRegistration>,
     procedures: Vec<Registration>,
-    kept: Kept,
+    pub(super) kept: Kept,
     context: Context,
-    mistake: Option<String>,
+    pub(super) mistake: Option<String>,
     workers: Option<usize>,
     cache_bytes: Option<u64>,
     checkpoint_every: Option<u64>,
@@ -152,6 +157,7 @@ impl Default for Options {
             shapes: Vec::new(),
             renamed: Vec::new(),
             dropped: Vec::new(),
+            known: Known::default(),
             indexes: Vec::new(),
             procedures: Vec::new(),
             kept: Kept::default(),
@@ -198,57 +204,6 @@ impl Options {
         self
     }
 
-    /// The database has this index, of a table that is registered, too. It is built from the rows.
-    ///
-    /// Indexes can be added, changed and left out at every open. One that is changed or left out is
-    /// kept for logs of before by [`index_was`](Self::index_was).
-    pub fn index<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
-    where
-        I: Key<Owned: Borrow<I>> + ?Sized + 'static,
-        K: Key + ?Sized + 'static,
-        V: Data + 'static,
-    {
-        let index = index.registration();
-        match self.indexes.iter().find(|before| before.shape.name == index.shape.name) {
-            None => self.indexes.push(index),
-            Some(before) if before.is(&index) => {}
-            Some(before) => {
-                let what = format!("{index:?} has the name of {before:?}");
-                self.mistake.get_or_insert(what);
-            }
-        }
-        self
-    }
-
-    /// An index that there was, kept for logs of before as is a
-    /// [procedure](Self::procedure_was): what calls of a log come to depends on the indexes that
-    /// there were. Its handle may name the table as it was, or as it is.
-    pub fn index_was<I, K, V, O>(mut self, index: Index<I, K, V, O>) -> Self
-    where
-        I: Key<Owned: Borrow<I>> + ?Sized + 'static,
-        K: Key + ?Sized + 'static,
-        V: Data + 'static,
-    {
-        self.kept.indexes.push(index.registration());
-        self
-    }
-
-    /// A table or a sequence gets another name, if it still has this one; nothing happens where it
-    /// does not. The handle of the new name is to be registered.
-    ///
-    /// Keep this in the program for as long as there may be databases with the old name.
-    pub fn rename_table(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
-        self.renamed.push((from.into(), to.into()));
-        self
-    }
-
-    /// A table or a sequence goes with all that is in it, if it is there. Its space is for other
-    /// tables that are added.
-    pub fn drop_table(mut self, name: impl Into<String>) -> Self {
-        self.dropped.push(name.into());
-        self
-    }
-
     /// The database has this sequence with all of its family.
     pub fn sequence(mut self, sequence: Sequence) -> Self {
         self.add(sequence.shape);
@@ -279,7 +234,12 @@ impl Options {
 
     /// The database runs this procedure.
     pub fn procedure<P: Procedure>(mut self) -> Self {
-        keep_before::<P>(&mut self.kept.procedures);
+        let mut before = Vec::new();
+        keep_before::<P>(&mut before);
+        let others = before.iter().filter(|before| before.name != P::NAME);
+        let others = others.map(|before| (before.name.to_string(), before.version + 1));
+        self.kept.superseded.extend(others);
+        self.kept.procedures.extend(before);
         self.register(Registration::new::<P>());
         self
     }
@@ -636,36 +596,6 @@ impl Options {
         self
     }
 
-    fn check_indexes(&self) -> Result<()> {
-        in_range("the number of indexes", self.indexes.len(), 0..=INDEXES_MAX)?;
-        let table_is_there = |index: &&IndexRegistration| {
-            self.shapes.iter().any(|shape| shape.tag == index.shape.table.tag)
-        };
-        match self.indexes.iter().find(|index| !table_is_there(index)) {
-            None => Ok(()),
-            Some(index) => Err(Error::mistake(format!(
-                "{}: the table is not registered with this database: add it to its options",
-                index.shape
-            ))),
-        }
-    }
-
-    /// What is renamed or dropped at one open must not be there again at the next one.
-    fn check_names(&self) -> Result<()> {
-        let removed = self.renamed.iter().map(|(from, _)| from).chain(&self.dropped);
-        let removed: Vec<&String> = removed.collect();
-        let there = self.shapes.iter().map(|shape| shape.name);
-        let mut there = there.chain(self.renamed.iter().map(|(_, to)| to.as_str()));
-        let duplicate = removed.iter().enumerate().find(|(i, name)| removed[..*i].contains(name));
-        let again = there.find(|name| removed.iter().any(|removed| removed == name));
-        match again.or(duplicate.map(|(_, name)| name.as_str())) {
-            None => Ok(()),
-            Some(name) => Err(Error::mistake(format!(
-                "table {name:?} is renamed or dropped, and also something else: say one thing only"
-            ))),
-        }
-    }
-
     /// What the queue takes, where all numbers of the library are in their ranges.
     fn limits(&self) -> Result<Limits> {
         let tuning = &self.tuning;
@@ -751,6 +681,7 @@ impl Options {
             shapes: self.shapes,
             renamed: self.renamed,
             dropped: self.dropped,
+            known: Known { superseded: self.kept.superseded.clone(), ..self.known },
             indexes: self.indexes,
             procedures: self.procedures,
             kept: self.kept,
@@ -768,7 +699,11 @@ fn no_stack(error: std::io::Error) -> Error {
     Error::stopped(format!("cannot make the stack of procedures: {error}"))
 }
 
-fn in_range<N: PartialOrd + Display>(name: &str, value: N, range: RangeInclusive<N>) -> Result<()> {
+pub(super) fn in_range<N: PartialOrd + Display>(
+    name: &str,
+    value: N,
+    range: RangeInclusive<N>,
+) -> Result<()> {
     if range.contains(&value) {
         return Ok(());
     }

@@ -22,6 +22,9 @@ use crate::table::schema::{Context, MissingHandles, OfLog, Schema};
 pub(crate) struct Kept {
     pub(crate) procedures: Vec<Registration>,
     pub(crate) indexes: Vec<IndexRegistration>,
+    /// Names of procedures that are called otherwise now, each with the version behind the last
+    /// one of that name.
+    pub(crate) superseded: Vec<(String, u32)>,
 }
 
 /// What a program has besides.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::{
-    Definitions, Earlier, Engine, EngineConfig, EngineError, EpochInfo, LoggedSchema,
+    Definitions, Earlier, Engine, EngineConfig, EngineError, EpochInfo, Known, LoggedSchema,
     ProcedureTable, RecoveryReport, TableSchema,
 };
 use pmem::{Dax, Device, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) shapes: Vec<Shape>,
     pub(crate) renamed: Vec<(String, String)>,
     pub(crate) dropped: Vec<String>,
+    /// What the program knows of the store and does not have.
+    pub(crate) known: Known,
     pub(crate) indexes: Vec<IndexRegistration>,
     pub(crate) procedures: Vec<Registration>,
     /// For logs of before.
@@ -115,7 +117,7 @@ fn check_parent(path: &Path) -> Result<()> {
 pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let device = Arc::new(device);
     let Plan { config, info, shapes, renamed, dropped, indexes, .. } = plan;
-    let Plan { procedures, kept, context, .. } = plan;
+    let Plan { procedures, kept, known, context, .. } = plan;
     let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();
     let position = |index: &IndexRegistration| {
         let of = |shape: &Shape| shape.tag == index.shape.table.tag;
@@ -159,6 +161,7 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
         renamed: &renamed,
         dropped: &dropped,
         indexes: &of_engine,
+        known: Some(&known),
         earlier: Some(earlier),
         ..Definitions::new(&tables, &mut register)
     };

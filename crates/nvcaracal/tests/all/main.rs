@@ -37,6 +37,7 @@ mod readable;
 mod reads;
 mod reentrance;
 mod reopen;
+mod rollback;
 mod schema;
 mod snapshots;
 mod space;

@@ -141,7 +141,8 @@ mod second {
     }
 
     pub(crate) fn options() -> Options {
-        base().table(SEATS).table(NOTES).procedure::<Take>().procedure::<Sign>().index(BY_USER)
+        let tables = base().table(SEATS).table(NOTES).sequence(first::IDS).index(BY_USER);
+        tables.procedure::<Take>().procedure::<Sign>()
     }
 }
 
@@ -225,7 +226,8 @@ fn o_91_a_log_is_replayed_before_any_change_of_the_schema() {
         first::SEATS.index("by cents", |_, seat| Some(seat.cents));
     let rest = || base().table(first::NOTES).sequence(first::IDS).procedure::<first::Build>();
     let others = || base().table(first::SEATS).sequence(first::IDS).procedure::<first::Build>();
-    let error = refusal(&killed, base());
+    let ignored = base().ignore_table("seats").ignore_table("notes").ignore_table("ids");
+    let error = refusal(&killed, ignored);
     let (text, words) = (error.to_string(), "procedure \"build\" is not registered");
     assert!(error.is_schema() && text.contains(words) && text.contains("close it"), "{text}");
     const PLACES: Table<u32, first::Seat> = Table::ordered("places");
@@ -233,7 +235,7 @@ fn o_91_a_log_is_replayed_before_any_change_of_the_schema() {
         (rest().table(second::SEATS), 40),
         (rest().table(PLACES).rename_table("seats", "places"), 40),
         (rest().drop_table("seats"), 20),
-        (rest(), 40),
+        (rest().ignore_table("seats"), 40),
         (others().table(LONGER), 40),
         (first::options().index(BY_CENTS), 40),
     ]
@@ -310,14 +312,32 @@ fn o_92_tables_are_renamed_and_dropped() {
         let names: Vec<_> = report.rows.iter().map(|(name, rows)| (name.as_str(), *rows)).collect();
         assert_eq!(names, [("places", 300), ("new", 0), ("added", 1)], "{:?}", report.problems);
     }
-    // The first program makes its tables anew; what had their names is another table now.
-    let db = first::options().open(dir.path()).unwrap();
+    // O-111: the first program would make its tables anew.
+    let text = refusal(dir.path(), first::options()).to_string();
+    for words in [
+        "table \"seats\" is renamed to \"places\"",
+        "table \"notes\" was dropped",
+        "table \"ids\" was dropped",
+        "table \"places\" of u32 -> Seat { cents: u64 }: register it",
+        "table \"new\"",
+        "table \"added\"",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    let anew = || {
+        let others = ["places", "new", "added"].into_iter();
+        let options = others.fold(first::options(), |options, name| options.ignore_table(name));
+        ["seats", "notes", "ids"]
+            .into_iter()
+            .fold(options, |options, name| options.reuse_name(name))
+    };
+    let db = anew().open(dir.path()).unwrap();
     assert_eq!(db.get(first::SEATS, 7).unwrap(), None);
     assert_eq!(db.call(first::Build { from: 5, to: 6 }).unwrap(), 0, "the sequence began again");
     db.close().unwrap();
     let error = refusal(dir.path(), options());
     assert!(error.to_string().contains("there is a table of that name"), "{error}");
-    assert_eq!(check(dir.path()).problems, Vec::<String>::new());
+    assert_eq!(check(dir.path()).rows[0], ("places".into(), 300));
 }
 
 fn check(dir: &Path) -> storage::check::CheckReport {
@@ -452,7 +472,8 @@ fn what_would_be_read_as_something_else_is_refused_with_both_names() {
         nvcaracal::plain! { pub(crate) struct Place { pub(crate) cents: u64 } }
     }
     const PLACES: Table<u32, renamed::Place> = Table::ordered("seats");
-    let db = base().table(PLACES).open(dir.path()).unwrap();
+    let db = base().table(PLACES).ignore_table("notes").ignore_table("ids").open(dir.path());
+    let db = db.unwrap();
     assert_eq!(db.get(PLACES, 3).unwrap(), Some(renamed::Place { cents: 300 }));
 }
 
@@ -484,7 +505,8 @@ fn o_94_a_conversion_that_panics_fails_who_reads() {
     }
     let dir = tempfile::tempdir().unwrap();
     built(dir.path(), 8);
-    let options = || base().table(SEATS).procedure::<Look>();
+    let tables = || base().table(SEATS).ignore_table("notes").ignore_table("ids");
+    let options = || tables().procedure::<Look>();
     let error = refusal(dir.path(), options().index(FREE));
     assert!(error.to_string().contains("divide by zero"), "{error}");
     let db = options().open(dir.path()).unwrap();
@@ -508,6 +530,8 @@ fn a_name_that_goes_is_not_used_again() {
         base().rename_table("a", "b").rename_table("b", "c"),
         base().rename_table("a", "b").rename_table("a", "c"),
         base().drop_table("a").drop_table("a"),
+        base().drop_table("a").ignore_table("a"),
+        first::options().ignore_table("seats"),
     ] {
         let error = open(options);
         assert!(error.is_mistake() && error.to_string().contains("one thing only"), "{error}");
@@ -541,7 +565,8 @@ fn o_92_procedures_have_the_numbers_of_the_log() {
     let db = db.open(&killed_again).unwrap();
     assert_eq!((db.recovery().epochs_replayed, db.call(Other { key: 5 }).unwrap()), (3, 2));
     db.close().unwrap();
-    let db = base().table(ADDED).procedure::<Other>().open(&killed_again).unwrap();
+    let tables = base().table(ADDED).table(first::SEATS).table(first::NOTES);
+    let db = tables.sequence(first::IDS).procedure::<Other>().open(&killed_again).unwrap();
     assert_eq!(db.call(Other { key: 5 }).unwrap(), 2);
 }
 

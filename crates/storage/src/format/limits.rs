@@ -5,12 +5,15 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 /// Format version; a store of another major version is refused (O-53).
 pub const FORMAT_VERSION: u32 = 9;
 /// Feature bits that a reader must know to open the store at all.
-pub const FEATURES_KNOWN: u64 = FEATURE_KEPT_INDEXES | FEATURE_SINGLE_HEAPS;
+pub const FEATURES_KNOWN: u64 =
+    FEATURE_KEPT_INDEXES | FEATURE_SINGLE_HEAPS | FEATURE_REMEMBERED_PROGRAMS;
 
 /// Indexes are kept in segments of their own, which an older program takes for damage.
 pub const FEATURE_KEPT_INDEXES: u64 = 1;
 /// Rows of some table have one inline value, where an older program looks for two.
 pub const FEATURE_SINGLE_HEAPS: u64 = 2;
+/// The record of the program says what programs before it had, which an older program cannot read.
+pub const FEATURE_REMEMBERED_PROGRAMS: u64 = 4;
 
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 128;
