@@ -81,10 +81,9 @@ part 'server: clients' scripts/clients.sh --binary "${CARGO_TARGET_DIR:-target}/
 beside_seconds=$((end / 6 < 3600 ? end / 6 : 3600))
 part 'server: beside PostgreSQL' env NVCARACAL="${CARGO_TARGET_DIR:-target}/release/nvcaracal" \
     scripts/differential.sh "${NVCARACAL_DIFFERENTIAL_SECONDS:-$beside_seconds}" "$seed"
-while [ "$is_first_round" = true ] || [ "$SECONDS" -lt "$end" ]; do
 part 'library: rollbacks' env NVCARACAL_ROLLBACKS=all \
     cargo test --locked -p nvcaracal --test all rollback:: -- --nocapture
-while [ "$SECONDS" -lt "$end" ]; do
+while [ "$is_first_round" = true ] || [ "$SECONDS" -lt "$end" ]; do
     printf '\n=== a round from seed %d\n' "$seed"
     part 'crash lab' "$lab" sim --seconds 300 --seed "$seed" --no-progress
     part 'crash lab: disk' "$lab" sim --device file --seconds 120 --seed "$seed" --no-progress

@@ -371,7 +371,7 @@ fn o_92_a_dropped_table_leaves_its_space_to_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let mut sizes = Vec::new();
     for round in 0..6 {
-        let db = base().table(LONG).drop_table("other").procedure::<Fill>();
+        let db = base().table(LONG).reuse_name("long").drop_table("other").procedure::<Fill>();
         let db = db.open(dir.path()).unwrap();
         assert_eq!(db.snapshot().unwrap().all(LONG).count(), 0, "round {round}");
         // The second time every row has a stale value, too.
@@ -382,7 +382,8 @@ fn o_92_a_dropped_table_leaves_its_space_to_the_next() {
         assert_eq!(stored, Some(vec![17; 2017]));
         db.close().unwrap();
         check(dir.path());
-        base().table(OTHER).drop_table("long").open(dir.path()).unwrap().close().unwrap();
+        let other = base().table(OTHER).reuse_name("other").drop_table("long");
+        other.open(dir.path()).unwrap().close().unwrap();
         check(dir.path());
         sizes.push(super::common::image_bytes(dir.path()));
     }
