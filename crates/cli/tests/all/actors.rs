@@ -10,8 +10,9 @@ use pmem::{File, FileOptions};
 use nvcaracal::{Database, Options, Stop, Table, Transaction, procedure};
 use sim::history::{Random, effort};
 
+use crate::dump::dumped;
 use crate::repair::{self, kept};
-use crate::support::{Background, PAUSE, Ran, Room, command, dumped, run};
+use crate::support::{Background, PAUSE, Ran, Room, command, run};
 
 const NOTES: Table<u64, String> = Table::ordered("notes").with_value_bytes(100);
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nvcaracal::{Data, Database, HashTable, Key, Sequence, Stop, Table, Transaction, procedure};
 
-use crate::support::{Room, command, dumped, run, run_command};
+use crate::support::{Room, command, run, run_command};
 
 #[derive(Debug, Clone, Copy, PartialEq, Data, Key)]
 struct UserId(u64);
@@ -36,6 +36,15 @@ fn build(tx: &mut Transaction) -> Result<(), Stop> {
     tx.insert(SEATS, (1, "a".to_string()), &Seat { cents: 100, state })?;
     tx.insert(NAMES, UserId(9), &"Ada".to_string())?;
     tx.insert(NAMES, UserId(3), &"Grace\nHopper".to_string())
+}
+
+/// The lines that a `dump` command writes, without the one that ends them.
+#[track_caller]
+pub(crate) fn dumped(line: &str) -> String {
+    let text = run(line).succeeded().stdout;
+    let end = text.rfind("{\"end_of_dump\":1,").expect("a dump says where it ends");
+    assert_eq!(text[end..].matches('\n').count(), 1, "{text}");
+    text[..end].to_string()
 }
 
 fn options() -> nvcaracal::Options {

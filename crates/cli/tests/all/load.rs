@@ -6,7 +6,8 @@ use std::path::Path;
 
 use nvcaracal::{Data, Database, Options, Sequence, Stop, Table, Transaction, procedure};
 
-use crate::support::{Background, Room, command, dumped, run, run_command};
+use crate::dump::dumped;
+use crate::support::{Background, Room, command, run, run_command};
 
 /// Rows of a table of texts.
 fn lines(rows: impl Iterator<Item = (u64, String)>) -> String {

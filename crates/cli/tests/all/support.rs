@@ -73,15 +73,6 @@ pub(crate) fn run(line: &str) -> Ran {
     Ran::new(&command(line).output().expect("the binary can be started"))
 }
 
-/// The lines that a `dump` command writes, without the one that ends them.
-#[track_caller]
-pub(crate) fn dumped(line: &str) -> String {
-    let text = run(line).succeeded().stdout;
-    let end = text.rfind("{\"end_of_dump\":1,").expect("a dump says where it ends");
-    assert_eq!(text[end..].matches('\n').count(), 1, "{text}");
-    text[..end].to_string()
-}
-
 /// Runs a prepared command.
 pub(crate) fn run_command(command: &mut Command) -> Ran {
     Ran::new(&command.output().expect("the program can be started"))
