@@ -3,8 +3,8 @@
 //! A region begins with [`begin`]. It returns [`STARTED`], and from then on nothing that this
 //! thread stores is seen by others until [`end`]; or the processor takes back all stores and
 //! registers since then, and `begin` returns once more, with the reason. Nothing here knows what a
-//! region is for. Processors that are made today have no such instructions, so that only their
-//! encoding is tested.
+//! region is for. Intel's servers up to Ice Lake have the instructions. Where they are missing only
+//! their encoding is tested, and regions are locks.
 
 #![expect(unsafe_code, reason = "the instructions have no safe names")]
 #![cfg_attr(
@@ -76,12 +76,16 @@ mod instructions {
     /// The processor's clock. As the last thing in a region it is its place in the serial order:
     /// regions that are in each other's way are never between their conflict and their end at the
     /// same time.
+    ///
+    /// That needs both fences. A store is in nobody's way while it waits in the store buffer, and
+    /// without `mfence` it may wait there beyond the clock: another region reads what was before it,
+    /// ends, and has a later place. `lfence` keeps the clock behind the loads.
     #[inline]
     pub(crate) fn clock() -> u64 {
         let (low, high): (u32, u32);
-        // SAFETY: every x86-64 processor has it.
+        // SAFETY: every x86-64 processor has it. Nothing that the compiler knows of moves over it.
         unsafe {
-            asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack, nomem));
+            asm!("mfence", "lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack));
         }
         u64::from(high) << 32 | u64::from(low)
     }
@@ -100,7 +104,7 @@ mod instructions {
             status
         }
 
-        /// No processor at hand runs them, but they must be what the manual says.
+        /// Where no processor runs them, they must still be what the manual says.
         #[test]
         fn the_code_has_the_instructions() {
             let start = (all_of_them as fn() -> u32) as usize as *const u8;
