@@ -372,13 +372,17 @@ fn each_design_does_what_it_is_for() {
         assert_eq!(of(name).counters.fences, records, "{name}");
         assert_eq!(of(name).counts.log_records, records, "{name}");
     }
-    // A log inside of a region aborts always; behind it never.
+    // A log inside of a region aborts always; behind it never. What interrupts and evictions abort
+    // besides makes the processor's counts differ from run to run; those of software are exact.
+    let is_exact = !crate::has_hardware_regions();
     let naive = of("dbx-naive").counts.regions;
-    assert_eq!((naive.forbidden, naive.fallbacks), (records, records));
+    assert!(naive.forbidden > 0 && naive.fallbacks >= records, "{naive:?}");
+    assert!(!is_exact || (naive.forbidden, naive.fallbacks) == (records, records), "{naive:?}");
     assert_eq!(of("pisces").counts.regions, RegionCounts::default(), "it has no regions");
     for name in ["dbx-dram", "dbx-disk", "dbxn-parity", "dbxn", "dbxn-nvm"] {
-        assert_eq!(of(name).counts.regions.forbidden, 0, "{name}");
-        assert_eq!(of(name).counts.regions.fallbacks, 0, "{name}");
+        let regions = of(name).counts.regions;
+        assert_eq!(regions.forbidden, 0, "{name}");
+        assert!(!is_exact || regions.fallbacks == 0, "{name}: {regions:?}");
     }
     // The steps: whole lines cost bytes and save flushes of a line that was flushed before; past
     // the cache there is nothing to flush.
