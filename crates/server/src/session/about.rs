@@ -3,8 +3,6 @@
 use super::conversation::Conversation;
 use super::planned::Work;
 use super::queue::Shape;
-use super::settings::Changed;
-use crate::codec::Severity;
 use crate::config::NAME;
 use crate::store::{Answer, Control, OutputColumn, Statement};
 use sql::ir::Kind;
@@ -52,17 +50,15 @@ impl Conversation {
             Control::Fetch(fetch) => return self.fetch(fetch, shape),
             Control::Close(name) => self.close(name.as_deref())?,
             Control::SetLocal(name, value) => {
-                self.set_local(name, value)?;
+                self.change_locally(name, value)?;
                 "SET"
             }
             Control::Set(name, value) => {
-                let changed = self.settings.set(name, value)?;
-                self.changed(changed, Some(name));
+                self.change(|settings| settings.set(name, value))?;
                 "SET"
             }
             Control::Reset(name) => {
-                let changed = self.settings.reset_named(name.as_deref())?;
-                self.changed(changed, name.as_deref());
+                self.change(|settings| settings.reset_named(name.as_deref()))?;
                 "RESET"
             }
             Control::Deallocate(Some(name)) => {
@@ -91,15 +87,16 @@ impl Conversation {
                 "CHECKPOINT"
             }
             Control::Own(own) => self.own(own)?,
-            Control::Discard if self.is_in_block() => {
+            Control::Discard if self.is_in_block() || self.block.has_run || self.has_changes() => {
                 let message = "DISCARD ALL cannot run inside a transaction block";
                 return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
             }
             Control::Discard => {
                 self.statements.clear();
                 self.cursors.clear();
-                let changed = self.settings.reset_named(None)?;
-                self.changed(changed, None);
+                self.change(|settings| settings.reset_named(None))?;
+                // It takes place at once, whatever its segment comes to.
+                self.end_changes(true);
                 "DISCARD ALL"
             }
             _ => unreachable!("the others are about blocks"),
@@ -115,8 +112,7 @@ impl Conversation {
             [("default_transaction_isolation", level), ("default_transaction_read_only", access)]
         {
             let Some(value) = value else { continue };
-            let changed = self.settings.set(name, value)?;
-            self.changed(changed, Some(name));
+            self.change(|settings| settings.set(name, value))?;
         }
         Ok("SET")
     }
@@ -155,21 +151,6 @@ impl Conversation {
         }
     }
 
-    /// Follows a change of a setting, or of all.
-    pub(super) fn changed(&mut self, changed: Changed, name: Option<&str>) {
-        if changed.zone {
-            self.connection.set_zone((**self.settings.zone()).clone());
-        }
-        if let Some(notice) = changed.notice.filter(|_| self.settings.wants_notices()) {
-            let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
-            self.out.report(Severity::Notice, &notice);
-        }
-        match name {
-            Some(name) => self.settings.report(name, &mut self.out),
-            None => self.settings.report_all(&mut self.out),
-        }
-    }
-
     /// What a statement sees of the session, if it looks at that.
     pub(super) fn show_session_to(&mut self, statement: &Statement) {
         if !statement.needs_system() {
@@ -184,7 +165,10 @@ impl Conversation {
     /// Does what needs nothing of the store.
     pub(super) fn about_work(&mut self, work: &Work) -> Result<Answer> {
         match work {
-            Work::Session(asked) => self.about(asked),
+            Work::Session(asked) => {
+                self.block.has_run = true;
+                self.about(asked)
+            }
             Work::Explain(lines) => {
                 let rows = lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
                 Ok(tagged("EXPLAIN", rows))
@@ -213,8 +197,7 @@ impl Conversation {
             SessionFunction::IsInRecovery => Datum::Bool(false),
             SessionFunction::Setting(name) => Datum::text(self.settings.show(name)?.1),
             SessionFunction::Set(name, value) => {
-                let changed = self.settings.set(name, value)?;
-                self.changed(changed, Some(name));
+                self.change(|settings| settings.set(name, value))?;
                 Datum::text(self.settings.show(name)?.1)
             }
         })

@@ -3,7 +3,7 @@
 use super::conversation::Conversation;
 use super::queue::Outcome;
 use super::sending::outcome;
-use super::standing::{Block, Standing};
+use super::standing::{Savepoint, Standing};
 use crate::codec::Severity;
 use crate::store::{BlockOperation, Control, Modes};
 use sql::parse::BlockModes;
@@ -15,8 +15,12 @@ impl Conversation {
         self.block.standing != Standing::Idle
     }
 
-    /// Says that the next statement may come.
+    /// Says that the next statement may come, and before that which settings have changed.
     pub(super) fn ready(&mut self) {
+        if !self.settings.is_as(&self.reported) {
+            self.settings.report(Some(&self.reported), &mut self.out);
+            self.reported = self.settings.clone();
+        }
         self.out.ready(match self.block.standing {
             Standing::Idle => b'I',
             Standing::Open => b'T',
@@ -24,13 +28,14 @@ impl Conversation {
         });
     }
 
-    /// Something went wrong: a block goes no further. What its client is told may depend on the
-    /// catalog.
+    /// Fails the transaction, as an error ends it: an open block goes no further, and changes of
+    /// settings are undone. What its client is told may depend on the catalog.
     pub(super) fn fail_block(&mut self) {
         if self.block.standing == Standing::Open {
             self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
         }
+        self.undo_changes();
     }
 
     /// The modes of a transaction that states none, and its level.
@@ -91,16 +96,17 @@ impl Conversation {
                 }
             }
             Control::Commit(chain) => {
-                self.warn_implicit();
+                self.check_end(*chain)?;
                 self.commit(*chain).await?
             }
             Control::Rollback(chain) => {
-                self.warn_implicit();
+                self.check_end(*chain)?;
                 self.roll_back(*chain).await?
             }
             Control::Savepoint(name) => {
                 self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?;
-                self.block.savepoints.push(name.clone());
+                let (settings, lasting) = (self.settings.clone(), self.block.lasting.clone());
+                self.block.savepoints.push(Savepoint { name: name.clone(), settings, lasting });
                 "SAVEPOINT"
             }
             Control::Release(name) => {
@@ -112,6 +118,7 @@ impl Conversation {
                 let back = BlockOperation::RollBackTo(name.clone());
                 self.within("ROLLBACK TO SAVEPOINT", back).await?;
                 self.close_cursors_since(name);
+                self.undo_changes();
                 self.block.standing = Standing::Open;
                 "ROLLBACK"
             }
@@ -138,17 +145,23 @@ impl Conversation {
         tag: &'static str,
     ) -> Result<&'static str> {
         if self.is_in_block() {
-            if !std::mem::take(&mut self.block.is_implicit) {
+            if !self.block.is_implicit {
                 let message = "there is already a transaction in progress";
                 self.warn(SqlState::ACTIVE_TRANSACTION, message);
             }
             if *asked != BlockModes::default() {
                 self.set_modes(asked).await?;
             }
+            // If the modes are refused, the block ends with its segment.
+            self.block.is_implicit = false;
             return Ok(tag);
         }
         let (modes, level) = self.default_modes();
-        self.open(changed(modes, asked), asked.level.clone().unwrap_or(level)).await?;
+        let wanted = changed(modes, asked);
+        if self.block.has_run {
+            modes.check_late(wanted)?;
+        }
+        self.open(wanted, asked.level.clone().unwrap_or(level)).await?;
         Ok(tag)
     }
 
@@ -163,9 +176,9 @@ impl Conversation {
     async fn open(&mut self, modes: Modes, level: String) -> Result<()> {
         assert!(!self.is_in_block(), "a session has one block at a time");
         self.connection.block(BlockOperation::Begin(modes)).await?;
-        let before = Some(Box::new(self.settings.clone()));
-        self.block = Block { standing: Standing::Open, modes, before, ..Block::default() };
-        self.settings.set_modes(&level, modes.is_read_only);
+        // What its segment has done so far is a part of it.
+        (self.block.standing, self.block.modes) = (Standing::Open, modes);
+        self.settings.set_modes(level, modes.is_read_only);
         Ok(())
     }
 
@@ -176,28 +189,26 @@ impl Conversation {
             return Ok("SET");
         }
         let modes = changed(self.block.modes, asked);
+        if self.block.has_run {
+            self.block.modes.check_late(modes)?;
+        }
         self.connection.block(BlockOperation::Set(modes)).await?;
         self.block.modes = modes;
-        let level = match &asked.level {
-            Some(level) => level.clone(),
-            None => self.settings.show("transaction_isolation")?.1,
-        };
-        self.settings.set_modes(&level, modes.is_read_only);
+        let level = asked.level.as_deref().unwrap_or(self.settings.level()).to_owned();
+        self.settings.set_modes(level, modes.is_read_only);
         Ok("SET")
     }
 
     pub(super) async fn commit(&mut self, chain: bool) -> Result<&'static str> {
         match self.block.standing {
             Standing::Idle => {
-                self.check_chain(chain)?;
-                self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
+                self.end_block(true);
                 return Ok("COMMIT");
             }
             Standing::Failed => return self.roll_back(chain).await,
             Standing::Open => {}
         }
-        let level = self.settings.show("transaction_isolation")?.1;
-        let modes = self.block.modes;
+        let (modes, level) = (self.block.modes, self.settings.level().to_owned());
         let pending = self.connection.block(BlockOperation::Commit);
         let committed = outcome(Outcome::Pending(pending), self.ends_by(self.deadline())).await;
         self.end_block(committed.is_ok());
@@ -210,84 +221,45 @@ impl Conversation {
 
     pub(super) async fn roll_back(&mut self, chain: bool) -> Result<&'static str> {
         if !self.is_in_block() {
-            self.check_chain(chain)?;
-            self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
+            self.end_block(false);
             return Ok("ROLLBACK");
         }
-        let level = self.settings.show("transaction_isolation")?.1;
-        let modes = self.block.modes;
+        // As on PostgreSQL, a block that has failed hands its modes to no other one, unless only
+        // what is behind a savepoint has failed.
+        let is_alive = self.block.standing == Standing::Open || !self.block.savepoints.is_empty();
+        let own = is_alive.then(|| (self.block.modes, self.settings.level().to_owned()));
         let ended = self.connection.block(BlockOperation::RollBack).await;
         self.end_block(false);
         ended?;
         if chain {
+            let (modes, level) = own.unwrap_or_else(|| self.default_modes());
             self.open(modes, level).await?;
         }
         Ok("ROLLBACK")
     }
 
-    fn check_chain(&self, chain: bool) -> Result<()> {
-        if !chain {
+    /// Checks a COMMIT or ROLLBACK that its client sends. A block that no BEGIN has begun is none
+    /// for its client.
+    fn check_end(&mut self, chain: bool) -> Result<()> {
+        if self.is_in_block() && !self.block.is_implicit {
             return Ok(());
         }
-        let message = "AND CHAIN can only be used in transaction blocks";
-        Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message))
-    }
-
-    /// The session is as before the block, but for settings that were committed with it.
-    fn end_block(&mut self, has_committed: bool) {
-        assert!(self.is_in_block(), "a block that ends was open");
-        let block = std::mem::take(&mut self.block);
-        self.portals.clear();
-        self.end_cursors(has_committed);
-        self.settings.unset_modes();
-        match block.before {
-            Some(before) if !has_committed => {
-                let names = self.settings.differing(&before);
-                self.settings = *before;
-                self.follow(&names);
-            }
-            _ => {
-                let mut names = Vec::new();
-                for (name, value) in block.local.into_iter().rev() {
-                    // It was accepted when it was set.
-                    let _ = self.settings.set(&name, &value);
-                    names.push(name);
-                }
-                self.follow(&names);
-            }
+        if chain {
+            let message = "AND CHAIN can only be used in transaction blocks";
+            return Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message));
         }
-    }
-
-    /// Tells the client the values of these settings, and follows the zone.
-    fn follow(&mut self, names: &[String]) {
-        for name in names {
-            self.settings.report(name, &mut self.out);
-        }
-        self.connection.set_zone((**self.settings.zone()).clone());
-    }
-
-    /// SET LOCAL: until the end of the block.
-    pub(super) fn set_local(&mut self, name: &str, value: &str) -> Result<()> {
-        if !self.is_in_block() {
-            let message = "SET LOCAL can only be used in transaction blocks";
-            self.warn(SqlState::NO_ACTIVE_TRANSACTION, message);
-            return Ok(());
-        }
-        let before = self.settings.show(name)?.1;
-        let changed = self.settings.set(name, value)?;
-        self.block.local.push((name.to_owned(), before));
-        self.changed(changed, Some(name));
+        self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
         Ok(())
     }
 
-    /// A block that no BEGIN has begun is none for its client.
-    fn warn_implicit(&mut self) {
-        if self.block.is_implicit {
-            self.warn(SqlState::NO_ACTIVE_TRANSACTION, "there is no transaction in progress");
-        }
+    /// Ends the transaction of the session, with or without an open block.
+    fn end_block(&mut self, has_committed: bool) {
+        self.portals.clear();
+        self.end_cursors(has_committed);
+        self.end_changes(has_committed);
     }
 
-    fn warn(&mut self, state: SqlState, message: &str) {
+    pub(super) fn warn(&mut self, state: SqlState, message: &str) {
         self.out.report(Severity::Warning, &Error::new(state, message));
     }
 }

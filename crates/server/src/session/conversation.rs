@@ -91,6 +91,8 @@ pub(super) struct Limit {
 pub(super) struct Conversation {
     pub(super) connection: Connection,
     pub(super) settings: Settings,
+    /// The settings that the client was told last.
+    pub(super) reported: Settings,
     pub(super) statements: Named<Arc<Prepared>>,
     pub(super) portals: Named<Portal>,
     /// How many portals were bound.
@@ -157,11 +159,12 @@ impl Conversation {
         let mut connection = shared.store.connect();
         connection.set_zone((**settings.zone()).clone());
         let mut out = Messages::default();
-        settings.report_all(&mut out);
+        settings.report(None, &mut out);
         out.key_data(registered.process, registered.secret);
         out.ready(b'I');
         Conversation {
             connection,
+            reported: settings.clone(),
             settings,
             statements: Named::new(),
             portals: Named::new(),
@@ -333,6 +336,10 @@ impl Conversation {
 
     /// The end of a segment: its write takes place.
     async fn sync(&mut self) -> Result<(), Disconnected> {
+        if self.has_changes() {
+            // Whether settings stay is known with the answer to what is held.
+            self.answer_all_held().await?;
+        }
         if !self.is_in_block() {
             self.portals.clear();
         }
@@ -362,7 +369,9 @@ impl Conversation {
             }
         };
         execution.then.append(then);
-        execution.after.ready(b'I');
+        self.end_changes(true);
+        self.ready();
+        execution.after = std::mem::take(&mut self.out);
         self.push(execution, room).await
     }
 
@@ -387,6 +396,7 @@ impl Conversation {
         let room = self.queue.room(EXECUTION_BYTES + submission.bytes + guessed).await?;
         let (statement, values) = (&submission.statement, submission.values);
         self.show_session_to(statement);
+        self.block.has_run = true;
         let pending = match self.is_in_block() {
             false => self.connection.submit(statement, values),
             true => self.connection.submit_in_block(statement, values),

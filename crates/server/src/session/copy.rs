@@ -150,8 +150,7 @@ impl Conversation {
         self.fail_block();
         self.report(&error).await?;
         if copying.is_simple {
-            self.ready();
-            return self.flush().await;
+            return self.end_segment().await;
         }
         self.skips = true;
         Ok(())
@@ -189,7 +188,6 @@ impl Conversation {
                 self.out.report(Severity::Error, &error);
             }
         }
-        self.ready();
-        self.flush().await
+        self.end_segment().await
     }
 }

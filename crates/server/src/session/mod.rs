@@ -7,6 +7,7 @@
 
 mod about;
 mod block;
+mod changes;
 mod conversation;
 mod copy;
 mod copying;

@@ -189,7 +189,10 @@ impl Conversation {
         match self.run_together(all).await {
             Ok(()) => self.out.append(then),
             Err(Stop::Disconnected) => return Err(Disconnected),
-            Err(Stop::Wrong(error)) => self.report(&error).await?,
+            Err(Stop::Wrong(error)) => {
+                self.fail_block();
+                self.report(&error).await?;
+            }
         }
         self.end_segment().await
     }
@@ -197,15 +200,17 @@ impl Conversation {
     /// The end of a segment or text: a block of it alone commits, or is rolled back if it failed.
     pub(super) async fn end_segment(&mut self) -> Result<(), Disconnected> {
         assert!(self.held.is_none(), "what a segment holds takes place before its end, or never");
-        if self.block.is_implicit {
-            let ended = match self.block.standing {
-                Standing::Idle => Ok(""),
-                Standing::Open => self.commit(false).await,
-                Standing::Failed => self.roll_back(false).await,
-            };
-            if let Err(error) = ended {
-                self.report(&error).await?;
+        let ended = match self.block.standing {
+            Standing::Idle => {
+                self.end_changes(true);
+                Ok("")
             }
+            Standing::Open if self.block.is_implicit => self.commit(false).await,
+            Standing::Failed if self.block.is_implicit => self.roll_back(false).await,
+            Standing::Open | Standing::Failed => Ok(""),
+        };
+        if let Err(error) = ended {
+            self.report(&error).await?;
         }
         self.ready();
         self.flush().await

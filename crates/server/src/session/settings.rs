@@ -117,9 +117,16 @@ fn known(name: &str) -> Result<&'static Known> {
     })
 }
 
-/// The settings of one session.
+/// The settings of one session. A clone shares the values until one of the two changes.
 #[derive(Clone)]
 pub(super) struct Settings {
+    kept: Arc<Kept>,
+    /// The isolation level of the open block and whether it is read-only; `None` outside of blocks.
+    modes: Option<(String, bool)>,
+}
+
+#[derive(Clone)]
+struct Kept {
     /// Values that are not the defaults.
     values: BTreeMap<&'static str, String>,
     /// Those that the client began with, which RESET comes back to.
@@ -127,30 +134,25 @@ pub(super) struct Settings {
     zone: Arc<Zone>,
 }
 
-/// What came of a change.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Changed {
-    /// Whether the zone is another one.
-    pub(super) zone: bool,
-    /// What the client is told, though it is no error.
-    pub(super) notice: Option<String>,
-}
+/// What a client is told of a change, though it is no error.
+pub(super) type Notice = Option<String>;
 
 impl Settings {
     /// The settings that a client asks for at the beginning.
     pub(super) fn new<'a>(asked: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Settings> {
         let zone = Arc::new(Zone::utc());
-        let (values, initial) = (BTreeMap::new(), BTreeMap::new());
-        let mut settings = Settings { values, initial, zone };
+        let kept = Kept { values: BTreeMap::new(), initial: BTreeMap::new(), zone };
+        let mut settings = Settings { kept: Arc::new(kept), modes: None };
         for (name, value) in asked {
             settings.set(name, value)?;
         }
-        settings.initial = settings.values.clone();
+        let kept = Arc::make_mut(&mut settings.kept);
+        kept.initial = kept.values.clone();
         Ok(settings)
     }
 
     pub(super) fn zone(&self) -> &Arc<Zone> {
-        &self.zone
+        &self.kept.zone
     }
 
     /// How long a client may do nothing in a block.
@@ -165,7 +167,7 @@ impl Settings {
 
     /// The time that a setting says; none of 0.
     fn time(&self, name: &str) -> Option<Duration> {
-        let value = self.values.get(name)?;
+        let value = self.kept.values.get(name)?;
         milliseconds(value).filter(|count| *count > 0).map(Duration::from_millis)
     }
 
@@ -185,7 +187,7 @@ impl Settings {
             "transaction_isolation" => ("default_transaction_isolation", LEVELS[0]),
             _ => ("default_transaction_read_only", SWITCH[0]),
         };
-        self.values.get(setting).map_or(first, String::as_str)
+        self.kept.values.get(setting).map_or(first, String::as_str)
     }
 
     /// What SET of a setting says about the transaction that runs; `None` of other settings.
@@ -202,23 +204,24 @@ impl Settings {
         }))
     }
 
-    /// The modes of a block that is open.
-    pub(super) fn set_modes(&mut self, level: &str, is_read_only: bool) {
-        self.values.insert("transaction_isolation", level.to_owned());
-        let read_only = if is_read_only { "on" } else { "off" };
-        self.values.insert("transaction_read_only", read_only.to_owned());
+    /// The isolation level of the open block; without a block that of the next one.
+    pub(super) fn level(&self) -> &str {
+        self.modes.as_ref().map_or(self.default_level(), |(level, _)| level)
     }
 
-    /// There is no block any more.
+    /// Sets the modes of the open block.
+    pub(super) fn set_modes(&mut self, level: String, is_read_only: bool) {
+        self.modes = Some((level, is_read_only));
+    }
+
+    /// Forgets the modes of a block that has ended.
     pub(super) fn unset_modes(&mut self) {
-        self.values.remove("transaction_isolation");
-        self.values.remove("transaction_read_only");
+        self.modes = None;
     }
 
-    /// The names of settings that have other values.
-    pub(super) fn differing(&self, other: &Settings) -> Vec<String> {
-        let differing = KNOWN.iter().filter(|known| self.value(known) != other.value(known));
-        differing.map(|known| known.name.to_owned()).collect()
+    /// These values with the modes of the block that `other` has.
+    pub(super) fn with_modes_of(self, other: &Settings) -> Settings {
+        Settings { modes: other.modes.clone(), ..self }
     }
 
     /// The name of a setting as it is shown, and its value.
@@ -233,93 +236,86 @@ impl Settings {
     }
 
     fn value(&self, known: &'static Known) -> &str {
-        match self.values.get(known.name) {
-            Some(value) => value,
-            None if matches!(known.rule, Rule::Mode(_)) => self.default_of(known.name),
-            None => known.value,
+        if !matches!(known.rule, Rule::Mode(_)) {
+            return self.kept.values.get(known.name).map_or(known.value, String::as_str);
+        }
+        match (&self.modes, known.name) {
+            (None, name) => self.default_of(name),
+            (Some((level, _)), "transaction_isolation") => level,
+            (Some((_, is_read_only)), _) => SWITCH[usize::from(*is_read_only)],
         }
     }
 
     /// Whether the client wants to see notices.
     pub(super) fn wants_notices(&self) -> bool {
-        !self
-            .values
-            .get("client_min_messages")
-            .is_some_and(|level| level == "warning" || level == "error")
+        let level = self.kept.values.get("client_min_messages");
+        !level.is_some_and(|level| level == "warning" || level == "error")
     }
 
-    /// Tells the client what it is told without asking.
-    pub(super) fn report_all(&self, out: &mut Messages) {
+    /// Whether these are the values of `other`, of which one is a clone that has not changed.
+    pub(super) fn is_as(&self, other: &Settings) -> bool {
+        Arc::ptr_eq(&self.kept, &other.kept)
+    }
+
+    /// Writes the values that clients learn without asking into `out`: of all settings, or of those
+    /// that differ from what the client was `told` before.
+    pub(super) fn report(&self, told: Option<&Settings>, out: &mut Messages) {
         for known in KNOWN.iter().filter(|known| known.is_reported) {
-            out.parameter_status(known.name, self.value(known));
-        }
-    }
-
-    /// Tells the client a value, if it is told it without asking.
-    pub(super) fn report(&self, name: &str, out: &mut Messages) {
-        if let Ok(known) = known(name)
-            && known.is_reported
-        {
-            out.parameter_status(known.name, self.value(known));
+            let value = self.value(known);
+            if told.is_none_or(|told| told.value(known) != value) {
+                out.parameter_status(known.name, value);
+            }
         }
     }
 
     /// Sets a value; `DEFAULT` is that of the beginning.
-    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<Changed> {
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<Notice> {
         let known = known(name)?;
         if value.eq_ignore_ascii_case("default") {
-            return Ok(self.reset(known));
+            self.reset(known);
+            return Ok(None);
         }
-        let value = accepted(known, value)?;
-        let mut changed = Changed { zone: false, notice: None };
-        match known.rule {
-            Rule::Zone => {
-                let zone = zone(&value)?;
-                self.values.insert(known.name, zone.name().to_owned());
-                self.zone = Arc::new(zone);
-                changed.zone = true;
-                return Ok(changed);
-            }
-            Rule::Ignored if value != known.value => {
-                changed.notice = Some(format!("{} has no effect here", known.name));
-            }
-            Rule::NoEffect(words) if value != words[0] => {
-                changed.notice = Some(format!("{} has no effect here", known.name));
-            }
-            _ => {}
+        let mut value = accepted(known, value)?;
+        let kept = Arc::make_mut(&mut self.kept);
+        if matches!(known.rule, Rule::Zone) {
+            let zone = zone(&value)?;
+            value = zone.name().to_owned();
+            kept.zone = Arc::new(zone);
         }
-        self.values.insert(known.name, value);
-        Ok(changed)
+        let has_no_effect = match known.rule {
+            Rule::Ignored => value != known.value,
+            Rule::NoEffect(words) => value != words[0],
+            _ => false,
+        };
+        kept.values.insert(known.name, value);
+        Ok(has_no_effect.then(|| format!("{} has no effect here", known.name)))
     }
 
-    fn reset(&mut self, known: &'static Known) -> Changed {
-        if matches!(known.rule, Rule::Mode(_)) {
-            return Changed { zone: false, notice: None };
-        }
-        match self.initial.get(known.name) {
-            Some(value) => self.values.insert(known.name, value.clone()),
-            None => self.values.remove(known.name),
+    fn reset(&mut self, known: &'static Known) {
+        let kept = Arc::make_mut(&mut self.kept);
+        match kept.initial.get(known.name) {
+            Some(value) => kept.values.insert(known.name, value.clone()),
+            None => kept.values.remove(known.name),
         };
-        let is_zone = matches!(known.rule, Rule::Zone);
-        if is_zone {
-            let name = self.value(known);
-            self.zone = Arc::new(zone(name).expect("it was a zone when it was set"));
+        if matches!(known.rule, Rule::Zone) {
+            let name = kept.values.get(known.name).map_or(known.value, String::as_str);
+            kept.zone = Arc::new(zone(name).expect("it was a zone when it was set"));
         }
-        Changed { zone: is_zone, notice: None }
     }
 
     /// Sets one value, or all, to what the client began with.
-    pub(super) fn reset_named(&mut self, name: Option<&str>) -> Result<Changed> {
+    pub(super) fn reset_named(&mut self, name: Option<&str>) -> Result<Notice> {
         if let Some(name) = name {
             let known = known(name)?;
             if matches!(known.rule, Rule::Mode(_)) {
                 let message = format!("parameter \"{}\" cannot be reset", known.name);
                 return Err(Error::unsupported(message, "It goes with its transaction."));
             }
-            return Ok(self.reset(known));
+            self.reset(known);
+            return Ok(None);
         }
-        KNOWN.iter().for_each(|known| drop(self.reset(known)));
-        Ok(Changed { zone: true, notice: None })
+        KNOWN.iter().for_each(|known| self.reset(known));
+        Ok(None)
     }
 }
 
@@ -470,8 +466,8 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_said() {
         let mut settings = settings(&[]);
-        assert!(settings.set("synchronous_commit", "off").unwrap().notice.is_some());
-        assert_eq!(settings.set("synchronous_commit", "on").unwrap().notice, None);
+        assert!(settings.set("synchronous_commit", "off").unwrap().is_some());
+        assert_eq!(settings.set("synchronous_commit", "on").unwrap(), None);
         assert!(settings.wants_notices());
         settings.set("client_min_messages", "warning").unwrap();
         assert!(!settings.wants_notices());

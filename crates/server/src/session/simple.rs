@@ -174,7 +174,7 @@ impl Conversation {
             before: std::mem::take(&mut self.out),
         };
         let (execution, room) = self.submit(submission, is_read).await?;
-        if is_last && !self.is_in_block() {
+        if is_last && !self.is_in_block() && !self.has_changes() {
             Ok(self.push(execution, room).await?)
         } else {
             self.settle(execution, room).await

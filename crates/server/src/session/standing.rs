@@ -14,24 +14,34 @@ pub(super) enum Standing {
     Failed,
 }
 
-/// The block of a session.
+/// The block of a session. While none is open, the transaction of its segment or text, as far as
+/// it concerns settings.
 #[derive(Default)]
 pub(super) struct Block {
     pub(super) standing: Standing,
     /// Whether it ends with its segment: no BEGIN has begun it.
     pub(super) is_implicit: bool,
     pub(super) modes: Modes,
-    /// The settings at its beginning, to which ROLLBACK comes back.
-    pub(super) before: Option<Box<Settings>>,
-    /// What SET LOCAL has changed, with the values that come back.
-    pub(super) local: Vec<(String, String)>,
-    /// The names of its savepoints, which cursors and portals since then go with.
-    pub(super) savepoints: Vec<String>,
+    /// Whether a query has run, in the block or before it in the same segment or text.
+    pub(super) has_run: bool,
+    /// The settings before its first change, which ROLLBACK restores; `None` without a change.
+    pub(super) before: Option<Settings>,
+    /// The settings that COMMIT leaves, where SET LOCAL has made others of them meanwhile.
+    pub(super) lasting: Option<Settings>,
+    /// Its savepoints. Cursors and portals since then end with a savepoint that is rolled back.
+    pub(super) savepoints: Vec<Savepoint>,
+}
+
+/// A savepoint of a block, with the settings that ROLLBACK TO restores.
+pub(super) struct Savepoint {
+    pub(super) name: String,
+    pub(super) settings: Settings,
+    pub(super) lasting: Option<Settings>,
 }
 
 impl Block {
     /// The place of the last savepoint of a name.
     pub(super) fn savepoint(&self, name: &str) -> Option<usize> {
-        self.savepoints.iter().rposition(|own| own == name)
+        self.savepoints.iter().rposition(|own| own.name == name)
     }
 }

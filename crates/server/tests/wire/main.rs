@@ -18,4 +18,5 @@ mod protocol;
 mod psql;
 #[path = "../../../sql/tests/depth/rules.rs"]
 mod rules;
+mod settings;
 mod support;

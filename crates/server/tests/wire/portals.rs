@@ -1,7 +1,7 @@
 //! Portals that are run in parts and again, with the answers that PostgreSQL 15 gives to the same
 //! messages.
 
-use crate::support::{Client, Server, bind, execute, message, parse};
+use crate::support::{Client, Server, bind, execute, message, parse, run};
 
 /// A statement, bound as portal `p`, which is run with these limits in one segment.
 fn check(client: &mut Client, text: &str, limits: &[u32], expected: &[&str]) {
@@ -159,4 +159,43 @@ fn portals_of_a_block_outlive_their_segment() {
     assert_eq!(client.segment(&[message(b'C', b"Pc\0")]), ["closed", "ready T"]);
     assert_eq!(client.query("FETCH c"), ["error 34000", "ready E"]);
     assert_eq!(client.segment(&[execute("k", 0)]), ["error 25P02", "ready E"]);
+}
+
+#[test]
+fn portals_end_with_the_transaction_of_their_segment() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let three = [parse("", "SELECT g FROM generate_series(1, 3) g"), bind("p", "", &[])].concat();
+    let started = [three.clone(), execute("p", 1)].concat();
+    let write = run("INSERT INTO a VALUES (1)");
+    let mut check = |messages: &[&[u8]], expected: &str| {
+        let said = client.segment(&messages.iter().map(|one| one.to_vec()).collect::<Vec<_>>());
+        let said: Vec<_> =
+            said.iter().filter(|said| !matches!(&said[..], "parsed" | "bound")).collect();
+        let said = said.iter().map(|said| said.as_str()).collect::<Vec<_>>().join(", ");
+        assert_eq!(said, expected);
+    };
+    let (on, described) = (execute("p", 1), message(b'D', b"Pp\0"));
+    for end in ["COMMIT", "ROLLBACK"] {
+        let (ended, none) = (run(end), format!("notice 25P01, {end}, error 34000, ready"));
+        check(&[&started, &ended, &on], &format!("row 1, suspended, {none}"));
+        check(&[&three, &ended, &on], &none);
+        check(&[&three, &ended, &described], &none);
+        check(&[&write, &started, &ended, &on], &format!("INSERT 0 1, row 1, suspended, {none}"));
+        check(
+            &[&run("DELETE FROM a")],
+            if end == "COMMIT" { "DELETE 1, ready" } else { "DELETE 0, ready" },
+        );
+        // With a block that its client has begun; the portal of the end itself is none any more.
+        let begun = [run("BEGIN"), started.clone()].concat();
+        let none = format!("BEGIN, row 1, suspended, {end}, error 34000, ready");
+        check(&[&begun, &ended, &on], &none);
+        let twice = [parse("", end), bind("c", "", &[]), execute("c", 0), execute("c", 0)].concat();
+        check(&[&run("BEGIN"), &twice], &format!("BEGIN, {end}, error 34000, ready"));
+    }
+    // BEGIN takes them into its block.
+    let begun = "row 1, suspended, BEGIN, row 2, suspended, ready T";
+    check(&[&started, &run("BEGIN"), &on], begun);
+    check(&[&on, &run("COMMIT"), &on], "row 3, suspended, COMMIT, error 34000, ready");
 }

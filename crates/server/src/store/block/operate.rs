@@ -91,12 +91,8 @@ impl Pipeline {
         let block = own.as_mut().ok_or_else(no_block)?;
         match operation {
             BlockOperation::Set(modes) => {
-                let is_late = block.has_run
-                    && (modes.keeps_snapshot != block.modes.keeps_snapshot
-                        || block.modes.is_read_only && !modes.is_read_only);
-                if is_late {
-                    let message = "the modes of a transaction must be set before any query";
-                    return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
+                if block.has_run {
+                    block.modes.check_late(modes)?;
                 }
                 block.modes = modes;
                 Ok(said("SET"))

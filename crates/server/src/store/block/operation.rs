@@ -5,7 +5,7 @@ use super::super::pool::lock;
 use super::super::statement::Statement;
 use sql::system::Session;
 use std::sync::{Arc, Mutex};
-use values::{Datum, Result, Timestamp, Zone};
+use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
 
 /// How a block runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,21 @@ pub struct Modes {
     pub keeps_snapshot: bool,
     /// Whether it may not write.
     pub is_read_only: bool,
+}
+
+impl Modes {
+    /// Checks whether a transaction with these modes may change to `wanted` behind a query.
+    ///
+    /// # Errors
+    /// That it would read something else, or write after all.
+    pub(crate) fn check_late(self, wanted: Modes) -> Result<()> {
+        let reads_the_same = self.keeps_snapshot == wanted.keeps_snapshot;
+        if reads_the_same && (wanted.is_read_only || !self.is_read_only) {
+            return Ok(());
+        }
+        let message = "the modes of a transaction must be set before any query";
+        Err(Error::new(SqlState::ACTIVE_TRANSACTION, message))
+    }
 }
 
 /// A statement with its values.

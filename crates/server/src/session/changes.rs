@@ -1,0 +1,81 @@
+//! Changes of settings, which belong to a transaction: that of the open block, or else that of the
+//! segment or text. It commits them or undoes them with everything else that it does.
+
+use super::conversation::Conversation;
+use super::settings::{Notice, Settings};
+use crate::codec::Severity;
+use std::sync::Arc;
+use values::{Error, Result, SqlState};
+
+impl Conversation {
+    /// Whether the transaction has changed a setting.
+    pub(super) fn has_changes(&self) -> bool {
+        self.block.before.is_some()
+    }
+
+    /// Does what SET or RESET says: `change` is made now, and counts after COMMIT, too.
+    pub(super) fn change(
+        &mut self,
+        change: impl Fn(&mut Settings) -> Result<Notice>,
+    ) -> Result<()> {
+        let mut next = self.settings.clone();
+        let notice = change(&mut next)?;
+        if let Some(lasting) = &mut self.block.lasting {
+            change(lasting)?;
+        }
+        self.changed_to(next, notice);
+        Ok(())
+    }
+
+    /// Does what SET LOCAL says: `name` has this value until the end of the transaction.
+    pub(super) fn change_locally(&mut self, name: &str, value: &str) -> Result<()> {
+        if !self.is_in_block() {
+            let message = "SET LOCAL can only be used in transaction blocks";
+            self.warn(SqlState::NO_ACTIVE_TRANSACTION, message);
+        }
+        let mut next = self.settings.clone();
+        let notice = next.set(name, value)?;
+        self.block.lasting.get_or_insert_with(|| self.settings.clone());
+        self.changed_to(next, notice);
+        Ok(())
+    }
+
+    fn changed_to(&mut self, next: Settings, notice: Notice) {
+        self.block.before.get_or_insert_with(|| self.settings.clone());
+        self.use_settings(next);
+        if let Some(notice) = notice.filter(|_| self.settings.wants_notices()) {
+            let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
+            self.out.report(Severity::Notice, &notice);
+        }
+    }
+
+    /// Undoes the changes since the last savepoint, or all without one.
+    pub(super) fn undo_changes(&mut self) {
+        let (settings, lasting) = match (self.block.savepoints.last(), &self.block.before) {
+            (Some(savepoint), _) => (savepoint.settings.clone(), savepoint.lasting.clone()),
+            (None, Some(before)) => (before.clone(), None),
+            (None, None) => return,
+        };
+        self.block.lasting = lasting;
+        self.use_settings(settings);
+    }
+
+    /// Ends the transaction for settings: its changes stay, or are all undone.
+    pub(super) fn end_changes(&mut self, has_committed: bool) {
+        let block = std::mem::take(&mut self.block);
+        let after = if has_committed { block.lasting } else { block.before };
+        if let Some(after) = after {
+            self.use_settings(after);
+        }
+        self.settings.unset_modes();
+    }
+
+    /// Takes other values; the modes of the open block stay.
+    fn use_settings(&mut self, next: Settings) {
+        let next = next.with_modes_of(&self.settings);
+        if !Arc::ptr_eq(next.zone(), self.settings.zone()) {
+            self.connection.set_zone((**next.zone()).clone());
+        }
+        self.settings = next;
+    }
+}
