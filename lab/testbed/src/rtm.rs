@@ -77,9 +77,9 @@ mod instructions {
     /// regions that are in each other's way are never between their conflict and their end at the
     /// same time.
     ///
-    /// That needs both fences. A store is in nobody's way while it waits in the store buffer, and
-    /// without `mfence` it may wait there beyond the clock: another region reads what was before it,
-    /// ends, and has a later place. `lfence` keeps the clock behind the loads.
+    /// That needs both fences. A store conflicts with nothing while it waits in the store buffer.
+    /// Without `mfence` it may wait there beyond the clock: another region reads what was before
+    /// it, ends, and has a later place. `lfence` keeps the clock behind the loads.
     #[inline]
     pub(crate) fn clock() -> u64 {
         let (low, high): (u32, u32);
