@@ -105,6 +105,64 @@ fn t_19_what_was_rolled_back_was_seen() {
 }
 
 #[test]
+fn a_block_goes_on_behind_definitions_of_what_it_has_not_written() {
+    let store = counters();
+    let (mut one, mut other) = (Client::new(&store), Client::new(&store));
+    other.run("CREATE TABLE u (a int PRIMARY KEY, b int)").unwrap();
+    let definitions = [
+        ("CREATE INDEX u_b ON u (b)", true),
+        ("CREATE TABLE v (a int)", true),
+        ("ALTER TABLE u ADD c int DEFAULT 1", true),
+        ("CREATE VIEW w AS SELECT * FROM t", true),
+        ("CREATE TYPE mood AS ENUM ('a')", true),
+        ("DROP TABLE v", true),
+        ("CREATE INDEX t_b ON t (b)", false),
+        ("ALTER TABLE t ADD CHECK (b <> 9)", false),
+        ("DROP INDEX t_b", false),
+        ("CREATE TABLE x (a int PRIMARY KEY REFERENCES t)", true),
+        ("ALTER TABLE t ADD c int DEFAULT 1", false),
+        ("TRUNCATE u", true),
+        ("DROP TABLE u", true),
+    ];
+    let write = "INSERT INTO t (a, b) VALUES (50, 1)";
+    let goes_on = "UPDATE t SET b = b + 1 WHERE a = 50";
+    for (at, (definition, goes)) in definitions.into_iter().enumerate() {
+        one.begin(READ_COMMITTED);
+        one.within(write).unwrap();
+        one.within(goes_on).unwrap();
+        other.run(definition).unwrap();
+        // A statement of before, one that is new, and a definition.
+        let found = one.within(goes_on).map(drop);
+        if !goes {
+            assert_eq!(code(found), "40001", "{definition}");
+            one.block(BlockOperation::RollBack).unwrap();
+            continue;
+        }
+        found.unwrap_or_else(|error| panic!("{definition}: {error}"));
+        one.within(&format!("UPDATE t SET b = b + {at} WHERE a = 50")).unwrap();
+        one.within("CREATE TABLE own (a int)").unwrap();
+        one.within("DROP TABLE own").unwrap();
+        one.within(goes_on).unwrap();
+        one.commit().unwrap_or_else(|error| panic!("{definition}: {error}"));
+        let expected = (at + 4).to_string();
+        assert_eq!(one.value("SELECT b FROM t WHERE a = 50"), expected, "{definition}");
+        one.run("DELETE FROM t WHERE a = 50").unwrap();
+    }
+    // One snapshot for all statements is of one catalog.
+    one.begin(REPEATABLE_READ);
+    one.within(write).unwrap();
+    other.run("CREATE TABLE y (a int)").unwrap();
+    assert_eq!(code(one.within(goes_on)), "40001");
+    one.block(BlockOperation::RollBack).unwrap();
+    // Nor does a block go on that was told what the catalog of before is.
+    one.begin(READ_COMMITTED);
+    one.within(write).unwrap();
+    one.within("SELECT relname FROM pg_class WHERE relname = 'z'").unwrap();
+    other.run("CREATE TABLE z (a int)").unwrap();
+    assert_eq!(code(one.within(goes_on)), "40001");
+}
+
+#[test]
 fn a_block_of_a_table_that_a_definition_changes_is_run_again() {
     let store = counters();
     let (mut one, mut other) = (Client::new(&store), Client::new(&store));

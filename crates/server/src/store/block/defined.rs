@@ -96,13 +96,17 @@ struct Again<'r> {
 
 impl BlockState {
     /// Refuses a definition in a block that cannot have it, before it runs on this catalog.
-    pub(super) fn check_definition(&mut self, catalog: &Arc<Catalog>, run: &Run) -> Result<()> {
-        let is_old = match &self.base {
-            Some(_) => self.has_lost_base(catalog),
-            None => self.has_moved(catalog.version()),
-        };
-        if is_old {
+    pub(super) fn check_definition(
+        &mut self,
+        shared: &Shared,
+        catalog: &Arc<Catalog>,
+        run: &Run,
+    ) -> Result<()> {
+        if self.has_lost_base(catalog) {
             return Err(moved());
+        }
+        if self.base.is_none() {
+            self.follow(shared, catalog)?;
         }
         self.check_commit()?;
         self.check_room(run)?;

@@ -128,7 +128,8 @@ impl Pipeline {
             return None;
         }
         let _inside = shared.gate.try_read().ok()?;
-        if statement.version != shared.catalog().version() {
+        let catalog = shared.catalog();
+        if statement.version != catalog.version() {
             return None;
         }
         let mut own = lock(&self.block);
@@ -151,7 +152,7 @@ impl Pipeline {
                 Below { reads, gets_max: Some(1), watch: None }
             }
         };
-        if let Err(error) = block.check(statement, run) {
+        if let Err(error) = block.check(shared, &catalog, statement, run) {
             return Some(Err(error));
         }
         match block.attempt(shared, statement, run, below) {
@@ -258,7 +259,7 @@ impl Pipeline {
         self.all_answered().await;
         loop {
             let catalog = shared.catalog();
-            block.check_definition(&catalog, run)?;
+            block.check_definition(shared, &catalog, run)?;
             let snapshot = watch.interrupt().or(self.snapshot_of(block)).await??;
             if catalog.version() == shared.catalog().version() {
                 return block.define(shared, run, &snapshot, watch);
@@ -307,7 +308,7 @@ impl Pipeline {
     ) -> Result<sql::run::Answer> {
         let shared = &self.shared;
         self.all_answered().await;
-        let (statement, snapshot) = loop {
+        let (catalog, statement, snapshot) = loop {
             let catalog = shared.catalog();
             let version = catalog.version();
             if block.has_lost_base(&catalog) {
@@ -316,8 +317,9 @@ impl Pipeline {
             let statement = self.current_in(block, &run.statement)?;
             let statement = match block.reads_beside_tables(&statement) {
                 true => {
-                    let catalog = block.own_catalog().unwrap_or(catalog);
-                    statement.with_session(&catalog, &run.session, &run.parameters)?
+                    let own = block.own_catalog();
+                    let catalog = own.as_ref().unwrap_or(&catalog);
+                    statement.with_session(catalog, &run.session, &run.parameters)?
                 }
                 false => statement,
             };
@@ -333,11 +335,11 @@ impl Pipeline {
             };
             // As for queries outside of blocks.
             if version == shared.catalog().version() {
-                break (statement, snapshot);
+                break (catalog, statement, snapshot);
             }
             block.forget_first_snapshot();
         };
-        block.check(&statement, run)?;
+        block.check(shared, &catalog, &statement, run)?;
         let made = block.base.as_ref().map(|base| base.next_id());
         loop {
             let reads = Reads::Snapshot(&snapshot);
@@ -369,10 +371,11 @@ impl Pipeline {
             return None;
         }
         let _inside = shared.gate.try_read().ok()?;
-        if shared.catalog().version() != version {
+        let catalog = shared.catalog();
+        if catalog.version() != version {
             return None;
         }
-        if let Err(error) = block.check(statement, run) {
+        if let Err(error) = block.check(shared, &catalog, statement, run) {
             return Some(Err(error));
         }
         let database = &shared.database;

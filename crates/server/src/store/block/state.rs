@@ -260,8 +260,14 @@ impl BlockState {
         self.barred = Some(Error::new(error.state(), message).with_hint(hint));
     }
 
-    /// Whether a statement may run, before it does; it was planned for this version of the catalog.
-    pub(super) fn check(&mut self, statement: &Statement, run: &Run) -> Result<()> {
+    /// Whether a statement may run, before it does; it was planned for this catalog.
+    pub(super) fn check(
+        &mut self,
+        shared: &Shared,
+        catalog: &Arc<Catalog>,
+        statement: &Statement,
+        run: &Run,
+    ) -> Result<()> {
         let planned = statement.planned.as_ref().expect("it is no definition");
         let is_query = planned.plan.is_query();
         if self.modes.is_read_only && !(is_query && planned.plan.numbers().is_empty()) {
@@ -275,8 +281,8 @@ impl BlockState {
                 "Begin the block with READ ONLY, or ask in two queries.",
             ));
         }
-        if self.base.is_none() && self.has_moved(statement.version) {
-            return Err(moved());
+        if self.base.is_none() {
+            self.follow(shared, catalog)?;
         }
         self.version = statement.version;
         if !is_query {
@@ -288,11 +294,45 @@ impl BlockState {
         }
     }
 
-    /// Whether what it has done belongs to another version of the catalog.
-    pub(super) fn has_moved(&self, version: u64) -> bool {
-        let keeps = self.has_written() || self.snapshot.is_some();
-        self.has_run && self.version != version && keeps
-            || self.modes.keeps_snapshot && self.has_seen_another(version)
+    /// Goes on at this catalog, if others have defined something since the last statement. What the
+    /// block has written must be the same there, as all plans are that wrote it.
+    ///
+    /// # Errors
+    /// That its snapshot or something that it has written belongs to the catalog of before.
+    pub(super) fn follow(&mut self, shared: &Shared, catalog: &Arc<Catalog>) -> Result<()> {
+        let version = catalog.version();
+        if self.modes.keeps_snapshot && self.has_seen_another(version) {
+            return Err(moved());
+        }
+        if !self.has_run || self.version == version {
+            return Ok(());
+        }
+        if self.snapshot.is_some() || self.has_written() && self.has_seen_another(version) {
+            return Err(moved());
+        }
+        if self.has_written() {
+            self.renew_writes(shared, catalog)?;
+        }
+        self.version = version;
+        Ok(())
+    }
+
+    /// Plans what has written again; refuses to do so if a plan comes out as another one.
+    fn renew_writes(&mut self, shared: &Shared, catalog: &Arc<Catalog>) -> Result<()> {
+        for statement in self.stale_plans(catalog.version()) {
+            let planned = statement.planned.as_ref().expect("definitions are no steps");
+            if planned.plan.is_query() {
+                // COMMIT compares its answer.
+                continue;
+            }
+            match shared.again(statement, catalog) {
+                Ok(again) if bytes(&again) == &planned.bytes[..] => *statement = again,
+                Ok(_) | Err(_) => return Err(moved()),
+            }
+        }
+        let place = |(at, plan): (usize, &Arc<Statement>)| (Arc::as_ptr(plan).addr(), at as u32);
+        self.places = self.plans.iter().enumerate().map(place).collect();
+        Ok(())
     }
 
     /// Refuses a statement that does not fit any more.
