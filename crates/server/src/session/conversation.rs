@@ -1,4 +1,4 @@
-//! One half of a connection: it takes messages and says what follows from them.
+//! The receiving half of a connection: handles the client's messages and queues the answers.
 
 use super::copying::Copying;
 use super::planned::{Cursor, Named, Portal, Prepared, Work};
@@ -20,12 +20,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use values::{Datum, Error, Result, SqlState, Type};
 
-/// The least that an execution takes of the queue.
+/// The minimum number of bytes that an execution reserves in the queue.
 const EXECUTION_BYTES: usize = 1 << 10;
 
-/// Why a step was not done.
+/// Why a step failed.
 pub(super) enum Stop {
-    /// The statement is wrong; the client is told.
+    /// The statement has failed with this error, which is sent to the client.
     Wrong(Error),
     /// The client has disconnected.
     Disconnected,
@@ -43,20 +43,20 @@ impl From<Disconnected> for Stop {
     }
 }
 
-/// A statement of the segment whose answer was not yet given to the queue.
+/// Statements of the segment whose answers are not in the queue yet.
 pub(super) enum Held {
-    /// It is submitted when the segment ends, as nothing can fail behind it then.
+    /// A write: submitted at the end of the segment, when nothing later can fail.
     Write(Submission),
-    /// All of them are submitted then, as one.
+    /// Several statements: submitted at the end of the segment, as one call.
     Several(Vec<Submission>),
-    /// It was submitted.
+    /// A read, already submitted.
     Read(Execution, Room),
-    /// Rows that came for a COPY: written when the segment ends. With what is sent before.
+    /// The rows of a COPY, written at the end of the segment, and the messages to send before it.
     Copy(Box<CopyIn>, Messages),
 }
 
 impl Held {
-    /// The statements that were not submitted yet.
+    /// Returns the statements that are not submitted yet.
     pub(super) fn submissions(self) -> Vec<Submission> {
         match self {
             Held::Write(one) => vec![one],
@@ -66,53 +66,53 @@ impl Held {
     }
 }
 
-/// A statement with its values.
+/// A statement with its parameters.
 pub(super) struct Submission {
     pub(super) prepared: Arc<Prepared>,
     pub(super) statement: Arc<Statement>,
     pub(super) values: Vec<Datum>,
     pub(super) bytes: usize,
     pub(super) shape: Shape,
-    /// Set if not all rows are sent.
+    /// The limit of rows, if the client has set one.
     pub(super) limit: Option<Limit>,
-    /// What is sent before its answer.
+    /// Messages to send before the answer.
     pub(super) before: Messages,
 }
 
-/// How many rows of a held statement are sent, and the portal that keeps the others.
+/// The number of rows of a held statement to send, and the portal that keeps the remaining ones.
 pub(super) struct Limit {
     pub(super) rows_max: usize,
     pub(super) portal: String,
-    /// The number of the portal.
+    /// The number of the portal, by which a new one of the same name differs.
     pub(super) number: u64,
 }
 
-/// A session, and what its client was told but not yet sent.
+/// A session.
 pub(super) struct Conversation {
     pub(super) connection: Connection,
     pub(super) settings: Settings,
-    /// The settings that the client was told last.
+    /// The settings as last reported to the client.
     pub(super) reported: Settings,
     pub(super) statements: Named<Arc<Prepared>>,
     pub(super) portals: Named<Portal>,
-    /// How many portals were bound.
+    /// The number of portals bound so far.
     pub(super) bound: u64,
     pub(super) cursors: Named<Cursor>,
     pub(super) out: Messages,
     pub(super) held: Option<Held>,
     pub(super) block: Block,
-    /// The COPY whose rows come.
+    /// The COPY FROM that is receiving rows.
     pub(super) copying: Option<Box<Copying>>,
-    /// The version of the catalog when the message came that is dealt with.
+    /// The version of the catalog when the current message arrived.
     pub(super) catalog_version: u64,
-    /// Whether messages are passed over until the next Sync.
+    /// Whether messages are skipped until the next Sync, after an error.
     pub(super) skips: bool,
     queue: Queue,
     pub(super) registered: Registered,
     shared: Arc<Shared>,
 }
 
-/// Waits as long as the patience with a client; `None` has no end.
+/// Waits for this long; for ever if it is `None`.
 async fn passed(patience: Option<Duration>) {
     match patience {
         Some(patience) => tokio::time::sleep(patience).await,
@@ -120,7 +120,7 @@ async fn passed(patience: Option<Duration>) {
     }
 }
 
-/// Why a connection ends behind its last message, and what the client is told.
+/// Returns why a connection ends after its last message, and the error for the client.
 fn end_of(ended: Ended) -> (Cause, Option<Error>) {
     match ended {
         Ended::Disconnected => (Cause::Disconnected, None),
@@ -128,7 +128,7 @@ fn end_of(ended: Ended) -> (Cause, Option<Error>) {
     }
 }
 
-/// Lets what a message does end when the client wants that, or goes, or the server stops.
+/// Interrupts the current message when the client cancels it or disconnects, or the server stops.
 async fn listen<R: AsyncRead + Closing + Unpin>(
     ender: &Ender,
     frames: &Frames<R>,
@@ -182,12 +182,12 @@ impl Conversation {
         }
     }
 
-    /// Ends what the connection does.
+    /// Returns a handle that interrupts the connection's statements.
     pub(super) fn ender(&self) -> Ender {
         self.connection.ender()
     }
 
-    /// Goes on until the client or the server ends it; why.
+    /// Handles messages until the client or the server ends the connection; returns which.
     pub(super) async fn run<R: AsyncRead + Closing + Unpin>(
         mut self,
         mut frames: Frames<R>,
@@ -212,27 +212,29 @@ impl Conversation {
             match next {
                 Ok(Ok(true)) => {}
                 Ok(Ok(false) | Err(Disconnected)) => break (Cause::Disconnected, None),
-                // What the message has left undone is not known.
+                // The state that the message has left is unknown.
                 Err(panic) => break (Cause::Disconnected, Some(panic)),
             }
         };
-        // Without a Sync behind it a write that is held never takes place.
+        // A held write without a Sync is never submitted.
         if let Some(error) = last {
             self.out.report(Severity::Fatal, &error);
-            // Whether it arrives does not matter any more.
+            // The connection ends whether or not this arrives.
             let _ = self.flush().await;
         }
         cause
     }
 
-    /// The next message; why there is none, and what the client is told. A client that sends none
-    /// gets the answers to what is held.
+    /// Receives the next message, and answers held statements if the client sends nothing.
+    ///
+    /// # Errors
+    /// Why the connection ends, and the error for the client.
     async fn next_frame<R: AsyncRead + Closing + Unpin>(
         &mut self,
         frames: &mut Frames<R>,
         shared: &Shared,
     ) -> Result<Frame, (Cause, Option<Error>)> {
-        // It must not be left half read.
+        // Dropping it would lose a message that is read in part.
         let mut next = Box::pin(frames.next());
         let mut stopped = pin!(shared.stopped());
         loop {
@@ -263,7 +265,7 @@ impl Conversation {
                 frame = &mut next => Some(frame),
                 () = &mut stopped => None,
             };
-            // The client wants more by now, or goes, or the server stops.
+            // The client has sent a message or disconnected, or the server stops.
             drop(next);
             let answered = tokio::select! {
                 biased;
@@ -276,7 +278,7 @@ impl Conversation {
         }
     }
 
-    /// Answers what is held, or tells the client what is wrong with it.
+    /// Answers held statements; an error fails the segment.
     async fn answer_all_held(&mut self) -> Result<(), Disconnected> {
         match self.answer_held().await {
             Ok(()) => Ok(()),
@@ -285,7 +287,7 @@ impl Conversation {
         }
     }
 
-    /// Takes a message; `false` of the last one.
+    /// Handles a message; returns `false` for the last one.
     async fn message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
         self.catalog_version = self.connection.catalog_version();
         if self.copying.is_some() {
@@ -304,7 +306,7 @@ impl Conversation {
             Ok(Message::StrayCopy) => Ok(()),
             Ok(message) => self.extended(message, bytes).await,
             Err(error) if matches!(kind, b'Q' | b'F') => {
-                // They end where they end: there is no Sync behind them.
+                // Query and FunctionCall are segments of their own, without a Sync.
                 self.fail_segment(error).await?;
                 self.skips = false;
                 return self.end_segment().await.map(|()| true);
@@ -318,15 +320,14 @@ impl Conversation {
         }
     }
 
-    /// The segment failed: a write that is held does not take place, and only what was said before
-    /// it is sent.
+    /// Drops held statements after an error. Messages that precede them are still sent.
     pub(super) fn drop_held(&mut self) {
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, _)) => self.out = execution.before,
             Some(Held::Copy(_, before)) => self.out = before,
             Some(held) => {
-                // Clients pass over everything up to the Sync.
+                // The client ignores everything else up to the Sync.
                 if let Some(first) = held.submissions().into_iter().next() {
                     self.out = first.before;
                 }
@@ -334,10 +335,10 @@ impl Conversation {
         }
     }
 
-    /// The end of a segment: its write takes place.
+    /// Ends a segment: submits its held statements.
     async fn sync(&mut self) -> Result<(), Disconnected> {
         if self.has_changes() {
-            // Whether settings stay is known with the answer to what is held.
+            // The held statements decide whether the settings are kept.
             self.answer_all_held().await?;
         }
         if !self.is_in_block() {
@@ -351,7 +352,7 @@ impl Conversation {
         }
     }
 
-    /// Gives the segment's last statement to the queue, with all that is said until its end.
+    /// Queues the last statement of the segment together with the messages that follow it.
     async fn release(&mut self, held: Held) -> Result<(), Disconnected> {
         let then = std::mem::take(&mut self.out);
         let (mut execution, room) = match held {
@@ -375,7 +376,7 @@ impl Conversation {
         self.push(execution, room).await
     }
 
-    /// Gives an execution to the queue, behind what was said.
+    /// Queues an execution, after the messages so far.
     pub(super) async fn push(
         &mut self,
         execution: Execution,
@@ -385,7 +386,7 @@ impl Conversation {
         self.queue.push(Entry::Execution(Box::new(execution)), room).await
     }
 
-    /// Submits a statement as soon as the queue has room for it.
+    /// Submits a statement once the queue has room for its answer.
     pub(super) async fn submit(
         &mut self,
         submission: Submission,
@@ -407,24 +408,24 @@ impl Conversation {
         Ok((Execution { before: submission.before, patience, ..execution }, room))
     }
 
-    /// When the time of a statement that begins now is over.
+    /// Returns when `statement_timeout` ends a statement that begins now.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.settings.statement_timeout().map(|patience| Instant::now() + patience)
     }
 
-    /// What ends a statement before its time, which is over then.
+    /// Returns the events that interrupt a statement: a cancel request, and `deadline`.
     pub(super) fn ends_by(&self, deadline: Option<Instant>) -> Ends<'_> {
         Ends { cancelled: &self.registered.cancelled, deadline }
     }
 
-    /// The same with its answer.
+    /// Waits for the answer of an execution.
     pub(super) async fn awaited(&self, execution: Execution) -> Execution {
         let deadline = execution.patience.map(|patience| Instant::now() + patience);
         let answer = outcome(execution.outcome, self.ends_by(deadline)).await;
         Execution { outcome: Outcome::Ready(answer), ..execution }
     }
 
-    /// Waits for a read and has its answer sent; its error is the segment's.
+    /// Waits for an answer and queues it; an error fails the segment.
     pub(super) async fn settle(&mut self, execution: Execution, room: Room) -> Result<(), Stop> {
         let execution = self.awaited(execution).await;
         if let Outcome::Ready(Err(error)) = &execution.outcome {
@@ -435,7 +436,7 @@ impl Conversation {
         Ok(self.push(execution, room).await?)
     }
 
-    /// Waits for a read, of which the caller sends what it wants.
+    /// Runs a read and returns its answer, of which nothing is sent.
     pub(super) async fn read(&mut self, submission: Submission) -> Result<Answer, Stop> {
         let (execution, _room) = self.submit(submission, true).await?;
         match self.awaited(execution).await.outcome {
@@ -444,7 +445,7 @@ impl Conversation {
         }
     }
 
-    /// Sends rows that are here.
+    /// Queues rows.
     pub(super) async fn rows(
         &mut self,
         answer: Answer,
@@ -456,13 +457,13 @@ impl Conversation {
         self.push(Execution { is_suspended, ..execution }, room).await
     }
 
-    /// Tells the client an error, at once: it may wait for it without a Sync.
+    /// Sends an error at once: the client may wait for it before it sends a Sync.
     pub(super) async fn report(&mut self, error: &Error) -> Result<(), Disconnected> {
         self.out.report(Severity::Error, error);
         self.flush().await
     }
 
-    /// Gives what was said to the queue.
+    /// Queues the messages so far.
     pub(super) async fn flush(&mut self) -> Result<(), Disconnected> {
         if self.out.is_empty() {
             return Ok(());
@@ -471,7 +472,7 @@ impl Conversation {
         self.queue.say(out).await
     }
 
-    /// The same, if it has become much.
+    /// Flushes once the messages exceed `SENT_BYTES`.
     pub(super) async fn flush_long(&mut self) -> Result<(), Disconnected> {
         if self.out.len() < SENT_BYTES || self.held.is_some() {
             return Ok(());
@@ -479,12 +480,12 @@ impl Conversation {
         self.flush().await
     }
 
-    /// The statements of a text.
+    /// Parses a text of any number of statements.
     pub(super) async fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
         self.connection.parse(text).await
     }
 
-    /// What one of them is for this session.
+    /// Plans a statement. `types` are the stated types of its parameters, `bytes` is its size.
     pub(super) async fn plan(
         &self,
         parsed: &Parsed,
@@ -508,7 +509,7 @@ impl Conversation {
         if let Some(declared) = parsed.declared() {
             return Ok(Prepared::new(Work::Declare(declared, statement), Arc::new([]), bytes));
         }
-        // The rows of a COPY are no answer.
+        // The rows of a COPY are messages of their own.
         let columns = match &statement.copy {
             Some(_) => Vec::new(),
             None => statement.columns.clone(),

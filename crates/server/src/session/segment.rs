@@ -1,6 +1,8 @@
-//! What is between two Syncs, or in one text, from its first write on, or, where the level says so,
-//! from its first statement on: one call at its end, or a block from where something has to be
-//! answered earlier.
+//! Segments: the messages between two Syncs, or one text.
+//!
+//! From the first write on, a segment is one transaction; at REPEATABLE READ and SERIALIZABLE from
+//! its first statement on. Its statements are held and submitted as one call at its end. If one has
+//! to be answered earlier, they become an implicit block instead.
 
 use super::conversation::{Conversation, Held, Stop, Submission};
 use super::portal::Part;
@@ -12,20 +14,20 @@ use crate::store::Statement;
 use std::time::Duration;
 use values::{Error, Result};
 
-/// How long the answer to a read waits for the Sync that it may be sent with.
+/// How long the answer to a read is delayed, to be sent in one packet with that to the Sync.
 const READ_PATIENCE: Duration = Duration::from_millis(2);
-/// How long writes wait for the Sync, with which they are one call. A client that sends nothing
-/// more waits for their error.
+/// How long writes are held for a Sync, with which they are one call. Afterwards the client is
+/// assumed to wait for their answers.
 const WRITE_PATIENCE: Duration = Duration::from_millis(50);
 
-/// The error of what runs behind a COPY FROM that is written at the Sync.
+/// Returns the error of a statement after COPY FROM, whose rows are written at the Sync.
 pub(super) fn behind_a_copy() -> Error {
     let message = "nothing can run behind COPY FROM, before the next Sync";
     Error::unsupported(message, "Send Sync behind it.")
 }
 
 impl Conversation {
-    /// Keeps a statement until the end of the segment.
+    /// Holds a statement until the end of the segment.
     pub(super) fn hold(&mut self, submission: Submission) -> Result<()> {
         self.held = Some(match self.held.take() {
             None => Held::Write(submission),
@@ -42,12 +44,12 @@ impl Conversation {
         Ok(())
     }
 
-    /// Whether a definition is held: what is behind it may need what it defines.
+    /// Whether a definition is held, on which later statements may depend.
     pub(super) fn holds_definition(&self) -> bool {
         matches!(&self.held, Some(Held::Write(one)) if one.statement.is_definition())
     }
 
-    /// Whether more is held than should be.
+    /// Whether the held statements exceed a limit.
     pub(super) fn holds_much(&self) -> bool {
         let (count, bytes) = match &self.held {
             None | Some(Held::Read(..) | Held::Copy(..)) => return false,
@@ -58,7 +60,7 @@ impl Conversation {
         count > HELD_MAX || bytes > HELD_BYTES_MAX && !is_alone || self.out.len() > SENT_BYTES
     }
 
-    /// Makes a block of what is held, and sends its answers.
+    /// Runs held statements in an implicit block, and queues their answers.
     pub(super) async fn open_held(&mut self) -> Result<(), Stop> {
         let Some(held) = self.held.take() else { return Ok(()) };
         if let Held::Copy(..) = held {
@@ -80,7 +82,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Sends the answers to what is held, as if a Flush had come. An error is the segment's.
+    /// Answers held statements as for a Flush. An error fails the segment.
     pub(super) async fn answer_held(&mut self) -> Result<(), Stop> {
         match self.held.take() {
             None => Ok(()),
@@ -101,7 +103,7 @@ impl Conversation {
         }
     }
 
-    /// How long what is held waits for a message that may be a Sync; `None` if it waits for one.
+    /// How long statements are held while the client sends nothing; `None` for ever.
     pub(super) fn held_patience(&self) -> Option<Duration> {
         match &self.held {
             None | Some(Held::Copy(..)) => None,
@@ -110,8 +112,8 @@ impl Conversation {
         }
     }
 
-    /// A statement of the segment is wrong: what was held is answered first, and its error, if it
-    /// has one, is the segment's. The client is told at once, and passed over until its Sync.
+    /// Fails the segment: sends the error, and skips messages until the Sync. Held statements are
+    /// answered first, and the first error among them takes precedence.
     pub(super) async fn fail_segment(&mut self, error: Error) -> Result<(), Disconnected> {
         let error = match self.answer_held().await {
             Ok(()) => error,
@@ -124,7 +126,7 @@ impl Conversation {
         self.report(&error).await
     }
 
-    /// Begins a block for a statement that writes although transactions only read: it refuses it.
+    /// Begins an implicit block for a write in a read-only session, so that the block refuses it.
     pub(super) async fn refuse_by_block(&mut self, statement: &Statement) -> Result<(), Stop> {
         if statement.is_read() || self.is_in_block() || !self.is_read_only() {
             return Ok(());
@@ -136,7 +138,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Runs statements that are all there or none, and sends their answers.
+    /// Runs statements as one call, all or none, and queues their answers.
     pub(super) async fn run_together(&mut self, all: Vec<Submission>) -> Result<(), Stop> {
         let mut statements = Vec::with_capacity(all.len());
         let mut shapes = Vec::with_capacity(all.len());
@@ -156,7 +158,7 @@ impl Conversation {
             self.out.append(before);
             let (mut answer, mut is_suspended) = (result?, false);
             if let Some(limit) = limit {
-                // What is left is dropped: the portals have ended with their segment.
+                // The remaining rows are dropped: the portals have ended with their segment.
                 let part = Part::of(answer, limit.rows_max);
                 (answer, is_suspended) = (part.answer, part.is_suspended);
             }
@@ -165,14 +167,14 @@ impl Conversation {
         Ok(())
     }
 
-    /// The end of a segment of several statements.
+    /// Ends a segment that holds several statements.
     pub(super) async fn release_several(
         &mut self,
         all: Vec<Submission>,
     ) -> Result<(), Disconnected> {
         let needs_system = all.iter().any(|one| one.statement.needs_system());
         if needs_system || all.iter().all(|one| one.statement.is_read()) {
-            // No call knows the system catalog, and what only reads is none: they are a block.
+            // A call cannot read the system catalog, and reads alone need no call.
             self.held = Some(Held::Several(all));
             match self.open_held().await {
                 Ok(()) => {}
@@ -197,7 +199,7 @@ impl Conversation {
         self.end_segment().await
     }
 
-    /// The end of a segment or text: a block of it alone commits, or is rolled back if it failed.
+    /// Ends a segment or text: commits its implicit block, or rolls it back if it has failed.
     pub(super) async fn end_segment(&mut self) -> Result<(), Disconnected> {
         assert!(self.held.is_none(), "what a segment holds takes place before its end, or never");
         let ended = match self.block.standing {

@@ -1,5 +1,5 @@
-//! The way of one connection's statements, in their order: what can be a call at once is one, the
-//! rest waits in a queue that the pool's threads empty.
+//! The pipeline of one connection: runs its statements in order. A statement that need not wait is
+//! submitted at once; the others wait in a queue that the threads of the pool process.
 
 use super::block::{BlockOperation, BlockState, Operation, Stock};
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
 
-/// A statement that was submitted.
+/// A submitted statement.
 pub(super) struct Work {
     pub(super) statement: Arc<Statement>,
     pub(super) parameters: Vec<Datum>,
@@ -30,16 +30,16 @@ pub(super) struct Work {
     pub(super) promise: Promise,
 }
 
-/// What waits in the queue.
+/// An entry of the queue.
 pub(super) enum Task {
     Statement(Work),
     Block(Operation, Promise),
-    /// Answered, with nothing, when all before it is.
+    /// Answered, with nothing, after all earlier entries.
     Fence(Promise),
 }
 
 impl Task {
-    /// Whether there is no block behind it, whatever the answer is.
+    /// Whether it ends the block, successful or not.
     fn ends_block(&self) -> bool {
         let Task::Block(Operation::Of(operation, _), _) = self else { return false };
         matches!(operation, BlockOperation::Commit | BlockOperation::RollBack)
@@ -49,30 +49,30 @@ impl Task {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Task>,
-    /// Whether a task empties the queue.
+    /// Whether a task is processing the queue.
     is_running: bool,
 }
 
-/// One connection's statements.
+/// The statements of one connection.
 pub(super) struct Pipeline {
     pub(super) shared: Arc<Shared>,
-    /// Which of all it is.
+    /// The number of the connection.
     number: u64,
-    /// Whether its connection waits for what it submits.
+    /// Whether the connection sends nothing more until it has the answer.
     pub(super) is_waited_for: AtomicBool,
     serial: Submitter,
     parallel: Submitter,
     state: Mutex<State>,
     pub(super) last: Arc<Last>,
-    /// The block that is open; moved out of it by what runs in it.
+    /// The open block. A statement that runs in it takes it out meanwhile.
     pub(super) block: Mutex<Option<BlockState>>,
-    /// Numbers of sequences that blocks of before have left.
+    /// Numbers of sequences that earlier blocks have reserved and not used.
     pub(super) numbers: Mutex<Stock>,
 }
 
-/// Longer calls are run by the sequencer's thread: connections of this one do not wait for them.
+/// The largest call that this thread runs itself. A larger one would delay its other connections.
 const RUN_HERE_BYTES_MAX: usize = 4 << 10;
-/// How often a statement is submitted again for more numbers.
+/// How often a statement is submitted for more numbers of sequences.
 pub(super) const TRIES_MAX: u32 = 16;
 
 impl Pipeline {
@@ -92,7 +92,7 @@ impl Pipeline {
     }
 
     pub(super) fn submit(self: &Arc<Pipeline>, task: Task) {
-        // Reads count, too: those of this thread would wait.
+        // Reads count, too: this thread would delay its own.
         let is_alone =
             self.shared.last_pipeline.swap(self.number, Ordering::Relaxed) == self.number;
         let mut state = lock(&self.state);
@@ -102,7 +102,7 @@ impl Pipeline {
         }
         let is_end = task.ends_block();
         let left = panics::caught(|| Ok(self.do_now(task, is_alone))).unwrap_or_else(|_| {
-            // Its client was told as the promise was dropped, and has no block any more.
+            // The dropped promise has answered the client with an error, and the block has ended.
             if is_end {
                 *lock(&self.block) = None;
             }
@@ -115,7 +115,7 @@ impl Pipeline {
         self.shared.pool.spawn(Runner { pipeline: Arc::clone(self), has_ended: false }.run());
     }
 
-    /// Does what waits for nothing; gives back what has to wait.
+    /// Runs a task that need not wait; returns the others.
     fn do_now(&self, task: Task, is_alone: bool) -> Option<Task> {
         match task {
             Task::Statement(work) => self.call_now(work, is_alone).map(Task::Statement),
@@ -126,8 +126,7 @@ impl Pipeline {
         }
     }
 
-    /// Makes a call of the statement, or looks its row up, or gives it back if something has to be
-    /// waited for.
+    /// Submits a write or looks up a row; returns the statement if that would have to wait.
     fn call_now(&self, work: Work, is_alone: bool) -> Option<Work> {
         let shared = &self.shared;
         let Some(planned) = &work.statement.planned else { return Some(work) };
@@ -145,7 +144,7 @@ impl Pipeline {
                 let Some(answer) = self.look_up(&work, planned, steps, false) else {
                     return Some(work);
                 };
-                // A definition may have come in between.
+                // A definition may have changed the catalog in between.
                 if version != shared.catalog().version() {
                     return Some(work);
                 }
@@ -167,8 +166,8 @@ impl Pipeline {
         None
     }
 
-    /// Submits a call; runs it on this thread if that keeps nothing waiting: it is small, its
-    /// connection waits for it, and no other one submits anything.
+    /// Submits a call. Runs it on this thread if that delays nothing: it is small, the connection
+    /// waits for it, and no other connection is submitting.
     pub(super) fn submit_call(
         &self,
         is_predicted: bool,
@@ -214,14 +213,14 @@ impl Pipeline {
         .encode()
     }
 
-    /// Waits for all calls of this connection.
+    /// Waits until all calls of this connection are answered.
     pub(super) async fn all_answered(&self) {
         if let Some(last) = self.last.outstanding() {
             last.answered().await;
         }
     }
 
-    /// Does what waits in the queue, as the next of this connection.
+    /// Runs the next entry of the queue.
     async fn step_of(&self, task: Task) {
         match task {
             Task::Statement(work) => self.step(work).await,
@@ -233,7 +232,7 @@ impl Pipeline {
         }
     }
 
-    /// Does what a statement says, as the next of this connection.
+    /// Runs a statement, the next one of this connection.
     async fn step(&self, mut work: Work) {
         let watch = work.promise.watch(work.statement.is_read());
         if let Err(error) = watch.interrupt().check_own() {
@@ -262,14 +261,14 @@ impl Pipeline {
                     None => return,
                 },
             };
-            // Without an answer the catalog is another one by now.
+            // `None`: the catalog has changed.
             if let Some(answer) = done.transpose() {
                 return work.promise.answer(answer);
             }
         }
     }
 
-    /// The statement, planned for the catalog of now. Needs the stack of a thread of the pool.
+    /// Returns the statement planned for the current catalog. Needs the stack of a pool thread.
     pub(super) fn current(&self, statement: &Arc<Statement>) -> Result<Arc<Statement>> {
         let catalog = self.shared.catalog();
         if statement.version == catalog.version() {
@@ -280,7 +279,7 @@ impl Pipeline {
         Ok(again)
     }
 
-    /// Makes a call of the statement. Gives it back if the catalog is another one by now.
+    /// Submits a write; returns it if the catalog has changed.
     async fn write(&self, work: Work, statement: &Arc<Statement>) -> Option<Work> {
         let shared = &self.shared;
         let planned = statement.planned.as_ref().expect("it is no definition");
@@ -311,20 +310,20 @@ impl Pipeline {
         None
     }
 
-    /// The catalog of the block that is open, if it has one of its own.
+    /// Returns the private catalog of the open block, if it has one.
     pub(super) fn own_catalog(&self) -> Option<Arc<Catalog>> {
         lock(&self.block).as_ref()?.own_catalog()
     }
 
-    /// Notes what the client was told of the catalog. A statement that still runs is none of it.
+    /// Records that the client has seen this version of the catalog in the open block.
     pub(super) fn saw_catalog(&self, version: u64) {
         if let Some(block) = lock(&self.block).as_mut() {
             block.saw_catalog(version);
         }
     }
 
-    /// Reads at a snapshot that has all earlier statements of this connection. None of the later
-    /// ones is a call yet. `None` if the catalog is another one by now.
+    /// Runs a query on a snapshot with all earlier calls of this connection, and no later ones.
+    /// Returns `None` if the catalog has changed.
     async fn query(
         &self,
         work: &Work,
@@ -347,17 +346,17 @@ impl Pipeline {
         sql::run::run(&planned.plan, &context, &mut rows).map(|answer| Some(Answer::from(answer)))
     }
 
-    /// A snapshot that has all calls of this connection so far.
+    /// Takes a snapshot with all calls of this connection so far.
     ///
-    /// If the catalog has the same version behind it as before it, plans for that version can be
-    /// run: rows that it leads to are cleared behind the next one only.
+    /// A plan may run on it if the catalog has the version of the plan both before and after: rows
+    /// of dropped tables are cleared only after the next version.
     pub(super) async fn snapshot_of_all(&self) -> Result<Snapshot> {
         self.all_answered().await;
         self.shared.database.snapshot_async().await.map_err(failure::of_read)
     }
 
-    /// Looks a row up, behind all calls of this connection. `None` if the catalog is another one by
-    /// now.
+    /// Looks up a row after all earlier calls of this connection. Returns `None` if the catalog has
+    /// changed.
     async fn look_up_now(
         &self,
         work: &Work,
@@ -373,8 +372,8 @@ impl Pipeline {
         if shared.is_of_now(statement) { answer.map(Some) } else { Ok(None) }
     }
 
-    /// Reads one row of the newest state, which has all calls that were answered, of any
-    /// connection. `None` if it would have to wait, or to compute for longer, and may not.
+    /// Reads one row of the newest state, which has every answered call of any connection. Returns
+    /// `None` if it may not wait and would have to, or would exceed its steps.
     fn look_up(
         &self,
         work: &Work,
@@ -394,7 +393,7 @@ impl Pipeline {
         }
     }
 
-    /// What a statement runs in outside of a call.
+    /// Returns the context of a statement outside of a call.
     fn context(&self, work: &Work, planned: Option<&Planned>) -> Context {
         let memory_bytes_max = self.shared.options.memory_bytes_max;
         Context {
@@ -417,7 +416,7 @@ impl Pipeline {
         self.submitter(is_predicted).submit_raw_async(self.shared.procedure, &bytes).await
     }
 
-    /// Asks with how many numbers it runs, and gives it so many.
+    /// Submits a statement until it has as many numbers of sequences as it takes.
     async fn counted(&self, work: &Work, planned: &Planned) -> Result<Answer> {
         let mut numbers = match work.parameters.first() {
             Some(Datum::Bytea(rows)) if planned.plan.is_copy() => {
@@ -437,7 +436,7 @@ impl Pipeline {
             };
             let wanted: BTreeMap<ObjectId, u32> = postcard::from_bytes(&abort.payload)
                 .map_err(|_| Error::corrupted("answer of a call is damaged"))?;
-            // Rows that come meanwhile want more: later tries have some to spare.
+            // Concurrent inserts raise the count: later tries reserve some more.
             let with_more =
                 |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
             numbers = wanted.into_iter().map(with_more).collect();
@@ -457,7 +456,7 @@ impl Drop for Pipeline {
     }
 }
 
-/// Empties the queue of a pipeline.
+/// Processes the queue of a pipeline.
 struct Runner {
     pipeline: Arc<Pipeline>,
     has_ended: bool,
@@ -466,7 +465,7 @@ struct Runner {
 impl Runner {
     async fn run(mut self) {
         while let Some(task) = self.next() {
-            // A panic has dropped the promise, which has told its client. The next one may run.
+            // A panic has dropped the promise, which answers the client. The next entry may run.
             let _ = panics::caught_in(self.pipeline.step_of(task)).await;
         }
     }
@@ -484,7 +483,7 @@ impl Runner {
 }
 
 impl Drop for Runner {
-    /// After a panic, or at the end of the pool: what waits is answered with an error.
+    /// Answers the remaining entries with an error, after a panic or at the end of the pool.
     fn drop(&mut self) {
         if !self.has_ended {
             let mut state = lock(&self.pipeline.state);
