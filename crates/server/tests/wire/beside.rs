@@ -3,10 +3,16 @@
 use crate::availability::{alone, release, server, stopped, until};
 use crate::support::{Client, Server, query};
 
-/// Begins a definition, which stands still in the middle.
-fn begin(server: &Server, text: &str) -> Client {
+/// A new client that waits for the answer to a text.
+fn sent(server: &Server, text: &str) -> Client {
     let mut client = server.client();
     client.send(&query(text));
+    client
+}
+
+/// Begins a definition, which stands still in the middle.
+fn begin(server: &Server, text: &str) -> Client {
+    let client = sent(server, text);
     stopped(1);
     client
 }
@@ -25,15 +31,12 @@ fn writers_of_the_table_wait_and_are_in_its_index() {
     let _one = alone();
     let server = server();
     let mut definition = begin(&server, "CREATE UNIQUE INDEX ON a (n)");
-    let mut writers: Vec<Client> = (0..3).map(|_| server.client()).collect();
-    let texts = [
+    let mut writers = [
         "UPDATE a SET n = 100000 WHERE id = 1",
         "INSERT INTO a VALUES (100001, 5)",
         "BEGIN; DELETE FROM a WHERE id = 2; INSERT INTO a VALUES (2, 200000); COMMIT",
-    ];
-    for (writer, text) in writers.iter_mut().zip(texts) {
-        writer.send(&query(text));
-    }
+    ]
+    .map(|text| sent(&server, text));
     let mut other = server.client();
     says(&mut other, "SELECT n FROM a WHERE id = 1", "row 1, SELECT 1, ready");
     release();
@@ -50,9 +53,8 @@ fn other_definitions_of_its_table_wait() {
     let _one = alone();
     let server = server();
     let mut definition = begin(&server, "ALTER TABLE a ADD CHECK (n > 0)");
-    let mut others: Vec<Client> = (0..2).map(|_| server.client()).collect();
-    others[0].send(&query("CREATE INDEX ON a (n)"));
-    others[1].send(&query("ALTER TABLE a RENAME COLUMN n TO m"));
+    let mut others = ["CREATE INDEX ON a (n)", "ALTER TABLE a RENAME COLUMN n TO m"]
+        .map(|text| sent(&server, text));
     // One of another table does not.
     let mut other = server.client();
     says(&mut other, "CREATE INDEX ON b (n)", "CREATE INDEX, ready");
@@ -111,8 +113,7 @@ fn a_block_with_definitions_commits_what_it_has_seen() {
     crate::availability::stop_again();
     client.send(&query("COMMIT"));
     stopped(1);
-    let mut writer = server.client();
-    writer.send(&query("UPDATE a SET n = 70000 WHERE id = 7"));
+    let mut writer = sent(&server, "UPDATE a SET n = 70000 WHERE id = 7");
     says(&mut other, "UPDATE b SET n = 0 WHERE id = 1", "UPDATE 1, ready");
     release();
     assert_eq!(client.answers(), ["COMMIT", "ready"]);

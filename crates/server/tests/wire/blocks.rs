@@ -1,12 +1,10 @@
 //! Blocks, message by message.
 
-use crate::support::{Server, bind, execute, message, parse, query, run, sync};
+use crate::support::{Server, bind, execute, message, parse, query, run, sync, with_table_a};
 
 #[test]
 fn ready_says_how_a_block_stands() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     assert_eq!(client.query("BEGIN"), ["BEGIN", "ready T"]);
     assert_eq!(client.query("INSERT INTO a VALUES (1)"), ["INSERT 0 1", "ready T"]);
     assert_eq!(client.query("INSERT INTO a VALUES (1)"), ["error 23505", "ready E"]);
@@ -48,9 +46,7 @@ fn a_conflict_is_told_at_commit() {
 
 #[test]
 fn a_block_may_begin_in_a_segment_and_its_portals_stay() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let begun = client.segment(&[run("BEGIN"), run("INSERT INTO a VALUES (1), (2), (3)")]);
     assert_eq!(begun, ["parsed", "bound", "BEGIN", "parsed", "bound", "INSERT 0 3", "ready T"]);
     let select = [parse("s", "SELECT id FROM a"), bind("p", "s", &[]), execute("p", 2)].concat();
@@ -71,9 +67,7 @@ fn a_block_may_begin_in_a_segment_and_its_portals_stay() {
 
 #[test]
 fn a_text_may_have_a_block() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let both = "BEGIN; INSERT INTO a VALUES (1); INSERT INTO a VALUES (2); COMMIT";
     let said = client.query(both);
     assert_eq!(said, ["BEGIN", "INSERT 0 1", "INSERT 0 1", "COMMIT", "ready"]);
@@ -137,9 +131,7 @@ fn t_13_what_arrives_together_is_all_there_or_nothing() {
 
 #[test]
 fn what_must_be_answered_earlier_makes_a_block_of_a_segment() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (server, mut client) = with_table_a();
     let insert = |id: u8| run(&format!("INSERT INTO a VALUES ({id})"));
     client.send(&[insert(1), message(b'H', b"")].concat());
     let first: Vec<u8> = (0..3).map(|_| client.next().unwrap().kind).collect();

@@ -1,6 +1,6 @@
 //! COPY message by message.
 
-use crate::support::{Server, bind, execute, message, parse, query, run, sync};
+use crate::support::{Server, bind, execute, message, parse, query, run, sync, with_table_a};
 
 fn data(bytes: &str) -> Vec<u8> {
     message(b'd', bytes.as_bytes())
@@ -41,9 +41,7 @@ fn rows_come_in_messages_of_any_size() {
 
 #[test]
 fn a_copy_that_fails_or_is_ended_leaves_no_row() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (server, mut client) = with_table_a();
     // What comes behind the error is passed over.
     client.send(&[query("COPY a FROM STDIN"), data("1\nx\n"), data("2\n"), done()].concat());
     assert_eq!(client.answers(), ["message G", "error 22P02", "ready"]);
@@ -62,9 +60,7 @@ fn a_copy_that_fails_or_is_ended_leaves_no_row() {
 
 #[test]
 fn a_copy_of_the_extended_protocol_takes_place_at_its_sync() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let answers = client.segment(&[copy("COPY a FROM STDIN"), data("1\n2\n"), done()]);
     assert_eq!(answers, ["parsed", "bound", "message G", "COPY 2", "ready"]);
     // Flush and Sync between rows say nothing.
@@ -92,9 +88,7 @@ fn a_copy_of_the_extended_protocol_takes_place_at_its_sync() {
 
 #[test]
 fn a_copy_is_refused_beside_other_statements() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     for text in ["COPY a FROM STDIN", "COPY a TO STDOUT"] {
         let behind = format!("INSERT INTO a VALUES (1); {text}");
         let answers = client.query(&behind);

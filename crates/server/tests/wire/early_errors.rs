@@ -1,7 +1,7 @@
 //! An error comes when it happens, not with the Sync: whoever waits for it without one gets it. The
 //! answers are those that PostgreSQL 15 gives to the same messages.
 
-use crate::support::{Client, Server, bind, execute, message, parse, query, run, sync};
+use crate::support::{Client, bind, execute, message, parse, query, run, sync, with_table_a};
 
 const ROW: &str = "INSERT INTO a VALUES (1)";
 const OTHER: &str = "INSERT INTO a VALUES (2)";
@@ -65,9 +65,7 @@ fn checks(client: &mut Client, mut check: impl FnMut(&mut Client, &[Vec<u8>], &s
 
 #[test]
 fn errors_come_without_a_sync() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     client.query(ROW);
     checks(&mut client, check);
     let count = client.query("SELECT count(*) FROM a");
@@ -83,9 +81,7 @@ fn errors_come_without_a_sync() {
 
 #[test]
 fn answers_come_although_no_sync_does() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let mut until = |messages: &[Vec<u8>], last: &str| {
         client.send(&messages.concat());
         while client.next().unwrap().short().as_deref() != Some(last) {}
@@ -100,9 +96,7 @@ fn answers_come_although_no_sync_does() {
 
 #[test]
 fn a_call_of_a_function_is_refused_and_the_client_goes_on() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let call = message(b'F', &[0, 0, 0, 99, 0, 0, 0, 0, 0, 0]);
     client.send(&call);
     assert_eq!(client.answers(), ["error 0A000", "ready"]);

@@ -1,7 +1,7 @@
 //! Portals that are run in parts and again, with the answers that PostgreSQL 15 gives to the same
 //! messages.
 
-use crate::support::{Client, Server, bind, execute, message, parse, run};
+use crate::support::{Client, Server, bind, execute, message, parse, run, with_table_a};
 
 /// A statement, bound as portal `p`, which is run with these limits in one segment.
 fn check(client: &mut Client, text: &str, limits: &[u32], expected: &[&str]) {
@@ -88,9 +88,7 @@ fn portals_answer_in_parts_as_on_postgresql() {
 
 #[test]
 fn a_statement_without_rows_runs_once() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     client.query("INSERT INTO a VALUES (1)");
     let twice = [parse("", "DELETE FROM a"), bind("", "", &[]), execute("", 1), execute("", 0)];
     for (begin, ready) in [("", "ready"), ("BEGIN", "ready E")] {
@@ -105,9 +103,7 @@ fn a_statement_without_rows_runs_once() {
 
 #[test]
 fn portals_of_a_name_that_is_bound_again_keep_their_own_rows() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let insert = |first: i32| {
         let text = format!("INSERT INTO a VALUES ({first}), ({}) RETURNING id", first + 1);
         [parse("", &text), bind("", "", &[])].concat()
@@ -163,9 +159,7 @@ fn portals_of_a_block_outlive_their_segment() {
 
 #[test]
 fn portals_end_with_the_transaction_of_their_segment() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let three = [parse("", "SELECT g FROM generate_series(1, 3) g"), bind("p", "", &[])].concat();
     let started = [three.clone(), execute("p", 1)].concat();
     let write = run("INSERT INTO a VALUES (1)");

@@ -1,6 +1,8 @@
 //! The simple and the extended protocol, message by message.
 
-use crate::support::{Server, bind, execute, message, parse, query, run, startup, sync};
+use crate::support::{
+    Server, bind, execute, message, parse, query, run, startup, sync, with_table_a,
+};
 
 #[test]
 fn a_text_has_any_number_of_statements() {
@@ -31,9 +33,7 @@ fn a_text_has_any_number_of_statements() {
 
 #[test]
 fn definitions_and_what_needs_them_are_one_transaction() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let create = "CREATE TABLE b (id int)";
     let said = client.query(&format!("{create}; INSERT INTO b VALUES (7); SELECT id FROM b"));
     assert_eq!(said, ["CREATE TABLE", "INSERT 0 1", "row 7", "SELECT 1", "ready"]);
@@ -92,9 +92,7 @@ fn rows_are_copied_in_a_block() {
 
 #[test]
 fn an_error_skips_to_the_sync() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     let segments = [
         run("SELECT 1/0"),
         run("INSERT INTO a VALUES (1)"),
@@ -115,9 +113,7 @@ fn an_error_skips_to_the_sync() {
 
 #[test]
 fn portals_have_row_limits() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     client.query("INSERT INTO a VALUES (1), (2), (3), (4), (5)");
     let select = [parse("s", "SELECT id FROM a"), bind("p", "s", &[])].concat();
     assert_eq!(
@@ -178,9 +174,7 @@ fn statements_are_named_described_and_closed() {
 
 #[test]
 fn a_statement_follows_its_table() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     client.segment(&[parse("i", "INSERT INTO a VALUES (1)"), parse("s", "SELECT * FROM a")]);
     let insert = [bind("", "i", &[]), execute("", 0)].concat();
     let select = [bind("", "s", &[]), execute("", 0)].concat();
@@ -280,9 +274,7 @@ fn a_connection_begins_in_many_ways() {
 
 #[test]
 fn the_end_of_the_server_is_said() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (server, mut client) = with_table_a();
     server.stop();
     let last = client.next().unwrap();
     assert_eq!(last.field(b'C').as_deref(), Some("57P01"));
@@ -325,9 +317,7 @@ fn a_prepared_statement_has_the_columns_that_its_client_was_told() {
 
 #[test]
 fn statements_that_have_nothing_to_do_look_at_their_names() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     client.query("CREATE TABLE b (id int CONSTRAINT to_a REFERENCES a DEFERRABLE)");
     assert_eq!(client.query("VACUUM; ANALYZE a, b"), ["VACUUM", "ANALYZE", "ready"]);
     assert_eq!(client.query("vacuum (verbose, analyze) public.a (id)"), ["VACUUM", "ready"]);
@@ -350,9 +340,7 @@ fn statements_that_have_nothing_to_do_look_at_their_names() {
 
 #[test]
 fn cursors_give_their_rows_part_by_part() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (_server, mut client) = with_table_a();
     client.query("INSERT INTO a VALUES (1), (2), (3), (4)");
     let declare = |hold: &str| format!("DECLARE c CURSOR {hold} FOR SELECT id FROM a");
     assert_eq!(client.query(&declare("")), ["error 25P01", "ready"]);

@@ -1,7 +1,7 @@
 //! Settings that are changed in a transaction, with PostgreSQL 15's answers to the same messages.
 //! What a client is told of a setting by itself stands as `name=value`.
 
-use crate::support::{Client, Said, Server, bind, execute, parse, query, run, sync};
+use crate::support::{Client, Said, Server, bind, execute, parse, query, run, sync, with_table_a};
 
 /// What is answered to messages, without what goes without saying.
 fn answers(client: &mut Client, messages: &[u8]) -> String {
@@ -31,9 +31,7 @@ fn check_segment(client: &mut Client, statements: &[&str], expected: &str) {
 }
 
 fn server_with_a_row() -> (Server, Client) {
-    let server = Server::start();
-    let mut client = server.client();
-    client.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let (server, mut client) = with_table_a();
     client.query("INSERT INTO a VALUES (1)");
     (server, client)
 }

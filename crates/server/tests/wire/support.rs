@@ -104,6 +104,14 @@ impl Drop for Server {
     }
 }
 
+/// A server with the empty table `a (id int PRIMARY KEY)`, and a client of it.
+pub(crate) fn with_table_a() -> (Server, Client) {
+    let server = Server::start();
+    let mut client = server.client();
+    assert_eq!(client.query("CREATE TABLE a (id int PRIMARY KEY)"), ["CREATE TABLE", "ready"]);
+    (server, client)
+}
+
 /// A message of the server.
 #[derive(Debug)]
 pub(crate) struct Said {
