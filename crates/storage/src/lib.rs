@@ -12,6 +12,7 @@ mod digest;
 mod value;
 
 mod catalog;
+pub mod change_log;
 pub mod input_log;
 mod pool;
 pub mod row;
@@ -26,6 +27,9 @@ mod copy;
 
 pub use catalog::{
     CatalogChange, CatalogRequest, IndexKind, TableDefinition, TableRequest, TypesMark,
+};
+pub use change_log::{
+    Change, ChangeLog, ChangeLogCall, ChangeLogHook, ConsumerPosition, EpochChanges,
 };
 pub use check::{repair, salvage};
 pub use copy::{Copied, CopyKind, Restore, copy_store};

@@ -6,7 +6,7 @@ pub const SUPERBLOCK_MAGIC: [u8; 8] = *b"NVCARACL";
 pub const FORMAT_VERSION: u32 = 9;
 /// Feature bits that a reader must know to open the store at all.
 pub const FEATURES_KNOWN: u64 =
-    FEATURE_KEPT_INDEXES | FEATURE_SINGLE_HEAPS | FEATURE_REMEMBERED_PROGRAMS;
+    FEATURE_KEPT_INDEXES | FEATURE_SINGLE_HEAPS | FEATURE_REMEMBERED_PROGRAMS | FEATURE_CONSUMERS;
 
 /// Indexes are kept in segments of their own, which an older program takes for damage.
 pub const FEATURE_KEPT_INDEXES: u64 = 1;
@@ -14,6 +14,8 @@ pub const FEATURE_KEPT_INDEXES: u64 = 1;
 pub const FEATURE_SINGLE_HEAPS: u64 = 2;
 /// The record of the program says what programs before it had, which an older program cannot read.
 pub const FEATURE_REMEMBERED_PROGRAMS: u64 = 4;
+/// The store has had consumers of changes, whose log an older program would not go on with.
+pub const FEATURE_CONSUMERS: u64 = 8;
 
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 128;

@@ -185,6 +185,13 @@ impl<D: Device> Store<D> {
         self.catalog.store(generation, Ordering::Relaxed);
     }
 
+    /// Whether a reader must know a feature.
+    pub fn has_feature(&self, feature: u64) -> bool {
+        let found = superblock::read_superblock(self.device.as_ref());
+        let found = found.ok().flatten().expect("the store was opened by it");
+        found.features_required & feature != 0
+    }
+
     /// Says that a reader must know a feature, if the store does not say so yet. It counts with the
     /// next snapshot: only for devices that take them.
     pub fn require_feature(&self, port: &mut Port<D>, feature: u64) {
