@@ -69,7 +69,7 @@ pub use state::watch::{Moment, Watch, Watcher};
 pub use stats::{
     EpochStats, HashCheck, KeptProcedure, MemoryUse, Phase, PhaseStats, RecoveryReport, WorkCounts,
 };
+pub use storage::{Change, EpochChanges};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
-pub use version::changes::{Change, EpochChanges};
 pub use worker_id::WORKERS_MAX;

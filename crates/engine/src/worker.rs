@@ -26,6 +26,7 @@ use crate::program::procedure::ProcedureTable;
 use crate::state::core::Core;
 use crate::state::watch::Moment;
 use crate::stats::{Laps, Phase};
+use crate::version::changes::Noted;
 use crate::version::{Buffers, DeadRow, HoldsValues, Idle, ReadPhase, RowStore, Stopped};
 use crate::worker_id::WorkerId;
 
@@ -178,6 +179,8 @@ pub(crate) struct Shared {
     pub(crate) pieces: Vec<Mutex<Vec<QueuedPiece>>>,
     /// Sums over workers.
     pub(crate) totals: Mutex<Totals>,
+    /// What all workers have noted of changes in watched tables.
+    pub(crate) changes: Mutex<Noted>,
     /// Positions of the calls that are deferred to the next epoch.
     pub(crate) deferred: Mutex<Vec<Position>>,
     /// What the serial part has written.
@@ -192,6 +195,7 @@ impl Shared {
     pub(crate) fn take_results(&mut self, other: Shared) {
         assert!(other.barrier.parties() == 1, "only a worker that is alone leaves results apart");
         self.totals = other.totals;
+        self.changes = other.changes;
         self.deferred = other.deferred;
         self.poisoned = other.poisoned;
         self.overlay = other.overlay;
@@ -230,6 +234,7 @@ impl Shared {
             contended: Mutex::default(),
             pieces: (0..workers).map(|_| Mutex::default()).collect(),
             totals: Mutex::default(),
+            changes: Mutex::default(),
             deferred: Mutex::default(),
             overlay: RwLock::default(),
             poisoned: Mutex::default(),

@@ -91,10 +91,10 @@ enum Kind {
     #[error("{0}")]
     Limit(String),
     #[error(
-        "the changes after epoch {after} are not kept, only those after epoch {kept_after}: take a \
-         snapshot and go on after its epoch"
+        "the changes after epoch {after} are not kept, only those after epoch {kept_after}{why}: \
+         take a snapshot and go on after its epoch"
     )]
-    ChangesGone { after: u64, kept_after: u64 },
+    ChangesGone { after: u64, kept_after: u64, why: String },
     #[error("{0}")]
     Mistake(String),
 }
@@ -133,7 +133,13 @@ impl Error {
     }
 
     pub(crate) fn changes_gone(after: u64, kept_after: u64) -> Self {
-        Self::new(Kind::ChangesGone { after, kept_after })
+        Self::new(Kind::ChangesGone { after, kept_after, why: String::new() })
+    }
+
+    /// Changes are not in the change log either, for a reason that may be known.
+    pub(crate) fn changes_lost(after: u64, kept_after: u64, why: Option<String>) -> Self {
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+        Self::new(Kind::ChangesGone { after, kept_after, why })
     }
 
     #[cold]

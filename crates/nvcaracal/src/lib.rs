@@ -103,7 +103,8 @@
 //! * **Reads** from outside: [`Database::get`], and [`Database::snapshot`] for all that is to be of
 //!   one state.
 //! * **Many calls under way**: [`Database::submitter`] keeps the order of a connection's calls.
-//! * **Changes** of a table, epoch by epoch: [`Database::changes`].
+//! * **Changes** of a table, epoch by epoch: [`Database::changes`], and [`Database::consumer`] for
+//!   readers whose positions outlive the process.
 //! * **Backups** of a database that runs: [`Database::backup`].
 //! * **Interpreters**, whose tables and procedures are known at run time only: [`raw`].
 //!
@@ -235,6 +236,7 @@ pub use data::value::Data;
 pub use database::backup::{Backup, Moment};
 pub use database::batch::{Added, Batch, Submitted};
 pub use database::changes::{Change, Changes};
+pub use database::consumer::{Consumer, ConsumerPosition};
 pub use database::handle::Database;
 pub use database::options::Options;
 pub use database::snapshot::Snapshot;

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use storage::{EpochNumber, Position};
+use storage::{EpochChanges, EpochNumber, Position};
 
 use crate::contention::rows::ContendedRow;
 use crate::stats::EpochStats;
-use crate::version::changes::EpochChanges;
 
 /// Why a transaction gave up. Its writes did not take place.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -15,6 +15,12 @@ impl<D: Device> Engine<D> {
     /// # Errors
     /// The device's.
     pub fn checkpoint(&mut self) -> Result<()> {
+        self.checkpoint_anew(false)
+    }
+
+    /// As [`Engine::checkpoint`]; with `anew`, on devices that take snapshots, it takes one even if
+    /// there is one of the last epoch.
+    pub(super) fn checkpoint_anew(&mut self, anew: bool) -> Result<()> {
         if let Some(reason) = self.core.stop_reason() {
             return Err(EngineError::Poisoned(reason));
         }
@@ -31,8 +37,9 @@ impl<D: Device> Engine<D> {
             self.commit_now();
         }
         let is_saved = self.last_image_snapshot == self.epoch;
-        if takes_snapshots && (!is_saved || self.can_save_indexes()) {
+        if takes_snapshots && (anew || !is_saved || self.can_save_indexes()) {
             self.save_indexes();
+            self.settle_changes()?;
             self.store.device().snapshot_part(0, 1)?;
             self.store.device().snapshot_commit(self.epoch)?;
             self.last_image_snapshot = self.epoch;

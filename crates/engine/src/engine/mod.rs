@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use pmem::sync::WorkerThreads;
 use pmem::{Device, Port};
-use storage::Position;
 use storage::format::{EPOCH_CALLS_MAX, EPOCH_MAX};
 use storage::input_log::Verdict;
 use storage::{
-    EndMark, EpochNumber, SerialId, StateHash, Store, TableId, ValuePointer, row, row_hash,
+    EndMark, EpochNumber, Position, SerialId, StateHash, Store, TableId, ValuePointer, row,
+    row_hash,
 };
 
 use crate::call::answers::{EpochOutcome, WorkerAnswers, places, uncommitted};
@@ -45,7 +45,7 @@ use crate::state::core::{Core, RowKeys};
 use crate::stats::{EpochStats, Laps};
 use crate::table::Table;
 use crate::version::before_images::WorkerBeforeImages;
-use crate::version::changes::{WatchedTables, WorkerChanges};
+use crate::version::changes::{Noted, WatchedTables, WorkerChanges};
 use crate::version::prefetch_policy::PrefetchPolicy;
 use crate::version::{CachePool, HoldsValues, ReadPhase, RowStore, TransientPool, Waiter};
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
@@ -75,6 +75,7 @@ pub struct Engine<D: Device> {
     last_image_snapshot: EpochNumber,
     /// Snapshots have ended that may never be released.
     pub(crate) snapshots_have_ended: bool,
+    /// Tables whose changes outcomes have, and those that the change log has.
     watched_tables: WatchedTables,
 }
 
@@ -338,6 +339,7 @@ impl<D: Device> Engine<D> {
         *shared.deferred_bytes.get_mut() = 0;
         *shared.refused.get_mut().expect("no panic while locked") = None;
         *shared.totals.get_mut().expect("no panic while locked") = Totals::default();
+        *shared.changes.get_mut().expect("no panic while locked") = Noted::default();
         shared.deferred.get_mut().expect("no panic while locked").clear();
         *shared.has_pieces.get_mut() = false;
         shared.contended.get_mut().expect("no panic while locked").clear();
@@ -382,6 +384,8 @@ impl<D: Device> Engine<D> {
             .collect();
         let answered: usize = answers.iter().map(WorkerAnswers::len).sum();
         assert!(answered == calls.len(), "every call has one answer");
+        let changes = self.shared.changes.get_mut().expect("no panic while locked");
+        let changes = std::mem::take(changes).together();
         Ok(EpochOutcome {
             epoch: self.epoch,
             deferred_in: calls.deferred(),
@@ -390,7 +394,7 @@ impl<D: Device> Engine<D> {
             state_hash: self.running_hash(),
             stats,
             contention: self.contention(workers),
-            changes: self.take_changes(),
+            changes,
             uncommitted: uncommitted(&answers),
             places: places(&answers, calls.len()),
             workers: answers,

@@ -3,8 +3,8 @@
 //! 1. Every worker puts free slots that it was handed and did not use into its lists, flushes these
 //!    and, if a checkpoint is due, its pools' offsets; then it fences its own port (O-22).
 //! 2. After the barrier, the first worker compares the state of a replayed epoch with the one that
-//!    the epoch came to before; it makes deferred calls durable, then writes the checkpoint record,
-//!    and before an image snapshot the root of the kept indexes.
+//!    the epoch came to before; it appends to the change log; it makes deferred calls durable, then
+//!    writes the checkpoint record, and before an image snapshot the root of the kept indexes.
 //! 3. Freed slots may be reused, stale external values are handed to the major collector.
 //! 4. On devices that snapshot, and if an image snapshot is due, every worker lets that have
 //!    the changed pages of its share.
@@ -68,6 +68,24 @@ fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
     totals.rows += std::mem::take(&mut worker.row_store.rows);
     let mut deferred = epoch.shared.deferred.lock().expect("no panic while locked");
     deferred.append(&mut worker.local.deferred);
+    drop(deferred);
+    let own = &mut worker.row_store.changes;
+    if own.are_any() {
+        epoch.shared.changes.lock().expect("no panic while locked").add(own.take());
+    }
+}
+
+/// Leaves what was changed with the change log. The inputs are durable, so a replay comes to the
+/// same changes. A replay writes nothing before the device is accepted.
+fn log_changes<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
+    let Some(log) = &epoch.core.config.change_log else { return Ok(()) };
+    let mut changes = epoch.shared.changes.lock().expect("no panic while locked");
+    changes.logged.sort();
+    log.add(epoch.number, &changes.logged, epoch.replay.is_none_or(|past| past.last))?;
+    if epoch.ends_in_image_snapshot {
+        log.settle(epoch.number)?;
+    }
+    Ok(())
 }
 
 /// The root of kept indexes names the rows that the next epoch collects.
@@ -130,6 +148,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(),
     if let Some(past) = epoch.replay {
         verify(epoch, past, hash)?;
     }
+    log_changes(epoch)?;
     let port = &mut worker.row_store.port;
     let store = epoch.store;
     let mut deferred = epoch.shared.deferred.lock().expect("no panic while locked");

@@ -199,7 +199,9 @@ fn open_once<D: Device>(
     engine.build_indexes()?;
     let rebuilt = clock();
     engine.set_deferred_calls(deferred_calls);
+    engine.begin_changes();
     replay(&mut engine, &log, end_mark, &mut report)?;
+    engine.end_changes();
     begin_program(&mut engine, &agreed, &dropped, created)?;
     report.epoch = engine.epoch();
     report.load_log_ns = loaded.saturating_sub(started);
@@ -335,6 +337,7 @@ fn begin_program<D: Device>(
     }
     if created || agreed.change.is_change {
         engine.save_indexes();
+        engine.settle_changes()?;
         storage::snapshot_image(store.device().as_ref(), store.checkpoint_epoch())?;
     }
     Ok(())

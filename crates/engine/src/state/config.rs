@@ -1,7 +1,9 @@
 //! Options of an engine, with their defaults and limits.
 
+use std::sync::Arc;
+
 use pmem::{DeviceSpec, Profile};
-use storage::StoreOptions;
+use storage::{ChangeLog, StoreOptions};
 
 use crate::design::variants::Lab;
 use crate::error::{EngineError, Result};
@@ -56,6 +58,9 @@ pub struct EngineConfig {
     /// Tables whose rows are all read and checked by an open before it writes anything, where pages
     /// come when they are touched: a damaged one ends the process then. Default: none.
     pub read_at_open: Vec<String>,
+    /// Where the changes of tables go that consumers follow also after the process has ended.
+    /// Default: nowhere.
+    pub change_log: Option<Arc<ChangeLog>>,
     /// Geometry, for a store that is created.
     pub store: StoreOptions,
     /// Monotonic nanoseconds, for the times in reports, and to notice that workers lose their time
@@ -83,6 +88,7 @@ impl Default for EngineConfig {
             guessed_growth_max: u64::MAX,
             refuses_large_epochs: false,
             read_at_open: Vec::new(),
+            change_log: None,
             store: StoreOptions::default(),
             clock: || 0,
             watch: Watch::default(),

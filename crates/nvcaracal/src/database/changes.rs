@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,6 +16,7 @@ use crate::data::value::Data;
 use crate::database::handle::{Database, Inner};
 use crate::error::{Error, Result};
 use crate::feed::kept::{Feeds, NextChanges, OfEpoch};
+use crate::feed::logged::{Logged, failed};
 use crate::host::driver::Driver;
 use crate::key::bytes::Key;
 use crate::sequencer::run::Shared;
@@ -83,6 +85,8 @@ pub struct Change<K, V> {
 /// ```
 pub struct Changes<K: Key + ?Sized, V> {
     open: OpenFeed,
+    /// What is not in memory, where the database has a change log.
+    logged: Option<Logged>,
     shape: Shape,
     /// All changes up to this epoch were handed out ...
     seen: EpochNumber,
@@ -121,7 +125,7 @@ impl Drop for OpenFeed {
 }
 
 /// Tells the engine which tables have feeds.
-fn watch(shared: &Shared, driver: &mut dyn Driver, tables: &[TableId]) -> Result<()> {
+pub(super) fn watch(shared: &Shared, driver: &mut dyn Driver, tables: &[TableId]) -> Result<()> {
     Ok(driver.watch_changes(tables, shared.feeds.bytes_max)?)
 }
 
@@ -131,8 +135,9 @@ impl Database {
     /// a feed [was read](Changes::epoch), also where the database was closed since. Waits for the
     /// epoch that runs now.
     ///
-    /// While a table has a feed its changes are kept; where it has none, they are not, and cost
-    /// nothing.
+    /// While a table has a feed its changes are kept in memory, and while it has a
+    /// [consumer](Database::consumer), in the directory of the database; where it has neither, they
+    /// are not, and cost nothing.
     ///
     /// # Errors
     /// [`Error::kept_after`] if changes after that epoch are not kept (any more);
@@ -143,17 +148,63 @@ impl Database {
         table: Table<K, V, O>,
         after: impl Into<Option<u64>>,
     ) -> Result<Changes<K, V>> {
-        let number = self.inner.schema().number(&table.shape).map_err(Error::mistake)?;
-        let shared = Arc::clone(self.inner.shared());
         let after = after.into().map(EpochNumber);
+        self.open_changes(table.shape, move |_, _| Ok(Start { after, may_miss: false }))
+    }
+
+    /// Opens a feed for a reader that begins where `start` says, which is asked between two epochs.
+    pub(super) fn open_changes<K: Key + ?Sized, V: Data>(
+        &self,
+        shape: Shape,
+        start: impl FnOnce(&mut dyn Driver, TableId) -> Result<Start> + Send + 'static,
+    ) -> Result<Changes<K, V>> {
+        let number = self.inner.schema().number(&shape).map_err(Error::mistake)?;
+        let shared = Arc::clone(self.inner.shared());
         let seen = self.inner.request(move |driver| {
-            let (seen, tables) = shared.feeds.open(number, after, driver.status().epoch)?;
+            let start = start(driver, number)?;
+            let epoch = driver.status().epoch;
+            let (seen, tables) = open_feed(&shared, number, start, epoch)?;
             let watched = watch(&shared, driver, &tables);
             watched.inspect_err(|_| drop(shared.feeds.close(number))).map(|()| seen)
         })?;
+        let logged = self.inner.shared().change_log.as_ref();
+        let logged = logged.map(|log| Logged::new(log, number));
         let open = OpenFeed { database: Arc::clone(&self.inner), table: number };
-        Ok(Changes { open, shape: table.shape, seen, current: None, types: PhantomData })
+        Ok(Changes { open, logged, shape, seen, current: None, types: PhantomData })
     }
+}
+
+/// Where a reader begins.
+#[derive(Clone, Copy)]
+pub(super) struct Start {
+    /// After this epoch; `None`: after the last one.
+    pub(super) after: Option<EpochNumber>,
+    /// Whether it opens all the same where changes after that epoch are not kept; its first read
+    /// says so.
+    pub(super) may_miss: bool,
+}
+
+/// Opens a feed; changes that are not in memory are to be in the change log. Returns the epoch
+/// after which the reader begins, and which tables have feeds now.
+fn open_feed(
+    shared: &Shared,
+    table: TableId,
+    start: Start,
+    epoch: EpochNumber,
+) -> Result<(EpochNumber, Vec<TableId>)> {
+    let error = match shared.feeds.open(table, start.after, epoch) {
+        Err(error) if error.kept_after().is_some() => error,
+        known => return known,
+    };
+    let after = start.after.expect("changes after the last epoch are kept");
+    if !start.may_miss {
+        match &shared.change_log {
+            Some(log) => Logged::new(log, table).check(after, error)?,
+            None => return Err(error),
+        }
+    }
+    let (_, tables) = shared.feeds.open(table, None, epoch)?;
+    Ok((after, tables))
 }
 
 impl<K: Key + ?Sized, V: Data> Changes<K, V> {
@@ -225,9 +276,26 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
     pub fn go_on_after(&mut self, epoch: u64) -> Result<()> {
         self.check_usable()?;
         let epoch = EpochNumber(epoch);
-        self.feeds().check_kept(self.open.table, epoch)?;
+        match (self.feeds().check_kept(self.open.table, epoch), &self.logged) {
+            (Err(error), Some(logged)) if error.kept_after().is_some() => {
+                logged.check(epoch, error)?;
+            }
+            (checked, _) => checked?,
+        }
         (self.seen, self.current) = (epoch, None);
+        self.logged.iter_mut().for_each(Logged::clear);
         Ok(())
+    }
+
+    /// Confirms what was handed out whole, for a consumer.
+    pub(super) fn confirm(&self, name: &str) -> Result<()> {
+        self.check_usable()?;
+        let log = self.open.database.shared().change_log.as_ref().expect("it has consumers");
+        log.confirm(name, self.seen).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::mistake(error.to_string()),
+            ErrorKind::NotConnected => self.feeds().ended().unwrap_or_else(Error::closed),
+            _ => failed(log, "write consumers to", error),
+        })
     }
 
     fn feeds(&self) -> &Feeds {
@@ -242,6 +310,24 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
     fn next_until(&mut self, until: Option<Instant>) -> Result<Option<Change<K::Owned, V>>> {
         self.check_usable()?;
         self.step(|this| this.feeds().find_or_wait(this.open.table, this.seen, until))
+    }
+
+    /// What `find` finds in memory, or what comes before that in the change log.
+    fn found(&mut self, find: impl Fn(&Self) -> Result<NextChanges>) -> Result<NextChanges> {
+        loop {
+            let error = match find(self) {
+                Err(error) => error,
+                found => return found,
+            };
+            let in_memory_after = error.kept_after().map(EpochNumber);
+            let (Some(in_memory_after), Some(logged)) = (in_memory_after, &mut self.logged) else {
+                return Err(error);
+            };
+            if let Some((epoch, rows)) = logged.next(self.seen, in_memory_after, error)? {
+                return Ok(NextChanges::Changes(epoch, rows));
+            }
+            self.seen = in_memory_after;
+        }
     }
 
     /// The next change, of the epoch that is being read or of what is found behind it.
@@ -259,7 +345,7 @@ impl<K: Key + ?Sized, V: Data> Changes<K, V> {
                 }
                 (self.seen, self.current) = (epoch, None);
             }
-            match find(self)? {
+            match self.found(&find)? {
                 NextChanges::Changes(epoch, changes) => {
                     self.current = Some(Current { epoch, changes, next: 0 });
                 }

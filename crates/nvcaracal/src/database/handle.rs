@@ -203,8 +203,9 @@ impl Database {
         let recorder = Mutex::new(Recorder::new(procedures, contention));
         let (queue, pace) = (Queue::new(limits), Pace::default());
         let feeds = Feeds::new(change_bytes_max);
-        let standing = Standing::default();
-        let shared = Arc::new(Shared { queue, recorder, routing, feeds, pace, standing });
+        let (standing, change_log) = (Standing::default(), tools.driver.change_log());
+        let shared =
+            Arc::new(Shared { queue, recorder, routing, feeds, pace, standing, change_log });
         let schema = tools.driver.schema();
         let reader = tools.driver.reader();
         // A database that only reads does not run what the last process left to run.

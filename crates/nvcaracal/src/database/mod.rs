@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod batch;
 pub(crate) mod changes;
 pub(crate) mod closing;
+pub(crate) mod consumer;
 pub(crate) mod handle;
 mod numbers;
 pub(crate) mod options;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use engine::{ARGUMENT_BYTES_MAX, EngineConfig, EpochInfo, Known};
 use pmem::{DeviceSpec, DiskHook, Stack};
-use storage::StoreOptions;
+use storage::{ChangeLogHook, StoreOptions};
 
 use crate::call::procedure::{Procedure, Registration, keep, keep_before};
 use crate::call::raw;
@@ -122,6 +122,7 @@ pub struct Options {
 struct Seams {
     now_ns: fn() -> u64,
     disk: Option<Arc<dyn DiskHook>>,
+    change_log: Option<Arc<dyn ChangeLogHook>>,
     beside: &'static [&'static str],
     learns: bool,
     /// What the engine is told, in place of what follows from the options.
@@ -182,6 +183,7 @@ impl Default for Options {
             seams: Seams {
                 now_ns: wall_clock_ns,
                 disk: None,
+                change_log: None,
                 beside: &[],
                 learns: true,
                 engine: None,
@@ -573,6 +575,13 @@ impl Options {
         self
     }
 
+    /// For tests: what sees every call that the change log makes to the file system.
+    #[doc(hidden)]
+    pub fn change_log_hook(mut self, hook: Arc<dyn ChangeLogHook>) -> Self {
+        self.seams.change_log = Some(hook);
+        self
+    }
+
     /// For benchmarks: whether calls go to the serial part of their epochs by what this process has
     /// learned of their procedures. Otherwise every procedure is one that predicts what it writes,
     /// and what runs where follows from the calls alone.
@@ -611,6 +620,7 @@ impl Options {
             self.archive_delay.as_millis(),
             least.as_millis()..=most.as_millis(),
         )?;
+        in_range("consumer_bytes_max", tuning.consumer_bytes_max, (16 << 20)..=u64::MAX)?;
         if let Some(bytes) = self.memory_limit {
             in_range("memory_limit", bytes, MEMORY_BYTES_MIN..=SPACE_BYTES_MAX)?;
         }
@@ -675,6 +685,8 @@ impl Options {
             image_bytes_max: self.data_bytes_max,
             log_bytes_max: self.log_bytes_max,
             disk: self.seams.disk,
+            consumer_bytes_max: self.tuning.consumer_bytes_max,
+            change_log_hook: self.seams.change_log,
             archive: self.archive,
             memory_limit: self.memory_limit,
             beside: self.seams.beside,

@@ -20,6 +20,7 @@ use storage::StoreOptions;
 /// | [`argument_bytes_max`](Self::argument_bytes_max) | 1 MiB | 1 | 64 MiB, `queue_bytes_max` |
 /// | [`procedure_time_warning`](Self::procedure_time_warning) | 0: never | 0 | |
 /// | [`close_wait_max`](Self::close_wait_max) | 30 s | 0 | |
+/// | [`consumer_bytes_max`](Self::consumer_bytes_max) | 1 GiB | 16 MiB | |
 /// | [`procedure_stack_bytes`](Self::procedure_stack_bytes) | 8 MiB | 64 KiB | 1 GiB |
 /// | [`segment_bytes`](Self::segment_bytes) | 256 KiB | 4 KiB | 64 MiB |
 /// | [`log_segment_bytes`](Self::log_segment_bytes) | 4 KiB | 4 KiB | 16 MiB |
@@ -69,6 +70,11 @@ pub struct Tuning {
     /// How long [`Database::close`](crate::Database::close), or dropping the last handle, waits for
     /// one call that runs; longer epochs of shorter calls are waited for.
     pub close_wait_max: Duration,
+    /// Most bytes of changes that are kept in the directory of the database for
+    /// [consumers](crate::Consumer), over all of them. Beyond it the oldest are deleted, and
+    /// consumers that have not confirmed them are told. So are all consumers if one epoch changes
+    /// more than a quarter of it, or more than 256 MiB, in the tables that they follow.
+    pub consumer_bytes_max: u64,
     /// The unit in which tables get space, a power of two; also the longest row. Fixed when the
     /// database is created.
     pub segment_bytes: u64,
@@ -90,6 +96,7 @@ impl Default for Tuning {
             argument_bytes_max: 1 << 20,
             procedure_time_warning: Duration::ZERO,
             close_wait_max: Duration::from_secs(30),
+            consumer_bytes_max: 1 << 30,
             procedure_stack_bytes: engine.procedure_stack_bytes,
             segment_bytes: store.segment_bytes,
             log_segment_bytes: store.log_segment_bytes,

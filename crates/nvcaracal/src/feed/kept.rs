@@ -137,6 +137,11 @@ impl Feeds {
         self.tell(kept);
     }
 
+    /// Why no more changes come.
+    pub(crate) fn ended(&self) -> Option<Error> {
+        self.kept().ended.clone()
+    }
+
     fn tell(&self, mut kept: MutexGuard<'_, Kept>) {
         let wakers = std::mem::take(&mut kept.wakers);
         // A task may run at once on this thread.

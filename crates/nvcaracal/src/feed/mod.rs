@@ -6,3 +6,4 @@
 //! too much is forgotten, the oldest epochs first, and the reader is told.
 
 pub(crate) mod kept;
+pub(crate) mod logged;

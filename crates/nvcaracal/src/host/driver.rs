@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, Reader};
 use pmem::{Device, Dram, FileUse};
-use storage::{EpochNumber, StateHash, TableId};
+use storage::{ChangeLog, EpochNumber, StateHash, TableId};
 
 use crate::table::schema::Schema;
 
@@ -26,6 +26,11 @@ pub(crate) trait Driver: Send {
     /// Rows that were kept while the snapshot of an epoch was the newest.
     fn snapshot_rows(&self, epoch: EpochNumber) -> usize;
     fn watch_changes(&mut self, tables: &[TableId], bytes_max: u64) -> engine::Result<()>;
+    /// The change log has other tables now.
+    fn watch_again(&mut self);
+    fn change_log(&self) -> Option<Arc<ChangeLog>>;
+    /// Makes the database one that has consumers, durably.
+    fn require_consumers(&mut self) -> engine::Result<()>;
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()>;
     fn check_indexes(&self) -> engine::Result<()>;
     fn checkpoint(&mut self) -> engine::Result<()>;
@@ -58,8 +63,25 @@ pub(crate) struct Status {
 }
 
 pub(super) struct Hosted<D: Device> {
+    /// Dropped first: the files are another process's once the engine is gone.
+    consumers: Option<ClosesConsumers>,
     pub(super) engine: Engine<D>,
     pub(super) schema: Arc<Schema>,
+}
+
+/// Ends what consumers may do with the files of a database.
+struct ClosesConsumers(Arc<ChangeLog>);
+
+impl Drop for ClosesConsumers {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<D: Device> Hosted<D> {
+    pub(super) fn new(engine: Engine<D>, schema: Arc<Schema>) -> Self {
+        Self { consumers: engine.change_log().map(ClosesConsumers), engine, schema }
+    }
 }
 
 impl<D: Device> Driver for Hosted<D> {
@@ -107,6 +129,18 @@ impl<D: Device> Driver for Hosted<D> {
         self.engine.watch_changes(tables, bytes_max)
     }
 
+    fn watch_again(&mut self) {
+        self.engine.watch();
+    }
+
+    fn change_log(&self) -> Option<Arc<ChangeLog>> {
+        self.engine.change_log()
+    }
+
+    fn require_consumers(&mut self) -> engine::Result<()> {
+        self.engine.require_consumers()
+    }
+
     fn reserve(&mut self, table: TableId, rows: u64) -> engine::Result<()> {
         self.engine.prepare_rows(&[(table, rows)]).map(drop)
     }
@@ -138,7 +172,9 @@ impl<D: Device> Driver for Hosted<D> {
     }
 
     fn close(self: Box<Self>) -> engine::Result<()> {
-        self.engine.close()
+        let Self { consumers, engine, .. } = *self;
+        drop(consumers);
+        engine.close()
     }
 
     fn memory(&self) -> MemoryUse {

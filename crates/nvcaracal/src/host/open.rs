@@ -1,5 +1,6 @@
 //! Opens the engine on the device that was chosen.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,11 +8,12 @@ use engine::{
     Definitions, Earlier, Engine, EngineConfig, EngineError, EpochInfo, Known, LoggedSchema,
     ProcedureTable, RecoveryReport, TableSchema,
 };
-use pmem::{Dax, Device, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
-use storage::TableId;
+use pmem::{Dax, Device, DeviceError, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
+use storage::{ChangeLog, ChangeLogHook, StorageError, TableId};
 
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
+use crate::feed::logged::{DIRECTORY as CHANGES, failed};
 use crate::host::driver::{Driver, Hosted};
 use crate::host::earlier::{Kept, OfNow};
 use crate::table::handle::Shape;
@@ -30,6 +32,9 @@ pub(crate) struct Plan {
     pub(crate) disk: Option<Arc<dyn DiskHook>>,
     /// Most bytes of memory, if the data may be larger.
     pub(crate) memory_limit: Option<u64>,
+    /// Most bytes of changes that are kept for consumers.
+    pub(crate) consumer_bytes_max: u64,
+    pub(crate) change_log_hook: Option<Arc<dyn ChangeLogHook>>,
     /// Where log goes that is not needed any more.
     pub(crate) archive: Option<PathBuf>,
     /// Files that may lie in the directory of a new store.
@@ -50,7 +55,7 @@ pub(crate) struct Plan {
 }
 
 /// Opens the device, then the engine on it.
-pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+pub(crate) fn open(mut plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let (image, log) = (plan.image_bytes_max, plan.log_bytes_max);
     if plan.read_only && !matches!(plan.device, DeviceSpec::File(_)) {
         return Err(Error::mistake(format!(
@@ -91,11 +96,56 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
                 beside: plan.beside,
                 ..FileOptions::new(image, log)
             };
-            host(File::open(directory, &options)?, plan)
+            let device = File::open(directory, &options)?;
+            if !read_only {
+                plan.config.change_log = Some(change_log(directory, &plan)?);
+            }
+            host(device, plan)
         }
         DeviceSpec::Crash => Err(Error::mistake(
             "the crash device is for simulations, which drive the engine themselves",
         )),
+    }
+}
+
+/// Opens the change log of a database in a directory.
+fn change_log(directory: &Path, plan: &Plan) -> Result<Arc<ChangeLog>> {
+    let path = directory.join(CHANGES);
+    let log = ChangeLog::open(&path, plan.consumer_bytes_max, plan.change_log_hook.clone());
+    match log {
+        Ok(log) => Ok(Arc::new(log)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err(StorageError::Corrupt(error.to_string()).into())
+        }
+        Err(source) => Err(DeviceError::Io { what: "read".into(), path, source }.into()),
+    }
+}
+
+/// What the tables of consumers are compared with.
+struct Agreeing<'p> {
+    shapes: &'p [Shape],
+    /// Of each shape.
+    numbers: Vec<TableId>,
+    renamed: &'p [(String, String)],
+    dropped: &'p [String],
+}
+
+impl Agreeing<'_> {
+    /// Forgets consumers of tables that were dropped.
+    fn agree(&self, log: &ChangeLog) -> Result<()> {
+        let agreed = log.agree(|table, name| self.name_of(table, name));
+        agreed.map_err(|error| failed(log, "write consumers to", error))
+    }
+
+    /// The name of a table now; `None` if it was dropped.
+    fn name_of(&self, table: TableId, name: &str) -> Option<String> {
+        if self.dropped.iter().any(|dropped| dropped == name) {
+            return None;
+        }
+        let registered = self.numbers.iter().position(|&number| number == table);
+        let Some(now) = registered.map(|at| self.shapes[at].name) else { return Some(name.into()) };
+        let is_renamed = self.renamed.iter().any(|(from, to)| from == name && to == now);
+        (now == name || is_renamed).then(|| now.into())
     }
 }
 
@@ -166,10 +216,18 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
         ..Definitions::new(&tables, &mut register)
     };
     let opened = Engine::open_with(device, config, definitions);
-    let (engine, mut report) = opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
+    let (mut engine, mut report) =
+        opened.map_err(|error| refused.take().unwrap_or(error.into()))?;
     let schema = made.expect("the engine has its procedures");
     assert_eq!(engine.procedure_ids().len(), procedures.len(), "procedures and their numbers");
     kept.add_unneeded(&mut report);
     assert!(engine.checkpoint_epoch() <= engine.epoch(), "the checkpoint is of a later epoch");
-    Ok((Box::new(Hosted { engine, schema }), report))
+    if let Some(log) = engine.change_log() {
+        let numbers = shapes.iter().map(|shape| schema.number(shape).expect("it is registered"));
+        let numbers = numbers.collect();
+        let agreeing = Agreeing { shapes: &shapes, numbers, renamed: &renamed, dropped: &dropped };
+        agreeing.agree(&log)?;
+        engine.watch();
+    }
+    Ok((Box::new(Hosted::new(engine, schema)), report))
 }

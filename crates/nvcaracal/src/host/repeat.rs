@@ -65,6 +65,7 @@ impl Copies {
         plan.config.store = StoreOptions { create: false, ..plan.config.store };
         plan.config = plan.config.checkpoint_after(Some(1));
         (plan.config.cache_bytes, plan.config.contention) = (0, false);
+        plan.config.change_log = None;
         Self { plan, pair: None }
     }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, caught};
 use pmem::Stack;
-use storage::StorageError;
+use storage::{ChangeLog, StorageError};
 
 use crate::body;
 use crate::call::group::{Group, OutcomePlace, Told};
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) feeds: Feeds,
     pub(crate) pace: Pace,
     pub(crate) standing: Standing,
+    /// Changes for consumers, beside the files of the database.
+    pub(crate) change_log: Option<Arc<ChangeLog>>,
 }
 
 /// How the sequencer gets on.

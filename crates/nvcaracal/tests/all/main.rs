@@ -6,6 +6,7 @@ mod backup;
 mod bytes;
 mod changes;
 mod common;
+mod consumers;
 mod contention;
 mod context;
 mod deaths;
