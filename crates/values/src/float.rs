@@ -13,14 +13,93 @@ pub fn compare(left: f64, right: f64) -> Ordering {
     }
 }
 
-/// The shortest text that reads back as the value.
+/// The shortest text that is nearer to the value than to any other `double precision`.
 pub fn print_f64(value: f64) -> String {
-    print(value, format!("{value:e}"), 15)
+    let with = |digits: usize| format!("{value:.digits$e}");
+    let is_own = |text: &str| text.parse() == Ok(value);
+    let shortest = format!("{value:e}");
+    print(value, nearest(value, shortest, f64::MANTISSA_DIGITS, with, is_own), 15)
 }
 
-/// The same of a `real`.
+/// The shortest text that is nearer to the value than to any other `real`.
 pub fn print_f32(value: f32) -> String {
-    print(f64::from(value), format!("{value:e}"), 6)
+    let with = |digits: usize| format!("{value:.digits$e}");
+    let is_own = |text: &str| text.parse() == Ok(value);
+    let (wide, shortest) = (f64::from(value), format!("{value:e}"));
+    print(wide, nearest(wide, shortest, f32::MANTISSA_DIGITS, with, is_own), 6)
+}
+
+/// The most digits after the first one that tell a number from all others.
+const DIGITS_MAX: usize = 16;
+
+/// Corrects `shortest`, Rust's text of `value`, where PostgreSQL has another one. `with` makes the
+/// text with a number of digits after the first one; `is_own` is true if a text reads back as the
+/// value.
+///
+/// 1. Halfway between two numbers of `bits` bits: PostgreSQL takes more digits.
+/// 2. Two texts of one length, and the value in the middle: PostgreSQL takes the even one.
+fn nearest(
+    value: f64,
+    shortest: String,
+    bits: u32,
+    with: impl Fn(usize) -> String,
+    is_own: impl Fn(&str) -> bool,
+) -> String {
+    let Some(parts) = Digits::of(&shortest) else { return shortest };
+    let is_right = |text: &String| {
+        is_own(text) && !Digits::of(text).is_some_and(|parts| parts.is_halfway(bits))
+    };
+    if parts.is_halfway(bits) {
+        return (1..=DIGITS_MAX).map(with).find(is_right).unwrap_or(shortest);
+    }
+    // One digit more, a 5, makes the value itself. That has as many fraction digits as bits.
+    if fraction_bits(value) != parts.fraction + 1 {
+        return shortest;
+    }
+    Some(with(parts.count - 1)).filter(is_right).unwrap_or(shortest)
+}
+
+/// The digits of a text like `1.5e22`.
+struct Digits {
+    /// All digits as one integer.
+    whole: u64,
+    /// The number of digits.
+    count: usize,
+    /// The number of digits after the decimal point; below zero, of zeros before it.
+    fraction: i32,
+}
+
+impl Digits {
+    /// The digits of `text`; `None` for zero and for what is no finite number.
+    fn of(text: &str) -> Option<Digits> {
+        let (mantissa, exponent) = text.split_once('e')?;
+        let mantissa = mantissa.trim_start_matches('-');
+        let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let whole = [first, rest].concat().parse().ok().filter(|whole| *whole != 0)?;
+        let fraction = rest.len() as i32 - exponent.parse::<i32>().ok()?;
+        Some(Digits { whole, count: first.len() + rest.len(), fraction })
+    }
+
+    /// True if the number is halfway between two numbers of `bits` bits: it has one bit more. With
+    /// a fraction it is not, as the numbers around have no more digits.
+    fn is_halfway(&self, bits: u32) -> bool {
+        // 5^27 is the greatest power below 2^64: more zeros make more bits than any number has.
+        if !(-27..=0).contains(&self.fraction) {
+            return false;
+        }
+        let odd = u128::from(self.whole >> self.whole.trailing_zeros());
+        (odd * 5_u128.pow(self.fraction.unsigned_abs())).ilog2() == bits
+    }
+}
+
+/// The number of binary digits after the point; below zero, of zeros before it.
+fn fraction_bits(value: f64) -> i32 {
+    let (bits, stored) = (value.to_bits(), f64::MANTISSA_DIGITS - 1);
+    let exponent = (bits >> stored & 0x7ff) as i32;
+    let hidden = if exponent == 0 { 0 } else { 1 << stored };
+    let mantissa = bits & ((1 << stored) - 1) | hidden;
+    // A number without hidden bit has the exponent of the smallest numbers with one.
+    1_075 - exponent.max(1) - mantissa.trailing_zeros() as i32
 }
 
 /// Rewrites Rust's `1.5e-7` as PostgreSQL shows it: without exponent from 10^-4 up to
@@ -114,6 +193,56 @@ fn check_range(infinite: bool, zero: bool, number: &str, name: &str) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reads a text and shows the number as `double precision`.
+    fn shown(text: &str) -> String {
+        print_f64(text.parse().unwrap())
+    }
+
+    /// Reads a text and shows the number as `real`.
+    fn shown_short(text: &str) -> String {
+        print_f32(text.parse().unwrap())
+    }
+
+    #[test]
+    fn texts_halfway_between_two_numbers_are_of_neither() {
+        assert_eq!(shown("1e23"), "9.999999999999999e+22");
+        assert_eq!(shown("-1e23"), "-9.999999999999999e+22");
+        assert_eq!(shown("1e22"), "1e+22");
+        assert_eq!(shown("5e22"), "4.9999999999999996e+22");
+        assert_eq!(shown("9007199254740993"), "9.007199254740992e+15");
+        assert_eq!(shown_short("8589973504"), "8.589974e+09");
+    }
+
+    #[test]
+    fn of_two_texts_of_one_length_the_even_one_is_taken() {
+        assert_eq!(shown_short("3355443.25"), "3.3554432e+06");
+        assert_eq!(shown_short("3355443.75"), "3.3554438e+06");
+        assert_eq!(shown("562949953421312.25"), "562949953421312.2");
+        assert_eq!(shown("-562949953421312.75"), "-562949953421312.8");
+    }
+
+    #[test]
+    fn texts_read_back_as_the_value() {
+        let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..200_000_u32 {
+            bits ^= bits << 13;
+            bits ^= bits >> 7;
+            bits ^= bits << 17;
+            // Few digits, many zeros, and any bits.
+            let value = match round % 4 {
+                0 => f64::from_bits(bits),
+                1 => (bits % 1_000) as f64 * 10_f64.powi((bits >> 32) as i32 % 30),
+                2 => (bits >> 10) as f64 / 8.0,
+                _ => (bits >> 2) as f64 * 1e3,
+            };
+            if value.is_finite() {
+                assert_eq!(print_f64(value).parse(), Ok(value), "{value:e}");
+                let short = value as f32;
+                assert!(short.is_infinite() || print_f32(short).parse() == Ok(short), "{short:e}");
+            }
+        }
+    }
 
     #[test]
     fn the_text_is_postgresqls() {

@@ -45,3 +45,13 @@ SELECT jsonb_build_object('all', jsonb_agg(jsonb_build_object('id', id, 'shop', 
 CREATE TABLE kept (shop text PRIMARY KEY, ids text, whole jsonb);
 INSERT INTO kept SELECT shop, string_agg(id::text, '-' ORDER BY id DESC), jsonb_agg(item ORDER BY id) FROM sale GROUP BY shop;
 SELECT * FROM kept ORDER BY shop;
+-- Queries within aggregates: an aggregate is one of the query whose columns it names.
+SELECT max((SELECT s.id)), min((SELECT s.id + s.item)) FROM sale s;
+SELECT shop, sum((SELECT count(*) FROM sale o WHERE o.shop = s.shop)) FROM sale s GROUP BY shop ORDER BY shop;
+SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM sale o WHERE o.id > s.id)) FROM sale s;
+SELECT (SELECT max((SELECT o.id + s.id)) FROM sale o) FROM sale s ORDER BY s.id LIMIT 2;
+SELECT (SELECT max((SELECT o.id FROM sale i WHERE i.id = s.id)) FROM sale o) FROM sale s ORDER BY s.id LIMIT 2;
+SELECT (SELECT count(*) FILTER (WHERE o.id > s.id) FROM sale o) FROM sale s ORDER BY s.id LIMIT 2;
+SELECT (SELECT sum(o.id) FILTER (WHERE s.id = 1) FROM sale o) FROM sale s ORDER BY s.id LIMIT 2;
+SELECT max((SELECT max(id) FROM sale));
+SELECT 'none' FROM sale GROUP BY shop HAVING max((SELECT count(*) FROM sale o WHERE o.shop = 'b')) > 9;

@@ -31,3 +31,10 @@ SELECT DISTINCT ON (nothing) place FROM reading;
 CREATE TABLE latest (place text PRIMARY KEY, id int);
 INSERT INTO latest SELECT DISTINCT ON (place) place, id FROM reading WHERE place IS NOT NULL ORDER BY place, at DESC;
 SELECT * FROM latest ORDER BY place;
+-- A column twice in ORDER BY, which says nothing the second time.
+SELECT DISTINCT ON (place) place, id FROM reading ORDER BY place, at, place DESC;
+SELECT DISTINCT ON (place) place, id FROM reading ORDER BY place, place, id;
+SELECT DISTINCT ON (place, note) place, note, id FROM reading ORDER BY note, place, note DESC, id;
+SELECT DISTINCT ON (place, note) place, note, id FROM reading ORDER BY place, place, id, note;
+SELECT place, id FROM reading ORDER BY place, place DESC, id DESC, place;
+SELECT DISTINCT place FROM reading ORDER BY place DESC, place;

@@ -14,3 +14,6 @@ ALTER TYPE mood OWNER TO nothing;
 ALTER TYPE mood SET SCHEMA nowhere;
 ALTER TYPE moods OWNER TO nvcaracal;
 SELECT 'sad'::mood < 'ok'::mood;
+-- A text that is as near to the next number is not the number's.
+SELECT 1e23::float8, -1e23::float8, 1e22::float8, 1e24::float8, 9007199254740993::float8, 5e22::float8, '[1e23]'::jsonb, ARRAY[1e23::float8];
+SELECT 1e23::float8::text = '1e23', 1e23::float8::text::float8 = 1e23::float8, 3.2e10::float4, 1.6777217e7::float4, 3355443.25::float4, 3355443.75::float4, 562949953421312.25::float8, 9.5e10::float4, 8589973e3::float4, 2.7e11::float4;

@@ -38,3 +38,47 @@ INSERT INTO slot SELECT time '09:00' + n * interval '20 minutes', time '09:20' +
 INSERT INTO slot VALUES ('09:20:00', NULL);
 SELECT * FROM slot WHERE starts > '09:20' ORDER BY starts DESC;
 SELECT s.starts, n.starts FROM slot s LEFT JOIN slot n ON n.starts = s.ends ORDER BY 1;
+-- Fields of dates, and of times long ago.
+SELECT extract(decade from d), extract(century from d), extract(millennium from d), extract(year from d), date_part('centuries', d) FROM (VALUES (date '2024-02-29'), ('2000-12-31'), ('2001-01-01'), ('1999-01-01'), ('0001-01-01'), ('0001-12-31 BC'), ('0004-01-01 BC'), ('0011-01-01 BC'), ('0100-01-01 BC'), ('0101-01-01 BC'), ('1001-01-01 BC')) v(d);
+SELECT extract(hour from date '2024-01-01');
+SELECT extract(microseconds from date '2024-01-01');
+SELECT extract(fortnight from date '2024-01-01');
+SELECT date_part('hour', date '2024-01-01'), extract(hour from timestamp '2024-01-01 10:00'), date_part('decade', date '1999-01-01');
+SELECT extract(week from time '10:00');
+SELECT extract(fortnight from time '10:00');
+SELECT extract(week from interval '10:00');
+SELECT extract(fortnight from interval '10:00');
+SELECT extract(fortnight from timestamp '2024-01-01');
+SELECT extract(decade from i), extract(century from i), extract(millennium from i) FROM (VALUES (interval '2024 years 11 months'), ('-2024 years'), ('99 years 12 months'), ('9 years')) v(i);
+-- Fields of what is infinite.
+SELECT date_part('hour', timestamp 'infinity'), extract(day from timestamp '-infinity'), extract(year from timestamp '-infinity'), extract(epoch from timestamptz 'infinity'), extract(week from date 'infinity'), extract(century from date '-infinity'), extract(isoyear from timestamptz '-infinity'), extract(dow from date 'infinity'), date_part('epoch', date '-infinity');
+SELECT extract(hour from date 'infinity');
+SELECT extract(fortnight from timestamp 'infinity');
+-- What is cut.
+SELECT date_trunc('decade', t), date_trunc('century', t), date_trunc('millennium', t) FROM (VALUES (timestamp '2024-02-29 10:11:12'), ('2000-12-31'), ('2001-01-01'), ('1990-01-01'), ('0001-01-01'), ('0009-05-05'), ('0001-12-31 BC'), ('0011-01-01 BC'), ('0100-01-01 BC'), ('0101-01-01 BC'), ('infinity')) v(t);
+SELECT date_trunc('decade', timestamptz '1999-05-05 10:00+00'), date_trunc('century', date '1999-05-05');
+SELECT date_trunc('dow', timestamp '2024-01-01');
+SELECT date_trunc('isoyear', timestamp 'infinity');
+SELECT u, date_trunc(u, interval '1999 years 11 months 29 days 23:59:58.987654'), date_trunc(u, interval '-1999 years -11 months -29 days -23:59:58.987654'), date_trunc(u, interval '1 month -1 day 00:00:01.5') FROM unnest('{millennium,century,decade,year,quarter,month,day,hour,minute,second,milliseconds,microseconds}'::text[]) u;
+SELECT date_trunc('HOURS', interval '1 day 02:03:04'), date_trunc('day', NULL::interval), date_trunc(NULL, interval '1 day');
+SELECT date_trunc('week', interval '1 day');
+SELECT date_trunc('epoch', interval '1 day');
+SELECT date_trunc('fortnight', interval '1 day');
+SELECT date_trunc('dow', interval '1 day');
+SELECT date_trunc('isoyear', timestamp '2024-01-01');
+SELECT date_trunc('fortnight', timestamp '-infinity'), date_trunc('fortnight', timestamptz 'infinity');
+SELECT extract(dow from interval '1 day');
+SELECT extract(isoyear from time '10:00');
+-- Years of two digits behind a month's name are of 1970 to 2069.
+SELECT date '08 Jan 99', timestamp 'Jan 08 99 10:00', date 'Jan 8 05', date '1999 Jan 08', date '08 Jan 1999';
+SELECT date '99 Jan 08';
+-- The error is one of a value.
+CREATE TABLE day (d date, t time);
+SELECT extract(hour from d), extract(week from t) FROM day;
+INSERT INTO day VALUES (NULL, NULL), ('2024-02-29', '10:00');
+SELECT extract(hour from d) FROM day WHERE d IS NULL;
+SELECT extract(hour from d) FROM day;
+SELECT extract(fortnight from d) FROM day;
+SELECT extract(week from t) FROM day;
+SELECT date_part('minute', d), date_part('epoch', d), date_part('hour', t) FROM day ORDER BY d;
+SELECT date_part('fortnight', d) FROM day;

@@ -26,3 +26,8 @@ SELECT a, count(*) FROM lists GROUP BY a ORDER BY a;
 SELECT id, array_to_string(t, '+', '-') FROM lists ORDER BY id;
 INSERT INTO lists VALUES (4, '{x}', NULL);
 DROP TABLE lists;
+SELECT ARRAY[]::int[], CAST(ARRAY[] AS text[]), ARRAY[]::varchar(3)[], ARRAY[]::int[] || 1, cardinality(ARRAY[]::numeric(4,2)[]), (ARRAY[]::date[])[1];
+SELECT 1 = ANY (ARRAY[]::int[]), 1 <> ALL (ARRAY[]::int[]), ARRAY[]::int[] = '{}';
+SELECT ARRAY[]::int;
+SELECT ARRAY[];
+SELECT ARRAY[]::nothing[];

@@ -83,15 +83,41 @@ impl Binder<'_> {
                 grouping.position = grouping.position.or(position);
             }
         }
+        let queries = self.queries.len();
         let bound = self.aggregate_parts(kind, written, function);
         if let Some(grouping) = &mut self.grouping {
             grouping.inside = false;
         }
         let bound = bound?;
-        refuse_outer(&bound.aggregate)?;
+        self.refuse_outer(&bound.aggregate, queries)?;
         let Some(grouping) = &mut self.grouping else { return Err(refused("no groups")) };
         let column = grouping.place(bound.aggregate.clone())?;
         Ok(bound.over(Op::Column(column)))
+    }
+
+    /// Refuses an aggregate of columns of outer queries only, which in PostgreSQL is one of such a
+    /// query. The queries from number `queries` on are in the aggregate.
+    fn refuse_outer(&self, aggregate: &Aggregate, queries: usize) -> Result<()> {
+        let depth = self.levels.len();
+        let (mut is_own, mut is_outer) = (false, false);
+        let mut note = |op: &Op, is_within: bool| match op {
+            Op::Column(_) if !is_within => is_own = true,
+            Op::Outer(at, _) if usize::from(*at) == depth => is_own = true,
+            Op::Outer(at, _) if usize::from(*at) < depth => is_outer = true,
+            _ => {}
+        };
+        let parts = aggregate.arguments.iter().chain(&aggregate.filter);
+        parts.flat_map(|part| &part.code).for_each(|op| note(op, false));
+        for query in &self.queries[queries..] {
+            query.each_expression(&mut |part| part.code.iter().for_each(|op| note(op, true)));
+        }
+        if is_outer && !is_own {
+            return Err(Error::unsupported(
+                "an aggregate of columns of an outer query is not supported",
+                "Compute it in the outer query, and name it there.",
+            ));
+        }
+        Ok(())
     }
 
     /// The clause that is bound, for messages.
@@ -212,20 +238,6 @@ fn ordered(
     }
     let (values, directions) = order.into_iter().unzip();
     (AggregateKind::Ordered(ordered, directions), values)
-}
-
-/// In PostgreSQL an aggregate of nothing but columns of an outer query is one of that query.
-fn refuse_outer(aggregate: &Aggregate) -> Result<()> {
-    let parts = || aggregate.arguments.iter().chain(&aggregate.filter);
-    let code = || parts().flat_map(|part| &part.code);
-    let is_outer = code().any(|op| matches!(op, Op::Outer(..)));
-    if is_outer && !code().any(|op| matches!(op, Op::Column(_))) {
-        return Err(Error::unsupported(
-            "an aggregate of columns of an outer query is not supported",
-            "Compute it in the outer query, and name it there.",
-        ));
-    }
-    Ok(())
 }
 
 pub(super) fn aggregate_named(name: &str) -> Option<AggregateKind> {

@@ -6,8 +6,8 @@ use super::kinds::{Quantifier, Willing, check_compares, common, kind_of};
 use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, CastKind, Expr, Ident, InTarget, Query, Subscript,
-    UnaryOperator, Value as Literal,
+    AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, InTarget, Query,
+    Subscript, UnaryOperator, Value as Literal,
 };
 use values::{Array, Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
 
@@ -57,10 +57,7 @@ impl Binder<'_> {
             Expr::UnaryOp { op, expr } => self.unary(*op, expr),
             Expr::Cast {
                 kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, ..
-            } => {
-                let bound = self.expression(expr)?;
-                self.assign(bound, kind_of(self.catalog, data_type)?, Willing::Explicit)
-            }
+            } => self.cast(expr, data_type),
             Expr::TypedString(typed) => {
                 let bound = self.literal(&typed.value.value)?;
                 let kind = kind_of(self.catalog, &typed.data_type)?;
@@ -101,6 +98,19 @@ impl Binder<'_> {
             Expr::CompoundFieldAccess { root, access_chain } => self.subscripts(root, access_chain),
             _ => self.test(expr),
         }
+    }
+
+    fn cast(&mut self, expr: &Expr, data_type: &DataType) -> Result<Bound> {
+        let kind = kind_of(self.catalog, data_type)?;
+        let bound = match (expr, kind.ty.element()) {
+            // The cast says of what type the items are that are not there.
+            (Expr::Array(array), Some(element)) if array.elem.is_empty() => {
+                let empty = Datum::Array(Box::new(Array::new(element, Vec::new())?));
+                Bound::constant(empty, kind.ty)
+            }
+            _ => self.expression(expr)?,
+        };
+        self.assign(bound, kind, Willing::Explicit)
     }
 
     fn subscripts(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound> {
@@ -356,12 +366,19 @@ impl Binder<'_> {
     }
 
     fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound> {
-        let mut limit = |function, op, limit: &Expr| -> Result<Bound> {
-            let (value, limit) = (self.expression(expr)?, self.expression(limit)?);
-            Ok(call(function, self.comparable(value, &op, limit)?, Type::Bool))
+        let value = self.expression(expr)?;
+        let low = self.expression(low)?;
+        let both = self.comparable(value.clone(), &BinaryOperator::GtEq, low)?;
+        let above = call(Function::GreaterEqual, both, Type::Bool);
+        // A parameter has the type of the first comparison. All else is bound once: queries within
+        // queries would be bound more than once at each level.
+        let value = match value.form {
+            Form::Parameter(_) => self.expression(expr)?,
+            _ => value,
         };
-        let above = limit(Function::GreaterEqual, BinaryOperator::GtEq, low)?;
-        let below = limit(Function::LessEqual, BinaryOperator::LtEq, high)?;
+        let high = self.expression(high)?;
+        let both = self.comparable(value, &BinaryOperator::LtEq, high)?;
+        let below = call(Function::LessEqual, both, Type::Bool);
         Ok(negate_if(negated, call(Function::And, vec![above, below], Type::Bool)))
     }
 

@@ -138,10 +138,10 @@ impl Binder<'_> {
                 }
             }
             Some(Type::Interval) => value,
-            Some(Type::Time) => {
-                check_field_of_time(field)?;
-                self.coerce(value, Type::Interval, Willing::Implicit)?
-            }
+            // The error of a field that the type does not have is one of each value.
+            Some(Type::Time) if !is_field_of_time(field) => value,
+            Some(Type::Time) => self.coerce(value, Type::Interval, Willing::Implicit)?,
+            Some(Type::Date) if !is_field_of_date(field) => value,
             Some(Type::Date) if field.eq_ignore_ascii_case("epoch") => {
                 // A date has no part of a second.
                 let at = self.coerce(value, Type::Timestamp, Willing::Implicit)?;
@@ -354,10 +354,9 @@ impl Binder<'_> {
             ("date_trunc", 2) => {
                 let unit = self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?;
                 let value = all.swap_remove(0);
-                let ty = if value.ty() == Some(Type::Timestamp) {
-                    Type::Timestamp
-                } else {
-                    Type::Timestamptz
+                let ty = match value.ty() {
+                    Some(ty @ (Type::Timestamp | Type::Interval)) => ty,
+                    _ => Type::Timestamptz,
                 };
                 let value = self.coerce(value, ty, Willing::Implicit)?;
                 call(Function::DateTrunc, vec![unit, value], ty)
@@ -498,17 +497,16 @@ fn catalog_name(name: &sqlparser::ast::ObjectName) -> Option<String> {
     shown.strip_prefix("pg_catalog.").map(str::to_owned)
 }
 
-/// Refuses parts that a time of the day does not have.
-fn check_field_of_time(field: &str) -> Result<()> {
+/// True if a time of the day has the field with this name.
+fn is_field_of_time(field: &str) -> bool {
     use Field::{Epoch, Hour, Microseconds, Milliseconds, Minute, Second};
-    let refused = |state, what: &str| {
-        let unit = field.to_ascii_lowercase();
-        let message = format!("unit \"{unit}\" not {what} for type time without time zone");
-        Err(Error::new(state, message))
-    };
-    match Field::named(field) {
-        Some(Epoch | Hour | Microseconds | Milliseconds | Minute | Second) => Ok(()),
-        Some(_) => refused(SqlState::FEATURE_NOT_SUPPORTED, "supported"),
-        None => refused(SqlState::INVALID_PARAMETER, "recognized"),
-    }
+    let own = [Epoch, Hour, Microseconds, Milliseconds, Minute, Second];
+    Field::named(field).is_some_and(|field| own.contains(&field))
+}
+
+/// True if EXTRACT takes the field with this name of a date, which has no time of the day.
+pub(super) fn is_field_of_date(field: &str) -> bool {
+    use Field::{Hour, Microseconds, Milliseconds, Minute, Second};
+    let of_day = [Hour, Microseconds, Milliseconds, Minute, Second];
+    Field::named(field).is_some_and(|field| !of_day.contains(&field))
 }

@@ -5,6 +5,7 @@ use super::binder::Binder;
 use super::coerce::{Bound, Form};
 use super::described::{Described, described};
 use super::expression::{call, word};
+use super::functions::is_field_of_date;
 use super::kinds::Willing;
 use crate::ir::{Function, Kind, Op, Random};
 use values::{Datum, Error, Result, Type};
@@ -275,6 +276,13 @@ impl Binder<'_> {
                 let field = match &all[0].form {
                     Form::Literal(field) => field.clone(),
                     _ => return Err(Error::unsupported("date_part of what is no literal", "")),
+                };
+                let value = match value.ty() {
+                    // Other than EXTRACT it takes the hour of a date, which is that of midnight.
+                    Some(Date) if !is_field_of_date(&field) => {
+                        self.coerce(value, Timestamp, Willing::Implicit)?
+                    }
+                    _ => value,
                 };
                 let part = self.extract(&field, value)?;
                 self.coerce(part, Float8, Willing::Explicit)?

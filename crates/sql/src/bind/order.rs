@@ -37,7 +37,11 @@ impl Binder<'_> {
             }
             check_compares(value.ty(), "ordering")
                 .map_err(|error| error.at(self.position(&each.expr)))?;
-            keys.push(sort_key(value, direction(each)?));
+            let key = sort_key(value, direction(each)?);
+            // Rows that are equal by a value are equal by it further behind, in whatever direction.
+            if !keys.iter().any(|known: &SortKey| known.value == key.value) {
+                keys.push(key);
+            }
         }
         Ok(keys)
     }
@@ -92,8 +96,10 @@ impl Binder<'_> {
         let order = query.order_by.as_ref().map(|order| &order.kind);
         match order {
             Some(OrderByKind::Expressions(order)) if is_behind => {
-                let behind = order.get(begin..)?;
-                let is_behind = |expr: &&Expr| behind.iter().any(|each| each.expr == **expr);
+                let (before, behind) = order.split_at_checked(begin)?;
+                let is_in =
+                    |all: &[OrderByExpr], expr: &Expr| all.iter().any(|each| each.expr == *expr);
+                let is_behind = |expr: &&Expr| is_in(behind, expr) && !is_in(before, expr);
                 list.iter().find(is_behind).and_then(|expr| self.position(expr))
             }
             Some(OrderByKind::Expressions(order)) => {

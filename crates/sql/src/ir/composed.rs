@@ -259,7 +259,7 @@ impl Change {
 }
 
 impl Query {
-    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+    pub(crate) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
         match &self.input {
             Input::Source
             | Input::Set(..)

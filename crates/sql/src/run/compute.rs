@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ir::Function;
 use std::cmp::Ordering;
-use values::time::{Field, truncate, truncate_zoned};
+use values::time::{Field, truncate, truncate_interval, truncate_zoned};
 use values::{Array, Datum, Error, Result, SqlState, Zone};
 
 /// The result of a function.
@@ -180,13 +180,8 @@ fn extract(arguments: &[Datum]) -> Result<Datum> {
         Datum::Timestamp(at) | Datum::Timestamptz(at) => *at,
         _ => return Err(mismatch(Function::Extract)),
     };
-    let field = Field::named(name).ok_or_else(|| {
-        Error::new(
-            SqlState::INVALID_PARAMETER,
-            format!("unit \"{name}\" not recognized for type timestamp"),
-        )
-    })?;
-    field.of(at).map(Datum::Numeric)
+    let field = Field::of_name(name, "timestamp without time zone")?;
+    Ok(field.of(at)?.map_or(Datum::Null, Datum::Numeric))
 }
 
 fn date_trunc(arguments: &[Datum], context: &Context) -> Result<Datum> {
@@ -194,6 +189,9 @@ fn date_trunc(arguments: &[Datum], context: &Context) -> Result<Datum> {
         [Datum::Text(unit), Datum::Timestamp(at)] => truncate(unit, *at).map(Datum::Timestamp),
         [Datum::Text(unit), Datum::Timestamptz(at)] => {
             truncate_zoned(unit, *at, &context.zone).map(Datum::Timestamptz)
+        }
+        [Datum::Text(unit), Datum::Interval(value)] => {
+            truncate_interval(unit, *value).map(Datum::Interval)
         }
         _ => Err(mismatch(Function::DateTrunc)),
     }

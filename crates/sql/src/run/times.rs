@@ -17,6 +17,11 @@ pub(super) fn call(
     let interval = |result: Result<Interval>| result.map(Datum::Interval);
     Some(match (function, arguments) {
         (Function::Extract, [Datum::Text(name), Datum::Interval(value)]) => extract(name, *value),
+        // Fields that these have are taken of a point in time and of an interval.
+        (Function::Extract, [Datum::Text(name), Datum::Date(_)]) => no_field(name, "date"),
+        (Function::Extract, [Datum::Text(name), Datum::Time(_)]) => {
+            no_field(name, "time without time zone")
+        }
         (Function::Age, [Datum::Timestamp(later), Datum::Timestamp(earlier)]) => {
             interval(age(*later, *earlier))
         }
@@ -68,14 +73,16 @@ pub(super) fn call(
 }
 
 fn extract(name: &str, value: Interval) -> Result<Datum> {
-    let field = Field::named(name);
-    let found = field.and_then(|field| field_of(field, value));
-    found
-        .unwrap_or_else(|| {
-            let message = format!("unit \"{name}\" not recognized for type interval");
-            Err(Error::new(SqlState::INVALID_PARAMETER, message))
-        })
+    const TYPE: &str = "interval";
+    let field = Field::of_name(name, TYPE)?;
+    field_of(field, value)
+        .unwrap_or_else(|| Err(Field::unsupported(name, TYPE)))
         .map(Datum::Numeric)
+}
+
+/// The error that type `ty` has no field called `name`.
+fn no_field(name: &str, ty: &str) -> Result<Datum> {
+    Field::of_name(name, ty).and_then(|_| Err(Field::unsupported(name, ty)))
 }
 
 fn out_of_range(what: &str) -> Error {

@@ -6,6 +6,9 @@ use super::units::DAY_US;
 use super::zone::Zone;
 use crate::{Error, Numeric, Result, SqlState};
 
+/// What messages call the type.
+const TYPE: &str = "timestamp without time zone";
+
 /// A part of a date or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
@@ -37,6 +40,12 @@ pub enum Field {
     Year,
     /// The year of ISO 8601's week.
     IsoYear,
+    /// The year without its last digit.
+    Decade,
+    /// 1 from the year 1 to the year 100; before Christ below zero.
+    Century,
+    /// 1 from the year 1 to the year 1000; before Christ below zero.
+    Millennium,
     /// Seconds since 1970-01-01.
     Epoch,
 }
@@ -59,17 +68,25 @@ impl Field {
             "quarter" => Field::Quarter,
             "year" | "years" => Field::Year,
             "isoyear" => Field::IsoYear,
+            "decade" | "decades" => Field::Decade,
+            "century" | "centuries" => Field::Century,
+            "millennium" | "millennia" => Field::Millennium,
             "epoch" => Field::Epoch,
             _ => return None,
         })
     }
 
-    /// The field of a point in time, local or UTC as it is given.
-    pub fn of(self, at: Timestamp) -> Result<Numeric> {
-        if !at.is_finite() {
-            let message = "cannot extract a field of an infinite timestamp";
-            return Err(Error::new(SqlState::DATETIME_OUT_OF_RANGE, message));
+    /// The field of a point in time, local or UTC as it is given. An infinite one has only the
+    /// fields that grow with time; the others are `None`.
+    pub fn of(self, at: Timestamp) -> Result<Option<Numeric>> {
+        match at.is_finite() {
+            true => self.of_finite(at).map(Some),
+            false => Ok(self.of_infinite(at)),
         }
+    }
+
+    /// The field of a point in time `at` that is not infinite.
+    pub(super) fn of_finite(self, at: Timestamp) -> Result<Numeric> {
         let (day, time) = at.split();
         let of_minute = i128::from(time % 60_000_000);
         let days = day.to_days();
@@ -92,9 +109,43 @@ impl Field {
             Field::Quarter => (i64::from(day.month) + 2) / 3,
             Field::Year => shown(day.year),
             Field::IsoYear => shown(iso_week(days).0),
+            Field::Decade => day.year.div_euclid(10),
+            Field::Century => counted(day.year, 100),
+            Field::Millennium => counted(day.year, 1_000),
         };
         Ok(Numeric::from(whole))
     }
+
+    fn of_infinite(self, at: Timestamp) -> Option<Numeric> {
+        use Field::{Century, Decade, Epoch, IsoYear, Millennium, Year};
+        let grows = matches!(self, Year | IsoYear | Decade | Century | Millennium | Epoch);
+        let is_late = at.bits() > 0;
+        grows.then_some(if is_late { Numeric::INFINITY } else { Numeric::NEGATIVE_INFINITY })
+    }
+
+    /// The error of the field called `unit` where type `ty` does not have it.
+    pub fn unsupported(unit: &str, ty: &str) -> Error {
+        let message = format!("unit \"{unit}\" not supported for type {ty}");
+        Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+    }
+
+    /// The error of a name `unit` that is none of a field, or of none that type `ty` is cut to.
+    pub(super) fn unrecognized(unit: &str, ty: &str) -> Error {
+        let message = format!("unit \"{unit}\" not recognized for type {ty}");
+        Error::new(SqlState::INVALID_PARAMETER, message)
+    }
+
+    /// The field called `unit`. `ty` is the type of the value, for the error that there is none.
+    pub fn of_name(unit: &str, ty: &str) -> Result<Field> {
+        Field::named(unit).ok_or_else(|| Field::unrecognized(unit, ty))
+    }
+}
+
+/// The number of the period of `years` years that contains `year`. Period 1 begins with the year 1;
+/// there is no period 0.
+fn counted(year: i64, years: i64) -> i64 {
+    let period = (year - 1).div_euclid(years);
+    if period >= 0 { period + 1 } else { period }
 }
 
 /// There is no year 0.
@@ -120,14 +171,10 @@ fn iso_week(days: i64) -> (i64, i64) {
 
 /// The beginning of the unit that a point in time is in.
 pub fn truncate(unit: &str, at: Timestamp) -> Result<Timestamp> {
-    let refused = || {
-        let message = format!("unit \"{unit}\" not recognized for type timestamp");
-        Error::new(SqlState::INVALID_PARAMETER, message)
-    };
-    let field = Field::named(unit).ok_or_else(refused)?;
     if !at.is_finite() {
         return Ok(at);
     }
+    let field = Field::of_name(unit, TYPE)?;
     let (day, time) = at.split();
     let days = day.to_days();
     let (days, time) = match field {
@@ -143,7 +190,10 @@ pub fn truncate(unit: &str, at: Timestamp) -> Result<Timestamp> {
             (Civil { day: 1, month: (day.month - 1) / 3 * 3 + 1, ..day }.to_days(), 0)
         }
         Field::Year => (year_begin(day.year), 0),
-        _ => return Err(refused()),
+        Field::Decade => (year_begin(day.year.div_euclid(10) * 10), 0),
+        Field::Century => (year_begin((day.year - 1).div_euclid(100) * 100 + 1), 0),
+        Field::Millennium => (year_begin((day.year - 1).div_euclid(1_000) * 1_000 + 1), 0),
+        _ => return Err(Field::unrecognized(unit, TYPE)),
     };
     Timestamp::from_microseconds(i128::from(days) * i128::from(DAY_US) + i128::from(time))
 }
@@ -191,7 +241,11 @@ mod tests {
     fn fields_are_postgresqls() {
         let at = Timestamp::parse("2001-02-16 20:38:40.12").unwrap();
         let check = |name: &str, expected: &str| {
-            assert_eq!(Field::named(name).unwrap().of(at).unwrap().to_string(), expected, "{name}");
+            assert_eq!(
+                Field::named(name).unwrap().of_finite(at).unwrap().to_string(),
+                expected,
+                "{name}"
+            );
         };
         check("year", "2001");
         check("month", "2");
@@ -205,8 +259,8 @@ mod tests {
         check("week", "7");
         check("epoch", "982355920.120000");
         let sunday = Timestamp::parse("2006-01-01").unwrap();
-        assert_eq!(Field::IsoYear.of(sunday).unwrap(), Numeric::from(2005));
-        assert_eq!(Field::Week.of(sunday).unwrap(), Numeric::from(52));
+        assert_eq!(Field::IsoYear.of_finite(sunday).unwrap(), Numeric::from(2005));
+        assert_eq!(Field::Week.of_finite(sunday).unwrap(), Numeric::from(52));
         for (unit, text) in [
             ("hour", "2001-02-16 20:00:00"),
             ("week", "2001-02-12 00:00:00"),

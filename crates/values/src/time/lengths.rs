@@ -30,6 +30,9 @@ pub fn field_of(field: Field, interval: Interval) -> Option<Result<Numeric>> {
         Field::Month => months,
         Field::Quarter => months / 3 + 1,
         Field::Year => years,
+        Field::Decade => years / 10,
+        Field::Century => years / 100,
+        Field::Millennium => years / 1_000,
         Field::Epoch => {
             // A year has 365 days and a quarter, a month of less has 30.
             let quarters = i128::from(years) * 1_461 + i128::from(months) * 120;
@@ -39,6 +42,38 @@ pub fn field_of(field: Field, interval: Interval) -> Option<Result<Numeric>> {
         }
         _ => return None,
     })))
+}
+
+/// Removes the parts of `interval` that are smaller than `unit`.
+pub fn truncate_interval(unit: &str, interval: Interval) -> Result<Interval> {
+    const TYPE: &str = "interval";
+    let months = |count: i32| Interval {
+        months: interval.months - interval.months % count,
+        ..Interval::default()
+    };
+    let time = |us: i64| Interval {
+        microseconds: interval.microseconds - interval.microseconds % us,
+        ..interval
+    };
+    Ok(match Field::of_name(unit, TYPE)? {
+        Field::Millennium => months(12_000),
+        Field::Century => months(1_200),
+        Field::Decade => months(120),
+        Field::Year => months(12),
+        Field::Quarter => months(3),
+        Field::Month => months(1),
+        Field::Day => Interval { microseconds: 0, ..interval },
+        Field::Hour => time(HOUR_US),
+        Field::Minute => time(MINUTE_US),
+        Field::Second => time(SECOND_US),
+        Field::Milliseconds => time(SECOND_US / 1_000),
+        Field::Microseconds => interval,
+        Field::Week => {
+            let error = Field::unsupported(unit, TYPE);
+            return Err(error.with_detail("Months usually have fractional weeks."));
+        }
+        _ => return Err(Field::unrecognized(unit, TYPE)),
+    })
 }
 
 /// So many times the interval: what is no whole month becomes days of 30, what is no whole day

@@ -17,7 +17,7 @@ pub use civil::Civil;
 pub use date::Date;
 pub use fields::{Field, truncate, truncate_zoned};
 pub use interval::Interval;
-pub use lengths::{age, bin, divided, field_of, scaled, time_of_day};
+pub use lengths::{age, bin, divided, field_of, scaled, time_of_day, truncate_interval};
 pub use of_day::Time;
 pub use shown::shown;
 pub use timestamp::Timestamp;

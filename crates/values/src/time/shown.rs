@@ -233,8 +233,8 @@ fn number(part: Part, at: Timestamp) -> Result<i64> {
         day.to_days() - begin.to_days()
     };
     Ok(match part {
-        Part::Of(field @ (Field::Year | Field::IsoYear)) => field.of(at)?.to_i64()?.abs(),
-        Part::Of(field) => field.of(at)?.to_i64()?,
+        Part::Of(field @ (Field::Year | Field::IsoYear)) => field.of_finite(at)?.to_i64()?.abs(),
+        Part::Of(field) => field.of_finite(at)?.to_i64()?,
         Part::Hour12 => (time / 3_600_000_000 + 11) % 12 + 1,
         Part::SecondOfDay => time / 1_000_000,
         Part::Second => time / 1_000_000 % 60,
@@ -242,7 +242,7 @@ fn number(part: Part, at: Timestamp) -> Result<i64> {
         Part::Microsecond => time % 1_000_000,
         Part::WeekOfYear => of_year() / 7 + 1,
         Part::WeekOfMonth => (i64::from(day.day) - 1) / 7 + 1,
-        Part::DayFromSunday => Field::DayOfWeek.of(at)?.to_i64()? + 1,
+        Part::DayFromSunday => Field::DayOfWeek.of_finite(at)?.to_i64()? + 1,
         Part::Century => (day.shown_year().0 + 99) / 100,
         Part::JulianDay => day.to_days() + 2_451_545,
     })
