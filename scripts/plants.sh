@@ -210,7 +210,7 @@ explore() {
     esac
     env "${settings[@]}" NVCARACAL_PLANT="$3" NVCARACAL_CASES="$4" NVCARACAL_JOBS="$jobs" \
         NVCARACAL_DISKS="$4" NVCARACAL_LAB="$4" NVCARACAL_PATIENCE="$patience" \
-        NVCARACAL_DEFINITION_KILLS="$4" NVCARACAL_POWER_CUTS="$4" \
+        NVCARACAL_DEFINITION_KILLS="$4" NVCARACAL_POWER_CUTS="$4" NVCARACAL_SERVER_HISTORIES="$4" \
         NVCARACAL_PRODUCTS=$((($4 + rows_of_products - 1) / rows_of_products)) RUST_BACKTRACE=0 \
         "${binaries[$1]}" --nocapture "${tests[@]}" >"$room/said" 2>&1 || return "$?"
     if grep -q '^running 0 tests' "$room/said"; then

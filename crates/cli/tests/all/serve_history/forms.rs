@@ -20,6 +20,10 @@ const HOT: u64 = 4;
 /// Transactions of a client.
 const TRANSACTIONS: usize = 60;
 const LEVELS: &[&str] = &["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+/// The kinds of statements that say something of their row: rows, errors and tags.
+const TELLING: [u64; 5] = [0, 3, 6, 7, 8];
+/// The kind of a statement that appends and says nothing of its row.
+const APPEND: u64 = 13;
 /// The steps of a statement that goes beyond the limit.
 const MANY_STEPS: u64 = 2_000_000;
 
@@ -82,10 +86,15 @@ impl Step {
     fn random(random: &mut Random, common: &Common) -> Step {
         let count = common.rows.load(Ordering::SeqCst);
         let row = if random.percent(90) { random.below(HOT) } else { random.below(count) };
+        Step::of(random.below(14), row, common)
+    }
+
+    /// The statement of a kind from 0 to 13, about a row.
+    fn of(kind: u64, row: u64, common: &Common) -> Step {
         let other = (row + 1) % HOT;
         let guess = common.known(row);
         let guessed = shown(&guess);
-        let (text, kind) = match random.below(14) {
+        let (text, kind) = match kind {
             0 | 1 => (Step::query(&format!("id = {row}")), Kind::Read(vec![row])),
             2 => (Step::query(&format!("id < {HOT}")), Kind::Read((0..HOT).collect())),
             3 => {
@@ -330,6 +339,29 @@ impl Caller<'_> {
         self.observe_all(&what, began, self.level > 0, done);
     }
 
+    /// A block that is told of a row and appends to the next one. It has write skew with the blocks
+    /// beside it, unless COMMIT compares what it was told.
+    fn skewed_block(&mut self) {
+        let row = self.random.below(HOT);
+        let read = Step::of(0, row, self.common);
+        let began = Common::next(&self.common.clock);
+        let answers = self.wire.done(&read.text);
+        // The guesses of the block are of now.
+        self.observe(&read.text, began, read.accesses(&answers[0]));
+        let began = Common::next(&self.common.clock);
+        let mut open = self.begin();
+        let told = Step::of(self.random.pick(&TELLING), row, self.common);
+        let append = Step::of(APPEND, (row + 1) % HOT, self.common);
+        for step in [told, append] {
+            let how = self.random.pick(&[How::Text, How::Message]);
+            if !self.step(&mut open, &step, how) {
+                self.wire.done("ROLLBACK");
+                return;
+            }
+        }
+        self.end(open, began);
+    }
+
     /// A block, statement by statement.
     fn block(&mut self) {
         let began = Common::next(&self.common.clock);
@@ -344,6 +376,10 @@ impl Caller<'_> {
                 open.is_read_only = true;
             }
         }
+        self.end(open, began);
+    }
+
+    fn end(&mut self, open: Open, began: u64) {
         let ended = self.wire.text(self.random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK"]));
         let is_committed = match &ended[0] {
             Answer::Done(_, tag) => tag == "COMMIT",
@@ -391,10 +427,14 @@ impl Caller<'_> {
         if open.is_read_only && (step.writes() || how == How::CopyIn) {
             return true;
         }
+        self.step(open, &step, how)
+    }
+
+    fn step(&mut self, open: &mut Open, step: &Step, how: How) -> bool {
         self.control(open, "SAVEPOINT s");
         open.text.push_str(&format!("; {how:?} {}", step.text));
-        let answer = self.ask(&step, how);
-        self.meet(&format!("{how:?}"), &step, &answer);
+        let answer = self.ask(step, how);
+        self.meet(&format!("{how:?}"), step, &answer);
         let accesses = step.accesses(&answer);
         self.common.learn(&accesses);
         let is_failed = matches!(answer, Answer::Failed(_));
@@ -453,10 +493,15 @@ impl Caller<'_> {
                 self.wire.until(b'Z')
             }
             How::Cursor => {
-                self.wire.done(&format!("DECLARE c CURSOR FOR {}", step.text));
-                let fetched = self.wire.done("FETCH ALL FROM c");
-                self.wire.done("CLOSE c");
-                fetched
+                let declared = self.wire.text(&format!("DECLARE c CURSOR FOR {}", step.text));
+                match &declared[0] {
+                    Answer::Failed(_) => declared,
+                    Answer::Done(..) => {
+                        let fetched = self.wire.done("FETCH ALL FROM c");
+                        self.wire.done("CLOSE c");
+                        fetched
+                    }
+                }
             }
             How::CopyIn => self.wire.copy("COPY row FROM STDIN", &step.text),
         };
@@ -479,13 +524,50 @@ impl Caller<'_> {
             if self.random.percent(20) {
                 self.set_level();
             }
-            match self.random.below(3) {
+            match self.random.below(4) {
                 0 => self.text(),
                 1 => self.pipeline(),
-                _ => self.block(),
+                2 => self.block(),
+                _ => self.skewed_block(),
             }
         }
         (self.history, self.met)
+    }
+}
+
+/// Definitions that say nothing of rows, some of them about the table of all clients.
+const DEFINITIONS: &[&str] = &[
+    "CREATE TABLE other (id int PRIMARY KEY, n int)",
+    "CREATE INDEX row_list ON row (length(list))",
+    "CREATE INDEX other_n ON other (n)",
+    "ALTER TABLE row ADD CONSTRAINT row_check CHECK (id >= 0)",
+    "DROP TABLE other",
+    "ALTER TABLE row DROP CONSTRAINT row_check",
+    "DROP INDEX row_list",
+];
+/// Transactions between two of them.
+const BETWEEN: u64 = 30;
+
+/// A client that has come to its end, also by a panic.
+struct Leaves<'r>(&'r AtomicU64);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Defines until no client is left, in turn with their transactions.
+fn define(mut wire: Wire, common: &Common, running: &AtomicU64) {
+    for definition in DEFINITIONS.iter().cycle() {
+        let next = common.clock.load(Ordering::SeqCst) + 2 * BETWEEN;
+        while common.clock.load(Ordering::SeqCst) < next {
+            if running.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        wire.done(definition);
     }
 }
 
@@ -509,20 +591,27 @@ fn history(seed: u64) -> BTreeSet<String> {
     let common = Common { clock, values, rows: AtomicU64::new(HOT), known: Mutex::default() };
     let words: Vec<u64> = (0..CLIENTS).map(|_| random.word()).collect();
     let (mut history, mut met) = (Vec::new(), BTreeSet::new());
+    let running = &AtomicU64::new(CLIENTS);
     std::thread::scope(|scope| {
         let (common, server) = (&common, &server);
+        let wire = Wire::connect(server);
+        let definer = scope.spawn(move || define(wire, common, running));
         let start = |(client, word): (usize, &u64)| {
             let wire = Wire::connect(server);
             let (random, name) = (Random::new(*word), client.to_string());
             let (history, met) = (Vec::new(), BTreeSet::new());
             let caller = Caller { wire, common, random, name, level: 0, history, met };
-            scope.spawn(move || caller.run())
+            scope.spawn(move || {
+                let _left = Leaves(running);
+                caller.run()
+            })
         };
         for running in words.iter().enumerate().map(start).collect::<Vec<_>>() {
             let (own, own_met) = running.join().unwrap_or_else(|_| panic!("seed {seed}"));
             history.extend(own);
             met.extend(own_met);
         }
+        definer.join().unwrap_or_else(|_| panic!("seed {seed}"));
     });
     let Answer::Done(rows, _) = wire.done("SELECT id, list FROM row").remove(0) else {
         unreachable!("it was done")
