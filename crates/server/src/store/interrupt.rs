@@ -1,6 +1,6 @@
-//! What ends a statement before its time. What computes outside of calls looks at it once a slice,
-//! and what waits for the gate or a snapshot waits for it, too. A call that was submitted takes
-//! place: its steps bound it.
+//! Interrupts of statements. A statement that computes outside of a call polls its interrupt once a
+//! slice. One that waits for the gate or a snapshot is woken by it. A submitted call is never
+//! interrupted: its steps bound it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 use values::{Error, Result, SqlState};
 
-/// Why a statement ends before its time.
+/// Why a statement is interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {
-    /// A client asked for it.
+    /// A cancel request.
     Request = 1,
     /// `statement_timeout`
     Timeout,
@@ -29,7 +29,7 @@ impl Cause {
         all.into_iter().find(|cause| *cause as u8 == number)
     }
 
-    /// The error of a statement that ends so.
+    /// Returns the error of a statement that is interrupted for this cause.
     pub(crate) fn error(self) -> Error {
         let cancel =
             |why| Error::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}"));
@@ -45,46 +45,46 @@ impl Cause {
     }
 }
 
-/// Tells one statement, or all of a connection, to end.
+/// Interrupts one statement, or all statements of a connection.
 #[derive(Default)]
 pub(crate) struct Interrupt {
     cause: AtomicU8,
     told: Notify,
-    /// That of the connection, which all its statements hear.
+    /// The interrupt of the connection, which interrupts each of its statements.
     connection: Option<Arc<Interrupt>>,
 }
 
 impl Interrupt {
-    /// Of a statement of a connection.
+    /// Creates the interrupt of a statement of a connection.
     pub(super) fn within(connection: &Arc<Interrupt>) -> Arc<Interrupt> {
         let connection = Some(Arc::clone(connection));
         Arc::new(Interrupt { connection, ..Interrupt::default() })
     }
 
-    /// Tells it to end. The first cause counts.
+    /// Interrupts it. The first cause is kept.
     pub(crate) fn tell(&self, cause: Cause) {
         let _ = self.cause.compare_exchange(0, cause as u8, Ordering::AcqRel, Ordering::Relaxed);
         self.told.notify_waiters();
     }
 
-    /// Why it shall end.
+    /// Returns why it is interrupted, itself or by its connection.
     fn cause(&self) -> Option<Cause> {
         let connection = || self.connection.as_ref().and_then(|outer| outer.cause());
         Cause::of(self.cause.load(Ordering::Acquire)).or_else(connection)
     }
 
-    /// Whether it was itself told to: what has not begun does not begin then. What a client that
-    /// has disconnected has sent before takes place.
+    /// Checks, before a statement begins, whether it was itself interrupted. The end of its
+    /// connection does not count: statements that a client sent before still run.
     pub(super) fn check_own(&self) -> Result<()> {
         Cause::of(self.cause.load(Ordering::Acquire)).map_or(Ok(()), |cause| Err(cause.error()))
     }
 
-    /// The error of what shall end.
+    /// Returns the error of an interrupted statement.
     pub(super) fn check(&self) -> Result<()> {
         self.cause().map_or(Ok(()), |cause| Err(cause.error()))
     }
 
-    /// Waits until it shall end.
+    /// Waits for an interrupt.
     async fn come(&self) -> Error {
         let Some(connection) = &self.connection else {
             return self.told_itself().await.error();
@@ -98,7 +98,7 @@ impl Interrupt {
     async fn told_itself(&self) -> Cause {
         loop {
             let mut told = pin!(self.told.notified());
-            // What is told from here on is not missed.
+            // An interrupt from here on is not missed.
             told.as_mut().enable();
             if let Some(cause) = Cause::of(self.cause.load(Ordering::Acquire)) {
                 return cause;
@@ -107,10 +107,10 @@ impl Interrupt {
         }
     }
 
-    /// Waits for something that may be left before it comes.
+    /// Waits for a future or for an interrupt.
     ///
     /// # Errors
-    /// Why it shall end.
+    /// The error of the interrupt.
     pub(super) async fn or<T>(&self, awaited: impl Future<Output = T>) -> Result<T> {
         tokio::select! {
             biased;

@@ -1,4 +1,5 @@
-//! A block until its COMMIT: what it has done, and what it has written.
+//! The state of an open block: its statements with the answers that the client has seen, and its
+//! writes.
 
 use super::super::call::{Call, ZoneForm};
 use super::super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE, StoreOptions};
@@ -21,15 +22,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
 
-/// The most statements of a block.
+/// The maximum number of statements of a block.
 const STATEMENTS_MAX: usize = 10_000;
-/// The most bytes of its statements and their values.
+/// The maximum number of bytes of its statements and their parameters.
 const BYTES_MAX: usize = 60 << 20;
-/// A block that writes more rows runs alone.
+/// The maximum number of rows that a block declares. With more its call runs alone.
 const DECLARED_MAX: usize = 10_000;
-/// How much more work a COMMIT may be than the statements were before.
+/// The factor by which a COMMIT may exceed the steps of its statements.
 const COMMIT_STEPS: u64 = 2;
-/// What a statement takes in a call beside its values.
+/// The number of bytes of a statement in a call, without its parameters.
 const STEP_BYTES: usize = 64;
 
 struct Savepoint {
@@ -43,16 +44,16 @@ struct Savepoint {
 pub(in super::super) struct BlockState {
     pub(super) modes: Modes,
     pub(super) now: Timestamp,
-    /// That of the first statement, if all read the same.
+    /// The snapshot of all statements, from the first one on, if the level has one.
     pub(super) snapshot: Option<Snapshot>,
-    /// The version of the catalog that its last statement was planned with.
+    /// The version of the catalog for which the last statement was planned.
     version: u64,
     /// Whether a statement has run.
     pub(super) has_run: bool,
-    /// Whether a statement has panicked: nothing but ROLLBACK is possible.
+    /// Whether a statement has panicked: only ROLLBACK is possible.
     pub(super) is_broken: bool,
     pub(super) plans: Vec<Arc<Statement>>,
-    /// Where each of them is, by its address.
+    /// The index of each plan, by the address of its statement.
     places: HashMap<usize, u32>,
     pub(super) zones: Vec<Zone>,
     pub(super) steps: Vec<Step>,
@@ -61,28 +62,27 @@ pub(in super::super) struct BlockState {
     savepoints_made: u32,
     pub(super) numbers: Stock,
     work_done: u64,
-    /// Steps of COPY, which its bytes bound.
+    /// The steps of COPY, which are bounded by its bytes.
     copy_work: u64,
     bytes: usize,
-    /// Why it cannot write any more: it has read too much.
+    /// The error of further writes, once its statements exceed a limit.
     full: Option<Error>,
-    /// Why nothing that it has written can take place: its client was told something that COMMIT
-    /// cannot compare.
+    /// The error of COMMIT, once the client has seen an answer that COMMIT cannot compare.
     barred: Option<Error>,
-    /// The first version of the catalog that its client was told something of.
+    /// The first version of the catalog on which an answer to the client depends.
     pub(super) catalog_seen: Option<u64>,
-    /// The catalog below its first definition; it commits on no other.
+    /// The catalog at its first definition, the only one on which the block can commit.
     pub(super) base: Option<Arc<Catalog>>,
     /// The version of the catalog of all that has nothing else than the base.
     pub(super) base_version: u64,
     /// The first id that no object of that has had.
     pub(super) base_next_id: ObjectId,
-    /// The tables that its definitions have gone through.
+    /// The tables that its definitions have scanned.
     pub(super) passed: BTreeSet<ObjectId>,
     pub(super) defined: Option<Defined>,
     pub(super) defines: Vec<DefineStep>,
     pub(super) loads: Vec<Loaded>,
-    /// Whether a COPY has begun to write rows and has not ended.
+    /// Whether a COPY has written some of its rows.
     pub(super) is_loading: bool,
     /// How many numbers clients were told of sequences that the block has made itself.
     pub(super) given: BTreeMap<ObjectId, u64>,
@@ -90,10 +90,10 @@ pub(in super::super) struct BlockState {
     pub(super) asked: BTreeMap<ObjectId, u64>,
 }
 
-/// What a statement reads below its block.
+/// The state that a statement reads below the writes of its block.
 pub(super) struct Below<'r> {
     pub(super) reads: Reads<'r>,
-    /// How many single rows it may read, and nothing else.
+    /// How many single rows it may read, and nothing else; `None` for no limit.
     pub(super) gets_max: Option<u32>,
     /// What it looks at to learn whether it shall end; without it does little, or is repeated.
     pub(super) watch: Option<Watch>,
@@ -108,12 +108,12 @@ impl Below<'_> {
     }
 }
 
-/// What came of a try to run a statement.
+/// The outcome of an attempt to run a statement.
 pub(super) enum Tried {
     Done(Result<sql::run::Answer>),
-    /// It reads more than it may here.
+    /// It reads more than `Below` allows.
     Later,
-    /// It takes so many numbers of sequences.
+    /// It needs this many numbers of sequences, which are not reserved yet.
     Short(BTreeMap<ObjectId, usize>),
 }
 
@@ -209,7 +209,7 @@ impl BlockState {
         }
     }
 
-    /// The catalog is another one than that of a snapshot which no statement has read yet.
+    /// Drops the snapshot after a change of the catalog, if no statement has read it yet.
     pub(super) fn forget_first_snapshot(&mut self) {
         if !self.has_run {
             self.snapshot = None;
@@ -220,33 +220,33 @@ impl BlockState {
         !self.buffer.writes().is_empty()
     }
 
-    /// Whether nothing takes place at its COMMIT, whatever runs before: what its client is told
-    /// needs no comparison.
+    /// Whether its COMMIT can have no effect, so that answers need no comparison.
     fn only_reads(&self) -> bool {
         self.barred.is_some() || self.modes.is_read_only && !self.has_written()
     }
 
-    /// Whether a statement reads tables together with what no call knows, and counts at COMMIT.
+    /// Whether a statement reads tables together with the system catalog or the session, of which a
+    /// call knows nothing, and its answer is compared at COMMIT.
     pub(super) fn reads_beside_tables(&self, statement: &Statement) -> bool {
         let reads_tables = |planned: &Planned| planned.plan.reads_tables();
         let is_of_tables = statement.planned.as_ref().is_some_and(reads_tables);
         statement.needs_system() && is_of_tables && !self.only_reads()
     }
 
-    /// Notes that its client was told something of this version of the catalog.
+    /// Records that an answer to the client depends on this version of the catalog.
     pub(in super::super) fn saw_catalog(&mut self, version: u64) {
-        // Behind a definition it is the block's own, on the base of which it commits.
+        // After a definition it is the private one of the block, which commits only on its base.
         if self.base.is_none() {
             self.catalog_seen.get_or_insert(version);
         }
     }
 
-    /// Why it cannot commit what it has written.
+    /// Checks whether it can commit its writes.
     pub(super) fn check_commit(&self) -> Result<()> {
         self.barred.clone().map_or(Ok(()), Err)
     }
 
-    /// Notes an error that comes of limits or of the machine, and that no second run compares.
+    /// Bars COMMIT after an error of a limit or of the machine, which no second run reproduces.
     pub(super) fn bar_commit(&mut self, error: &Error) {
         let only_reads = self.only_reads();
         if only_reads || !is_of_limits(error.state()) {
@@ -260,7 +260,7 @@ impl BlockState {
         self.barred = Some(Error::new(error.state(), message).with_hint(hint));
     }
 
-    /// Whether a statement may run, before it does; it was planned for this catalog.
+    /// Checks whether a statement may run, which was planned for this catalog.
     pub(super) fn check(
         &mut self,
         shared: &Shared,
@@ -294,11 +294,11 @@ impl BlockState {
         }
     }
 
-    /// Goes on at this catalog, if others have defined something since the last statement. What the
-    /// block has written must be the same there, as all plans are that wrote it.
+    /// Moves to this catalog after definitions of other connections. Its writes stay valid if the
+    /// plans that made them are the same for this catalog.
     ///
     /// # Errors
-    /// That its snapshot or something that it has written belongs to the catalog of before.
+    /// That its snapshot or a write belongs to the earlier catalog.
     pub(super) fn follow(&mut self, shared: &Shared, catalog: &Arc<Catalog>) -> Result<()> {
         let version = catalog.version();
         if self.modes.keeps_snapshot && self.has_seen_another(version) {
@@ -317,7 +317,7 @@ impl BlockState {
         Ok(())
     }
 
-    /// Plans what has written again; refuses to do so if a plan comes out as another one.
+    /// Plans the writing statements again, and fails if a plan has changed.
     fn renew_writes(&mut self, shared: &Shared, catalog: &Arc<Catalog>) -> Result<()> {
         for statement in self.stale_plans(catalog.version()) {
             let planned = statement.planned.as_ref().expect("definitions are no steps");
@@ -335,7 +335,7 @@ impl BlockState {
         Ok(())
     }
 
-    /// Refuses a statement that does not fit any more.
+    /// Refuses a statement that would exceed the size of a call.
     pub(super) fn check_room(&mut self, run: &Run) -> Result<()> {
         if self.full.is_none() {
             self.full = self.beyond(step_bytes(run));
@@ -343,7 +343,7 @@ impl BlockState {
         self.full.clone().map_or(Ok(()), Err)
     }
 
-    /// What of the block is more than a call may be.
+    /// Returns the error of a block with `more_bytes` that exceeds the size of a call.
     fn beyond(&self, more_bytes: usize) -> Option<Error> {
         let message = if self.steps.len() + self.defines.len() >= STATEMENTS_MAX {
             format!("a block has more than {STATEMENTS_MAX} statements")
@@ -403,7 +403,7 @@ impl BlockState {
             return if is_over || is_later { Tried::Later } else { Tried::Short(used) };
         }
         if is_ended {
-            // It says nothing about rows.
+            // An interrupt depends on no rows.
             self.buffer.roll_back(mark);
             return Tried::Done(result);
         }
@@ -425,7 +425,7 @@ impl BlockState {
         Tried::Done(self.record(statement, run, result, numbers))
     }
 
-    /// What a statement runs in.
+    /// Returns the context of a statement.
     pub(super) fn context(&self, run: &Run, options: &StoreOptions) -> Context {
         self.context_of(run.parameters.clone(), &run.zone, options)
     }
@@ -441,7 +441,7 @@ impl BlockState {
         Context { parameters, now: self.now, zone: zone.clone(), limits, system: None }
     }
 
-    /// Takes a statement back after which the block has more bytes than it may.
+    /// Undoes a statement after which the writes of the block exceed `bytes_max`.
     pub(super) fn fitting<T>(
         &mut self,
         mark: usize,
@@ -459,7 +459,7 @@ impl BlockState {
         Err(error)
     }
 
-    /// Keeps what a statement came to.
+    /// Records a statement and its answer.
     fn record(
         &mut self,
         statement: &Arc<Statement>,
@@ -482,20 +482,19 @@ impl BlockState {
         result
     }
 
-    /// Whether a result is to be compared at COMMIT: whatever the client is told, unless nothing of
-    /// the block can take place.
+    /// Whether answers are to be compared at COMMIT: unless it can have no effect.
     pub(super) fn says_something(&self) -> bool {
         let is_full = self.full.is_some();
         assert!(!is_full || !self.has_written(), "a block that has written refuses what is beyond");
         !is_full && !self.only_reads()
     }
 
-    /// Counts what a statement takes of the call.
+    /// Adds the bytes of a statement to those of the call.
     pub(super) fn count_bytes(&mut self, run: &Run) {
         self.bytes += step_bytes(run);
     }
 
-    /// A block that can only read from now on needs nothing of before.
+    /// Forgets the statements of a block that can only read from now on.
     fn forget(&mut self) {
         self.steps = Vec::new();
         self.plans = Vec::new();
@@ -534,8 +533,8 @@ impl BlockState {
         Ok(())
     }
 
-    /// Goes back to the last savepoint of this name. What is rolled back stays to be compared, as
-    /// the client was told it.
+    /// Rolls back to the last savepoint of this name. Answers since then are still compared at
+    /// COMMIT, as the client has seen them.
     pub(super) fn roll_back_to(&mut self, name: &str) -> Result<()> {
         let at = self.find(name)?;
         self.savepoints.truncate(at + 1);
@@ -553,7 +552,7 @@ impl BlockState {
         Ok(())
     }
 
-    /// Whether it may go back.
+    /// Whether it has a savepoint.
     pub(super) fn has_savepoint(&self) -> bool {
         !self.savepoints.is_empty()
     }
@@ -565,12 +564,12 @@ impl BlockState {
         })
     }
 
-    /// Whether it was told of another catalog than this version.
+    /// Whether an answer depends on another version of the catalog than this one.
     pub(super) fn has_seen_another(&self, version: u64) -> bool {
         self.catalog_seen.is_some_and(|seen| seen != version)
     }
 
-    /// The plans that are for another version of the catalog, and for none of the block's own.
+    /// Returns the statements planned for another version of the catalog that is not private.
     pub(super) fn stale_plans(
         &mut self,
         version: u64,
@@ -579,23 +578,23 @@ impl BlockState {
         self.plans.iter_mut().filter(move |statement| is_stale(statement.version))
     }
 
-    /// The catalog of its definitions.
+    /// Returns its private catalog, with its definitions.
     pub(in super::super) fn own_catalog(&self) -> Option<Arc<Catalog>> {
         self.defined.as_ref().map(|defined| Arc::clone(&defined.catalog))
     }
 
-    /// Whether a definition has run in it, even one that was rolled back.
+    /// Whether it has run a definition, including those rolled back to a savepoint.
     pub(super) fn has_defined(&self) -> bool {
         !self.defines.is_empty()
     }
 
-    /// Whether all plans are for this version of the catalog.
+    /// Whether all its plans are for this version of the catalog.
     pub(super) fn is_of(&self, version: u64) -> bool {
         self.plans.iter().all(|statement| statement.version == version)
     }
 
-    /// The call that commits it. The rows that it wrote are those that the call writes, if nothing
-    /// of what it saw has changed.
+    /// Encodes the call that commits it. The call declares the rows that the block has written: it
+    /// writes these, or fails because an answer has changed.
     pub(super) fn encode(&mut self, options: &StoreOptions) -> Vec<u8> {
         let writes = self.buffer.writes();
         let keys = || {
@@ -627,7 +626,7 @@ impl BlockState {
         bytes
     }
 
-    /// The tables whose rows it may write.
+    /// Returns the tables whose rows it may write.
     pub(super) fn writes(&self) -> BTreeSet<ObjectId> {
         let planned = self.plans.iter().filter_map(|statement| statement.planned.as_ref());
         planned.flat_map(|planned| planned.writes.iter().copied()).collect()
@@ -638,7 +637,7 @@ impl BlockState {
         self.buffer.writes().len() > DECLARED_MAX
     }
 
-    /// What the call that commits it came to.
+    /// Returns the answer to COMMIT, from that of its call.
     pub(super) fn committed(&self, answer: nvcaracal::Result<Vec<u8>>) -> Result<Answer> {
         let error = match answer {
             Ok(_) => return Ok(said("COMMIT")),
@@ -650,12 +649,12 @@ impl BlockState {
         Err(conflict(self.runs_before(at) + 1, &self.shown(at)))
     }
 
-    /// How many statements are before a step.
+    /// Counts the statements before a step.
     pub(super) fn runs_before(&self, at: usize) -> usize {
         self.steps.iter().take(at).filter(|step| matches!(step, Step::Run(_))).count()
     }
 
-    /// The text of the statement of a step.
+    /// Returns the text of the statement of a step.
     pub(super) fn shown(&self, at: usize) -> String {
         let text = match self.steps.get(at) {
             Some(Step::Run(run)) => self.plans.get(run.plan as usize).map(|plan| plan.shown()),
@@ -665,7 +664,7 @@ impl BlockState {
     }
 }
 
-/// The error of a statement that has another result than its client was told.
+/// Returns the error of COMMIT if statement `number` has another answer than the client has seen.
 pub(super) fn conflict(number: usize, text: &str) -> Error {
     let message = "could not serialize access due to concurrent update";
     Error::new(SqlState::SERIALIZATION_FAILURE, message)
@@ -678,12 +677,12 @@ fn bytes(statement: &Statement) -> &[u8] {
     &planned.bytes
 }
 
-/// About what a statement takes in a call beside its plan.
+/// Estimates the bytes of a statement in a call, without its plan.
 fn step_bytes(run: &Run) -> usize {
     STEP_BYTES + run.parameters.iter().map(Datum::memory_bytes).sum::<usize>()
 }
 
-/// Counts numbers of sequences that the base of a block does not have.
+/// Counts numbers taken of sequences that the base of a block does not have.
 pub(super) fn count_given(
     base: &Catalog,
     numbers: &BTreeMap<ObjectId, Vec<u64>>,
@@ -694,24 +693,24 @@ pub(super) fn count_given(
     }
 }
 
-/// An answer that is a command tag.
+/// Returns an answer of a command tag alone.
 pub(super) fn said(tag: &str) -> Answer {
     Answer { tag: tag.to_owned(), rows: Vec::new(), notice: None }
 }
 
-/// The error of a block whose tables are others now.
+/// Returns the error of a block that a definition has made obsolete.
 pub(super) fn moved() -> Error {
     let message = "could not serialize access due to a definition since the block began";
     Error::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Run the block again.")
 }
 
-/// Whether an error comes from a limit or the machine.
+/// Whether an error is one of a limit or of the machine.
 fn is_of_limits(state: SqlState) -> bool {
     matches!(&state.code()[..2], "53" | "54" | "57" | "58" | "72" | "XX")
 }
 
-/// Whether a statement that has ended with this error ends with it again, if it reads the same: the
-/// limits of values and of what a statement collects are those of its call, too.
+/// Whether a statement fails with this error again if it reads the same rows. Its call has the same
+/// limits of values and of memory.
 pub(super) fn comes_again(error: &Error) -> bool {
     let state = error.state();
     !is_of_limits(state) || state == SqlState::OUT_OF_MEMORY || state.code().starts_with("54")
