@@ -192,9 +192,13 @@ impl Conversation {
         if self.block.has_run {
             self.block.modes.check_late(modes)?;
         }
+        let level = asked.level.as_deref().unwrap_or(self.settings.level()).to_owned();
+        if level != self.settings.level() && !self.block.savepoints.is_empty() {
+            let message = "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction";
+            return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
+        }
         self.connection.block(BlockOperation::Set(modes)).await?;
         self.block.modes = modes;
-        let level = asked.level.as_deref().unwrap_or(self.settings.level()).to_owned();
         self.settings.set_modes(level, modes.is_read_only);
         Ok("SET")
     }

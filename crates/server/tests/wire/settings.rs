@@ -172,6 +172,12 @@ fn modes_that_begin_refuses_leave_no_block() {
     check_segment(client, &["INSERT INTO a VALUES (2)", "BEGIN READ ONLY"], said);
     check(client, &[("INSERT INTO a VALUES (3)", "error 25006, ready E")]);
     check(client, &[("ROLLBACK", "ROLLBACK, ready")]);
+    // No level is set behind a savepoint, but that of the block may be said again.
+    let level = |name: &str| format!("SET TRANSACTION ISOLATION LEVEL {name}");
+    check(client, &[("BEGIN", "BEGIN, ready T"), ("SAVEPOINT s", "SAVEPOINT, ready T")]);
+    check(client, &[(&level("READ COMMITTED"), "SET, ready T")]);
+    check(client, &[(&level("SERIALIZABLE"), "error 25001, ready E")]);
+    check(client, &[("ROLLBACK", "ROLLBACK, ready")]);
     // A block that runs already is another matter.
     check(client, &[("BEGIN", "BEGIN, ready T"), ("SELECT 1", "row 1, SELECT 1, ready T")]);
     check(client, &[(repeatable, "notice 25001, error 25001, ready E")]);
