@@ -1,7 +1,8 @@
-//! The rows of a lone definition, which may write more than one call has: what it writes under ids
-//! that were reserved for it goes into the store in parts, as nothing leads there before the
-//! catalog does. Its last part is one call with the rows of the catalog. What is left of a
-//! definition that did not come so far is cleared.
+//! The rows of a lone definition, which may write more than one call holds.
+//!
+//! Rows under ids that were reserved for it are written in parts: they are unreachable until the
+//! catalog refers to them. The last part is one call together with the rows of the catalog. The
+//! parts of a definition that fails before it are cleared.
 
 use super::call::{Call, DefinedRow};
 use super::define::rows_of;
@@ -16,61 +17,61 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
-/// The id that keys of rows and entries begin with.
+/// Returns the id at the beginning of a key of a row or an index entry.
 fn id_of(key: &[u8]) -> Option<ObjectId> {
     key.first_chunk().map(|id| ObjectId::from_bytes(*id))
 }
 
-/// The rows that the definition has not written, and those of its parts.
+/// The rows below the buffer of the definition: those of its snapshot, and of its written parts.
 struct Below<'r> {
     shared: &'r Shared,
     read: ReadRows<'r>,
-    /// Ids from here on are the definition's own.
+    /// The first id that is reserved for the definition.
     first: ObjectId,
-    /// Whether there are parts.
+    /// Whether it has written parts.
     has_parts: bool,
-    /// The newest rows, until there are more.
+    /// A snapshot with all parts; `None` if a part was written since.
     newest: Option<Snapshot>,
 }
 
-/// What a definition that runs in passes has come to.
+/// The state of a definition between its passes.
 #[derive(Default)]
 pub(super) struct Progress {
     buffer: Buffer,
-    /// Where its parts are.
+    /// The spaces and ids of its parts.
     moved: BTreeSet<(Space, ObjectId)>,
-    /// The passes, and what came of them.
+    /// The completed passes with their results.
     passes: Vec<(Pass, Option<Vec<u8>>)>,
 }
 
-/// How far a definition goes.
+/// How much a run of a definition may do.
 enum Extent<'r> {
-    /// It ends where it takes long.
+    /// A run with few steps, which stops where it exceeds them.
     Short,
-    /// It goes on, through tables that are held.
+    /// A run of any length, which scans only these tables, whose writers are held.
     Long(&'r BTreeSet<ObjectId>),
-    /// It has gone through all tables. The number is that of the next pass, which comes to what it
-    /// came to then.
+    /// The final run after all passes, with the number of the next one. Each pass has its earlier
+    /// result.
     Repeated(usize),
 }
 
-/// The rows that a definition sees and writes.
+/// The rows that a definition reads and writes.
 pub(super) struct MovedRows<'r> {
     below: Below<'r>,
     progress: Progress,
     extent: Extent<'r>,
     part_bytes: usize,
-    /// Whether it is to be run again: it takes long, or goes through other tables.
+    /// Whether the definition must run again: it is long, or scans other tables.
     is_again: bool,
 }
 
-/// The error of a definition that is run again, which no client is told.
+/// Returns the error of a run that must be repeated, which is not sent to clients.
 fn again() -> Error {
     Error::new(SqlState::INTERNAL, "the definition is run again")
 }
 
 impl Below<'_> {
-    /// Whether a key may be one of a part.
+    /// Whether a key may be in a part.
     fn is_moved(&self, key: &[u8]) -> bool {
         self.has_parts && id_of(key).is_some_and(|id| id >= self.first)
     }
@@ -137,7 +138,7 @@ impl<'r> MovedRows<'r> {
         }
     }
 
-    /// For a definition that is short, or is run again. Ids from `first` on are its own.
+    /// Creates the rows of a short run. Ids from `first` on are reserved for the definition.
     pub(super) fn short(
         shared: &'r Shared,
         first: ObjectId,
@@ -147,7 +148,7 @@ impl<'r> MovedRows<'r> {
         MovedRows::new(shared, first, snapshot, steps, Extent::Short)
     }
 
-    /// For one that takes long, beside all that does not write these tables.
+    /// Creates the rows of a long run, concurrent with everything but writers of `held` tables.
     pub(super) fn long(
         shared: &'r Shared,
         first: ObjectId,
@@ -158,7 +159,7 @@ impl<'r> MovedRows<'r> {
         MovedRows::new(shared, first, snapshot, steps, Extent::Long(held))
     }
 
-    /// For one that has gone through all tables, and takes place.
+    /// Creates the rows of the final run, after the passes of `progress`.
     pub(super) fn repeated(
         shared: &'r Shared,
         first: ObjectId,
@@ -171,7 +172,7 @@ impl<'r> MovedRows<'r> {
         MovedRows { progress, ..rows }
     }
 
-    /// Whether it is to be run again.
+    /// Whether the definition must run again.
     pub(super) fn is_again(&self) -> bool {
         let is_long = matches!(self.extent, Extent::Short) && self.below.read.steps.is_over();
         self.is_again || is_long
@@ -189,7 +190,7 @@ impl<'r> MovedRows<'r> {
         done
     }
 
-    /// Writes what is under ids of its own.
+    /// Writes the buffered rows under reserved ids as a part.
     fn write_part(&mut self) -> Result<()> {
         let first = self.below.first;
         let is_own = |space: Space, key: &[u8]| {
@@ -208,30 +209,30 @@ impl<'r> MovedRows<'r> {
 }
 
 impl Progress {
-    /// The tables that its passes go through.
+    /// Returns the tables that its passes have scanned.
     pub(super) fn tables(&self) -> impl Iterator<Item = ObjectId> {
         self.passes.iter().flat_map(|(pass, _)| pass.tables.iter().copied())
     }
 
-    /// What is left to write.
+    /// Returns the rows that are not written yet.
     pub(super) fn into_rows(self) -> Vec<DefinedRow> {
         rows_of(self.buffer.writes())
     }
 
-    /// Where it has written parts.
+    /// Returns the spaces and ids of its parts.
     pub(super) fn moved(&self) -> BTreeSet<(Space, ObjectId)> {
         self.moved.clone()
     }
 }
 
-/// The ids before this one are never given again.
+/// Returns the change of the catalog that reserves all ids before `id`.
 pub(super) fn keep_until(id: ObjectId) -> Delta {
     let mut delta = Delta::default();
     delta.set_next_id(id);
     delta
 }
 
-/// The rows of the catalog that a delta has.
+/// Returns the rows of the catalog that a delta changes.
 pub(super) fn catalog_rows(delta: &Delta) -> impl Iterator<Item = DefinedRow> {
     delta.rows().iter().map(|(key, row)| DefinedRow {
         space: Space::Catalog,
@@ -309,7 +310,7 @@ impl Rows for MovedRows<'_> {
 }
 
 impl Shared {
-    /// Clears what a definition has written that does not take place.
+    /// Clears the parts of a definition that has failed.
     pub(super) fn take_back(self: &Arc<Shared>, moved: &BTreeSet<(Space, ObjectId)>) {
         for (space, id) in moved {
             self.clear(*space, sql::catalog::prefix(*id));
