@@ -23,7 +23,9 @@ const NAME_BYTES_MAX: usize = 255;
 ///
 /// Every change is handed out at least once, in its order: changes after the last
 /// [`confirm`](Consumer::confirm) come again after a restart. A consumer that passes changes on
-/// names the epoch with them, so that its receiver can tell what comes again.
+/// names the epoch with them, so that its receiver can tell what comes again. One handle at a time
+/// reads as a consumer: two would each get all changes, and the position is what either confirms
+/// last.
 ///
 /// # How much is kept
 ///

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod kills;
+mod running;
 
 use std::collections::BTreeMap;
 use std::fs;
