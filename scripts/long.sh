@@ -68,6 +68,7 @@ part 'schedules: shuttle' env NVCARACAL_EXPLORED=200 \
 part 'schedules: library' env NVCARACAL_EXPLORED=5000 \
     cargo test --locked -p nvcaracal --features shuttle --test shuttle
 part 'thread sanitizer' scripts/races.sh
+part 'grammar: depth' env NVCARACAL_DEPTH=whole cargo test --locked -p nvcaracal-sql --test depth
 part 'rivals: power cuts' env NVCARACAL_RIVAL_CUTS=every cargo test --locked -p nvcaracal-testbed
 part 'server: kills' env NVCARACAL_SERVER_KILLS=200 \
     cargo test --locked -p nvcaracal-cli --test all serve_kills:: -- --nocapture
