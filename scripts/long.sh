@@ -77,6 +77,8 @@ part 'server: kills of definitions' env NVCARACAL_DEFINITION_KILLS=16 \
     cargo test --locked -p nvcaracal-cli --test all serve_kills_definitions -- --nocapture
 part 'server: strict serializability' env NVCARACAL_SERVER_HISTORIES=100 \
     cargo test --locked -p nvcaracal-cli --test all serve_history -- --nocapture
+part 'SQL: the time of a step' env NVCARACAL_STEP_NS=2000 \
+    cargo test --release --locked -p nvcaracal-sql --test weights
 part 'server: program' cargo build --release --locked -p nvcaracal-cli
 part 'server: clients' scripts/clients.sh --binary "${CARGO_TARGET_DIR:-target}/release/nvcaracal" --rounds 10
 beside_seconds=$((end / 6 < 3600 ? end / 6 : 3600))

@@ -136,26 +136,34 @@ impl Datum {
 
     /// About how many bytes of memory it takes, for limits.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Datum>()
-            + match self {
-                Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => text.len(),
-                Datum::Bytea(bytes) => bytes.len(),
-                Datum::Jsonb(json) => json_bytes(json),
-                Datum::Array(array) => array.items().iter().map(Datum::memory_bytes).sum(),
-                _ => 0,
-            }
+        size_of::<Datum>() + self.heap_bytes()
+    }
+
+    /// About how many bytes of memory it takes beside itself: 0 of a value of fixed length.
+    #[inline]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => text.len(),
+            Datum::Bytea(bytes) => bytes.len(),
+            Datum::Numeric(number) => number.heap_bytes(),
+            Datum::Jsonb(json) => json_bytes(json),
+            Datum::Array(array) => array.items().iter().map(Datum::memory_bytes).sum(),
+            _ => 0,
+        }
     }
 }
 
 /// What counts of a `character`: all but the blanks at its end.
 pub fn without_blanks(text: &str) -> &str {
-    text.trim_end_matches(' ')
+    let end = text.bytes().rposition(|byte| byte != b' ');
+    &text[..end.map_or(0, |last| last + 1)]
 }
 
 fn json_bytes(json: &Json) -> usize {
     size_of::<Json>()
         + match json {
             Json::String(text) => text.len(),
+            Json::Number(number) => number.heap_bytes(),
             Json::Array(items) => items.iter().map(json_bytes).sum(),
             Json::Object(members) => {
                 members.iter().map(|(key, value)| key.len() + 16 + json_bytes(value)).sum()

@@ -5,6 +5,7 @@
 use super::call::{Call, Run, ZoneForm};
 use super::define::answer_of;
 use super::failure;
+use super::options::COPY_STEPS_TIMES;
 use super::pending::{Answer, Watch};
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
@@ -145,8 +146,8 @@ impl Parts {
             is_predicted: false,
             now: self.now.bits(),
             zone: ZoneForm::of(&self.zone),
-            // A part is bounded by its bytes.
-            steps_max: u64::MAX,
+            // A part is bounded by its bytes, but for what is computed for each row.
+            steps_max: shared.options.steps_max.saturating_mul(COPY_STEPS_TIMES),
             memory_bytes_max: shared.options.memory_bytes_max as u64,
             parameters,
             plan: &self.plan.bytes,

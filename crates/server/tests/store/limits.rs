@@ -14,17 +14,29 @@ fn refused(client: &mut Client, text: &str, code: &str) {
 
 #[test]
 fn large_answers_long_runs_and_long_rows_are_refused() {
-    let options = StoreOptions { steps_max: 20_000, clock: noon, ..StoreOptions::memory() };
-    let mut client = Client::new(&Store::open(options).unwrap());
+    let mut client = Client::new(&memory());
     client.run("CREATE TABLE t (a int PRIMARY KEY, b text)").unwrap();
     let rows: Vec<_> = (0..100).map(|n| format!("({n}, repeat('x', 200000))")).collect();
     client.run(&format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
     refused(&mut client, "UPDATE t SET a = a + 1000 RETURNING b", "54000");
     refused(&mut client, "UPDATE t SET b = repeat('x', 262200) WHERE a = 1", "54000");
-    let many: Vec<_> = (0..9000).map(|n| format!("({}, '')", 1000 + n)).collect();
-    refused(&mut client, &format!("INSERT INTO t VALUES {}", many.join(",")), "54001");
     refused(&mut client, "INSERT INTO t VALUES (1, 'again')", "23505");
     assert_eq!(client.value("SELECT count(*) FROM t WHERE length(b) = 200000"), "100");
+}
+
+#[test]
+fn steps_of_many_rows_and_of_long_values_are_limited() {
+    let options = StoreOptions { steps_max: 20_000, clock: noon, ..StoreOptions::memory() };
+    let mut client = Client::new(&Store::open(options).unwrap());
+    client.run("CREATE TABLE t (a int PRIMARY KEY, b text)").unwrap();
+    client.run("INSERT INTO t VALUES (1, repeat('x', 200000)), (2, '')").unwrap();
+    let many: Vec<_> = (0..9000).map(|n| format!("({}, '')", 1000 + n)).collect();
+    refused(&mut client, &format!("INSERT INTO t VALUES {}", many.join(",")), "54001");
+    // Two rows, each of which makes text of 16 MB that nothing keeps.
+    let long = "UPDATE t SET a = a + length(repeat('x', 16000000))";
+    refused(&mut client, long, "54001");
+    refused(&mut client, "UPDATE t SET a = 3 WHERE repeat(b, 80) LIKE '%y%z'", "54001");
+    assert_eq!(client.value("SELECT count(*) FROM t WHERE a < 3"), "2");
 }
 
 /// A query outside of blocks does as many steps as it needs, and an aggregate keeps no rows.

@@ -2,14 +2,15 @@
 //! floats do not depend on the plan.
 
 use super::budget::bytes_of;
+use super::compute;
 use super::context::Context;
 use super::evaluate::Evaluator;
 use super::order::compare;
 use super::scan::Each;
-use super::{json, json_text};
+use super::{json, json_text, weight};
 use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
 use std::collections::{BTreeMap, BTreeSet};
-use values::{Array, Datum, Error, Numeric, Result, SqlState, Type, identity};
+use values::{Array, Datum, Error, Numeric, Result, SqlState, Type};
 
 /// What an aggregate has seen so far.
 pub(super) struct State {
@@ -62,7 +63,7 @@ impl<'p> Groups<'p> {
     pub(super) fn add(&mut self, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<()> {
         let group = self.group;
         let keys = evaluator.values(&group.keys, row)?;
-        let key = identity::of(&keys);
+        let key = evaluator.identity(&keys, self.places.len())?;
         let key_bytes = key.len();
         let place = *self.places.entry(key).or_insert(self.groups.len());
         if place == self.groups.len() {
@@ -89,7 +90,7 @@ impl<'p> Groups<'p> {
     ) -> Result<()> {
         for (mut keys, states) in self.groups {
             for (aggregate, state) in self.group.aggregates.iter().zip(states) {
-                keys.push(finish(aggregate, state, evaluator.context)?);
+                keys.push(finish(aggregate, state, evaluator)?);
             }
             if each(keys, evaluator)?.is_break() {
                 break;
@@ -143,7 +144,7 @@ fn add(
         return Ok(());
     }
     let arguments = evaluator.values(&aggregate.arguments, row)?;
-    accumulate(aggregate, state, arguments, evaluator.context)
+    accumulate(aggregate, state, arguments, evaluator)
 }
 
 /// Counts a row whose arguments are these.
@@ -151,18 +152,21 @@ pub(super) fn accumulate(
     aggregate: &Aggregate,
     state: &mut State,
     arguments: Vec<Datum>,
-    context: &Context,
+    evaluator: &mut Evaluator<'_>,
 ) -> Result<()> {
     let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
         let kind = &aggregate.kind;
-        if !matters(kind, &arguments)? || aggregate.distinct && !is_new(state, &arguments[..1]) {
+        if !matters(kind, &arguments)?
+            || aggregate.distinct && !is_new(state, &arguments[..1], evaluator)?
+        {
             return Ok(());
         }
-        return take(kind, state, arguments, context);
+        return take(kind, state, arguments, evaluator);
     };
     let own = arguments.len().checked_sub(directions.len()).ok_or_else(malformed)?;
     let (values, _) = arguments.split_at(own);
-    if matters(&kind.kind(), values)? && (!aggregate.distinct || is_new(state, values)) {
+    if matters(&kind.kind(), values)? && (!aggregate.distinct || is_new(state, values, evaluator)?)
+    {
         state.bytes += bytes_of(&arguments);
         state.items.extend(arguments);
     }
@@ -171,12 +175,8 @@ pub(super) fn accumulate(
 
 /// Whether an aggregate counts a row with these arguments.
 fn matters(kind: &AggregateKind, arguments: &[Datum]) -> Result<bool> {
-    use AggregateKind::{
-        ArrayAggregate, CountRows, First, JsonAggregate, JsonObjectAggregate, JsonObjectText,
-        JsonText,
-    };
-    let is_json = matches!(kind, JsonAggregate | JsonObjectAggregate | JsonText | JsonObjectText);
-    let takes_nulls = is_json || matches!(kind, ArrayAggregate | First);
+    use AggregateKind::{ArrayAggregate, CountRows, First};
+    let takes_nulls = makes_json(kind) || matches!(kind, ArrayAggregate | First);
     match (kind, arguments.first()) {
         (CountRows, _) => Ok(true),
         (_, Some(value)) => Ok(takes_nulls || !value.is_null()),
@@ -184,15 +184,21 @@ fn matters(kind: &AggregateKind, arguments: &[Datum]) -> Result<bool> {
     }
 }
 
+/// Whether an aggregate makes JSON of each value.
+fn makes_json(kind: &AggregateKind) -> bool {
+    use AggregateKind::{JsonAggregate, JsonObjectAggregate, JsonObjectText, JsonText};
+    matches!(kind, JsonAggregate | JsonObjectAggregate | JsonText | JsonObjectText)
+}
+
 /// Whether these values were not there before.
-fn is_new(state: &mut State, values: &[Datum]) -> bool {
-    let identity = identity::of(values);
+fn is_new(state: &mut State, values: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<bool> {
+    let identity = evaluator.identity(values, state.seen.len())?;
     let bytes = size_of::<Vec<u8>>() + identity.len();
     let is_new = state.seen.insert(identity);
     if is_new {
         state.bytes += bytes;
     }
-    is_new
+    Ok(is_new)
 }
 
 /// Takes the arguments of a row that counts.
@@ -200,20 +206,24 @@ fn take(
     kind: &AggregateKind,
     state: &mut State,
     arguments: Vec<Datum>,
-    context: &Context,
+    evaluator: &mut Evaluator<'_>,
 ) -> Result<()> {
     state.count += 1;
     if *kind == AggregateKind::CountRows {
         return Ok(());
     }
     let Some(value) = arguments.first() else { return Err(malformed()) };
+    let context = evaluator.context;
+    if makes_json(kind) {
+        evaluator.count_bytes(weight::JSON_TIMES * weight::heap_bytes(&arguments))?;
+    }
     match kind {
         AggregateKind::CountRows | AggregateKind::Count => {}
         AggregateKind::Sum | AggregateKind::Average => {
             let wide = widen(value);
             state.value = match std::mem::replace(&mut state.value, Datum::Null) {
                 Datum::Null => wide,
-                sum => super::compute::call(Function::Add, &[sum, wide], context)?,
+                sum => compute::call(Function::Add, &[sum, wide], context, evaluator.rows)?,
             };
         }
         AggregateKind::Minimum if state.value.is_null() || value.compare(&state.value).is_lt() => {
@@ -252,17 +262,21 @@ fn take(
             state.bytes += json.memory_bytes();
             state.items.push(json);
         }
-        AggregateKind::JsonObjectAggregate => {
-            let [Datum::Text(_), value] = &arguments[..] else {
-                let message = "field name must not be null";
-                return Err(Error::new(SqlState::INVALID_PARAMETER, message));
-            };
-            let json = Datum::Jsonb(Box::new(json::of(value, &context.zone)?));
-            state.bytes += arguments[0].memory_bytes() + json.memory_bytes();
-            state.items.extend([arguments[0].clone(), json]);
-        }
+        AggregateKind::JsonObjectAggregate => take_member(state, &arguments, context)?,
         AggregateKind::Ordered(..) => return Err(malformed()),
     }
+    Ok(())
+}
+
+/// Takes a member of `jsonb_object_agg`: its key and its value.
+fn take_member(state: &mut State, arguments: &[Datum], context: &Context) -> Result<()> {
+    let [key @ Datum::Text(_), value] = arguments else {
+        let message = "field name must not be null";
+        return Err(Error::new(SqlState::INVALID_PARAMETER, message));
+    };
+    let json = Datum::Jsonb(Box::new(json::of(value, &context.zone)?));
+    state.bytes += key.memory_bytes() + json.memory_bytes();
+    state.items.extend([key.clone(), json]);
     Ok(())
 }
 
@@ -281,25 +295,33 @@ fn malformed() -> Error {
 }
 
 /// What an aggregate comes to. The binder casts the result to its type.
-pub(super) fn finish(aggregate: &Aggregate, state: State, context: &Context) -> Result<Datum> {
+fn finish(aggregate: &Aggregate, state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
     let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
-        return result(&aggregate.kind, &state);
+        return result(&aggregate.kind, &state, evaluator);
     };
     let (kind, width) = (kind.kind(), aggregate.arguments.len());
     let own = width.checked_sub(directions.len()).filter(|own| *own > 0).ok_or_else(malformed)?;
     let mut rows: Vec<&[Datum]> = state.items.chunks_exact(width).collect();
+    evaluator.count_sort(state.bytes, rows.len())?;
     // Stable: rows that are equal here stay in canonical order.
     rows.sort_by(|left, right| compare(&left[own..], &right[own..], directions.iter().copied()));
     let mut state = State::new();
     for row in rows {
-        take(&kind, &mut state, row[..own].to_vec(), context)?;
+        let row = evaluator.copy(&row[..own])?;
+        take(&kind, &mut state, row, evaluator)?;
     }
-    result(&kind, &state)
+    result(&kind, &state, evaluator)
 }
 
 /// What an aggregate that needs no order comes to so far.
-pub(super) fn result(kind: &AggregateKind, state: &State) -> Result<Datum> {
+pub(super) fn result(
+    kind: &AggregateKind,
+    state: &State,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Datum> {
     let items = &state.items;
+    let times = if makes_json(kind) { weight::JSON_TIMES } else { 1 };
+    evaluator.count_bytes(state.bytes.saturating_mul(times))?;
     Ok(match kind {
         AggregateKind::CountRows | AggregateKind::Count => Datum::Int8(state.count),
         AggregateKind::Average => match &state.value {

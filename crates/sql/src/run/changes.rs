@@ -8,6 +8,7 @@ use super::entries::{duplicate, duplicate_primary, entry_of, primary_key};
 use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Rows};
 use super::scan::layout;
+use super::weight;
 use crate::ir::{Relation, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, text};
@@ -42,6 +43,8 @@ struct Keys {
 
 impl Keys {
     fn of(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<Keys> {
+        let bytes = weight::heap_bytes(row);
+        evaluator.count_bytes(bytes.saturating_mul(1 + relation.indexes.len()))?;
         let primary = primary_key(relation, row);
         let mut entries = Vec::with_capacity(relation.indexes.len());
         for index in &relation.indexes {
@@ -174,6 +177,11 @@ pub(super) fn apply_each(
         let keys = keys.into_iter().flat_map(|keys| [keys.old, keys.new]).flatten();
         touched.extend(keys.map(|keys| keys.primary));
     }
+    if evaluator.journal.is_some() {
+        let rows = changes.iter().flat_map(|change| [&change.old, &change.new]).flatten();
+        let bytes = rows.map(|row| weight::heap_bytes(row)).sum();
+        evaluator.count_bytes(bytes).map_err(|error| (0, error))?;
+    }
     if let Some(journal) = &mut evaluator.journal {
         journal.extend_from_slice(changes);
     }
@@ -276,6 +284,7 @@ fn check(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> R
     }
     // Before the bytes are made: what is far too long makes none.
     check_length(bytes)?;
+    evaluator.count_bytes(weight::WRITE_TIMES * bytes)?;
     for check in &relation.checks {
         // NULL passes, as the standard says.
         if evaluator.value(&check.condition, row)? == Datum::Bool(false) {

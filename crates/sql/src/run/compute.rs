@@ -3,16 +3,28 @@
 
 use super::arithmetic;
 use super::context::Context;
+use super::rows::Rows;
 use super::{
     arrays, json, json_change, json_parts, json_text, number_text, sequence, strings, texts, times,
+    weight,
 };
 use crate::ir::Function;
 use std::cmp::Ordering;
 use values::time::{Field, truncate, truncate_interval, truncate_zoned};
 use values::{Array, Datum, Error, Result, SqlState, Zone};
 
-/// The result of a function.
-pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -> Result<Datum> {
+/// The result of a function. The steps of what takes longer than copies of its values are counted
+/// in `rows`.
+pub(super) fn call(
+    function: Function,
+    arguments: &[Datum],
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Datum> {
+    let steps = weight::of_call(function, arguments);
+    if steps > 0 {
+        rows.steps(steps)?;
+    }
     if let Some(result) = with_nulls(function, arguments)? {
         return Ok(result);
     }
@@ -42,6 +54,13 @@ pub(super) fn call(function: Function, arguments: &[Datum], context: &Context) -
         (Function::Extract, [_, Datum::Timestamp(_) | Datum::Timestamptz(_)]) => extract(arguments),
         (Function::DateTrunc, _) => date_trunc(arguments, context),
         (Function::AtTimeZone, _) => at_time_zone(arguments),
+        (Function::Like | Function::ILike, [text, pattern]) => {
+            strings::matches(function, text, pattern, rows)
+                .unwrap_or_else(|| Err(mismatch(function)))
+        }
+        (Function::JsonContains, [Datum::Jsonb(all), Datum::Jsonb(part)]) => {
+            json_change::contained(all, part, rows).map(Datum::Bool)
+        }
         (
             Function::JsonField
             | Function::JsonFieldText

@@ -9,10 +9,11 @@ pub(super) use super::context::malformed;
 use super::queries::Queries;
 use super::random;
 use super::rows::Rows;
+use super::weight;
 use crate::ir::{Expression, Op, Query, SystemFunction};
 use crate::system::Patterns;
 use std::collections::BTreeSet;
-use values::{Datum, Result, Strictness};
+use values::{Datum, Result, Strictness, identity};
 
 /// Runs expressions of one statement.
 pub(super) struct Evaluator<'a> {
@@ -94,7 +95,7 @@ impl<'a> Evaluator<'a> {
             }
             Op::Call(function, count) => {
                 let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
-                let result = call(*function, &self.stack[begin..], self.context)?;
+                let result = call(*function, &self.stack[begin..], self.context, self.rows)?;
                 self.stack.truncate(begin);
                 result
             }
@@ -103,6 +104,10 @@ impl<'a> Evaluator<'a> {
                 let value = self.stack.pop().ok_or_else(malformed)?;
                 let strictness =
                     if *strict { Strictness::Assignment } else { Strictness::Explicit };
+                let steps = weight::of_cast(&value, *kind);
+                if steps > 0 {
+                    self.rows.steps(steps)?;
+                }
                 cast(value, *kind, strictness, &self.context.zone)?
             }
             Op::Next(sequence) => {
@@ -140,9 +145,53 @@ impl<'a> Evaluator<'a> {
                 return Ok(0);
             }
         };
-        self.stack.push(value);
+        self.push(value)?;
         Ok(0)
     }
+
+    /// Puts a value on the stack: it was copied or made, and takes steps for its bytes.
+    #[inline]
+    fn push(&mut self, value: Datum) -> Result<()> {
+        let steps = weight::of_bytes(value.heap_bytes());
+        if steps > 0 {
+            self.rows.steps(steps)?;
+        }
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// A copy of a row.
+    pub(super) fn copy(&mut self, row: &[Datum]) -> Result<Vec<Datum>> {
+        self.count_bytes(weight::heap_bytes(row))?;
+        Ok(row.to_vec())
+    }
+
+    /// Counts work on so many bytes.
+    pub(super) fn count_bytes(&mut self, bytes: usize) -> Result<()> {
+        match weight::of_bytes(bytes) {
+            0 => Ok(()),
+            steps => self.rows.steps(steps),
+        }
+    }
+
+    /// The bytes that stand for values, which are looked for among so many others.
+    pub(super) fn identity(&mut self, values: &[Datum], others: usize) -> Result<Vec<u8>> {
+        let identity = identity::of(values);
+        match weight::of_search(identity.len(), others) + weight::of_identity(values) {
+            0 => {}
+            steps => self.rows.steps(steps)?,
+        }
+        Ok(identity)
+    }
+
+    /// Counts sorting so many values with these bytes.
+    pub(super) fn count_sort(&mut self, bytes: usize, count: usize) -> Result<()> {
+        match weight::of_sort(bytes, count) {
+            0 => Ok(()),
+            steps => self.rows.steps(steps),
+        }
+    }
+
     /// A function that only queries have.
     fn system(&mut self, function: SystemFunction, count: usize) -> Result<Datum> {
         let begin = self.stack.len().checked_sub(count).ok_or_else(malformed)?;
@@ -150,10 +199,11 @@ impl<'a> Evaluator<'a> {
         let arguments = &self.stack[begin..];
         let work = arguments.iter().map(Datum::memory_bytes).sum::<usize>();
         self.rows.steps(1 + work as u64 / 64)?;
+        let count = &mut |steps| self.rows.steps(steps);
         let result = match function {
-            SystemFunction::Matches => self.patterns.matches(arguments)?,
-            SystemFunction::RegexReplace => self.patterns.replace(arguments)?,
-            SystemFunction::RegexMatch => self.patterns.first(arguments)?,
+            SystemFunction::Matches => self.patterns.matches(arguments, count)?,
+            SystemFunction::RegexReplace => self.patterns.replace(arguments, count)?,
+            SystemFunction::RegexMatch => self.patterns.first(arguments, count)?,
             _ => system.call(function, arguments)?,
         };
         self.stack.truncate(begin);

@@ -7,7 +7,8 @@ use super::changes::{Change, apply};
 use super::entries::{order, primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
 use super::range::Range;
-use super::scan::{decode, layout, row_of};
+use super::scan::{layout, read, row_of};
+use super::weight;
 use crate::ir::{ColumnNumber, ForeignKey, Index, KeyColumn, Kind, Referential, Relation};
 use std::collections::VecDeque;
 use values::{Datum, Error, Result, SqlState, Strictness, Type, Zone, key, text};
@@ -26,7 +27,7 @@ pub(super) fn keep(
     while let Some((place, changes)) = queue.pop_front() {
         for key in keys {
             if usize::from(key.child) == place {
-                later.note_children(relations, key, &changes);
+                later.note_children(relations, key, &changes, evaluator)?;
             }
         }
         for key in keys {
@@ -51,6 +52,13 @@ struct Later<'a> {
     children: Vec<(&'a ForeignKey, Vec<Datum>)>,
     /// Whether rows were changed behind the statement's own: children may be others by now.
     has_followed: bool,
+}
+
+/// Counts looking at a change for one key.
+fn count_change(change: &Change, evaluator: &mut Evaluator<'_>) -> Result<()> {
+    let rows = [&change.old, &change.new].into_iter().flatten();
+    let bytes: usize = rows.map(|row| weight::heap_bytes(row)).sum();
+    evaluator.rows.steps(1 + weight::of_bytes(bytes.saturating_mul(weight::READ_TIMES)))
 }
 
 /// The values of columns; `None` if one is NULL: then nothing is referred to.
@@ -87,9 +95,16 @@ fn converted(
 }
 
 impl<'a> Later<'a> {
-    fn note_children(&mut self, tables: &[Relation], key: &'a ForeignKey, changes: &[Change]) {
+    fn note_children(
+        &mut self,
+        tables: &[Relation],
+        key: &'a ForeignKey,
+        changes: &[Change],
+        evaluator: &mut Evaluator<'_>,
+    ) -> Result<()> {
         let relation = &tables[usize::from(key.child)];
         for change in changes {
+            count_change(change, evaluator)?;
             let Some(new) = &change.new else { continue };
             let Some(values) = values_of(new, &key.columns) else { continue };
             let old = change.old.as_ref().and_then(|old| values_of(old, &key.columns));
@@ -99,6 +114,7 @@ impl<'a> Later<'a> {
             assert!(new.len() == relation.columns.len(), "a row has a value for each column");
             self.children.push((key, new.clone()));
         }
+        Ok(())
     }
 
     fn check(self, tables: &[Relation], evaluator: &mut Evaluator<'_>) -> Result<()> {
@@ -142,7 +158,7 @@ fn current(
 ) -> Result<Option<Vec<Datum>>> {
     evaluator.rows.steps(1)?;
     let bytes = evaluator.rows.get(relation.space, &primary_key(relation, row))?;
-    bytes.map(|bytes| decode(relation, &layout(relation), &bytes)).transpose()
+    bytes.map(|bytes| read(relation, &layout(relation), &bytes, evaluator)).transpose()
 }
 
 /// What the key says of the children of rows that changed: they are written here, or looked at
@@ -157,6 +173,7 @@ fn follow<'a>(
     let relation = &tables[usize::from(key.child)];
     let mut written: Vec<Change> = Vec::new();
     for change in changes {
+        count_change(change, evaluator)?;
         let Some(old) = change.old.as_ref().and_then(|old| values_of(old, &key.referred)) else {
             continue;
         };
@@ -209,7 +226,7 @@ fn moved(
         (Referential::SetDefault, _) => evaluator.values(&key.defaults, &[])?,
         _ => vec![Datum::Null; key.columns.len()],
     };
-    let mut row = child.to_vec();
+    let mut row = evaluator.copy(child)?;
     for (column, value) in key.columns.iter().zip(values) {
         row[usize::from(*column)] = value;
     }
@@ -321,6 +338,7 @@ fn children(
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Vec<Datum>>> {
     let relation = &tables[usize::from(key.child)];
+    evaluator.rows.steps(1)?;
     // What does not fit the child's columns is in none of its rows.
     let Some(values) = converted(values, relation, &key.columns) else { return Ok(Vec::new()) };
     let index = index_at(relation, key.child_index)?;
@@ -341,7 +359,7 @@ fn children(
         for entry in page {
             evaluator.rows.steps(1)?;
             let (_, bytes) = row_of(relation, index, entry, evaluator)?;
-            let row = decode(relation, &layout, &bytes)?;
+            let row = read(relation, &layout, &bytes, evaluator)?;
             let own = values_of(&row, &key.columns);
             // Long keys are cut: the row says what it refers to.
             if own.is_some_and(|own| is_same(&own, &values)) {

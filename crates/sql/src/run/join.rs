@@ -5,11 +5,12 @@
 use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::scan::{Each, Found, Order, find, find_for, visit};
+use super::weight;
 use crate::ir::{Expression, Item, ItemRows, JoinKind, Joins, Method};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use values::{Datum, Result, identity};
+use values::{Datum, Result};
 
 /// Gives the joined rows that count to `each`.
 pub(super) fn joined(
@@ -26,7 +27,10 @@ pub(super) fn joined(
     let mut waiting = Waiting { rows: Vec::new(), held: 0, stated };
     let mut walk = Walk { levels, row };
     walk.all(is_once, evaluator, &mut |row, levels, evaluator| match stated {
-        [] => each(row.to_vec(), evaluator),
+        [] => {
+            let row = evaluator.copy(row)?;
+            each(row, evaluator)
+        }
         _ => waiting.add(row, levels, evaluator),
     })?;
     waiting.give(evaluator, each)
@@ -82,6 +86,7 @@ impl<'p> Walk<'p> {
             if slots.len() != row.len() {
                 return Err(malformed());
             }
+            evaluator.count_bytes(weight::heap_bytes(&row))?;
             slots.clone_from_slice(&row);
             self.levels[0].current = Some(count);
             count += 1;
@@ -168,7 +173,7 @@ impl Waiting<'_> {
         }
         self.held += bytes;
         evaluator.memory.add_bytes(bytes)?;
-        self.rows.push((key, row.to_vec()));
+        self.rows.push((key, evaluator.copy(row)?));
         Ok(ControlFlow::Continue(()))
     }
 
@@ -250,7 +255,9 @@ impl<'p> Level<'p> {
             (Method::Map { own, other }, _) => {
                 self.collect(own, evaluator)?;
                 let values = evaluator.values(other, row)?;
-                let places = self.all.as_ref().and_then(|all| all.map.get(&identity::of(&values)));
+                let others = self.all.as_ref().map_or(0, |all| all.map.len());
+                let identity = evaluator.identity(&values, others)?;
+                let places = self.all.as_ref().and_then(|all| all.map.get(&identity));
                 let has_null = values.iter().any(Datum::is_null);
                 places.filter(|_| !has_null).cloned().map_or(Candidates::None, Candidates::Some)
             }
@@ -295,12 +302,13 @@ impl<'p> Level<'p> {
             let mut alone = vec![Datum::Null; begin];
             for (place, row) in rows.iter().enumerate() {
                 alone.truncate(begin);
+                evaluator.count_bytes(weight::heap_bytes(row))?;
                 alone.extend_from_slice(row);
                 let values = evaluator.values(own, &alone)?;
                 if values.iter().any(Datum::is_null) {
                     continue;
                 }
-                let key = identity::of(&values);
+                let key = evaluator.identity(&values, map.len())?;
                 evaluator.memory.add_bytes(key.len() + size_of::<usize>())?;
                 map.entry(key).or_default().push(place);
             }
@@ -316,7 +324,7 @@ impl<'p> Level<'p> {
     /// Goes to the next joined row; `false` if there is none for the row before.
     fn advance(&mut self, row: &mut [Datum], evaluator: &mut Evaluator<'_>) -> Result<bool> {
         loop {
-            let has_candidate = self.next(row)?;
+            let has_candidate = self.next(row, evaluator)?;
             if !has_candidate {
                 let is_alone = !self.is_ending && !self.is_matched;
                 if !is_alone || !self.item.kind.keeps_other() {
@@ -344,7 +352,7 @@ impl<'p> Level<'p> {
     }
 
     /// Puts the next candidate into the row.
-    fn next(&mut self, row: &mut [Datum]) -> Result<bool> {
+    fn next(&mut self, row: &mut [Datum], evaluator: &mut Evaluator<'_>) -> Result<bool> {
         if self.is_ending {
             let left = |place: &usize| !self.matched[*place];
             match (self.tried..self.matched.len()).find(left) {
@@ -370,6 +378,7 @@ impl<'p> Level<'p> {
         if slots.len() != found.len() {
             return Err(malformed());
         }
+        evaluator.count_bytes(weight::heap_bytes(found))?;
         slots.clone_from_slice(found);
         self.tried += 1;
         self.current = Some(place);

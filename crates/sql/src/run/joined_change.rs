@@ -32,12 +32,12 @@ pub(super) fn change(plan: &Change, evaluator: &mut Evaluator<'_>) -> Result<Ans
             None => None,
         };
         evaluator.memory.add(row)?;
-        let mut whole = row.clone();
+        let mut whole = evaluator.copy(row)?;
         if let Some(new) = &new {
             whole[..width].clone_from_slice(new);
         }
         answered.push(whole);
-        changed.push(changes::Change { old: Some(old.to_vec()), new });
+        changed.push(changes::Change { old: Some(evaluator.copy(old)?), new });
     }
     apply(&plan.relation, &changed, evaluator)?;
     let count = changed.len() as u64;

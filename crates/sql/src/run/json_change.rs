@@ -2,6 +2,7 @@
 
 use super::arrays::COMPARISONS_MAX;
 use super::json::whole;
+use super::rows::Rows;
 use crate::ir::Function;
 use std::collections::BTreeSet;
 use values::{Array, Datum, Error, Json, Result, SqlState};
@@ -14,7 +15,6 @@ fn invalid(message: impl Into<String>) -> Error {
 pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Datum>> {
     let [Datum::Jsonb(json), rest @ ..] = arguments else { return None };
     Some(match (function, rest) {
-        (Function::JsonContains, [Datum::Jsonb(part)]) => contained(json, part),
         (Function::JsonHasKey, [Datum::Text(key)]) => Ok(Datum::Bool(has_key(json, key))),
         (Function::JsonHasAny, [Datum::Array(keys)]) => {
             checked(json, keys).map(|()| Datum::Bool(texts(keys).any(|key| has_key(json, key))))
@@ -59,11 +59,41 @@ fn texts(array: &Array) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `@>`
-fn contained(all: &Json, part: &Json) -> Result<Datum> {
-    let mut left = COMPARISONS_MAX;
-    let found = contains(all, part, true, &mut left);
-    found.map(Datum::Bool).ok_or_else(too_long)
+/// `@>`. What it compares is counted in `rows`.
+pub(super) fn contained(all: &Json, part: &Json, rows: &mut dyn Rows) -> Result<bool> {
+    contains(all, part, true, &mut Compared { count: 0, weight: 0, rows })
+}
+
+/// The comparisons that are counted as a step; one of long texts counts as several.
+const STEP_COMPARISONS: usize = 64;
+/// The bytes of texts that count as a comparison.
+const COMPARED_BYTES: usize = 64;
+
+/// The comparisons of one search.
+struct Compared<'r> {
+    count: usize,
+    /// What is not counted as steps yet.
+    weight: usize,
+    rows: &'r mut dyn Rows,
+}
+
+impl Compared<'_> {
+    /// Counts a comparison of a part.
+    fn count(&mut self, part: &Json) -> Result<()> {
+        self.count += 1;
+        if self.count > COMPARISONS_MAX {
+            return Err(too_long());
+        }
+        self.weight += match part {
+            Json::String(text) => 1 + text.len() / COMPARED_BYTES,
+            _ => 1,
+        };
+        if self.weight >= STEP_COMPARISONS {
+            self.rows.steps((self.weight / STEP_COMPARISONS) as u64)?;
+            self.weight %= STEP_COMPARISONS;
+        }
+        Ok(())
+    }
 }
 
 fn too_long() -> Error {
@@ -72,40 +102,47 @@ fn too_long() -> Error {
 }
 
 /// Whether one contains another: an array also a value without the brackets, but only outside.
-/// `None` if that takes more comparisons than are left.
-fn contains(all: &Json, part: &Json, is_outside: bool, left: &mut usize) -> Option<bool> {
-    *left = left.checked_sub(1)?;
-    Some(match (all, part) {
+///
+/// # Errors
+/// That it takes too many comparisons, or steps.
+fn contains(
+    all: &Json,
+    part: &Json,
+    is_outside: bool,
+    compared: &mut Compared<'_>,
+) -> Result<bool> {
+    compared.count(part)?;
+    Ok(match (all, part) {
         (Json::Object(_), Json::Object(members)) => {
             for (key, value) in members {
-                let Some(own) = all.get(key) else { return Some(false) };
-                if !contains(own, value, false, left)? {
-                    return Some(false);
+                let Some(own) = all.get(key) else { return Ok(false) };
+                if !contains(own, value, false, compared)? {
+                    return Ok(false);
                 }
             }
             true
         }
         (Json::Array(items), Json::Array(wanted)) => {
             for wanted in wanted {
-                if !has_item(items, wanted, left)? {
-                    return Some(false);
+                if !has_item(items, wanted, compared)? {
+                    return Ok(false);
                 }
             }
             true
         }
         (Json::Array(_), Json::Object(_)) | (Json::Object(_), _) => false,
-        (Json::Array(items), scalar) => is_outside && has_item(items, scalar, left)?,
+        (Json::Array(items), scalar) => is_outside && has_item(items, scalar, compared)?,
         (scalar, other) => scalar == other,
     })
 }
 
-fn has_item(items: &[Json], wanted: &Json, left: &mut usize) -> Option<bool> {
+fn has_item(items: &[Json], wanted: &Json, compared: &mut Compared<'_>) -> Result<bool> {
     for own in items {
-        if contains(own, wanted, false, left)? {
-            return Some(true);
+        if contains(own, wanted, false, compared)? {
+            return Ok(true);
         }
     }
-    Some(false)
+    Ok(false)
 }
 
 /// `?`: a key of an object, a text in an array, or the text itself.
@@ -261,7 +298,12 @@ fn without_nulls(json: &Json) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::Memory;
     use super::*;
+
+    fn contained(all: &Json, part: &Json) -> Result<Datum> {
+        super::contained(all, part, &mut Memory::new(u64::MAX)).map(Datum::Bool)
+    }
 
     fn json(text: &str) -> Json {
         Json::parse(text).unwrap()

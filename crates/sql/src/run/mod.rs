@@ -44,6 +44,7 @@ mod strings;
 mod subquery;
 mod texts;
 mod times;
+mod weight;
 mod window;
 mod window_frame;
 mod write;

@@ -4,7 +4,7 @@ use super::changes::{Change, Effect, Written, fits, push_keys};
 use super::context::Context;
 use super::evaluate::{Evaluator, malformed};
 use super::rows::Rows;
-use super::scan::{decode, is_single, layout, single_key};
+use super::scan::{is_single, layout, read, single_key};
 use super::write::assigned;
 use crate::ir::{
     Action, Assignment, Conflict, Delete, Guarded, Index, Insert, InsertRows, Plan, Relation,
@@ -118,7 +118,7 @@ fn update(plan: &Update, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
         return Ok(());
     }
     let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(()) };
-    let old = decode(relation, &layout(relation), &bytes)?;
+    let old = read(relation, &layout(relation), &bytes, evaluator)?;
     let new = assigned(&plan.assignments, &old, &old, evaluator)?;
     if !fits(relation, &new) {
         return Err(malformed());
@@ -136,6 +136,6 @@ fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
         return Ok(());
     }
     let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(()) };
-    let old = decode(relation, &layout(relation), &bytes)?;
+    let old = read(relation, &layout(relation), &bytes, evaluator)?;
     push_keys(relation, &Change { old: Some(old), new: None }, evaluator, written)
 }

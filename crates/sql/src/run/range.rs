@@ -1,6 +1,7 @@
 //! The entries of a range of keys, page by page.
 
 use super::rows::{Entry, Rows, Scan};
+use super::weight;
 use crate::ir::Space;
 use values::Result;
 
@@ -30,6 +31,8 @@ impl Range {
         let mut page = Vec::new();
         rows.scan(scan, &mut page)?;
         check_page(&page, scan);
+        let bytes = page.iter().map(|(key, row)| key.len() + row.len()).sum();
+        rows.steps(weight::of_bytes(bytes))?;
         if page.len() == PAGE_ROWS {
             self.from = page.last().map(|(last, _)| [last, &[0][..]].concat());
         }

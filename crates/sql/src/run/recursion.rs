@@ -7,7 +7,7 @@ use crate::ir::{Input, Recursive};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use values::{Datum, Result, identity};
+use values::{Datum, Result};
 
 type Rows = Vec<Vec<Datum>>;
 
@@ -34,7 +34,8 @@ pub(super) fn recursed(
         let bytes = rows.iter().map(|row| bytes_of(row)).sum();
         let mut flow = ControlFlow::Continue(());
         for row in &rows {
-            flow = each(row.clone(), evaluator)?;
+            let row = evaluator.copy(row)?;
+            flow = each(row, evaluator)?;
             if flow.is_break() {
                 break;
             }
@@ -72,7 +73,8 @@ pub(super) fn given_rows(
     };
     for row in rows.iter() {
         evaluator.rows.steps(1)?;
-        if each(row.clone(), evaluator)?.is_break() {
+        let row = evaluator.copy(row)?;
+        if each(row, evaluator)?.is_break() {
             break;
         }
     }
@@ -102,7 +104,7 @@ impl Known {
     fn fresh(&mut self, rows: Rows, evaluator: &mut Evaluator<'_>) -> Result<Rows> {
         let mut fresh = Rows::with_capacity(rows.len());
         for row in rows {
-            let identity = identity::of(&row);
+            let identity = evaluator.identity(&row, self.identities.len())?;
             let bytes = size_of::<Vec<u8>>() + identity.len();
             if self.identities.insert(identity) {
                 evaluator.memory.add_bytes(bytes)?;

@@ -2,6 +2,7 @@
 
 use super::evaluate::{Evaluator, malformed};
 use super::scan::Each;
+use super::weight;
 use crate::ir::{RowsCall, RowsFunction};
 use crate::system::Patterns;
 use values::{Array, Datum, Error, Interval, Json, Result, SqlState, Timestamp, Type, Zone};
@@ -27,7 +28,9 @@ pub(super) fn function_rows(
     let mut all = Vec::with_capacity(calls.len());
     for call in calls {
         let arguments = evaluator.values(&call.arguments, &[])?;
-        all.push(Results::of(call.function, arguments, &evaluator.context.zone)?);
+        let times = if matches!(arguments[..], [Datum::Jsonb(_)]) { weight::JSON_TIMES } else { 4 };
+        evaluator.count_bytes(weight::heap_bytes(&arguments).saturating_mul(times))?;
+        all.push(Results::of(call.function, arguments, evaluator)?);
     }
     for number in 1.. {
         let values = all.iter_mut().map(|results| results.next().transpose());
@@ -90,7 +93,11 @@ impl Times {
 }
 
 impl Results {
-    fn of(function: RowsFunction, arguments: Vec<Datum>, zone: &Zone) -> Result<Results> {
+    fn of(
+        function: RowsFunction,
+        arguments: Vec<Datum>,
+        evaluator: &mut Evaluator<'_>,
+    ) -> Result<Results> {
         if arguments.iter().any(Datum::is_null) {
             return Ok(Results::Nothing);
         }
@@ -117,10 +124,11 @@ impl Results {
             (
                 RowsFunction::Series,
                 [Datum::Timestamptz(first), Datum::Timestamptz(last), Datum::Interval(step)],
-            ) => times(first, last, step, Some(zone.clone())),
+            ) => times(first, last, step, Some(evaluator.context.zone.clone())),
             (_, [Datum::Jsonb(json)]) => Ok(Results::Made(json_parts(function, json)?.into_iter())),
             (RowsFunction::RegexMatches, _) => {
-                Ok(Results::Made(Patterns::default().all(&arguments)?.into_iter()))
+                let count = &mut |steps| evaluator.rows.steps(steps);
+                Ok(Results::Made(Patterns::default().all(&arguments, count)?.into_iter()))
             }
             (RowsFunction::Nothing, _) => Ok(Results::Nothing),
             (RowsFunction::Unnest, [Datum::Array(array)]) => Ok(Results::Items(array.clone(), 0)),

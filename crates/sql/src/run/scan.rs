@@ -5,6 +5,7 @@ use super::entries::order;
 use super::evaluate::{Evaluator, malformed};
 use super::range::Range;
 use super::rows::Entry;
+use super::weight;
 use crate::ir::{Access, Expression, Index, KeyColumn, ObjectId, Relation, Source, Space};
 use std::ops::ControlFlow;
 use values::row::Layout;
@@ -33,6 +34,17 @@ pub(super) fn decode(relation: &Relation, layout: &Layout, bytes: &[u8]) -> Resu
         return Err(Error::corrupted("row is damaged: NULL in a column that has none"));
     }
     Ok(row)
+}
+
+/// The same while a statement runs: it takes steps for the bytes.
+pub(super) fn read(
+    relation: &Relation,
+    layout: &Layout,
+    bytes: &[u8],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Datum>> {
+    evaluator.count_bytes(weight::READ_TIMES * bytes.len())?;
+    decode(relation, layout, bytes)
 }
 
 /// Appends what a plan compares a key's column with. Columns have their types when rows are read;
@@ -174,7 +186,7 @@ impl Scanned<'_> {
             for entry in page {
                 evaluator.rows.steps(1)?;
                 let (key, bytes) = row_of(self.relation, index, entry, evaluator)?;
-                let row = decode(self.relation, &self.layout, &bytes)?;
+                let row = read(self.relation, &self.layout, &bytes, evaluator)?;
                 if evaluator.holds(self.filter, &row)?
                     && each(Found { key, row }, evaluator)?.is_break()
                 {
@@ -226,7 +238,7 @@ impl Scanned<'_> {
         evaluator.rows.steps(1)?;
         let bytes = evaluator.rows.get(self.relation.space, key)?;
         let bytes = bytes.ok_or_else(|| Error::corrupted("a row of a scan is gone"))?;
-        decode(self.relation, &self.layout, &bytes)
+        read(self.relation, &self.layout, &bytes, evaluator)
     }
 }
 
@@ -249,7 +261,7 @@ fn find_single(
     };
     let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(None) };
     evaluator.rows.steps(1)?;
-    let row = decode(relation, &layout(relation), &bytes)?;
+    let row = read(relation, &layout(relation), &bytes, evaluator)?;
     Ok(evaluator.holds(&source.filter, &row)?.then_some(Found { key, row }))
 }
 

@@ -10,12 +10,13 @@ use super::recursion::{given_rows, recursed};
 use super::row_functions::{function_rows, system_rows};
 use super::scan::{Each, Order, visit};
 use super::set::combined;
+use super::weight;
 use super::window::windowed;
 use crate::ir::{ColumnNumber, Expression, Input, Query, Relation, Select};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use values::{Datum, Error, Result, SqlState, identity};
+use values::{Datum, Error, Result, SqlState};
 
 /// The rows of a query of one table.
 pub(super) fn select(query: &Select, evaluator: &mut Evaluator<'_>) -> Result<Vec<Vec<Datum>>> {
@@ -105,7 +106,7 @@ pub(super) fn visit_rows(
         Input::Distinct(number, columns) => {
             let mut first = FirstOf { columns, last: None };
             evaluator.visit_query(*number, is_once, &mut |row, evaluator| match first
-                .is_next(&row)?
+                .is_next(&row, evaluator)?
             {
                 true => stages.take(row, evaluator),
                 false => Ok(ControlFlow::Continue(())),
@@ -130,10 +131,10 @@ struct FirstOf<'q> {
 }
 
 impl FirstOf<'_> {
-    fn is_next(&mut self, row: &[Datum]) -> Result<bool> {
+    fn is_next(&mut self, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<bool> {
         let value = |column: &ColumnNumber| row.get(usize::from(*column)).cloned();
         let values: Option<Vec<Datum>> = self.columns.iter().map(value).collect();
-        let own = Some(identity::of(&values.ok_or_else(malformed)?));
+        let own = Some(evaluator.identity(&values.ok_or_else(malformed)?, 1)?);
         let is_next = self.last != own;
         self.last = own;
         Ok(is_next)
@@ -154,6 +155,7 @@ impl<'q, 's, 'e> Stages<'q, 's, 'e> {
             passed: 0,
             seen: BTreeSet::new(),
             kept: Vec::new(),
+            compared: 0,
             is_sorted: false,
             held: 0,
             each,
@@ -205,6 +207,8 @@ struct Answer<'q, 's, 'e> {
     /// With DISTINCT, those that were there.
     seen: BTreeSet<Vec<u8>>,
     kept: Vec<Keyed>,
+    /// The bytes of the keys that came since the last sort.
+    compared: usize,
     /// Whether those that wait are sorted, and enough.
     is_sorted: bool,
     /// The memory that all of this takes.
@@ -233,7 +237,7 @@ impl Answer<'_, '_, '_> {
         }
         if query.distinct {
             let output = evaluator.values(&query.output, &row)?;
-            let identity = identity::of(&output);
+            let identity = evaluator.identity(&output, self.seen.len())?;
             let bytes = size_of::<Vec<u8>>() + identity.len();
             if !self.seen.insert(identity) {
                 return Ok(ControlFlow::Continue(()));
@@ -288,6 +292,7 @@ impl Answer<'_, '_, '_> {
         const SPARE: usize = 64;
         let enough = self.slice.end();
         let sort = &self.query.sort;
+        self.compared += weight::heap_bytes(&keyed.keys);
         if self.is_sorted
             && compare(&self.kept[enough - 1].keys, &keyed.keys, directions(sort))
                 != Ordering::Greater
@@ -297,7 +302,7 @@ impl Answer<'_, '_, '_> {
         self.hold(keyed.bytes(), evaluator)?;
         self.kept.push(keyed);
         if self.kept.len() >= enough.saturating_mul(2).saturating_add(SPARE) {
-            self.sort();
+            self.sort(evaluator)?;
             let bytes: usize = self.kept.drain(enough..).map(|keyed| keyed.bytes()).sum();
             self.held -= bytes;
             evaluator.memory.subtract(bytes);
@@ -307,13 +312,15 @@ impl Answer<'_, '_, '_> {
     }
 
     /// Stable: rows that are equal here stay in canonical order.
-    fn sort(&mut self) {
+    fn sort(&mut self, evaluator: &mut Evaluator<'_>) -> Result<()> {
+        evaluator.count_sort(std::mem::take(&mut self.compared), self.kept.len())?;
         let sort = &self.query.sort;
         self.kept.sort_by(|left, right| compare(&left.keys, &right.keys, directions(sort)));
+        Ok(())
     }
 
     fn end(mut self, evaluator: &mut Evaluator<'_>) -> Result<()> {
-        self.sort();
+        self.sort(evaluator)?;
         for keyed in self.slice.cut(std::mem::take(&mut self.kept).into_iter()) {
             let bytes = keyed.bytes();
             let output = match self.query.distinct {

@@ -6,7 +6,7 @@ use super::scan::Each;
 use crate::ir::{QueryNumber, SetOperator, SetStep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use values::{Datum, Result, identity};
+use values::{Datum, Result};
 
 type Rows = Vec<Vec<Datum>>;
 
@@ -32,7 +32,9 @@ pub(super) fn combined(
         }
         return Ok(());
     }
-    let mut rows = evaluator.rows_of(first, usize::MAX)?.to_vec();
+    let rows = evaluator.rows_of(first, usize::MAX)?;
+    let rows = rows.iter().map(|row| evaluator.copy(row));
+    let mut rows = rows.collect::<Result<Rows>>()?;
     for step in steps {
         let other = evaluator.rows_of(step.query, usize::MAX)?;
         evaluator.rows.steps((rows.len() + other.len()) as u64)?;
@@ -40,12 +42,12 @@ pub(super) fn combined(
             SetOperator::Union => {
                 for row in other.iter() {
                     evaluator.memory.add(row)?;
+                    rows.push(evaluator.copy(row)?);
                 }
-                rows.extend(other.iter().cloned());
-                if step.all { rows } else { unique(rows) }
+                if step.all { rows } else { unique(rows, evaluator)? }
             }
-            SetOperator::Intersect => matched(rows, &other, step.all, true),
-            SetOperator::Except => matched(rows, &other, step.all, false),
+            SetOperator::Intersect => matched(rows, &other, step.all, true, evaluator)?,
+            SetOperator::Except => matched(rows, &other, step.all, false, evaluator)?,
         };
     }
     for row in rows {
@@ -57,27 +59,44 @@ pub(super) fn combined(
 }
 
 /// Each row once, where it came first.
-fn unique(rows: Rows) -> Rows {
+fn unique(rows: Rows, evaluator: &mut Evaluator<'_>) -> Result<Rows> {
     let mut seen = BTreeSet::new();
-    rows.into_iter().filter(|row| seen.insert(identity::of(row))).collect()
+    let mut once = Rows::new();
+    for row in rows {
+        if seen.insert(evaluator.identity(&row, seen.len())?) {
+            once.push(row);
+        }
+    }
+    Ok(once)
 }
 
 /// The rows that are, or are not, among the others; with `all` each of those counts once.
-fn matched(rows: Rows, others: &[Vec<Datum>], all: bool, wanted: bool) -> Rows {
+fn matched(
+    rows: Rows,
+    others: &[Vec<Datum>],
+    all: bool,
+    wanted: bool,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Rows> {
     let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     for row in others {
-        *counts.entry(identity::of(row)).or_default() += 1;
+        let identity = evaluator.identity(row, counts.len())?;
+        *counts.entry(identity).or_default() += 1;
     }
-    let rows = if all { rows } else { unique(rows) };
-    let is_wanted = |row: &Vec<Datum>| {
-        let found = match counts.get_mut(&identity::of(row)) {
+    let rows = if all { rows } else { unique(rows, evaluator)? };
+    let mut kept = Rows::new();
+    for row in rows {
+        let identity = evaluator.identity(&row, counts.len())?;
+        let found = match counts.get_mut(&identity) {
             Some(0) | None => false,
             Some(count) => {
                 *count -= usize::from(all);
                 true
             }
         };
-        found == wanted
-    };
-    rows.into_iter().filter(is_wanted).collect()
+        if found == wanted {
+            kept.push(row);
+        }
+    }
+    Ok(kept)
 }

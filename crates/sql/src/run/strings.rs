@@ -1,11 +1,12 @@
 //! Text. Lengths and positions are in characters; `lower` and `upper` change ASCII only, as
 //! PostgreSQL's collation `C` does.
 
+use super::rows::Rows;
 use crate::ir::Function;
 use values::{Datum, Error, Result, SqlState, Zone, text};
 
 /// The longest text that a function makes.
-const TEXT_BYTES_MAX: usize = 16 << 20;
+pub(super) const TEXT_BYTES_MAX: usize = 16 << 20;
 
 fn integer(count: usize) -> Datum {
     Datum::Int4(i32::try_from(count).unwrap_or(i32::MAX))
@@ -62,15 +63,8 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
             let length = text.len().saturating_mul(count);
             return Some(bounded(length).map(|()| Datum::text(text.repeat(count))));
         }
-        (Function::Like, [Datum::Text(text) | Datum::Char(text), Datum::Text(pattern)]) => {
-            return Some(like(text, pattern).map(Datum::Bool));
-        }
         (Function::EscapedPattern, [Datum::Text(pattern), Datum::Text(escape)]) => {
             return Some(escaped(pattern, escape));
-        }
-        (Function::ILike, [Datum::Text(text) | Datum::Char(text), Datum::Text(pattern)]) => {
-            let (text, pattern) = (text.to_ascii_lowercase(), pattern.to_ascii_lowercase());
-            return Some(like(&text, &pattern).map(Datum::Bool));
         }
         _ => return None,
     };
@@ -155,6 +149,27 @@ pub(super) fn concat_all(arguments: &[Datum]) -> Datum {
     Datum::text(arguments.iter().map(|value| text::print(value, &zone)).collect::<String>())
 }
 
+/// LIKE and ILIKE, of texts.
+pub(super) fn matches(
+    function: Function,
+    text: &Datum,
+    pattern: &Datum,
+    rows: &mut dyn Rows,
+) -> Option<Result<Datum>> {
+    let (Datum::Text(text) | Datum::Char(text), Datum::Text(pattern)) = (text, pattern) else {
+        return None;
+    };
+    let found = if function == Function::ILike {
+        like(&text.to_ascii_lowercase(), &pattern.to_ascii_lowercase(), rows)
+    } else {
+        like(text, pattern, rows)
+    };
+    Some(found.map(Datum::Bool))
+}
+
+/// The characters that LIKE compares in a step.
+const STEP_CHARS: usize = 256;
+
 /// One part of a pattern.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
@@ -163,8 +178,9 @@ enum Part {
     Many,
 }
 
-/// LIKE, in time of text times pattern at worst: it goes back to the last `%` only.
-fn like(text: &str, pattern: &str) -> Result<bool> {
+/// LIKE, in time of text times pattern at worst: it goes back to the last `%` only. What it
+/// compares is counted in `rows`.
+fn like(text: &str, pattern: &str, rows: &mut dyn Rows) -> Result<bool> {
     let mut parts = Vec::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -180,7 +196,12 @@ fn like(text: &str, pattern: &str) -> Result<bool> {
     }
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut part, mut last_many) = (0, 0, None);
+    let mut compared = 0_usize;
     while at < text.len() {
+        compared += 1;
+        if compared.is_multiple_of(STEP_CHARS) {
+            rows.steps(1)?;
+        }
         match parts.get(part) {
             Some(Part::Many) => {
                 last_many = Some((part, at));
@@ -202,10 +223,12 @@ fn like(text: &str, pattern: &str) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::Memory;
     use super::*;
 
     #[test]
     fn patterns_match_as_in_postgresql() {
+        let like = |text: &str, pattern: &str| like(text, pattern, &mut Memory::new(100_000));
         let check = |text: &str, pattern: &str, expected| {
             assert_eq!(like(text, pattern).unwrap(), expected, "{text} LIKE {pattern}");
         };

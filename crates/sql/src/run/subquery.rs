@@ -5,10 +5,14 @@ use super::evaluate::{Evaluator, malformed};
 use super::queries::{Answered, Members};
 use super::scan::Each;
 use super::select::{rows_of, visit_rows};
+use super::weight;
 use crate::ir::{Function, Query, QueryNumber, Use};
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use values::{Array, Datum, Error, Result, SqlState, Type, identity};
+use values::{Array, Datum, Error, Result, SqlState, Type};
+
+/// The rows that become items of an array in a step.
+const ITEMS_OF_STEP: u64 = 32;
 
 impl Evaluator<'_> {
     /// The rows of a query that is computed in this row; `enough` are enough.
@@ -23,7 +27,8 @@ impl Evaluator<'_> {
             return self.rows_of(number, enough);
         }
         // A query of WITH may be in between, and computes others of this depth in its own rows.
-        let before = self.queries.enter(query.depth, row.to_vec());
+        let outer = self.copy(row)?;
+        let before = self.queries.enter(query.depth, outer);
         let answered = rows_of(query, self, enough)?;
         self.queries.enter(query.depth, before);
         Ok(Rc::new(answered))
@@ -58,7 +63,8 @@ impl Evaluator<'_> {
             return visit_rows(query, self, usize::MAX, each);
         }
         for row in self.rows_of(number, usize::MAX)?.iter() {
-            if each(row.clone(), self)?.is_break() {
+            let row = self.copy(row)?;
+            if each(row, self)?.is_break() {
                 break;
             }
         }
@@ -130,6 +136,8 @@ impl Evaluator<'_> {
 
     fn array_of(&mut self, element: Type, number: QueryNumber, row: &[Datum]) -> Result<Datum> {
         let found = self.rows_within(number, row, usize::MAX)?;
+        self.rows.steps(found.len() as u64 / ITEMS_OF_STEP)?;
+        self.count_bytes(found.iter().map(|row| weight::heap_bytes(row)).sum())?;
         let items = found.iter().map(|row| row.first().cloned().ok_or_else(malformed));
         let items = items.collect::<Result<Vec<_>>>()?;
         if items.iter().any(|item| !item.fits(element)) {
@@ -183,7 +191,8 @@ impl Evaluator<'_> {
         let mut result = Some(!differs);
         for (left, right) in left.iter().zip(right) {
             let both = [left.clone(), right.clone()];
-            match compute::call(function, &both, self.context)? {
+            self.count_bytes(weight::heap_bytes(&both))?;
+            match compute::call(function, &both, self.context, self.rows)? {
                 Datum::Bool(value) if value == differs => return Ok(Some(value)),
                 Datum::Bool(_) => {}
                 Datum::Null => result = None,
@@ -209,7 +218,7 @@ impl Evaluator<'_> {
                 members
             }
         };
-        if members.identities.contains(&identity::of(left)) {
+        if members.identities.contains(&self.identity(left, members.identities.len())?) {
             return Ok(Datum::Bool(true));
         }
         if !members.has_null {
@@ -232,7 +241,7 @@ impl Evaluator<'_> {
                 members.has_null = true;
                 continue;
             }
-            let identity = identity::of(row);
+            let identity = self.identity(row, members.identities.len())?;
             self.memory.add_bytes(identity.len())?;
             self.queries.kept += identity.len();
             members.identities.insert(identity);

@@ -6,10 +6,11 @@ use super::budget::bytes_of;
 use super::evaluate::{Evaluator, malformed};
 use super::order::{compare, directions};
 use super::scan::Each;
+use super::weight;
 use super::window_frame::{Frames, Partition};
 use crate::ir::{Aggregate, Expression, Window, WindowCall, WindowFunction, Windows};
 use std::ops::{ControlFlow, Range};
-use values::{Datum, Error, Result, SqlState, identity};
+use values::{Datum, Error, Result, SqlState};
 
 /// Gives the rows of a query, each with the results of window functions behind, to `each`.
 pub(super) fn windowed(
@@ -73,17 +74,20 @@ impl<'p> Sorted<'p> {
         evaluator: &mut Evaluator<'_>,
     ) -> Result<Sorted<'p>> {
         let mut places = Vec::with_capacity(rows.len());
-        let mut held = 0;
+        let (mut held, mut compared) = (0, 0);
         for (at, row) in rows.iter().enumerate() {
             evaluator.rows.steps(1)?;
-            let partition = identity::of(&evaluator.values(&window.partition, row)?);
+            let partition = evaluator.values(&window.partition, row)?;
+            let partition = evaluator.identity(&partition, 1)?;
             let keys = window.order.iter().map(|key| evaluator.value(&key.value, row));
             let keys = keys.collect::<Result<Vec<_>>>()?;
             let bytes = size_of::<Place>() + partition.len() + bytes_of(&keys);
             held += bytes;
+            compared += partition.len() + weight::heap_bytes(&keys);
             evaluator.memory.add_bytes(bytes)?;
             places.push(Place { partition, keys, row: at });
         }
+        evaluator.count_sort(compared, places.len())?;
         // Stable: rows that are equal here stay in canonical order.
         places.sort_by(|left, right| {
             let partitions = left.partition.cmp(&right.partition);
@@ -131,11 +135,6 @@ impl<'p> Sorted<'p> {
     }
 }
 
-/// What a value takes beside its place.
-fn further_bytes(value: &Datum) -> usize {
-    value.memory_bytes() - size_of::<Datum>()
-}
-
 /// The results of a function for the rows of a partition. What they take beside their places is
 /// added to the memory.
 fn values(
@@ -166,7 +165,7 @@ fn values(
             let mut values = Vec::with_capacity(count);
             for at in 0..count {
                 let value = framed(call, &frames, partition, evaluator, at)?;
-                evaluator.memory.add_bytes(further_bytes(&value))?;
+                evaluator.memory.add_bytes(value.heap_bytes())?;
                 values.push(value);
             }
             Ok(values)
@@ -238,7 +237,7 @@ fn shifted(
             (None, Some(default)) => evaluator.value(default, row)?,
             (None, None) => Datum::Null,
         };
-        evaluator.memory.add_bytes(further_bytes(&value))?;
+        evaluator.memory.add_bytes(value.heap_bytes())?;
         values.push(value);
     }
     Ok(values)
@@ -299,9 +298,10 @@ fn aggregated(
         if at == 0 || frame != running.seen {
             running.turn_to(frame, &arguments, evaluator)?;
         }
-        held += further_bytes(&running.value);
+        held += running.value.heap_bytes();
         evaluator.memory.release(waiting);
         evaluator.memory.add_bytes(held + running.state.bytes)?;
+        evaluator.count_bytes(running.value.heap_bytes())?;
         values.push(running.value.clone());
     }
     evaluator.memory.release(before);
@@ -331,9 +331,10 @@ impl Running<'_> {
         let added = arguments.get(self.seen.end..frame.end).ok_or_else(malformed)?;
         evaluator.rows.steps(added.len() as u64)?;
         for own in added.iter().flatten() {
-            accumulate(self.aggregate, &mut self.state, own.clone(), evaluator.context)?;
+            let own = evaluator.copy(own)?;
+            accumulate(self.aggregate, &mut self.state, own, evaluator)?;
         }
-        self.value = result(&self.aggregate.kind, &self.state)?;
+        self.value = result(&self.aggregate.kind, &self.state, evaluator)?;
         self.seen = frame;
         Ok(())
     }

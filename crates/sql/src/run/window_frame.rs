@@ -93,13 +93,19 @@ impl<'p, 'r> Frames<'p, 'r> {
     }
 
     /// The positions that the frame of one has.
-    pub(super) fn around(&self, at: usize, evaluator: &Evaluator<'_>) -> Result<Range<usize>> {
+    pub(super) fn around(&self, at: usize, evaluator: &mut Evaluator<'_>) -> Result<Range<usize>> {
         let begin = self.edge(&self.begin, at, Side::Begin, evaluator)?;
         let end = self.edge(&self.end, at, Side::End, evaluator)?;
         Ok(begin..end.max(begin))
     }
 
-    fn edge(&self, edge: &Edge, at: usize, side: Side, evaluator: &Evaluator<'_>) -> Result<usize> {
+    fn edge(
+        &self,
+        edge: &Edge,
+        at: usize,
+        side: Side,
+        evaluator: &mut Evaluator<'_>,
+    ) -> Result<usize> {
         let partition = self.partition;
         let behind = usize::from(side == Side::End);
         Ok(match (&self.unit, edge) {
@@ -127,7 +133,7 @@ impl<'p, 'r> Frames<'p, 'r> {
                 let is_less = matches!(edge, Edge::Before(_)) != values.descending;
                 let function = if is_less { Function::Subtract } else { Function::Add };
                 let both = [own.clone(), offset.clone()];
-                let limit = compute::call(function, &both, evaluator.context)?;
+                let limit = compute::call(function, &both, evaluator.context, evaluator.rows)?;
                 values.place(&limit, side)
             }
         })

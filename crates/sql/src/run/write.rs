@@ -8,8 +8,9 @@ use super::foreign::keep;
 use super::joined_change::change;
 use super::overlay::Overlay;
 use super::rows::Rows;
-use super::scan::{Found, decode, find, layout};
+use super::scan::{Found, find, layout, read};
 use super::select::select;
+use super::weight;
 use crate::ir::{
     Action, Assignment, ColumnNumber, Composed, Conflict, Delete, Expression, Index, Insert,
     InsertRows, Main, Op, Plan, Relation, Update, Writing,
@@ -183,6 +184,7 @@ fn copy(
         Ok(column.kind.ty)
     });
     let layout = Layout::new(types.collect::<Result<Vec<_>>>()?);
+    evaluator.count_bytes(weight::READ_TIMES * bytes.len())?;
     let rest = behind_copied(targets, columns);
     let (mut lines, mut changes) = (Vec::new(), Vec::new());
     for row in crate::copy::read(bytes, &layout) {
@@ -268,6 +270,7 @@ fn insert_or(
                  duplicate constrained values.",
             ));
         }
+        evaluator.count_bytes(weight::heap_bytes(&old) + weight::heap_bytes(&row))?;
         let both = [&old[..], &row].concat();
         if !evaluator.holds(filter, &both)? {
             continue;
@@ -320,7 +323,7 @@ impl<'a> Arbiters<'a> {
             };
             let Some(key) = key else { continue };
             if let Some(bytes) = evaluator.rows.get(relation.space, &key)? {
-                return decode(relation, &self.layout, &bytes).map(Some);
+                return read(relation, &self.layout, &bytes, evaluator).map(Some);
             }
         }
         Ok(None)
@@ -340,7 +343,7 @@ pub(super) fn assigned(
     input: &[Datum],
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Datum>> {
-    let mut new = old.to_vec();
+    let mut new = evaluator.copy(old)?;
     for Assignment { column, value } in assignments {
         *new.get_mut(usize::from(*column)).ok_or_else(malformed)? =
             evaluator.value(value, input)?;

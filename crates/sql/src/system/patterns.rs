@@ -11,6 +11,12 @@ const INSTRUCTION_BYTES: usize = 16;
 /// The most steps that a match may take: length of the text times instructions of the pattern.
 const MATCH_STEPS_MAX: usize = 1 << 30;
 
+/// The same that is counted as a step of the statement.
+const MATCH_OF_STEP: usize = 1 << 10;
+
+/// What counts steps of the statement.
+pub(crate) type Count<'c> = dyn FnMut(u64) -> Result<()> + 'c;
+
 /// A pattern that was read.
 struct Pattern {
     text: Box<str>,
@@ -27,7 +33,7 @@ pub(crate) struct Patterns {
 
 impl Patterns {
     /// Whether a text matches a pattern: text, pattern, whether case is ignored.
-    pub(crate) fn matches(&mut self, arguments: &[Datum]) -> Result<Datum> {
+    pub(crate) fn matches(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Datum> {
         let [Datum::Text(text) | Datum::Char(text), Datum::Text(pattern), Datum::Bool(any_case)] =
             arguments
         else {
@@ -35,11 +41,12 @@ impl Patterns {
         };
         let pattern = self.read(pattern, *any_case)?;
         pattern.count(text.len(), &mut 0)?;
+        count(pattern.steps(text.len()))?;
         Ok(Datum::Bool(pattern.regex.is_match(text)))
     }
 
     /// `regexp_replace`: text, pattern, replacement, flags.
-    pub(crate) fn replace(&mut self, arguments: &[Datum]) -> Result<Datum> {
+    pub(crate) fn replace(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Datum> {
         let [Datum::Text(text), Datum::Text(pattern), Datum::Text(with), Datum::Text(flags)] =
             arguments
         else {
@@ -48,7 +55,8 @@ impl Patterns {
         let flags = Flags::read(flags)?;
         let pattern = self.read(pattern, flags.any_case)?;
         let (mut replaced, mut behind) = (String::new(), 0);
-        pattern.each(text, flags.is_global, &mut |found| {
+        let mut search = Search { pattern, text, count };
+        search.each(flags.is_global, &mut |found| {
             replaced.push_str(&text[behind..found.begin]);
             push_replacement(with, &found.groups, &mut replaced);
             behind = found.end;
@@ -58,7 +66,7 @@ impl Patterns {
     }
 
     /// `regexp_match`: text, pattern, flags. NULL if the text does not match.
-    pub(crate) fn first(&mut self, arguments: &[Datum]) -> Result<Datum> {
+    pub(crate) fn first(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Datum> {
         if let [_, _, Datum::Text(flags)] = arguments
             && Flags::read(flags)?.is_global
         {
@@ -66,18 +74,19 @@ impl Patterns {
             return Err(Error::new(SqlState::INVALID_PARAMETER, message)
                 .with_hint("Use the regexp_matches function instead."));
         }
-        Ok(self.all(arguments)?.into_iter().next().unwrap_or(Datum::Null))
+        Ok(self.all(arguments, count)?.into_iter().next().unwrap_or(Datum::Null))
     }
 
     /// `regexp_matches`: text, pattern, flags. The groups of each match, or the whole match.
-    pub(crate) fn all(&mut self, arguments: &[Datum]) -> Result<Vec<Datum>> {
+    pub(crate) fn all(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Vec<Datum>> {
         let [Datum::Text(text), Datum::Text(pattern), Datum::Text(flags)] = arguments else {
             return Ok(Vec::new());
         };
         let flags = Flags::read(flags)?;
         let pattern = self.read(pattern, flags.any_case)?;
         let mut found: Vec<Vec<Datum>> = Vec::new();
-        pattern.each(text, flags.is_global, &mut |one| {
+        let mut search = Search { pattern, text, count };
+        search.each(flags.is_global, &mut |one| {
             let begin = usize::from(one.groups.len() > 1);
             let groups = one.groups[begin..].iter();
             found.push(groups.map(|group| group.map_or(Datum::Null, Datum::text)).collect());
@@ -162,31 +171,17 @@ fn push_replacement(with: &str, groups: &[Option<&str>], replaced: &mut String) 
 }
 
 impl Pattern {
+    /// The steps of the statement that a search through so many bytes takes.
+    fn steps(&self, bytes: usize) -> u64 {
+        ((bytes + 1).saturating_mul(self.instructions_max) / MATCH_OF_STEP) as u64
+    }
+
     /// Counts a search in so many bytes: what may take long is refused.
     fn count(&self, bytes: usize, done: &mut usize) -> Result<()> {
         *done = done.saturating_add((bytes + 1).saturating_mul(self.instructions_max));
         if *done > MATCH_STEPS_MAX {
             let message = "regular expression is too expensive for a text of this length";
             return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
-        }
-        Ok(())
-    }
-
-    /// Gives the first match, or all of them one behind the other, to `each`.
-    fn each(&self, text: &str, is_global: bool, each: &mut dyn FnMut(Found<'_>)) -> Result<()> {
-        let (mut from, mut done) = (0, 0);
-        while from <= text.len() {
-            self.count(text.len() - from, &mut done)?;
-            let Some(found) = self.regex.captures_at(text, from) else { break };
-            let Some(whole) = found.get(0) else { break };
-            let (begin, end) = (whole.start(), whole.end());
-            let groups = found.iter().map(|group| group.map(|group| group.as_str()));
-            each(Found { groups: groups.collect(), begin, end });
-            if !is_global {
-                break;
-            }
-            let next = text[end..].chars().next().map_or(1, char::len_utf8);
-            from = if begin == end { end + next } else { end };
         }
         Ok(())
     }
@@ -207,13 +202,46 @@ impl Pattern {
     }
 }
 
+/// The search of a pattern in a text.
+struct Search<'s, 'c> {
+    pattern: &'s Pattern,
+    text: &'s str,
+    count: &'s mut Count<'c>,
+}
+
+impl Search<'_, '_> {
+    /// Gives the first match, or all of them one behind the other, to `each`.
+    fn each(&mut self, is_global: bool, each: &mut dyn FnMut(Found<'_>)) -> Result<()> {
+        let (text, mut from, mut done) = (self.text, 0, 0);
+        while from <= text.len() {
+            self.pattern.count(text.len() - from, &mut done)?;
+            let found = self.pattern.regex.captures_at(text, from);
+            // A search goes as far as its match.
+            let end =
+                found.as_ref().and_then(|found| found.get(0)).map_or(text.len(), |it| it.end());
+            (self.count)(self.pattern.steps(end - from))?;
+            let Some(found) = found else { break };
+            let Some(whole) = found.get(0) else { break };
+            let (begin, end) = (whole.start(), whole.end());
+            let groups = found.iter().map(|group| group.map(|group| group.as_str()));
+            each(Found { groups: groups.collect(), begin, end });
+            if !is_global {
+                break;
+            }
+            let next = text[end..].chars().next().map_or(1, char::len_utf8);
+            from = if begin == end { end + next } else { end };
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn matches(text: &str, pattern: &str) -> Result<Datum> {
         let arguments = [Datum::text(text), Datum::text(pattern), Datum::Bool(false)];
-        Patterns::default().matches(&arguments)
+        Patterns::default().matches(&arguments, &mut |_| Ok(()))
     }
 
     #[test]
@@ -226,7 +254,7 @@ mod tests {
         // An empty match at each place, each of which may look at all that is behind it.
         let replaced = |text: &str| {
             let arguments = [text, "", "-", "g"].map(Datum::text);
-            Patterns::default().replace(&arguments)
+            Patterns::default().replace(&arguments, &mut |_| Ok(()))
         };
         assert_eq!(replaced("ab").unwrap(), Datum::text("-a-b-"));
         assert_eq!(replaced(&long).unwrap_err().state(), SqlState::LIMIT_EXCEEDED);

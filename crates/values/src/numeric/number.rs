@@ -115,6 +115,14 @@ impl Numeric {
         }
     }
 
+    /// The bytes of memory that it takes beside itself: 0 of up to 38 digits.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Big(units, _) => size_of::<BigInt>() + units.bits() as usize / 8,
+            _ => 0,
+        }
+    }
+
     /// The digits after the point; 0 for what is no number.
     pub fn scale(&self) -> u16 {
         match self.0 {

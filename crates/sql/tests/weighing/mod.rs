@@ -1,0 +1,5 @@
+//! What runs, and how it is measured.
+
+pub(crate) mod cases;
+pub(crate) mod large;
+pub(crate) mod measure;
