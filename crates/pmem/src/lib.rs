@@ -71,5 +71,7 @@ pub use side_files::{LoadMark, REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
 pub use system::{Process, Stack, stack_bytes_with};
 #[doc(hidden)]
-pub use system::{in_fork, private, shut_file_system_down};
+pub use system::{
+    control_group, give_back_freed, in_fork, keep_little_freed, private, shut_file_system_down,
+};
 pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

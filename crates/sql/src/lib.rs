@@ -15,6 +15,7 @@ pub mod catalog;
 pub mod copy;
 mod ddl;
 pub mod ir;
+mod memory;
 pub mod parse;
 mod prepared;
 pub mod run;
@@ -22,4 +23,5 @@ pub mod system;
 
 pub use bind::{OutputColumn, Prepared, prepare};
 pub use ddl::{Definition, define, described};
+pub use memory::{FREE_BYTES, Grant, MemoryPool};
 pub use prepared::{arguments, explain, parameter_types};

@@ -31,6 +31,12 @@ pub struct ServeArguments {
     /// [default: no limit]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=2_147_483_647))]
     pub statement_timeout_ms: Option<u64>,
+    /// Bytes of memory for all statements together: what they collect, answers until they are sent,
+    /// cursors, blocks, and what is kept of their texts. One that needs more than is left fails
+    /// with 53200, and others go on [default: a quarter of --memory-limit-bytes, or of the memory
+    /// of the machine or its control group, whichever is the least]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1 << 24..=1 << 42))]
+    pub statement_memory_bytes: Option<u64>,
     /// Keep the log of all epochs in files of this directory, so that a backup can be restored to
     /// any later moment. If it cannot be written the log of the store grows
     #[arg(long, value_name = "DIR")]

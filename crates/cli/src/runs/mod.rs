@@ -74,7 +74,7 @@ pub fn engine_config(arguments: &RunArguments, spec: &DeviceSpec) -> EngineConfi
 fn settings(arguments: &RunArguments, spec: &DeviceSpec, stop: Stop) -> Settings {
     Settings {
         engine: engine_config(arguments, spec),
-        image_limit_bytes: arguments.limits.image_limit_bytes,
+        image_limit_bytes: arguments.limits.image_limit_bytes(),
         log_limit_bytes: arguments.limits.log_limit_bytes,
         memory_limit_bytes: arguments.limits.memory_limit_bytes,
         check: !arguments.no_check,

@@ -1,6 +1,7 @@
 //! `serve`: a store for PostgreSQL's clients.
 
 mod descriptors;
+mod memory;
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use server::store::{DeviceSpec, OpenError, Store, StoreOptions};
 use server::{Listening, ServeError, ServerOptions, Sockets};
 
+use self::memory::{GiveBack, Shares};
 use crate::args::ServeArguments;
 use crate::output::{Done, Failure, tell};
 use crate::signals::Signals;
@@ -27,6 +29,8 @@ struct Ready {
     addresses: Vec<String>,
     socket: Option<String>,
     store: String,
+    statement_memory_bytes: usize,
+    data_bytes_max: Option<u64>,
     user: &'static str,
     database: &'static str,
 }
@@ -43,19 +47,23 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         connections_max: descriptors::connections(arguments.connections),
         statement_timeout: arguments.statement_timeout_ms.map(Duration::from_millis),
     };
+    let shares = Shares::of(arguments)?;
+    pmem::keep_little_freed();
     let signals = Signals::listen()?;
     let hung_up = signals.outlive_terminal()?;
     // First: who cannot listen makes no store.
     let sockets = Sockets::bind(&options).map_err(failure)?;
     let device = device(arguments.path.as_ref())?;
     let mut of_store = StoreOptions {
-        data_bytes_max: arguments.limits.image_limit_bytes,
+        data_bytes_max: shares.image.unwrap_or(arguments.limits.image_limit_bytes()),
         log_bytes_max: arguments.limits.log_limit_bytes,
         archive: arguments.archive.clone(),
         archive_delay: Duration::from_secs(arguments.archive_delay),
-        memory_limit_bytes: arguments.limits.memory_limit_bytes,
+        memory_limit_bytes: shares.limit,
+        statement_memory_bytes: shares.statements,
         ..StoreOptions::at(device.clone())
     };
+    of_store.plans_bytes_max = of_store.plans_bytes_max.min(shares.statements / 4);
     if let Some(workers) = arguments.workers {
         of_store.workers = usize::try_from(workers).expect("at most 64");
     }
@@ -72,14 +80,19 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         }
     };
     let say = |listening: &Listening| {
-        let mut text = if arguments.json { json(&device, listening) } else { plain(listening) };
+        let mut text = match arguments.json {
+            true => json(&device, listening, &shares),
+            false => plain(listening, &shares),
+        };
         text.push('\n');
         let mut output = std::io::stdout();
         // The server serves, whether or not its words are read.
         let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
     };
+    let give_back = RefCell::new(GiveBack::of(&store));
     let asked = || {
         look();
+        give_back.borrow_mut().look();
         if hung_up.swap(false, Ordering::Relaxed) {
             tell("note: SIGHUP changes nothing: SIGTERM or SIGINT ends the server");
         }
@@ -144,18 +157,21 @@ fn cannot_open(device: &DeviceSpec, error: &OpenError) -> Failure {
     Failure::new(format!("cannot open {device}: {error}"))
 }
 
-fn plain(listening: &Listening) -> String {
+fn plain(listening: &Listening, shares: &Shares) -> String {
     let all = listening.addresses.iter().map(ToString::to_string);
     let all = all.chain(listening.socket.iter().map(|path| path.display().to_string()));
     let all: Vec<String> = all.collect();
-    format!("listening at {}; user and database nvcaracal", all.join(" and "))
+    let (all, memory) = (all.join(" and "), shares.plain());
+    format!("listening at {all}; user and database nvcaracal; {memory}")
 }
 
-fn json(device: &DeviceSpec, listening: &Listening) -> String {
+fn json(device: &DeviceSpec, listening: &Listening, shares: &Shares) -> String {
     let ready = Ready {
         addresses: listening.addresses.iter().map(ToString::to_string).collect(),
         socket: listening.socket.as_ref().map(|path| path.display().to_string()),
         store: device.to_string(),
+        statement_memory_bytes: shares.statements,
+        data_bytes_max: shares.image,
         user: "nvcaracal",
         database: "nvcaracal",
     };

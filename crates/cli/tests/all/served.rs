@@ -60,6 +60,11 @@ impl Server {
         command(&line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a server")
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("a process of ours");
     }

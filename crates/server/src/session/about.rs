@@ -220,5 +220,5 @@ impl Conversation {
 }
 
 fn tagged(tag: &str, rows: Vec<Vec<Datum>>) -> Answer {
-    Answer { tag: tag.to_owned(), rows, notice: None }
+    Answer { tag: tag.to_owned(), rows, ..Answer::default() }
 }

@@ -43,7 +43,7 @@ impl Conversation {
                 let columns = copy.columns.iter().map(|column| (column.name.as_str(), column.kind));
                 self.copying = Some(Box::new(Copying {
                     reader: Reader::new(table, &copy.form, columns, self.settings.zone()),
-                    rows: CopyIn::new(statement, self.is_in_block()),
+                    rows: CopyIn::new(statement, self.is_in_block(), &self.connection),
                     is_simple,
                     deadline: self.deadline(),
                 }));

@@ -39,7 +39,7 @@ impl Conversation {
             limit: None,
             before: Default::default(),
         };
-        let rows = self.read(submission).await?.rows;
+        let Answer { rows, memory, .. } = self.read(submission).await?;
         let bytes = rows.iter().flatten().map(Datum::memory_bytes).sum();
         self.cursors.check(name, bytes)?;
         let columns = statement.columns.clone().into();
@@ -47,6 +47,7 @@ impl Conversation {
         let cursor = Cursor {
             columns,
             rows,
+            _memory: memory,
             at: 0,
             bytes,
             is_forward,
@@ -71,7 +72,7 @@ impl Conversation {
             return Err(Error::unsupported(message, "Prepare the FETCH again."));
         }
         let rows = cursor.fetch(fetch.to)?;
-        Ok(Answer { tag: format!("FETCH {}", rows.len()), rows, notice: None })
+        Ok(Answer { tag: format!("FETCH {}", rows.len()), rows, ..Answer::default() })
     }
 
     /// CLOSE of a cursor, or of all.

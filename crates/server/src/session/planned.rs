@@ -3,6 +3,7 @@
 use crate::codec::Format;
 use crate::limits::{ANSWER_BYTES_GUESSED, PREPARED_BYTES_MAX, PREPARED_MAX};
 use crate::store::{Answer, Control, OutputColumn, Statement};
+use sql::Grant;
 use sql::parse::{Declared, SessionColumn};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -103,6 +104,8 @@ pub(super) struct Portal {
 pub(super) struct Cursor {
     pub(super) columns: Arc<[OutputColumn]>,
     pub(super) rows: Vec<Vec<Datum>>,
+    /// The memory of the rows.
+    pub(super) _memory: Option<Arc<Grant>>,
     /// The number of the row that it is on, from 1; 0 before the first one, and one more than there
     /// are behind the last.
     pub(super) at: usize,

@@ -27,7 +27,8 @@ impl Part {
     pub(super) fn of(mut answer: Answer, rows_max: usize) -> Part {
         let is_suspended = rows_max > 0 && answer.rows.len() >= rows_max;
         let rows = if is_suspended { answer.rows.split_off(rows_max) } else { Vec::new() };
-        let left = Answer { tag: answer.tag.clone(), rows, notice: None };
+        let (tag, memory) = (answer.tag.clone(), answer.memory.clone());
+        let left = Answer { tag, rows, notice: None, memory };
         answer.tag = counted(&answer.tag, answer.rows.len());
         Part { answer, left, is_suspended }
     }
@@ -149,7 +150,7 @@ impl Conversation {
             && !matches!(portal.progress, Progress::Held)
         {
             let (tag, rows) = (statement.tag_of_none(), Vec::new());
-            portal.progress = Progress::Left(Answer { tag, rows, notice: None });
+            portal.progress = Progress::Left(Answer { tag, rows, ..Answer::default() });
         }
     }
 
@@ -226,7 +227,7 @@ impl Conversation {
         };
         let rows = cursor.fetch(to)?;
         let is_suspended = rows_max > 0 && rows.len() >= rows_max;
-        let answer = Answer { tag: format!("SELECT {}", rows.len()), rows, notice: None };
+        let answer = Answer { tag: format!("SELECT {}", rows.len()), rows, ..Answer::default() };
         self.local_answer(&answer, &shape, is_suspended);
         Ok(())
     }
@@ -242,7 +243,7 @@ mod tests {
         let answer = |tag: &str, rows: i32| Answer {
             tag: tag.to_owned(),
             rows: (0..rows).map(|row| vec![Datum::Int4(row)]).collect(),
-            notice: None,
+            ..Answer::default()
         };
         let check = |tag, rows, rows_max, expected: (&str, usize, usize, bool)| {
             let part = Part::of(answer(tag, rows), rows_max);

@@ -90,6 +90,7 @@ impl Run<'_> {
                 ..Default::default()
             },
             system: None,
+            grant: None,
         })
     }
 }

@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::load::{Load, Parts};
 use super::pending::Answer;
 use super::statement::Statement;
+use sql::Grant;
 use sql::copy::CopiedRows;
 use std::sync::Arc;
 use values::row::Layout;
@@ -15,6 +16,8 @@ use values::{Datum, Error, Result, SqlState};
 pub struct CopyIn {
     statement: Arc<Statement>,
     rows: CopiedRows,
+    /// The memory of the rows.
+    memory: Arc<Grant>,
     way: Way,
     is_in_block: bool,
 }
@@ -33,7 +36,7 @@ enum Way {
 impl CopyIn {
     /// No rows yet of a COPY ... FROM; in a block they are few enough for one call.
     #[must_use]
-    pub fn new(statement: &Arc<Statement>, is_in_block: bool) -> CopyIn {
+    pub fn new(statement: &Arc<Statement>, is_in_block: bool, connection: &Connection) -> CopyIn {
         let table = statement.copy.as_ref().and_then(|copy| copy.table.as_ref());
         let table = table.expect("rows are copied into a table");
         let ty =
@@ -41,7 +44,8 @@ impl CopyIn {
         let layout = Layout::new(table.targets.iter().map(ty).collect());
         let rows = CopiedRows::new(layout);
         let way = if is_in_block { Way::OneCall } else { Way::Collected };
-        CopyIn { statement: Arc::clone(statement), rows, way, is_in_block }
+        let (statement, memory) = (Arc::clone(statement), connection.shared.memory.grant());
+        CopyIn { statement, rows, memory, way, is_in_block }
     }
 
     /// Adds the row of a line.
@@ -56,6 +60,9 @@ impl CopyIn {
     ) -> Result<()> {
         self.rows.push(line, row);
         let bytes = self.rows.bytes().len();
+        if bytes > self.memory.bytes() {
+            self.memory.grow_to(bytes + bytes / 8)?;
+        }
         let options = &connection.shared.options;
         let (part_bytes, copy_bytes_max) = (options.part_bytes, options.copy_bytes_max);
         if bytes >= part_bytes && matches!(self.way, Way::Collected) {

@@ -2,11 +2,12 @@
 
 use super::connection::Connection;
 use super::failure;
-use super::pending::Watch;
+use super::pending::{Answer, Watch};
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
 use super::statement::Statement;
 use nvcaracal::Snapshot;
+use sql::Grant;
 use sql::run::Pages;
 use std::sync::Arc;
 use values::{Datum, Result};
@@ -16,6 +17,8 @@ pub struct CopyOut {
     shared: Arc<Shared>,
     watch: Watch,
     rows: Rows,
+    /// The memory of rows that were found.
+    _memory: Option<Arc<Grant>>,
 }
 
 enum Rows {
@@ -40,22 +43,14 @@ impl Connection {
         is_in_block: bool,
     ) -> Result<CopyOut> {
         let shared = Arc::clone(&self.shared);
-        if is_in_block {
-            let answer = self.submit_in_block(statement, Vec::new()).await?;
-            return Ok(CopyOut {
-                shared,
-                watch: self.ender.watch(),
-                rows: Rows::Found(answer.rows),
-            });
-        }
         let copy = statement.copy.as_ref().expect("it is a COPY");
-        if copy.table.is_none() {
-            let answer = self.submit(statement, Vec::new()).await?;
-            return Ok(CopyOut {
-                shared,
-                watch: self.ender.watch(),
-                rows: Rows::Found(answer.rows),
-            });
+        if is_in_block || copy.table.is_none() {
+            let Answer { rows, memory, .. } = match is_in_block {
+                true => self.submit_in_block(statement, Vec::new()).await?,
+                false => self.submit(statement, Vec::new()).await?,
+            };
+            let (watch, rows) = (self.ender.watch(), Rows::Found(rows));
+            return Ok(CopyOut { shared, watch, rows, _memory: memory });
         }
         self.all_done().await?;
         let (statement, snapshot) = loop {
@@ -73,6 +68,7 @@ impl Connection {
             shared,
             watch: self.ender.watch(),
             rows: Rows::Pages(Box::new((snapshot, pages))),
+            _memory: None,
         })
     }
 }

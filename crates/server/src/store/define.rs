@@ -185,7 +185,8 @@ impl Shared {
     ) -> Result<Answer> {
         let next = Arc::new(self.catalog().with(&definition.delta)?);
         let tag = definition.shown_tag();
-        let answer = Answer { tag, rows: definition.rows, notice: definition.notice };
+        let (rows, notice) = (definition.rows, definition.notice);
+        let answer = Answer { tag, rows, notice, memory: None };
         if definition.delta.is_empty() {
             return Ok(answer);
         }

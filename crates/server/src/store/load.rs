@@ -191,7 +191,7 @@ impl Parts {
 
     /// What COPY answers.
     pub(super) fn answer(&self) -> Answer {
-        Answer { tag: Tag::Copy(self.rows).to_string(), rows: Vec::new(), notice: None }
+        Answer { tag: Tag::Copy(self.rows).to_string(), ..Answer::default() }
     }
 }
 

@@ -10,6 +10,7 @@ use super::procedure::{NAME, Statements};
 use super::shared::Shared;
 use super::spaces::{ALL, Spaces};
 use nvcaracal::{Database, Tuning};
+use sql::MemoryPool;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
 use std::num::NonZero;
@@ -61,6 +62,7 @@ impl Store {
             pool,
             spaces,
             procedure: database.raw_procedure(NAME)?,
+            memory: MemoryPool::new(options.statement_memory_bytes),
             gate: RwLock::default(),
             held: Held::default(),
             catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
@@ -108,6 +110,12 @@ impl Store {
     #[must_use]
     pub fn computing(&self) -> usize {
         self.shared.pool.lent()
+    }
+
+    /// The memory that statements have outside of calls, in bytes.
+    #[must_use]
+    pub fn statement_memory(&self) -> usize {
+        self.shared.memory.bytes()
     }
 
     /// The steps that statements have computed outside of calls since the store was opened, as far

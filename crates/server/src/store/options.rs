@@ -41,6 +41,9 @@ pub struct StoreOptions {
     pub steps_max: u64,
     /// Bytes that one statement may collect.
     pub memory_bytes_max: usize,
+    /// Bytes that all statements together may have outside of calls: what they collect, the rows
+    /// of answers until they are sent, of cursors and blocks, and texts with what was made of them.
+    pub statement_memory_bytes: usize,
     /// Bytes of rows of a COPY that is one call, or part of one.
     pub copy_bytes_max: usize,
     /// Bytes of rows that one of several calls of a COPY or a definition writes.
@@ -77,6 +80,7 @@ impl StoreOptions {
             short_steps_max: 5_000,
             steps_max: 1_000_000,
             memory_bytes_max: 64 << 20,
+            statement_memory_bytes: 1 << 30,
             copy_bytes_max: 16 << 20,
             part_bytes: 1 << 20,
             plans_bytes_max: 64 << 20,

@@ -5,6 +5,8 @@ use super::interrupt::{Cause, Interrupt};
 use super::pool::lock;
 use super::{failure, panics};
 use nvcaracal::Ticket;
+use sql::Grant;
+use sql::run::bytes_of;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
@@ -12,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use values::{Datum, Result};
 
 /// The answer to a statement.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// The command tag.
     pub tag: String,
@@ -20,11 +22,36 @@ pub struct Answer {
     pub rows: Vec<Vec<Datum>>,
     /// What the client is told although it is no error.
     pub notice: Option<String>,
+    /// The memory of the rows, which is given back when no part of them is left.
+    pub memory: Option<Arc<Grant>>,
+}
+
+impl Answer {
+    /// An answer whose rows have `memory`.
+    pub(super) fn of(answer: sql::run::Answer, memory: Option<Arc<Grant>>) -> Answer {
+        let memory = memory.filter(|grant| grant.bytes() > 0);
+        Answer { tag: answer.tag.to_string(), rows: answer.rows, notice: None, memory }
+    }
+}
+
+/// Gives back what a statement has had beside the rows that it is answered with.
+pub(super) fn keep_rows(memory: &Grant, result: &Result<sql::run::Answer>) {
+    if memory.bytes() > 0 {
+        let rows = result.iter().flat_map(|answer| &answer.rows);
+        memory.shrink_to(rows.map(|row| bytes_of(row)).sum());
+    }
+}
+
+/// The same to a client, whatever memory it has.
+impl PartialEq for Answer {
+    fn eq(&self, other: &Answer) -> bool {
+        (&self.tag, &self.rows, &self.notice) == (&other.tag, &other.rows, &other.notice)
+    }
 }
 
 impl From<sql::run::Answer> for Answer {
     fn from(answer: sql::run::Answer) -> Answer {
-        Answer { tag: answer.tag.to_string(), rows: answer.rows, notice: None }
+        Answer::of(answer, None)
     }
 }
 

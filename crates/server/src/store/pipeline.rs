@@ -4,7 +4,7 @@
 use super::block::{BlockOperation, BlockState, Operation, Stock};
 use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
 use super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE};
-use super::pending::{Answer, Last, Promise, Watch};
+use super::pending::{Answer, Last, Promise, Watch, keep_rows};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
 use super::shared::Shared;
@@ -342,8 +342,12 @@ impl Pipeline {
         let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
         let reads = Reads::Snapshot(&snapshot);
         let mut rows = ReadRows::new(&shared.spaces, reads, steps);
-        let context = self.context(work, Some(planned));
-        sql::run::run(&planned.plan, &context, &mut rows).map(|answer| Some(Answer::from(answer)))
+        let memory = shared.memory.grant();
+        let grant = Some(Arc::clone(&memory));
+        let context = Context { grant, ..self.context(work, Some(planned)) };
+        let result = sql::run::run(&planned.plan, &context, &mut rows);
+        keep_rows(&memory, &result);
+        result.map(|answer| Some(Answer::of(answer, Some(memory))))
     }
 
     /// Takes a snapshot with all calls of this connection so far.
@@ -402,6 +406,7 @@ impl Pipeline {
             zone: work.zone.clone(),
             limits: Limits { memory_bytes_max, ..Limits::default() },
             system: planned.and_then(|planned| planned.system(&work.session)),
+            grant: None,
         }
     }
 

@@ -4,6 +4,7 @@ use super::call::{Call, DefinedRow, MORE_NUMBERS, REFUSED, Run, encode_answer, e
 use super::pool::lock;
 use super::rows::{CallRows, DeclaredRows, Numbers, Steps, allocate};
 use super::spaces::Spaces;
+use super::statement::plan_bytes;
 use nvcaracal::{Abort, Sequences, Stop, Transaction, WriteSet, raw};
 use sql::ir::{Plan, Space};
 use sql::run::{Answer, Tag};
@@ -20,7 +21,7 @@ const SEMANTICS: u32 = 4;
 
 /// The most bytes of the answer to one call.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// The most bytes of plans that are kept decoded.
+/// The most bytes of memory of plans that are kept decoded.
 const PLANS_BYTES_MAX: usize = 16 << 20;
 
 /// Plans by their bytes. What is kept changes nothing but the time that a call takes.
@@ -47,10 +48,11 @@ impl Statements {
         }
         let plan = Arc::new(sql::ir::decode(bytes)?);
         let mut plans = lock(&self.plans);
-        if plans.bytes + bytes.len() > PLANS_BYTES_MAX {
+        let weight = plan_bytes(bytes);
+        if plans.bytes + weight > PLANS_BYTES_MAX {
             *plans = Plans::default();
         }
-        plans.bytes += bytes.len();
+        plans.bytes += weight;
         plans.by_bytes.insert(bytes.into(), Arc::clone(&plan));
         Ok(plan)
     }

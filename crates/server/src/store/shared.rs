@@ -6,9 +6,10 @@ use super::options::StoreOptions;
 use super::pending::{Last, Slot, Watch};
 use super::pool::{Pool, lock};
 use super::spaces::Spaces;
-use super::statement::{Parsed, Statement};
+use super::statement::{Parsed, Source, Statement};
 use nvcaracal::raw::ProcedureNumber;
 use nvcaracal::{Database, Snapshot};
+use sql::MemoryPool;
 use sql::catalog::Catalog;
 use sql::ir::ObjectId;
 use std::collections::BTreeSet;
@@ -19,6 +20,9 @@ use values::{Result, Type, Zone};
 
 /// What a plan is kept by: text, place in it, types of parameters, zone.
 type StatementKey = (Arc<str>, usize, Vec<Option<Type>>, String);
+
+/// What an entry of a cache takes beside the text and what was made of it.
+pub(super) const ENTRY_BYTES: usize = 256;
 
 /// Versions of catalogs that only one block has begin here.
 const PRIVATE_VERSIONS: u64 = 1 << 63;
@@ -37,6 +41,8 @@ pub(super) struct Shared {
     pub(super) options: StoreOptions,
     pub(super) pool: Arc<Pool>,
     pub(super) database: Database,
+    /// What statements have of it outside of calls.
+    pub(super) memory: Arc<MemoryPool>,
     pub(super) spaces: Spaces,
     pub(super) procedure: ProcedureNumber,
     /// Held by each statement that writes, from the look at the catalog until it is queued; alone
@@ -129,14 +135,18 @@ impl Shared {
         }
         let text: Arc<str> = text.into();
         let (key, pool) = (Arc::clone(&text), Arc::clone(&self.pool));
-        let work = move || -> Result<Vec<Parsed>> {
+        let grant = self.memory.grant();
+        let work = move || -> Result<(Vec<Parsed>, usize)> {
             #[cfg(test)]
             super::panics::planted(super::panics::Place::Parse, &text);
-            let trees = sql::parse::parse(&text)?.into_iter().enumerate();
-            Ok(trees.map(|(at, tree)| Parsed::new(tree, text.clone(), at, pool.clone())).collect())
+            let trees = sql::parse::parse_within(&text, &grant)?.into_iter().enumerate();
+            let bytes = ENTRY_BYTES + grant.bytes();
+            let source = Arc::new(Source { text, grant, pool });
+            let parsed = |(at, tree)| Parsed::new(tree, Arc::clone(&source), at);
+            Ok((trees.map(parsed).collect::<Vec<_>>(), bytes))
         };
-        let parsed = self.pool.run(work).await?;
-        lock(&self.parsed).put(Arc::clone(&key), parsed.clone(), 256 + 16 * key.len());
+        let (parsed, bytes) = self.pool.run(work).await?;
+        lock(&self.parsed).put(key, parsed.clone(), bytes);
         Ok(parsed)
     }
 

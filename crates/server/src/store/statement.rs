@@ -1,6 +1,8 @@
 //! Statements as clients have them: parsed, and planned.
 
 use super::pool::Pool;
+use super::shared::ENTRY_BYTES;
+use sql::Grant;
 use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
 use sql::ir::{Insert, InsertRows, ObjectId, Plan, Relation};
@@ -11,15 +13,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type, Zone};
 
+/// What the statements of a text share.
+pub(super) struct Source {
+    pub(super) text: Arc<str>,
+    /// What the text and its trees take.
+    pub(super) grant: Arc<Grant>,
+    /// Where trees are dropped.
+    pub(super) pool: Arc<Pool>,
+}
+
 /// A tree that may be too deep to be dropped on any stack.
 struct Tree {
     tree: Option<sql::parse::Statement>,
-    pool: Arc<Pool>,
+    source: Arc<Source>,
 }
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        self.pool.drop_deep(self.tree.take());
+        self.source.pool.drop_deep(self.tree.take());
     }
 }
 
@@ -27,19 +38,13 @@ impl Drop for Tree {
 #[derive(Clone)]
 pub struct Parsed {
     tree: Arc<Tree>,
-    text: Arc<str>,
     /// Which of the text's statements it is.
     place: usize,
 }
 
 impl Parsed {
-    pub(super) fn new(
-        tree: sql::parse::Statement,
-        text: Arc<str>,
-        place: usize,
-        pool: Arc<Pool>,
-    ) -> Parsed {
-        Parsed { tree: Arc::new(Tree { tree: Some(tree), pool }), text, place }
+    pub(super) fn new(tree: sql::parse::Statement, source: Arc<Source>, place: usize) -> Parsed {
+        Parsed { tree: Arc::new(Tree { tree: Some(tree), source }), place }
     }
 
     pub(super) fn tree(&self) -> &sql::parse::Statement {
@@ -49,7 +54,7 @@ impl Parsed {
     /// The text that it is from, to which positions of errors belong.
     #[must_use]
     pub fn text(&self) -> &Arc<str> {
-        &self.text
+        &self.tree.source.text
     }
 
     /// What it says about the session: such statements are not prepared here.
@@ -88,7 +93,7 @@ impl Parsed {
 
     /// A statement that is a part of this one.
     fn part(&self, tree: sql::parse::Statement) -> Parsed {
-        Parsed::new(tree, Arc::clone(&self.text), self.place, Arc::clone(&self.tree.pool))
+        Parsed::new(tree, Arc::clone(&self.tree.source), self.place)
     }
 
     /// Whether another statement is within it.
@@ -147,6 +152,12 @@ pub(super) struct Planned {
     pub(super) catalog: Option<Arc<Catalog>>,
     /// Whether a seed is behind its parameters.
     pub(super) needs_seed: bool,
+}
+
+/// About how much memory a plan takes with its `encoded` form.
+pub(super) fn plan_bytes(encoded: &[u8]) -> usize {
+    const TIMES: usize = 8;
+    encoded.len().saturating_mul(1 + TIMES)
 }
 
 /// How a plan runs.
@@ -332,7 +343,7 @@ impl Statement {
     /// Its text, as far as a message has room for it.
     pub(super) fn shown(&self) -> String {
         const CHARACTERS_MAX: usize = 200;
-        let text = self.parsed.text.trim();
+        let text = self.parsed.text().trim();
         match text.char_indices().nth(CHARACTERS_MAX) {
             Some((end, _)) => format!("{}...", &text[..end]),
             None => text.to_owned(),
@@ -341,7 +352,46 @@ impl Statement {
 
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
-        let planned = self.planned.as_ref().map_or(0, |planned| 8 * planned.bytes.len());
-        1024 + 8 * self.parsed.text.len() + planned
+        let planned = self.planned.as_ref().map_or(0, |planned| plan_bytes(&planned.bytes));
+        ENTRY_BYTES + self.parsed.tree.source.grant.bytes() + planned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Store, StoreOptions};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// What is kept of a text weighs what it takes, and not many times that.
+    #[test]
+    fn a_statement_weighs_what_it_takes() {
+        let store = Store::open(StoreOptions::memory()).unwrap();
+        let catalog = Arc::new(Catalog::open(std::iter::empty()).unwrap());
+        let many = |part: &str, count| vec![part; count].join(",");
+        let texts = BTreeMap::from([
+            ("one", "SELECT 1".to_owned()),
+            ("parameters", "SELECT $1::int + $2::int, $3::text || 'x'".to_owned()),
+            ("columns", format!("SELECT {}", many("1 + 2 * 3 - length('abc')", 500))),
+            ("values", format!("VALUES {}", many("(1, 'abc', 2.5)", 2_000))),
+            ("list", format!("SELECT 1 WHERE 1 IN ({})", many("12345", 5_000))),
+            ("queries", format!("SELECT {}", many("(SELECT count(*) FROM (SELECT 1) x)", 200))),
+        ]);
+        for (name, text) in texts {
+            let (pool, grant) = (Arc::clone(&store.shared.pool), store.shared.memory.grant());
+            let mut kept = None;
+            let make = || {
+                let text: Arc<str> = text.as_str().into();
+                let tree = sql::parse::parse_within(&text, &grant).unwrap().remove(0);
+                let source = Arc::new(Source { text, grant: Arc::clone(&grant), pool });
+                let parsed = Parsed::new(tree, source, 0);
+                kept = Some(Statement::plan(&parsed, &[], &Zone::utc(), &catalog).unwrap());
+            };
+            let taken = allocation_counter::measure(make).bytes_current;
+            let weight = kept.expect("it was planned").bytes();
+            let times = weight as f64 / taken as f64;
+            eprintln!("{name:12} takes {taken:9} bytes, weighs {times:.2} times that");
+            assert!((1.0..=6.0).contains(&times), "{name}: {taken} bytes, {times:.2} times that");
+        }
     }
 }

@@ -11,7 +11,7 @@ use values::{Datum, Error, Result, SqlState};
 /// Copies rows with numbers from `begin`, of which each has about `bytes`.
 fn begin(client: &mut Client, begin: i32, count: i32, bytes: usize) -> Result<CopyIn> {
     let statement = client.prepare("COPY t (id, note) FROM STDIN")?;
-    let mut rows = CopyIn::new(&statement, false);
+    let mut rows = CopyIn::new(&statement, false, &client.connection);
     for id in begin..begin + count {
         let row = [Datum::Int4(id), Datum::text("x".repeat(bytes))];
         block_on(rows.push(&mut client.connection, id as u64, &row))?;

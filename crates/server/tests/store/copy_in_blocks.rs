@@ -20,7 +20,7 @@ fn on_disk(path: &Path) -> Store {
 /// Begins to copy rows with these numbers in the block.
 fn begin(client: &mut Client, text: &str, ids: &[i32]) -> Result<CopyIn> {
     let statement = client.prepare(text)?;
-    let mut rows = CopyIn::new(&statement, true);
+    let mut rows = CopyIn::new(&statement, true, &client.connection);
     for (line, id) in ids.iter().enumerate() {
         let row = [Datum::Int4(*id), Datum::text("x".repeat(100))];
         block_on(rows.push(&mut client.connection, line as u64 + 1, &row))?;

@@ -21,6 +21,7 @@ mod memory;
 mod order;
 mod random_values;
 mod scripts;
+mod shared_memory;
 mod system;
 mod told;
 mod views;

@@ -15,7 +15,7 @@ fn filled(client: &mut Client, rows: i32) {
     client.begin(READ_COMMITTED);
     client.within("TRUNCATE accounts").unwrap();
     let statement = client.prepare("COPY accounts FROM STDIN").unwrap();
-    let mut copied = CopyIn::new(&statement, true);
+    let mut copied = CopyIn::new(&statement, true, &client.connection);
     for id in 1..=rows {
         let row = [Datum::Int4(id), Datum::Int4(1), Datum::Int4(0), Datum::text(" ".repeat(84))];
         block_on(copied.push(&mut client.connection, id as u64, &row)).unwrap();

@@ -26,6 +26,6 @@ pub(crate) use position::Lines;
 pub(crate) use sequence::{AlterSequence, Counting, IdentityChange, SequenceChange};
 pub use session::{SessionColumn, SessionFunction};
 pub use size::PARSER_BYTES_MAX;
-pub use statement::{STACK_BYTES, Statement, parse, with_stack};
+pub use statement::{STACK_BYTES, Statement, parse, parse_within, with_stack};
 pub(crate) use table_as::TableAs;
 pub(crate) use view::{Stars, query_text};

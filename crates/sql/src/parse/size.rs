@@ -72,19 +72,29 @@ impl List {
     }
 }
 
-/// Refuses a text of too many tokens before they are made.
-pub(super) fn check_text(text: &str) -> Result<()> {
-    refuse(tokens_at_most(text).saturating_mul(TOKEN))
+/// At most as much memory as a text takes.
+pub(super) struct Bytes {
+    pub(super) of_tokens: usize,
+    pub(super) of_trees: usize,
 }
 
-/// Refuses tokens whose trees would take too much.
-pub(super) fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
-    refuse(bytes_of(tokens))
+/// The memory of a text's tokens before they are made, unless it is too much.
+pub(super) fn check_text(text: &str) -> Result<usize> {
+    let bytes = tokens_at_most(text).saturating_mul(TOKEN);
+    refuse(bytes)?;
+    Ok(bytes)
 }
 
-/// The memory of the tokens and of the trees that they can make.
-fn bytes_of(tokens: &[TokenWithSpan]) -> usize {
-    let mut bytes = tokens.len() * TOKEN + STATEMENT;
+/// The memory of tokens and their trees before the trees are made, unless it is too much.
+pub(super) fn check_tokens(tokens: &[TokenWithSpan]) -> Result<Bytes> {
+    let bytes = Bytes { of_tokens: tokens.len() * TOKEN, of_trees: bytes_of_trees(tokens) };
+    refuse(bytes.of_tokens + bytes.of_trees)?;
+    Ok(bytes)
+}
+
+/// The memory of the trees that tokens can make.
+fn bytes_of_trees(tokens: &[TokenWithSpan]) -> usize {
+    let mut bytes = STATEMENT;
     let mut lists = vec![List::of_clause()];
     let (mut is_behind_word, mut last) = (false, Keyword::NoKeyword);
     for token in tokens {
@@ -320,7 +330,7 @@ mod tests {
             let text = format!("{head}{}{tail}", part.repeat(*count));
             let dialect = PostgreSqlDialect {};
             let tokens = Tokenizer::new(&dialect, &text).tokenize_with_location().unwrap();
-            let counted = bytes_of(&tokens) as u64;
+            let counted = (tokens.len() * TOKEN + bytes_of_trees(&tokens)) as u64;
             drop(tokens);
             let taken = crate::parse::with_stack(|| {
                 let parsed = || drop(crate::parse::parse(&text).unwrap());

@@ -10,6 +10,7 @@ use super::sequence::{self, AlterSequence, IdentityChanges};
 use super::signs;
 use super::size;
 use super::table_as::{self, TableAs};
+use crate::memory::{Grant, MemoryPool};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
@@ -88,13 +89,22 @@ impl Statement {
 /// The trees can be deep: call this, [`crate::prepare`] and the drop of a statement on a thread
 /// with [`STACK_BYTES`] of stack.
 pub fn parse(text: &str) -> Result<Vec<Statement>> {
+    parse_within(text, &MemoryPool::new(usize::MAX).grant())
+}
+
+/// Parses as [`parse`] does. The `grant` has what the parser takes before it is taken, and behind
+/// it what the trees and a copy of the text take.
+///
+/// # Errors
+/// As [`parse`], and `OUT_OF_MEMORY` if the grant's pool has too little.
+pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::new(
             SqlState::LIMIT_EXCEEDED,
             format!("statement has {} bytes, at most {TEXT_BYTES_MAX} are accepted", text.len()),
         ));
     }
-    size::check_text(text)?;
+    grant.grow_to(text.len() + size::check_text(text)?)?;
     let lines = Lines::of(text);
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
@@ -103,7 +113,8 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     })?;
     let mut tokens = signs::mended(tokens);
     limits::check(&tokens)?;
-    size::check_tokens(&tokens)?;
+    let bytes = size::check_tokens(&tokens)?;
+    grant.grow_to(text.len() + bytes.of_tokens + bytes.of_trees)?;
     own::replace_on_and_off(&mut tokens);
     let end = tokens.last().map_or(Location { line: 1, column: 1 }, |token| token.span.end);
     let expressions = conflict::take_expressions(&mut tokens)
@@ -138,7 +149,9 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
             declared,
         }
     };
-    Ok(trees.into_iter().map(statement).collect())
+    let statements = trees.into_iter().map(statement).collect();
+    grant.shrink_to(text.len() + bytes.of_trees);
+    Ok(statements)
 }
 
 /// The statements between semicolons.

@@ -1,22 +1,29 @@
 //! The memory that a statement may take.
 
+use crate::memory::{FREE_BYTES, Grant};
+use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
 
 /// Adds up what a statement collects, and refuses what is too much.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Memory {
     used: usize,
+    /// What it may use until it takes more.
+    granted: usize,
     max: usize,
+    grant: Option<Arc<Grant>>,
 }
 
-/// The memory that a row takes.
-pub(super) fn bytes_of(row: &[Datum]) -> usize {
+/// The memory that a row takes, in bytes.
+pub fn bytes_of(row: &[Datum]) -> usize {
     size_of::<Vec<Datum>>() + row.iter().map(Datum::memory_bytes).sum::<usize>()
 }
 
 impl Memory {
-    pub(super) fn new(max: usize) -> Memory {
-        Memory { used: 0, max }
+    /// Memory of `max` bytes, which come from the `grant` if there is one.
+    pub(super) fn new(max: usize, grant: Option<&Arc<Grant>>) -> Memory {
+        let granted = if grant.is_some() { max.min(FREE_BYTES) } else { max };
+        Memory { used: 0, granted, max, grant: grant.cloned() }
     }
 
     pub(super) fn add(&mut self, row: &[Datum]) -> Result<()> {
@@ -25,11 +32,22 @@ impl Memory {
 
     pub(super) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
         self.used += bytes;
+        if self.used > self.granted { self.grow() } else { Ok(()) }
+    }
+
+    /// Takes more, in parts that grow with what it has.
+    #[cold]
+    fn grow(&mut self) -> Result<()> {
         if self.used > self.max {
             let message = format!("statement needs more than {} bytes of memory", self.max);
             return Err(Error::new(SqlState::OUT_OF_MEMORY, message)
                 .with_hint("Read or change fewer rows at a time."));
         }
+        let wanted = (self.used + self.used / 8).max(self.used + FREE_BYTES).min(self.max);
+        if let Some(grant) = &self.grant {
+            grant.grow_to(wanted)?;
+        }
+        self.granted = wanted;
         Ok(())
     }
 

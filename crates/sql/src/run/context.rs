@@ -1,6 +1,7 @@
 //! What a run needs beside rows, and what it answers.
 
 use crate::ir::{Main, Plan};
+use crate::memory::Grant;
 use crate::system::System;
 use std::sync::Arc;
 use values::{Datum, Error, SqlState, Timestamp, Zone};
@@ -18,6 +19,8 @@ pub struct Context {
     pub limits: Limits,
     /// The system catalog and the session; none in calls, as a replay knows neither.
     pub system: Option<Arc<System>>,
+    /// Where its memory comes from; none in calls, whose answer is the same whatever others do.
+    pub grant: Option<Arc<Grant>>,
 }
 
 /// What a statement may take.
@@ -44,6 +47,7 @@ impl Context {
             zone: Zone::utc(),
             limits: Limits::default(),
             system: None,
+            grant: None,
         }
     }
 }

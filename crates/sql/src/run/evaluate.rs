@@ -42,7 +42,7 @@ impl<'a> Evaluator<'a> {
         context: &'a Context,
         rows: &'a mut dyn Rows,
     ) -> Evaluator<'a> {
-        let memory = Memory::new(context.limits.memory_bytes_max);
+        let memory = Memory::new(context.limits.memory_bytes_max, context.grant.as_ref());
         let queries = Queries::of(queries);
         Evaluator {
             context,

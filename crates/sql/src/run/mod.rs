@@ -49,6 +49,7 @@ mod window;
 mod window_frame;
 mod write;
 
+pub use budget::bytes_of;
 pub use changes::{Effect, Written};
 pub(crate) use checks::{check_children, encode_row, passes, value_over};
 pub use context::{Answer, Context, Limits, Tag};

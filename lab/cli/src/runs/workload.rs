@@ -162,7 +162,7 @@ fn settings(of_lab: &LabRunArguments, epochs: u64, spec: &DeviceSpec, stop: Stop
         },
         serial_calls_max: of_lab.serial_calls_max,
         group_us: of_lab.group_us,
-        image_limit_bytes: arguments.limits.image_limit_bytes,
+        image_limit_bytes: arguments.limits.image_limit_bytes(),
         memory_limit_bytes: arguments.limits.memory_limit_bytes,
         log_limit_bytes: arguments.limits.log_limit_bytes,
         ack_log: arguments.ack_log.clone(),

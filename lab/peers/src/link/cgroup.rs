@@ -5,40 +5,25 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pmem::control_group::{Version, memory_group};
+
 use crate::peer::{Error, Result};
 use crate::settings::Memory;
 
-/// Which of the two interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    One,
-    Two,
+/// The file that says how many processes were killed at the limit, in a line `oom_kill N`.
+fn events(version: Version) -> &'static str {
+    match version {
+        Version::One => "memory.oom_control",
+        Version::Two => "memory.events",
+    }
 }
 
-impl Version {
-    /// The file with the limit.
-    fn limit(self) -> &'static str {
-        match self {
-            Self::One => "memory.limit_in_bytes",
-            Self::Two => "memory.max",
-        }
-    }
-
-    /// The file that says how many processes were killed at the limit, in a line `oom_kill N`.
-    fn events(self) -> &'static str {
-        match self {
-            Self::One => "memory.oom_control",
-            Self::Two => "memory.events",
-        }
-    }
-
-    /// Files that keep it from swapping, where there are any, and what is written into them.
-    fn without_swap(self, bytes: u64) -> (&'static str, u64) {
-        match self {
-            // Memory and swap together.
-            Self::One => ("memory.memsw.limit_in_bytes", bytes),
-            Self::Two => ("memory.swap.max", 0),
-        }
+/// Files that keep a group from swapping, where there are any, and what is written into them.
+fn without_swap(version: Version, bytes: u64) -> (&'static str, u64) {
+    match version {
+        // Memory and swap together.
+        Version::One => ("memory.memsw.limit_in_bytes", bytes),
+        Version::Two => ("memory.swap.max", 0),
     }
 }
 
@@ -73,7 +58,7 @@ impl Group {
         let group = Self { version, path, bytes: memory.bytes };
         let limit = group.path.join(version.limit());
         write(&limit, group.bytes)?;
-        let (swap, value) = version.without_swap(group.bytes);
+        let (swap, value) = without_swap(version, group.bytes);
         if group.path.join(swap).exists() {
             write(&group.path.join(swap), value)?;
         }
@@ -105,7 +90,7 @@ impl Group {
 
     /// Whether the system has killed a process of it for want of memory.
     pub(super) fn has_killed(&self) -> bool {
-        let events = fs::read_to_string(self.path.join(self.version.events()));
+        let events = fs::read_to_string(self.path.join(events(self.version)));
         events.is_ok_and(|events| kills(&events) > 0)
     }
 
@@ -159,11 +144,7 @@ fn give_memory_below(path: &Path) -> Result<()> {
 
 /// The memory group of this process.
 fn own_group() -> Result<(Version, PathBuf)> {
-    let read = |path: &str| {
-        fs::read_to_string(path).map_err(|error| failed("read", Path::new(path), error))
-    };
-    let (groups, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
-    memory_group(&groups, &mounts).ok_or_else(|| {
+    memory_group().ok_or_else(|| {
         Error::Failed(
             "--memory needs a memory control group: this process is in none that is mounted \
              (/proc/self/cgroup, /proc/self/mountinfo)"
@@ -172,69 +153,9 @@ fn own_group() -> Result<(Version, PathBuf)> {
     })
 }
 
-/// The memory group that `/proc/self/cgroup` names, at the place where `/proc/self/mountinfo` has
-/// it. Version 1, if memory is there: then version 2 does not have it.
-fn memory_group(groups: &str, mounts: &str) -> Option<(Version, PathBuf)> {
-    let groups: Vec<[&str; 3]> = groups
-        .lines()
-        .filter_map(|line| <[&str; 3]>::try_from(line.splitn(3, ':').collect::<Vec<_>>()).ok())
-        .collect();
-    let of_one = groups.iter().find(|[_, controllers, _]| has_memory(controllers));
-    let of_two =
-        groups.iter().find(|[number, controllers, _]| *number == "0" && controllers.is_empty());
-    let one = of_one.map(|of| (Version::One, of[2]));
-    let (version, group) = one.or(of_two.map(|of| (Version::Two, of[2])))?;
-    mounts.lines().find_map(|line| {
-        // `ID PARENT DEVICE ROOT PLACE OPTIONS ... - TYPE SOURCE OPTIONS`
-        let (left, right) = line.split_once(" - ")?;
-        let [_, _, _, root, place, ..] = *left.split(' ').collect::<Vec<_>>() else { return None };
-        let [kind, _, options] = *right.split(' ').collect::<Vec<_>>() else { return None };
-        let fits = match version {
-            Version::One => kind == "cgroup" && has_memory(options),
-            Version::Two => kind == "cgroup2",
-        };
-        let below = group.strip_prefix(root.trim_end_matches('/'))?;
-        fits.then(|| (version, Path::new(place).join(below.trim_start_matches('/'))))
-    })
-}
-
-fn has_memory(list: &str) -> bool {
-    list.split(',').any(|name| name == "memory")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MOUNTS_OF_ONE: &str = "\
-        22 1 0:20 / /sys rw - sysfs sysfs rw\n\
-        30 22 0:26 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
-        31 22 0:27 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
-        32 22 0:28 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-    const MOUNTS_OF_TWO: &str = "\
-        30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-    const MOUNTS_OF_A_CONTAINER: &str = "\
-        30 22 0:26 /docker/f00 /sys/fs/cgroup/memory ro shared:4 - cgroup cgroup rw,memory\n";
-
-    #[track_caller]
-    fn check(groups: &str, mounts: &str, expected: Option<(Version, &str)>) {
-        let expected = expected.map(|(version, path)| (version, PathBuf::from(path)));
-        assert_eq!(memory_group(groups, mounts), expected);
-    }
-
-    #[test]
-    fn the_group_of_a_process_is_found_in_both_versions() {
-        let one = "8:cpu:/\n4:memory:/jobs/a:b\n0::/\n";
-        check(one, MOUNTS_OF_ONE, Some((Version::One, "/sys/fs/cgroup/memory/jobs/a:b")));
-        let two = "0::/user.slice/run-1.scope\n";
-        let place = "/sys/fs/cgroup/user.slice/run-1.scope";
-        check(two, MOUNTS_OF_TWO, Some((Version::Two, place)));
-        check("0::/\n", MOUNTS_OF_TWO, Some((Version::Two, "/sys/fs/cgroup/")));
-        let inside = "4:memory:/docker/f00/job\n";
-        check(inside, MOUNTS_OF_A_CONTAINER, Some((Version::One, "/sys/fs/cgroup/memory/job")));
-        check(one, MOUNTS_OF_TWO, None);
-        check("", MOUNTS_OF_ONE, None);
-    }
 
     #[test]
     fn processes_that_were_killed_are_counted() {

@@ -81,7 +81,7 @@ impl Defined {
             self.cleared.extend_from_slice(made.delta.cleared());
         }
         let tag = made.shown_tag();
-        (Ok(Answer { tag, rows: made.rows, notice: made.notice }), digest)
+        (Ok(Answer { tag, rows: made.rows, notice: made.notice, memory: None }), digest)
     }
 }
 

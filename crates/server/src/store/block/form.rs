@@ -121,6 +121,7 @@ impl Block<'_> {
                 ..Default::default()
             },
             system: None,
+            grant: None,
         })
     }
 

@@ -85,7 +85,7 @@ impl Pipeline {
         if let BlockOperation::Begin(modes) = operation {
             assert!(own.is_none(), "a connection has one block at a time");
             let numbers = std::mem::take(&mut *lock(&self.numbers));
-            *own = Some(BlockState::new(modes, now, numbers));
+            *own = Some(BlockState::new(modes, now, numbers, self.shared.memory.grant()));
             return Ok(said("BEGIN"));
         }
         let block = own.as_mut().ok_or_else(no_block)?;
@@ -156,7 +156,7 @@ impl Pipeline {
             return Some(Err(error));
         }
         match block.attempt(shared, statement, run, below) {
-            Tried::Done(result) => Some(result.map(Answer::from)),
+            Tried::Done(result) => Some(result.map(|answer| block.answer(answer))),
             Tried::Later | Tried::Short(_) => None,
         }
     }
@@ -281,7 +281,7 @@ impl Pipeline {
             // It gives numbers that others have taken meanwhile, and cannot commit.
             return Err(moved());
         }
-        result.map(Answer::from)
+        result.map(|answer| block.answer(answer))
     }
 
     /// Whether others have taken numbers of a sequence since a definition of the block asked how

@@ -5,7 +5,7 @@ use super::super::call::{Call, ZoneForm};
 use super::super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE, StoreOptions};
 #[cfg(test)]
 use super::super::panics;
-use super::super::pending::{Answer, Watch};
+use super::super::pending::{Answer, Watch, keep_rows};
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
@@ -15,6 +15,7 @@ use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
 use nvcaracal::Snapshot;
+use sql::Grant;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space, Value};
 use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
@@ -58,6 +59,10 @@ pub(in super::super) struct BlockState {
     pub(super) zones: Vec<Zone>,
     pub(super) steps: Vec<Step>,
     pub(super) buffer: Buffer,
+    /// What it has of the statements' memory for what it writes and is to log.
+    memory: Arc<Grant>,
+    /// That of the rows of its last statement.
+    answer_memory: Option<Arc<Grant>>,
     savepoints: Vec<Savepoint>,
     savepoints_made: u32,
     pub(super) numbers: Stock,
@@ -174,7 +179,12 @@ impl Rows for BlockReads<'_> {
 }
 
 impl BlockState {
-    pub(super) fn new(modes: Modes, now: Timestamp, numbers: Stock) -> BlockState {
+    pub(super) fn new(
+        modes: Modes,
+        now: Timestamp,
+        numbers: Stock,
+        memory: Arc<Grant>,
+    ) -> BlockState {
         BlockState {
             modes,
             now,
@@ -187,6 +197,8 @@ impl BlockState {
             zones: Vec::new(),
             steps: Vec::new(),
             buffer: Buffer::default(),
+            memory,
+            answer_memory: None,
             savepoints: Vec::new(),
             savepoints_made: 0,
             numbers,
@@ -368,20 +380,18 @@ impl BlockState {
         panics::planted(panics::Place::Block, statement.parsed.text());
         let planned = statement.planned.as_ref().expect("it is no definition");
         let options = &shared.options;
-        let is_query = planned.plan.is_query();
         let is_copy = planned.plan.is_copy();
-        let steps_max = if is_copy {
-            options.steps_max.saturating_mul(COPY_STEPS_TIMES)
-        } else if is_query && (self.only_reads() || !self.has_written()) {
-            options.steps_max
-        } else {
-            options.steps_max.saturating_sub(self.work_done)
-        };
+        let steps_max = self.steps_max(planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let steps = below.steps(shared, steps_max);
         let read = ReadRows::new(&shared.spaces, below.reads, steps);
-        let context =
-            Context { system: planned.system(&run.session), ..self.context(run, options) };
+        // What does little collects little.
+        let grant = below.watch.is_some().then(|| shared.memory.grant());
+        let context = Context {
+            system: planned.system(&run.session),
+            grant: grant.clone(),
+            ..self.context(run, options)
+        };
         let mut rows = BlockReads {
             read,
             gets_left: below.gets_max,
@@ -394,6 +404,8 @@ impl BlockState {
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
         self.buffer = overlay.into_buffer();
+        let was_refused = grant.as_ref().is_some_and(|grant| grant.was_refused());
+        self.answer_memory = grant.inspect(|grant| keep_rows(grant, &result));
         let (is_over, is_ended) = (rows.is_over, rows.read.steps.is_ended());
         let is_later = rows.read.is_later() || is_limited && rows.read.steps.is_over();
         let (used, is_short) = (rows.used, rows.is_short);
@@ -417,12 +429,29 @@ impl BlockState {
             return Tried::Done(result);
         }
         let numbers = self.numbers.give(&used);
-        let is_repeated = !is_beyond && result.as_ref().err().is_none_or(comes_again);
+        let is_repeated =
+            !is_beyond && !was_refused && result.as_ref().err().is_none_or(comes_again);
         if let (Err(error), false) = (&result, is_repeated) {
             self.bar_commit(error);
         }
         let result = self.fitting(mark, result, options.memory_bytes_max);
         Tried::Done(self.record(statement, run, result, numbers))
+    }
+
+    /// Returns the steps that a statement may do.
+    fn steps_max(&self, planned: &Planned, options: &StoreOptions) -> u64 {
+        if planned.plan.is_copy() {
+            options.steps_max.saturating_mul(COPY_STEPS_TIMES)
+        } else if planned.plan.is_query() && (self.only_reads() || !self.has_written()) {
+            options.steps_max
+        } else {
+            options.steps_max.saturating_sub(self.work_done)
+        }
+    }
+
+    /// Returns the answer to the statement that was attempted last.
+    pub(super) fn answer(&mut self, answer: sql::run::Answer) -> Answer {
+        Answer::of(answer, self.answer_memory.take())
     }
 
     /// Returns the context of a statement.
@@ -438,7 +467,8 @@ impl BlockState {
     ) -> Context {
         let memory_bytes_max = options.memory_bytes_max;
         let limits = Limits { memory_bytes_max, ..Limits::default() };
-        Context { parameters, now: self.now, zone: zone.clone(), limits, system: None }
+        let zone = zone.clone();
+        Context { parameters, now: self.now, zone, limits, system: None, grant: None }
     }
 
     /// Undoes a statement after which the writes of the block exceed `bytes_max`.
@@ -448,12 +478,17 @@ impl BlockState {
         result: Result<T>,
         bytes_max: usize,
     ) -> Result<T> {
-        if self.buffer.bytes() <= bytes_max {
-            return result;
-        }
+        let bytes = self.buffer.bytes();
+        let error = if bytes > bytes_max {
+            let message = "a block writes more bytes than a statement may collect";
+            Error::new(SqlState::OUT_OF_MEMORY, message).with_hint("Commit more often.")
+        } else {
+            match self.memory.grow_to(bytes + self.bytes) {
+                Ok(()) => return result,
+                Err(error) => error,
+            }
+        };
         self.buffer.roll_back(mark);
-        let message = "a block writes more bytes than a statement may collect";
-        let error = Error::new(SqlState::OUT_OF_MEMORY, message).with_hint("Commit more often.");
         // How many bytes it writes depends on what it has read.
         self.bar_commit(&error);
         Err(error)
@@ -695,7 +730,7 @@ pub(super) fn count_given(
 
 /// Returns an answer of a command tag alone.
 pub(super) fn said(tag: &str) -> Answer {
-    Answer { tag: tag.to_owned(), rows: Vec::new(), notice: None }
+    Answer { tag: tag.to_owned(), ..Answer::default() }
 }
 
 /// Returns the error of a block that a definition has made obsolete.

@@ -1,0 +1,175 @@
+//! How the memory that the process may take is shared by statements and the store.
+
+use std::time::{Duration, Instant};
+
+use pmem::control_group;
+use server::store::Store;
+
+use crate::args::ServeArguments;
+use crate::output::Failure;
+
+/// The part of the memory that is for statements, if nothing else is asked for.
+const PART: u64 = 4;
+/// What statements get at least.
+const STATEMENT_BYTES_MIN: u64 = 1 << 24;
+/// What a store gets at least, as the ranges of the options say.
+const STORE_BYTES_MIN: u64 = 1 << 24;
+
+/// What decides about the shares.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asked {
+    /// What the machine has.
+    machine: Option<u64>,
+    /// What the control group of the process has, if that is less.
+    group: Option<u64>,
+    /// `--memory-limit-bytes`
+    limit: Option<u64>,
+    /// `--statement-memory-bytes`
+    statements: Option<u64>,
+    /// `--image-limit-bytes`
+    image: Option<u64>,
+}
+
+/// The memory of statements and of the store, in bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shares {
+    /// For all statements together.
+    pub(super) statements: usize,
+    /// For a store that may be larger; `None` if all of it is in memory.
+    pub(super) limit: Option<u64>,
+    /// What the store may grow to; `None` if it may have any size.
+    pub(super) image: Option<u64>,
+}
+
+impl Shares {
+    /// The shares that the arguments ask for, within what the machine and the process's control
+    /// group have.
+    ///
+    /// # Errors
+    /// If statements would leave nothing of the limit to the store.
+    pub(super) fn of(arguments: &ServeArguments) -> Result<Self, Failure> {
+        let limits = &arguments.limits;
+        Self::divided(Asked {
+            machine: control_group::machine_bytes(),
+            group: control_group::limit_bytes(),
+            limit: limits.memory_limit_bytes,
+            statements: arguments.statement_memory_bytes,
+            image: limits.image_limit_bytes,
+        })
+    }
+
+    fn divided(asked: Asked) -> Result<Self, Failure> {
+        let all = [asked.limit, asked.group, asked.machine].into_iter().flatten().min();
+        // Where the system says nothing a gigabyte is not much.
+        let part = all.map_or(1 << 30, |all| (all / PART).max(STATEMENT_BYTES_MIN));
+        let statements = asked.statements.unwrap_or(part);
+        let left = |of: u64| of.saturating_sub(statements).max(STORE_BYTES_MIN);
+        if let (Some(limit), Some(_)) = (asked.limit, asked.statements)
+            && statements.saturating_add(STORE_BYTES_MIN) > limit
+        {
+            return Err(Failure::usage(format!(
+                "--statement-memory-bytes {statements} leaves less than {STORE_BYTES_MIN} of the \
+                 {limit} bytes of --memory-limit-bytes to the store"
+            )));
+        }
+        let whole = asked.group.filter(|_| asked.limit.is_none());
+        Ok(Self {
+            statements: usize::try_from(statements).unwrap_or(usize::MAX),
+            limit: asked.limit.map(left),
+            image: asked.image.or(whole.map(|group| image_within(left(group)))),
+        })
+    }
+
+    /// What is said of them when the server is ready.
+    pub(super) fn plain(&self) -> String {
+        let statements = self.statements >> 20;
+        let image = self.image.map(|bytes| format!(", at most {} MiB of data", bytes >> 20));
+        format!("{statements} MiB of memory for statements{}", image.unwrap_or_default())
+    }
+}
+
+/// The rows and values that a store of so much memory may have: the rest is for its indexes, and
+/// for what grows with the work. A store that is full refuses what would make it larger; one
+/// that took more would be killed by the system.
+fn image_within(bytes: u64) -> u64 {
+    (bytes / 8 * 5).max(STORE_BYTES_MIN)
+}
+
+/// Gives the memory of statements that have ended back to the system.
+pub(super) struct GiveBack {
+    store: Store,
+    /// The most that statements had since the last time, in bytes.
+    most: usize,
+    /// When that was.
+    last: Instant,
+}
+
+impl GiveBack {
+    /// How much less statements have before it is worth the time that it takes.
+    const BYTES_MIN: usize = 8 << 20;
+    /// How often at most.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    pub(super) fn of(store: &Store) -> Self {
+        Self { store: store.clone(), most: 0, last: Instant::now() }
+    }
+
+    /// Looks whether it is worth it now.
+    pub(super) fn look(&mut self) {
+        let bytes = self.store.statement_memory();
+        self.most = self.most.max(bytes);
+        if self.most - bytes >= Self::BYTES_MIN && self.last.elapsed() >= Self::PAUSE {
+            pmem::give_back_freed();
+            (self.most, self.last) = (bytes, Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+    const MACHINE: Asked =
+        Asked { machine: Some(24 * GIB), group: None, limit: None, statements: None, image: None };
+
+    #[track_caller]
+    fn check(asked: Asked, statements: u64, limit: Option<u64>, image: Option<u64>) {
+        let shares = Shares::divided(asked).unwrap();
+        assert_eq!(shares, Shares { statements: statements as usize, limit, image });
+    }
+
+    #[test]
+    fn statements_have_a_quarter_unless_they_are_given_another_part() {
+        check(MACHINE, 6 * GIB, None, None);
+        check(Asked::default(), GIB, None, None);
+        let limit = Some(4 * GIB);
+        check(Asked { limit, ..MACHINE }, GIB, Some(3 * GIB), None);
+        let statements = Some(GIB / 2);
+        check(Asked { limit, statements, ..MACHINE }, GIB / 2, Some(7 * GIB / 2), None);
+        check(Asked { statements, image: Some(GIB), ..MACHINE }, GIB / 2, None, Some(GIB));
+    }
+
+    #[test]
+    fn a_control_group_bounds_statements_and_data() {
+        let grouped = Asked { group: Some(4 * GIB), ..MACHINE };
+        check(grouped, GIB, None, Some(3 * GIB / 8 * 5));
+        check(Asked { image: Some(GIB), ..grouped }, GIB, None, Some(GIB));
+        check(Asked { limit: Some(2 * GIB), ..grouped }, GIB / 2, Some(3 * GIB / 2), None);
+        let told = Shares::divided(grouped).unwrap().plain();
+        assert_eq!(told, "1024 MiB of memory for statements, at most 1920 MiB of data");
+    }
+
+    #[test]
+    fn a_small_limit_leaves_the_store_what_it_needs() {
+        let limit = Some(1 << 25);
+        check(Asked { limit: Some(1 << 24), ..MACHINE }, 1 << 24, Some(1 << 24), None);
+        check(Asked { machine: Some(1 << 20), ..MACHINE }, 1 << 24, None, None);
+        for statements in [1 << 25, u64::MAX] {
+            let asked = Asked { limit, statements: Some(statements), ..MACHINE };
+            let refused = Shares::divided(asked).unwrap_err();
+            assert_eq!(refused.code, 2);
+            assert!(refused.messages[0].contains("leaves less than"), "{:?}", refused.messages);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The memory of a server in a process of its own, for loads of all kinds: at its peak within what
+//! statements may have, and given back when the load is over.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+use tokio_postgres::Client;
+
+use crate::served::Server;
+use crate::support::{PAUSE, Room};
+
+const MIB: u64 = 1 << 20;
+/// What all statements may have together.
+const STATEMENTS: u64 = 64 * MIB;
+/// What may stay of a load: texts and plans for those who come again, and pages with them.
+const STAYS_MAX: u64 = STATEMENTS * 3 / 4;
+/// How long until the memory is given back at most.
+const SETTLES: Duration = Duration::from_secs(10);
+/// Clients of a load at a time.
+const CLIENTS: usize = 8;
+
+/// A value of the server's `/proc/PID/status`, in bytes.
+fn status(server: &Server, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+    line.trim_matches([':', ' ', '\t', 'k', 'B']).parse::<u64>().unwrap() << 10
+}
+
+/// Begins to measure the peak anew.
+fn forget_peak(server: &Server) {
+    std::fs::write(format!("/proc/{}/clear_refs", server.id()), "5").unwrap();
+}
+
+/// Texts that are all different, of about 4 KiB each.
+async fn distinct_texts(client: &Client, number: usize) {
+    for n in 0..150 {
+        let columns: Vec<_> = (0..200).map(|at| format!("{n} + {at} - {number}")).collect();
+        let _ = client.simple_query(&format!("SELECT {}", columns.join(","))).await;
+    }
+}
+
+/// Texts of half a megabyte.
+async fn wide_texts(client: &Client, number: usize) {
+    let rows: Vec<_> = (0..20_000).map(|n| format!("({n},'{number} {n}')")).collect();
+    let text = format!("SELECT count(*) FROM (VALUES {}) v", rows.join(","));
+    for _ in 0..3 {
+        let _ = client.simple_query(&text).await;
+    }
+}
+
+/// Aggregates that collect some 30 MB.
+async fn aggregates(client: &Client, _: usize) {
+    let text = "SELECT cardinality(array_agg(repeat('x', 1000) || g)) \
+                FROM generate_series(1, 30000) g";
+    for _ in 0..2 {
+        let _ = client.simple_query(text).await;
+    }
+}
+
+async fn sorts(client: &Client, _: usize) {
+    let text = "SELECT * FROM (SELECT repeat('x', 1000) || g FROM generate_series(1, 30000) g \
+                ORDER BY 1 DESC OFFSET 29990) x";
+    for _ in 0..2 {
+        let _ = client.simple_query(text).await;
+    }
+}
+
+async fn blocks(client: &Client, number: usize) {
+    let from = number * 100_000;
+    let insert = format!(
+        "INSERT INTO t SELECT {from} + g, repeat('x', 1000) FROM generate_series(1, 10000) g"
+    );
+    let _ = client.simple_query("BEGIN").await;
+    let _ = client.simple_query(&insert).await;
+    let _ = client.simple_query("SELECT count(*), max(b) FROM t").await;
+    let _ = client.simple_query("ROLLBACK").await;
+}
+
+async fn cursors(client: &Client, _: usize) {
+    let _ = client.simple_query("BEGIN").await;
+    for n in 0..4 {
+        let text = format!(
+            "DECLARE c{n} CURSOR FOR SELECT repeat('x', 1000) || g FROM generate_series(1, 5000) g"
+        );
+        let _ = client.simple_query(&text).await;
+    }
+    let _ = client.simple_query("ROLLBACK").await;
+}
+
+async fn prepared(client: &Client, number: usize) {
+    for n in 0..200 {
+        let columns: Vec<_> = (0..100).map(|at| format!("$1::int + {at} - {number}")).collect();
+        let _ = client.simple_query(&format!("PREPARE p{n} AS SELECT {}", columns.join(","))).await;
+    }
+}
+
+/// Asks for some 30 MB, and reads no more than the first rows.
+fn unread(server: &Server) -> TcpStream {
+    let mut socket = TcpStream::connect(server.address()).unwrap();
+    let mut message = |kind: Option<u8>, body: &[u8]| {
+        let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+        let all = [kind.as_slice(), &length, body].concat();
+        socket.write_all(&all).unwrap();
+    };
+    message(None, b"\0\x03\0\0user\0nvcaracal\0database\0nvcaracal\0\0");
+    message(Some(b'Q'), b"SELECT repeat('x', 1000) || g FROM generate_series(1, 30000) g\0");
+    // The first rows, so that the answer is there; one that is refused is shorter.
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let _ = socket.read_exact(&mut vec![0; 64 << 10]);
+    socket
+}
+
+/// What a client does.
+trait Load: Sync {
+    async fn run(&self, server: &Server, number: usize);
+}
+
+impl<F: AsyncFn(&Client, usize) + Sync> Load for F {
+    async fn run(&self, server: &Server, number: usize) {
+        let client = server.connect().await.expect("a server");
+        self(&client, number).await;
+    }
+}
+
+/// One that reads little.
+struct Unread;
+
+impl Load for Unread {
+    async fn run(&self, server: &Server, _: usize) {
+        drop(unread(server));
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}
+
+/// Runs a load with all clients at a time. Says so if it has taken too much memory, or too much
+/// stays.
+fn measured(server: &Server, name: &str, load: &impl Load) -> Option<String> {
+    let before = status(server, "VmRSS");
+    forget_peak(server);
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            scope.spawn(move || block_on(load.run(server, number)));
+        }
+    });
+    let peak = status(server, "VmHWM").saturating_sub(before);
+    block_on(async {
+        let other = server.connect().await.expect("the server goes on");
+        other.simple_query("SELECT 1").await.expect("others go on");
+    });
+    let now = || status(server, "VmRSS").saturating_sub(before);
+    let started = Instant::now();
+    while now() > STAYS_MAX && started.elapsed() < SETTLES {
+        std::thread::sleep(PAUSE);
+    }
+    let stays = now();
+    let line = format!("{name:15} peak {:4} MiB, stays {:4} MiB", peak / MIB, stays / MIB);
+    eprintln!("{line}");
+    let is_within = peak <= 2 * STATEMENTS && stays <= STAYS_MAX;
+    (!is_within).then_some(line)
+}
+
+#[test]
+fn all_kinds_of_loads_stay_within_the_memory_of_statements() {
+    let room = Room::new();
+    let store = room.text("store");
+    let server = Server::start(&format!("{store} --statement-memory-bytes {STATEMENTS}"));
+    block_on(async {
+        let client = server.connect().await.expect("a server");
+        client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
+    });
+    let before = status(&server, "VmRSS");
+    let mut wrong: Vec<String> = [
+        measured(&server, "distinct texts", &distinct_texts),
+        measured(&server, "wide texts", &wide_texts),
+        measured(&server, "aggregates", &aggregates),
+        measured(&server, "sorts", &sorts),
+        measured(&server, "blocks", &blocks),
+        measured(&server, "cursors", &cursors),
+        measured(&server, "prepared", &prepared),
+        measured(&server, "unread answers", &Unread),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let stays = status(&server, "VmRSS").saturating_sub(before);
+    eprintln!("all             stays {:4} MiB", stays / MIB);
+    if stays > STATEMENTS {
+        wrong.push(format!("{} MiB stay of all together", stays / MIB));
+    }
+    assert!(wrong.is_empty(), "more than was allowed:\n{}", wrong.join("\n"));
+}
