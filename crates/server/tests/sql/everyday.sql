@@ -67,3 +67,12 @@ SELECT c.id, jsonb_agg(o) FROM customer c LEFT JOIN (SELECT customer_id, status 
 SELECT power(2, 10), power(10, 20), power(2.5, 2), power(2::bigint, 3), 1.5 ^ 20, 123.456 ^ 3;
 UPDATE product SET (name, stock) = (SELECT name, stock FROM product WHERE id = 1 ORDER BY id LIMIT 1) WHERE id = 2 RETURNING name, stock;
 UPDATE product SET (name, stock) = (SELECT name FROM product);
+-- A row that ON CONFLICT does not insert must be one that could be.
+CREATE TABLE upserted (k int PRIMARY KEY, v text UNIQUE, n int CHECK (n > 0));
+INSERT INTO upserted VALUES (1, 'a', 1);
+INSERT INTO upserted VALUES (NULL, 'a', 1) ON CONFLICT DO NOTHING;
+INSERT INTO upserted VALUES (1, 'b', 0) ON CONFLICT DO NOTHING;
+INSERT INTO upserted VALUES (1, 'b', 0) ON CONFLICT (k) DO UPDATE SET n = 7;
+INSERT INTO upserted VALUES (NULL, 'a', 2) ON CONFLICT (v) DO UPDATE SET n = excluded.n;
+INSERT INTO upserted VALUES (1, 'b', NULL) ON CONFLICT (k) DO UPDATE SET n = 5;
+SELECT * FROM upserted;

@@ -259,7 +259,12 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-fn check(relation: &Relation, row: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<()> {
+/// Checks what `row` must fulfil by itself: types, NOT NULL, length and CHECK.
+pub(super) fn check(
+    relation: &Relation,
+    row: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<()> {
     let mut bytes = 0;
     for (column, value) in relation.columns.iter().zip(row) {
         if !value.fits(column.kind.ty) {

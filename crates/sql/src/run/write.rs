@@ -1,6 +1,6 @@
 //! INSERT, UPDATE and DELETE, and the entrance for all plans.
 
-use super::changes::{Change, apply, apply_each};
+use super::changes::{Change, apply, apply_each, check};
 use super::context::{Answer, Context, Tag};
 use super::entries::{primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
@@ -259,6 +259,8 @@ fn insert_or(
             written.push(row);
             continue;
         };
+        // A row that is not inserted must be one that could be.
+        check(relation, &row, evaluator)?;
         let Action::Update { assignments, filter } = &conflict.action else { continue };
         if touched.contains(&primary_key(relation, &old)) {
             return Err(Error::new(
