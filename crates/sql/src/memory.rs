@@ -102,6 +102,11 @@ impl Grant {
         self.pool.bytes.fetch_sub(before.saturating_sub(bytes), Ordering::Relaxed);
     }
 
+    /// A grant of nothing of the same pool.
+    pub fn another(&self) -> Arc<Grant> {
+        self.pool.grant()
+    }
+
     /// The bytes that it has.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)

@@ -160,7 +160,7 @@ fn measured(server: &Server, name: &str, load: &impl Load) -> Option<String> {
     let stays = now();
     let line = format!("{name:15} peak {:4} MiB, stays {:4} MiB", peak / MIB, stays / MIB);
     eprintln!("{line}");
-    let is_within = peak <= 2 * STATEMENTS && stays <= STAYS_MAX;
+    let is_within = peak <= 3 * STATEMENTS && stays <= STAYS_MAX;
     (!is_within).then_some(line)
 }
 

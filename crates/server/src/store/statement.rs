@@ -1,7 +1,6 @@
 //! Statements as clients have them: parsed, and planned.
 
 use super::pool::Pool;
-use super::shared::ENTRY_BYTES;
 use sql::Grant;
 use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
@@ -30,7 +29,9 @@ struct Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        self.source.pool.drop_deep(self.tree.take());
+        if let Some(tree) = self.tree.take() {
+            self.source.pool.drop_deep(tree);
+        }
     }
 }
 
@@ -40,15 +41,40 @@ pub struct Parsed {
     tree: Arc<Tree>,
     /// Which of the text's statements it is.
     place: usize,
+    /// Whether it is only a part of that.
+    is_part: bool,
 }
 
 impl Parsed {
     pub(super) fn new(tree: sql::parse::Statement, source: Arc<Source>, place: usize) -> Parsed {
-        Parsed { tree: Arc::new(Tree { tree: Some(tree), source }), place }
+        Parsed { tree: Arc::new(Tree { tree: Some(tree), source }), place, is_part: false }
     }
 
+    /// The tree, which one [without](Parsed::without_tree) does not have.
     pub(super) fn tree(&self) -> &sql::parse::Statement {
-        self.tree.tree.as_ref().expect("it is there until the drop")
+        self.tree.tree.as_ref().expect("a statement that needs its tree keeps it")
+    }
+
+    /// The same statement without its tree, which is large beside its text.
+    fn without_tree(&self) -> Result<Parsed> {
+        let Source { text, grant, pool } = &*self.tree.source;
+        let (text, grant, pool) = (Arc::clone(text), grant.another(), Arc::clone(pool));
+        grant.grow(text.len())?;
+        let source = Arc::new(Source { text, grant, pool });
+        Ok(Parsed { tree: Arc::new(Tree { tree: None, source }), ..self.clone() })
+    }
+
+    /// The same statement with its tree, which is parsed again if it has none. Needs the stack of a
+    /// thread of the pool.
+    fn with_tree(&self) -> Result<Parsed> {
+        if self.tree.tree.is_some() {
+            return Ok(self.clone());
+        }
+        let Source { text, grant, pool } = &*self.tree.source;
+        let (text, grant, pool) = (Arc::clone(text), grant.another(), Arc::clone(pool));
+        let tree = sql::parse::parse_within(&text, &grant)?.swap_remove(self.place);
+        let source = Arc::new(Source { text, grant, pool });
+        Ok(Parsed { tree: Arc::new(Tree { tree: Some(tree), source }), ..self.clone() })
     }
 
     /// The text that it is from, to which positions of errors belong.
@@ -93,7 +119,8 @@ impl Parsed {
 
     /// A statement that is a part of this one.
     fn part(&self, tree: sql::parse::Statement) -> Parsed {
-        Parsed::new(tree, Arc::clone(&self.tree.source), self.place)
+        let part = Parsed::new(tree, Arc::clone(&self.tree.source), self.place);
+        Parsed { is_part: true, ..part }
     }
 
     /// Whether another statement is within it.
@@ -156,7 +183,7 @@ pub(super) struct Planned {
 
 /// About how much memory a plan takes with its `encoded` form.
 pub(super) fn plan_bytes(encoded: &[u8]) -> usize {
-    const TIMES: usize = 8;
+    const TIMES: usize = 32;
     encoded.len().saturating_mul(1 + TIMES)
 }
 
@@ -244,7 +271,7 @@ impl Statement {
     ) -> Result<Arc<Statement>> {
         #[cfg(test)]
         super::panics::planted(super::panics::Place::Plan, parsed.text());
-        let (parsed, zone, version) = (parsed.clone(), zone.clone(), catalog.version());
+        let (parsed, zone, version) = (parsed.with_tree()?, zone.clone(), catalog.version());
         let mut statement = Statement {
             parameters: Vec::new(),
             columns: Vec::new(),
@@ -268,7 +295,11 @@ impl Statement {
             statement.parameters = prepared.parameters;
             statement.columns = prepared.columns;
             statement.copy = prepared.copy;
-            statement.planned = Some(Planned::new(prepared.plan, catalog));
+            let planned = statement.planned.insert(Planned::new(prepared.plan, catalog));
+            // What reads the session is planned again for each run in a block.
+            if planned.catalog.is_none() && !statement.parsed.is_part {
+                statement.parsed = statement.parsed.without_tree()?;
+            }
             if statement.copy.is_some() && statement.needs_seed() {
                 let message = "COPY with random values";
                 let hint = "Give all columns whose default is random() or gen_random_uuid().";
@@ -353,12 +384,16 @@ impl Statement {
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         let planned = self.planned.as_ref().map_or(0, |planned| plan_bytes(&planned.bytes));
-        ENTRY_BYTES + self.parsed.tree.source.grant.bytes() + planned
+        const BYTES: usize = 5 << 10;
+        const COLUMN_BYTES: usize = size_of::<OutputColumn>() + 64;
+        let columns = self.columns.len() * COLUMN_BYTES;
+        BYTES + self.parsed.tree.source.grant.bytes() + planned + columns
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::shared::ENTRY_BYTES;
     use super::super::{Store, StoreOptions};
     use super::*;
     use std::collections::BTreeMap;
@@ -377,21 +412,34 @@ mod tests {
             ("list", format!("SELECT 1 WHERE 1 IN ({})", many("12345", 5_000))),
             ("queries", format!("SELECT {}", many("(SELECT count(*) FROM (SELECT 1) x)", 200))),
         ]);
+        let mut wrong = false;
         for (name, text) in texts {
             let (pool, grant) = (Arc::clone(&store.shared.pool), store.shared.memory.grant());
-            let mut kept = None;
-            let make = || {
+            let (mut parsed, mut planned) = (None, None);
+            let parse = || {
                 let text: Arc<str> = text.as_str().into();
                 let tree = sql::parse::parse_within(&text, &grant).unwrap().remove(0);
                 let source = Arc::new(Source { text, grant: Arc::clone(&grant), pool });
-                let parsed = Parsed::new(tree, source, 0);
-                kept = Some(Statement::plan(&parsed, &[], &Zone::utc(), &catalog).unwrap());
+                parsed = Some(Parsed::new(tree, source, 0));
             };
-            let taken = allocation_counter::measure(make).bytes_current;
-            let weight = kept.expect("it was planned").bytes();
-            let times = weight as f64 / taken as f64;
-            eprintln!("{name:12} takes {taken:9} bytes, weighs {times:.2} times that");
-            assert!((1.0..=6.0).contains(&times), "{name}: {taken} bytes, {times:.2} times that");
+            let of_tree = allocation_counter::measure(parse).bytes_current;
+            let parsed = parsed.expect("it was parsed");
+            let plan = || {
+                planned = Some(Statement::plan(&parsed, &[], &Zone::utc(), &catalog).unwrap());
+            };
+            let of_plan = allocation_counter::measure(plan).bytes_current;
+            let planned = planned.expect("it was planned");
+            assert!(planned.parsed.tree.tree.is_none(), "{name}");
+            let of_text = text.len() as i64;
+            for (what, taken, weight) in [
+                ("tree", of_tree, ENTRY_BYTES + grant.bytes()),
+                ("plan", of_plan + of_text, planned.bytes()),
+            ] {
+                let times = weight as f64 / taken as f64;
+                eprintln!("{name:12} {what} takes {taken:9} bytes, weighs {times:.2} times that");
+                wrong |= !(1.0..=6.0).contains(&times);
+            }
         }
+        assert!(!wrong, "it weighs less than it takes, or many times that");
     }
 }
