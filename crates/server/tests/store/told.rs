@@ -22,7 +22,7 @@ fn code<T: std::fmt::Debug>(result: &Result<T>) -> String {
 /// Rows 1 and 2 of 0; few steps and little memory.
 fn counters() -> Store {
     let limits =
-        StoreOptions { steps_max: 20_000, memory_bytes_max: 1 << 20, ..StoreOptions::memory() };
+        StoreOptions { steps_max: 20_000, memory_bytes_max: 4 << 20, ..StoreOptions::memory() };
     let store = Store::open(StoreOptions { clock: noon, ..limits }).unwrap();
     let mut client = Client::new(&store);
     client.run("CREATE TABLE t (a int PRIMARY KEY, b int, UNIQUE (a, b))").unwrap();
@@ -55,7 +55,7 @@ const TOLD: &[(&str, &str, &str, &str)] = &[
         "40001",
         "ok",
     ),
-    ("SELECT repeat('x', 2000000 * (1 - b)) FROM t WHERE a = 2 ORDER BY 1", "53200", "40001", "ok"),
+    ("SELECT repeat('x', 6000000 * (1 - b)) FROM t WHERE a = 2 ORDER BY 1", "53200", "40001", "ok"),
     // So many steps are not: the block does not commit.
     (
         "SELECT count(*) FROM t, generate_series(1, 100000) WHERE a = 2 AND b = 0",

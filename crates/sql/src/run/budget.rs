@@ -14,9 +14,13 @@ pub(super) struct Memory {
     grant: Option<Arc<Grant>>,
 }
 
+/// What a row takes beside its values: its place in a list, which is as long again when it grows,
+/// and what the allocator adds.
+const ROW_BYTES: usize = 4 * size_of::<Vec<Datum>>();
+
 /// The memory that a row takes, in bytes.
 pub fn bytes_of(row: &[Datum]) -> usize {
-    size_of::<Vec<Datum>>() + row.iter().map(Datum::memory_bytes).sum::<usize>()
+    ROW_BYTES + row.iter().map(Datum::memory_bytes).sum::<usize>()
 }
 
 impl Memory {
