@@ -1,17 +1,25 @@
 //! SIGINT and SIGTERM: the first one asks for an end in good order, the second one ends the process
-//! at once. SIGHUP, which a terminal that closes sends, ends no server.
+//! at once. SIGHUP, which a terminal that closes sends, ends no server. SIGXFSZ ends nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bench::Stop;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::output::Failure;
 
 /// What shells add to the number of a signal.
 const SHELL_CODE: usize = 128;
+
+/// Makes a write beyond the limit on file sizes an error, not the end of the process.
+pub(crate) fn outlive_file_limit() -> Result<(), Failure> {
+    // The write itself fails then, so the flag is not read.
+    flag::register(SIGXFSZ, Arc::default())
+        .map(drop)
+        .map_err(|e| Failure::new(format!("cannot listen to signal {SIGXFSZ}: {e}")))
+}
 
 /// Hears signals from its creation to the end of the process.
 pub struct Signals {

@@ -85,7 +85,7 @@ fn all_lines() -> String {
     [&seats_lines(), &names, rows, &numbers, "{\"key\":7,\"value\":1}\n"].concat()
 }
 
-fn bytes_of_files(store: &str) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn bytes_of_files(store: &str) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(store)
         .unwrap()
         .map(|entry| entry.unwrap().path())

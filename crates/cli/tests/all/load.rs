@@ -5,8 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nvcaracal::{Data, Database, Options, Sequence, Stop, Table, Transaction, procedure};
+use rustix::process::Signal;
 
-use crate::dump::dumped;
+use crate::dump::{bytes_of_files, dumped};
+use crate::served::Server;
 use crate::support::{Background, Room, command, run, run_command};
 
 /// Rows of a table of texts.
@@ -426,4 +428,85 @@ fn rows_are_not_loaded_past_an_index() {
     let found = db.snapshot().unwrap().get_by(UNIQUE, "two").unwrap();
     assert_eq!(found.map(|row| row.0), Some(2));
     db.close().unwrap();
+}
+
+/// Serves a store for some statements; gives the texts of the last one's first column.
+async fn served(store: &str, statements: &[&str], query: &str) -> Vec<String> {
+    let server = Server::start(store);
+    let client = server.connect().await.expect("a server");
+    for statement in statements {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let rows = client.query(query, &[]).await.unwrap();
+    drop(client);
+    server.signal(Signal::TERM);
+    assert_eq!(tokio::task::block_in_place(|| server.ended()), Some(0));
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+const PEOPLE: &str = "CREATE TABLE people (id int PRIMARY KEY, name text UNIQUE)";
+const ANN_AND_BOB: &str = "INSERT INTO people VALUES (1, 'ann'), (2, 'bob')";
+const NAMES: &str = "SELECT name FROM people ORDER BY id";
+
+/// Regression: rows of one server replaced those of another one, whose objects have the same
+/// numbers: tables were lost, and unique keys came twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_of_a_server_is_not_loaded_over_rows_of_another() {
+    let room = Room::new();
+    let [people, money, sequence, file, directory, csv] =
+        ["people", "money", "sequence", "people.jsonl", "out", "sql%3a%20key64.csv"]
+            .map(|name| room.text(name));
+    served(&people, &[PEOPLE, ANN_AND_BOB], NAMES).await;
+    let create = "CREATE TABLE money (id int PRIMARY KEY, cents bigint)";
+    let insert = "INSERT INTO money VALUES (1, 100), (3, 300)";
+    let cents = "SELECT cents::text FROM money ORDER BY id";
+    served(&money, &[create, insert], cents).await;
+    // Nothing but an object of the catalog.
+    served(&sequence, &["CREATE SEQUENCE numbers"], "SELECT 'x'").await;
+    let dump = run(&format!("dump {people}")).succeeded().stdout;
+    fs::write(&file, dump).unwrap();
+    run(&format!("dump {people} --out {directory}")).succeeded();
+    fs::write(&csv, "key,value\n").unwrap();
+    for store in [&money, &sequence, &people] {
+        let before = bytes_of_files(store);
+        for files in [&file, &directory, &csv] {
+            run(&format!("load {store} {files} --unchecked-indexes"))
+                .failed(1, &["\"sql: ", store, "new directory", "COPY", "nothing was loaded"]);
+            assert!(bytes_of_files(store) == before, "{files} was loaded into {store}");
+        }
+    }
+    assert_eq!(served(&money, &[], cents).await, ["100", "300"]);
+    // Where nothing is, it is loaded.
+    for files in [&file, &directory] {
+        let new = room.text(&format!("new-{}", Path::new(files).extension().is_some()));
+        run(&format!("load {new} {files}")).succeeded();
+        assert_eq!(served(&new, &[], NAMES).await, ["ann", "bob"]);
+    }
+}
+
+/// The rows that a load has left behind are no reason to refuse its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_into_empty_tables_of_a_server_is_brought_to_its_end() {
+    let room = Room::new();
+    let [people, new, heads, file] = ["people", "new", "heads", "rows"].map(|name| room.text(name));
+    served(&people, &[PEOPLE, ANN_AND_BOB], NAMES).await;
+    let rows = dumped(&format!("dump {people}"));
+    fs::write(&file, &rows).unwrap();
+    let mut empty = String::new();
+    for line in rows.lines() {
+        let mut head: serde_json::Value = serde_json::from_str(line).unwrap();
+        if head["rows"].is_u64() {
+            head["rows"] = 0.into();
+            empty += &format!("{head}\n");
+        }
+    }
+    fs::write(&heads, empty).unwrap();
+    run(&format!("load {new} {heads} --without-end")).succeeded();
+    let load = format!("load {new} {file} --without-end");
+    // All rows are there, and the mark as well.
+    assert_ne!(run(&format!("{load} --die-at table-write:1")).code, 0);
+    let again = run(&load).succeeded().stdout;
+    assert!(again.contains("had been cut short"), "{again}");
+    run(&load).failed(1, &["nothing was loaded"]);
+    assert_eq!(served(&new, &[], NAMES).await, ["ann", "bob"]);
 }

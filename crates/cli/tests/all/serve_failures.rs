@@ -148,6 +148,39 @@ async fn few_files_are_few_clients() {
     assert!(said.contains("enough for 50 clients at a time, not 200"), "{said}");
 }
 
+/// Regression: SIGXFSZ ended the server where a file came to its limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_on_file_sizes_is_an_error_and_ends_nothing() {
+    let room = Room::new();
+    let store = room.text("store");
+    let line = format!(
+        "ulimit -f 24576; exec {} serve {store} --listen 127.0.0.1:0 --json",
+        env!("CARGO_BIN_EXE_nvcaracal")
+    );
+    let mut shell = std::process::Command::new("bash");
+    let server = Server::of(shell.args(["-c", &line]).stdin(Stdio::null()));
+    let client = server.connect().await.expect("a server");
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    let mut id: i64 = 0;
+    let error = loop {
+        let insert = format!("INSERT INTO t VALUES ({id}, repeat('x', 100000))");
+        match client.batch_execute(&insert).await {
+            Ok(()) => id += 1,
+            Err(error) => break error,
+        }
+        assert!(id < 1000, "100 MB are in files of 24 MB");
+    };
+    assert_eq!(error.code().map(|code| code.code()), Some("53100"), "{error:?}");
+    let row = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), id);
+    server.signal(Signal::TERM);
+    assert_eq!(tokio::task::block_in_place(|| server.ended()), Some(0));
+    let server = Server::start(&store);
+    let client = server.connect().await.expect("a server");
+    let row = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), id);
+}
+
 /// Checks all files below a directory, and itself.
 fn check_private(path: &Path) {
     let found = path.symlink_metadata().unwrap();

@@ -40,6 +40,7 @@ pub(crate) use panics::caught_in;
 #[cfg(test)]
 pub(crate) use panics::{Place, planted};
 pub use pending::{Answer, Pending};
+pub use spaces::TABLE_PREFIX;
 pub use sql::bind::{Copy, Direction, OutputColumn};
 pub use sql::parse::Control;
 pub use statement::{Parsed, Statement};

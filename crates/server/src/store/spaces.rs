@@ -3,6 +3,9 @@
 use nvcaracal::{Options, Sequence, Table, raw};
 use sql::ir::{ObjectId, Space};
 
+/// What the names of all tables and sequences of a server's store begin with.
+pub const TABLE_PREFIX: &str = "sql: ";
+
 /// A table of bytes.
 pub(super) type Bytes = Table<[u8], Vec<u8>>;
 
@@ -59,6 +62,15 @@ mod tests {
     fn each_space_has_its_table() {
         for (at, space) in ALL.into_iter().enumerate() {
             assert_eq!(space as usize, at);
+        }
+    }
+
+    #[test]
+    fn all_names_begin_with_the_prefix() {
+        let spaces = Spaces::new();
+        let tables = ALL.map(|space| spaces.table(space).name());
+        for name in tables.into_iter().chain([CATALOG, NUMBERS.name()]) {
+            assert!(name.starts_with(TABLE_PREFIX), "{name}");
         }
     }
 }

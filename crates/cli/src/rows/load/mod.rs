@@ -17,6 +17,7 @@ mod input;
 mod lines;
 mod loading;
 mod mark;
+mod of_server;
 mod reading;
 mod tables;
 
@@ -206,8 +207,7 @@ impl Load<'_> {
             (Kind::New, Some(checked)) => (Tables::of_heads(self.heads)?, checked),
             (Kind::New, None) => (Tables::of_heads(self.heads)?, self.check_for_new()?),
             (Kind::Into, _) => {
-                let may_replay = earlier.is_some();
-                let tables = Tables::of_store(Arc::clone(&device), self.heads, may_replay)?;
+                let tables = self.tables_of_store(Arc::clone(&device), earlier.is_some())?;
                 let checked = first_pass::check(self.files, &tables, self.heads)?;
                 tables.check_indexes(&checked.rows, self.arguments.unchecked_indexes)?;
                 (tables, checked)
@@ -241,6 +241,18 @@ impl Load<'_> {
             tables: tables.filter(|of| is_new || of.rows > 0).collect(),
             state_digest,
         })
+    }
+
+    /// The tables of a store that is there. With `goes_on` a load into it was cut short, and has
+    /// left rows of its own.
+    fn tables_of_store<D: Device>(&self, device: Arc<D>, goes_on: bool) -> Result<Tables, Failure> {
+        let store = Looked::open(device)?;
+        let tables = Tables::of_store(&store, self.heads, goes_on)?;
+        if !goes_on {
+            let path = self.arguments.path.to_string();
+            of_server::check_alone(&store, &path, self.files, self.heads)?;
+        }
+        Ok(tables)
     }
 
     /// What becomes of each table's rows, and the state digest.

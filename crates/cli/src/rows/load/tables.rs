@@ -51,11 +51,10 @@ impl Tables {
     /// Those of a store that was closed, which have to be what the files say.
     /// One in which a load was cut short has epochs of this command to replay.
     pub(super) fn of_store<D: Device>(
-        device: Arc<D>,
+        store: &Looked<D>,
         heads: &[Head],
         may_replay: bool,
     ) -> Result<Self, Failure> {
-        let store = Looked::open(device)?;
         if let Some(later) = store.later().filter(|_| !may_replay) {
             return Err(Failure::new(later));
         }
