@@ -3,8 +3,8 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `consumers` | consumers with their tables and positions, followed tables ([`consumers`]) |
-//! | `<epoch>.changes` | a record for each epoch from that one on ([`record`], [`segments`]) |
+//! | `consumers` | consumers with their tables and positions, followed tables |
+//! | `<epoch>.changes` | a record for each epoch from that one on |
 //!
 //! 1. The record of an epoch is appended once its inputs are durable. So an epoch that is here is
 //!    in the input log or in the image, and its replay comes to the same record, byte for byte.
