@@ -21,6 +21,14 @@ pub(super) struct Source {
     pub(super) pool: Arc<Pool>,
 }
 
+impl Source {
+    /// The same text with memory of its own, of which it has nothing yet.
+    fn apart(&self) -> Source {
+        let (text, pool) = (Arc::clone(&self.text), Arc::clone(&self.pool));
+        Source { text, grant: self.grant.another(), pool }
+    }
+}
+
 /// A tree that may be too deep to be dropped on any stack.
 struct Tree {
     tree: Option<sql::parse::Statement>,
@@ -57,11 +65,9 @@ impl Parsed {
 
     /// The same statement without its tree, which is large beside its text.
     fn without_tree(&self) -> Result<Parsed> {
-        let Source { text, grant, pool } = &*self.tree.source;
-        let (text, grant, pool) = (Arc::clone(text), grant.another(), Arc::clone(pool));
-        grant.grow(text.len())?;
-        let source = Arc::new(Source { text, grant, pool });
-        Ok(Parsed { tree: Arc::new(Tree { tree: None, source }), ..self.clone() })
+        let source = self.tree.source.apart();
+        source.grant.grow(source.text.len())?;
+        Ok(self.with(None, source))
     }
 
     /// The same statement with its tree, which is parsed again if it has none. Needs the stack of a
@@ -70,11 +76,14 @@ impl Parsed {
         if self.tree.tree.is_some() {
             return Ok(self.clone());
         }
-        let Source { text, grant, pool } = &*self.tree.source;
-        let (text, grant, pool) = (Arc::clone(text), grant.another(), Arc::clone(pool));
-        let tree = sql::parse::parse_within(&text, &grant)?.swap_remove(self.place);
-        let source = Arc::new(Source { text, grant, pool });
-        Ok(Parsed { tree: Arc::new(Tree { tree: Some(tree), source }), ..self.clone() })
+        let source = self.tree.source.apart();
+        let mut trees = sql::parse::parse_within(&source.text, &source.grant)?;
+        Ok(self.with(Some(trees.swap_remove(self.place)), source))
+    }
+
+    fn with(&self, tree: Option<sql::parse::Statement>, source: Source) -> Parsed {
+        let source = Arc::new(source);
+        Parsed { tree: Arc::new(Tree { tree, source }), ..self.clone() }
     }
 
     /// The text that it is from, to which positions of errors belong.
