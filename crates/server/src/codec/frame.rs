@@ -1,7 +1,9 @@
 //! Messages as they come from a socket: the type and length first, then as many bytes as arrive.
 
 use super::closed::Closing;
+use sql::{FREE_BYTES, Grant, MemoryPool};
 use std::io;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 use values::{Error, SqlState};
 
@@ -19,6 +21,16 @@ pub(crate) struct Frame {
     pub(crate) kind: u8,
     /// What follows the length.
     pub(crate) body: Vec<u8>,
+    /// The memory of the body and of what is made of it.
+    pub(crate) memory: Option<Arc<Grant>>,
+    /// Why there was no memory for the body, which was skipped.
+    pub(crate) refused: Option<Error>,
+}
+
+impl Frame {
+    pub(super) fn new(kind: u8, body: Vec<u8>) -> Frame {
+        Frame { kind, body, memory: None, refused: None }
+    }
 }
 
 /// Why there is no further message.
@@ -49,8 +61,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 
     /// The first message, which has a length and no type.
     pub(crate) async fn opening(&mut self) -> Result<Frame, Ended> {
-        let body = self.body(0, SMALL_BYTES_MAX).await?;
-        Ok(Frame { kind: 0, body })
+        Ok(Frame::new(0, self.body(0, SMALL_BYTES_MAX).await?))
     }
 
     /// A message before the client is known.
@@ -60,12 +71,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             let message = format!("expected a message of type {}, got {found}", char::from(kind));
             return Err(Ended::Refused(Error::new(SqlState::PROTOCOL_VIOLATION, message)));
         }
-        let body = self.body(kind, SMALL_BYTES_MAX).await?;
-        Ok(Frame { kind, body })
+        Ok(Frame::new(kind, self.body(kind, SMALL_BYTES_MAX).await?))
     }
 
-    /// The next message.
-    pub(crate) async fn next(&mut self) -> Result<Frame, Ended> {
+    /// The next message. A body for which the `pool` has no memory is skipped, as it comes.
+    pub(crate) async fn next(&mut self, pool: &Arc<MemoryPool>) -> Result<Frame, Ended> {
         let kind = self.socket.read_u8().await?;
         let limit = match kind {
             b'Q' | b'P' | b'B' | b'd' => self.statement_bytes_max,
@@ -75,8 +85,22 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                 return Err(Ended::Refused(Error::new(SqlState::PROTOCOL_VIOLATION, message)));
             }
         };
-        let body = self.body(kind, limit).await?;
-        Ok(Frame { kind, body })
+        let bytes = self.length(kind, limit).await?;
+        if bytes <= FREE_BYTES {
+            return Ok(Frame::new(kind, self.bytes(bytes).await?));
+        }
+        let memory = pool.grant();
+        // The body, and the text or values that are made of it.
+        match memory.grow(2 * bytes) {
+            Ok(()) => {
+                let body = self.bytes(bytes).await?;
+                Ok(Frame { memory: Some(memory), ..Frame::new(kind, body) })
+            }
+            Err(error) => {
+                self.skip(bytes).await?;
+                Ok(Frame { refused: Some(error), ..Frame::new(kind, Vec::new()) })
+            }
+        }
     }
 
     /// Waits until the client has closed its side, whatever of it is unread.
@@ -92,12 +116,29 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         !self.socket.buffer().is_empty()
     }
 
-    /// Room for a body grows with what arrives, not with what its length promises.
     async fn body(&mut self, kind: u8, limit: usize) -> Result<Vec<u8>, Ended> {
+        let bytes = self.length(kind, limit).await?;
+        self.bytes(bytes).await
+    }
+
+    /// The length of the body that comes.
+    async fn length(&mut self, kind: u8, limit: usize) -> Result<usize, Ended> {
         let length = self.socket.read_u32().await? as usize;
-        let Some(bytes) = length.checked_sub(LENGTH_BYTES).filter(|bytes| *bytes <= limit) else {
-            return Err(Ended::Refused(too_long(kind, length, limit)));
-        };
+        let bytes = length.checked_sub(LENGTH_BYTES).filter(|bytes| *bytes <= limit);
+        bytes.ok_or_else(|| Ended::Refused(too_long(kind, length, limit)))
+    }
+
+    /// Reads `bytes` and keeps none of them.
+    async fn skip(&mut self, bytes: usize) -> Result<(), Ended> {
+        let mut part = (&mut self.socket).take(bytes as u64);
+        match tokio::io::copy_buf(&mut part, &mut tokio::io::sink()).await? == bytes as u64 {
+            true => Ok(()),
+            false => Err(Ended::Disconnected),
+        }
+    }
+
+    /// Room for a body grows with what arrives, not with what its length promises.
+    async fn bytes(&mut self, bytes: usize) -> Result<Vec<u8>, Ended> {
         let mut body = Vec::with_capacity(bytes.min(CHUNK_BYTES));
         while body.len() < bytes {
             let wanted = (bytes - body.len()).min(CHUNK_BYTES) as u64;
@@ -128,7 +169,7 @@ mod tests {
     use super::*;
 
     async fn first(bytes: &[u8]) -> Result<Frame, Ended> {
-        Frames::new(bytes, 1 << 20).next().await
+        Frames::new(bytes, 1 << 20).next(&MemoryPool::new(1 << 20)).await
     }
 
     #[tokio::test]
@@ -146,5 +187,27 @@ mod tests {
         }
         let frame = first(b"Q\0\0\0\x06a\0").await.unwrap();
         assert_eq!((frame.kind, &frame.body[..]), (b'Q', &b"a\0"[..]));
+    }
+
+    /// What is skipped leaves the next message where it is.
+    #[tokio::test]
+    async fn a_body_without_memory_is_skipped() {
+        let pool = MemoryPool::new(300_000);
+        let message = |bytes: usize| {
+            let length = (bytes as u32 + 4).to_be_bytes();
+            [b"Q", &length[..], &vec![b'x'; bytes]].concat()
+        };
+        let all = [message(100_000), message(100_000), message(10), message(100_000)].concat();
+        let mut frames = Frames::new(&all[..], 1 << 20);
+        let first = frames.next(&pool).await.unwrap();
+        assert_eq!((first.body.len(), pool.bytes()), (100_000, 200_000));
+        let second = frames.next(&pool).await.unwrap();
+        assert_eq!(second.refused.unwrap().state(), SqlState::OUT_OF_MEMORY);
+        assert!(second.body.is_empty());
+        assert_eq!(frames.next(&pool).await.unwrap().body, b"xxxxxxxxxx");
+        drop(first);
+        assert_eq!(frames.next(&pool).await.unwrap().body.len(), 100_000);
+        assert_eq!(pool.bytes(), 0);
+        assert!(matches!(frames.next(&pool).await, Err(Ended::Disconnected)));
     }
 }

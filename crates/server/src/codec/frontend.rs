@@ -57,6 +57,9 @@ pub(crate) struct Bind {
 impl Message {
     /// The message of a frame; its bytes are all looked at, and no others.
     pub(crate) fn decode(frame: &Frame) -> Result<Message> {
+        if let Some(error) = &frame.refused {
+            return Err(error.clone());
+        }
         let mut body = Body::new(&frame.body);
         let message = match frame.kind {
             b'Q' => Message::Query(body.text()?.to_owned()),
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     fn decode(kind: u8, body: &[u8]) -> Result<Message> {
-        Message::decode(&Frame { kind, body: body.to_vec() })
+        Message::decode(&Frame::new(kind, body.to_vec()))
     }
 
     #[test]

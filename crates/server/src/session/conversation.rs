@@ -235,7 +235,8 @@ impl Conversation {
         shared: &Shared,
     ) -> Result<Frame, (Cause, Option<Error>)> {
         // Dropping it would lose a message that is read in part.
-        let mut next = Box::pin(frames.next());
+        let pool = self.connection.memory();
+        let mut next = Box::pin(frames.next(&pool));
         let mut stopped = pin!(shared.stopped());
         loop {
             tokio::select! {
@@ -298,7 +299,8 @@ impl Conversation {
         }
         let (kind, bytes) = (frame.kind, frame.body.len());
         let message = Message::decode(&frame);
-        drop(frame);
+        let Frame { body, memory: _memory, .. } = frame;
+        drop(body);
         let done = match message {
             Ok(Message::Terminate) => return Ok(false),
             Ok(Message::Query(text)) => return self.query(&text).await.map(|()| true),

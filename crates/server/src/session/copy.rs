@@ -105,6 +105,7 @@ impl Conversation {
     /// Takes a message while rows come; `false` of the connection's last one.
     pub(super) async fn copy_message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
         let done = match frame.kind {
+            b'd' if frame.refused.is_some() => Err(frame.refused.expect("it was looked at")),
             b'd' => {
                 let copying = self.copying.as_mut().expect("a COPY is under way");
                 copying.bytes(&frame.body, &mut self.connection).await.map(|()| false)

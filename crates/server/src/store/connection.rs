@@ -8,6 +8,7 @@ use super::pipeline::{Pipeline, Task, Work};
 use super::pool::lock;
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
+use sql::MemoryPool;
 use sql::catalog::Catalog;
 use sql::system::Session;
 use std::sync::atomic::Ordering;
@@ -70,6 +71,11 @@ impl Connection {
 
     fn promise(&self) -> (Promise, Pending) {
         Promise::new(self.ender.of_next())
+    }
+
+    /// The memory that all statements share.
+    pub(crate) fn memory(&self) -> Arc<MemoryPool> {
+        Arc::clone(&self.shared.memory)
     }
 
     /// The session's zone, for literals of statements that are prepared from now on, and for

@@ -104,7 +104,8 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             format!("statement has {} bytes, at most {TEXT_BYTES_MAX} are accepted", text.len()),
         ));
     }
-    grant.grow_to(text.len() + size::check_text(text)?)?;
+    // The text, and what tokens have of it.
+    grant.grow_to(2 * text.len() + size::check_text(text)?)?;
     let lines = Lines::of(text);
     let dialect = PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
@@ -114,7 +115,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     let mut tokens = signs::mended(tokens);
     limits::check(&tokens)?;
     let bytes = size::check_tokens(&tokens)?;
-    grant.grow_to(text.len() + bytes.of_tokens + bytes.of_trees)?;
+    grant.grow_to(3 * text.len() + bytes.of_tokens + bytes.of_trees)?;
     own::replace_on_and_off(&mut tokens);
     let end = tokens.last().map_or(Location { line: 1, column: 1 }, |token| token.span.end);
     let expressions = conflict::take_expressions(&mut tokens)
@@ -150,7 +151,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
         }
     };
     let statements = trees.into_iter().map(statement).collect();
-    grant.shrink_to(text.len() + bytes.of_trees);
+    grant.shrink_to(2 * text.len() + bytes.of_trees);
     Ok(statements)
 }
 
