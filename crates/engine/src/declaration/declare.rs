@@ -10,6 +10,7 @@ use storage::{EpochNumber, IndexKind, Position, SerialId, TableId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::declaration::overlay::{Overlay, OverlayValue};
+use crate::declaration::places::Places;
 use crate::declaration::{
     Allocation, AllocationKind, Declarations, Declared, DeclaredKind, DeclaredRange, Lookup,
     NO_ENTRY, NO_PIECE, PieceState, Span,
@@ -186,6 +187,8 @@ pub(crate) struct Declaration<'a> {
     pub(crate) overlay: Option<&'a mut Overlay>,
     /// What this call declared may be in here; what is not was not declared.
     pub(crate) filter: KeyFilter,
+    /// Where the call's keys are, if it declared many.
+    places: Places,
     /// The first mistake: the call fails with it, however its function ends.
     pub(crate) mistake: Option<Words>,
     /// Nothing is predicted.
@@ -229,6 +232,7 @@ impl<'a> Declaration<'a> {
             first,
             overlay: None,
             filter,
+            places: Places::default(),
             mistake: None,
             is_unknown: false,
         }
@@ -351,12 +355,11 @@ impl<'a> Declaration<'a> {
 
     /// The place of a key that this call declared before.
     #[inline(never)]
-    fn find_declared(&self, t: &Table, table: TableId, word: KeyWord<'_>) -> Option<usize> {
+    fn find_declared(&mut self, t: &Table, table: TableId, word: KeyWord<'_>) -> Option<usize> {
         let Declarations { declared, keys, .. } = &*self.lists;
-        let same = |d: &Declared| {
-            d.word == word.hash && d.table == table && (t.exact || &keys[d.key.range()] == word.key)
-        };
-        declared[self.first..].iter().position(same).map(|at| self.first + at)
+        let same = |d: &Declared| t.exact || &keys[d.key.range()] == word.key;
+        let found = self.places.find(&declared[self.first..], table, word.hash, same);
+        found.map(|at| self.first + at)
     }
 
     /// A key counts once in a write set, with the strongest kind (O-02); but what a piece writes

@@ -13,6 +13,7 @@ mod lists;
 mod numbers;
 pub(crate) mod overlay;
 mod piece;
+mod places;
 mod span;
 
 pub(crate) use call::CallView;
