@@ -1,8 +1,9 @@
 //! What is too much is refused with its code, and changes nothing.
 
-use crate::client::{Client, memory, noon};
+use crate::client::{Client, copy, memory, noon, options};
 use crate::script::Target;
-use server::store::{Store, StoreOptions};
+use server::store::{DeviceSpec, Store, StoreOptions};
+use std::path::Path;
 use values::Datum;
 
 fn refused(client: &mut Client, text: &str, code: &str) {
@@ -37,6 +38,45 @@ fn steps_of_many_rows_and_of_long_values_are_limited() {
     refused(&mut client, long, "54001");
     refused(&mut client, "UPDATE t SET a = 3 WHERE repeat(b, 80) LIKE '%y%z'", "54001");
     assert_eq!(client.value("SELECT count(*) FROM t WHERE a < 3"), "2");
+}
+
+/// Statements on both sides of the limit, which the bytes of their values decide, are told the same
+/// and change the same in a replay, whatever the limit of the store that replays them is.
+#[test]
+fn o_25_what_the_weight_of_bytes_refused_is_refused_in_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, killed) = (dir.path().join("store"), dir.path().join("killed"));
+    let open = |path: &Path, steps_max| {
+        let at = StoreOptions::at(DeviceSpec::File(path.to_owned()));
+        Store::open(StoreOptions { steps_max, ..options(at) }).unwrap()
+    };
+    let store = open(&path, 10_000);
+    let mut client = Client::new(&store);
+    client.run("CREATE TABLE t (a int PRIMARY KEY, n int NOT NULL)").unwrap();
+    client.run("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)").unwrap();
+    let mut refusals = 0;
+    for bytes in (0..40).map(|part| part * 50_000) {
+        let update = format!("UPDATE t SET n = length(repeat('x', {bytes} + a))");
+        if let Err(error) = client.run(&update) {
+            assert_eq!(error.state().code(), "54001", "{error}");
+            refusals += 1;
+        }
+    }
+    assert!((5..35).contains(&refusals), "{refusals} of 40 are refused");
+    let state = client.state();
+    copy(&store, &path, &killed);
+    drop(client);
+    store.close().unwrap();
+    for steps_max in [100, 10_000, 1_000_000] {
+        let again = dir.path().join(format!("replayed with {steps_max}"));
+        std::fs::create_dir(&again).unwrap();
+        for file in std::fs::read_dir(&killed).unwrap().map(|file| file.unwrap()) {
+            std::fs::copy(file.path(), again.join(file.file_name())).unwrap();
+        }
+        let store = open(&again, steps_max);
+        assert!(Client::new(&store).state() == state, "steps_max {steps_max}");
+        store.close().unwrap();
+    }
 }
 
 /// A query outside of blocks does as many steps as it needs, and an aggregate keeps no rows.
