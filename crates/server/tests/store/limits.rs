@@ -2,7 +2,7 @@
 
 use crate::client::{Client, copy, memory, noon, options};
 use crate::script::Target;
-use server::store::{DeviceSpec, Store, StoreOptions};
+use server::store::{BlockOperation, DeviceSpec, Modes, Store, StoreOptions};
 use std::path::Path;
 use values::Datum;
 
@@ -77,6 +77,32 @@ fn o_25_what_the_weight_of_bytes_refused_is_refused_in_replay() {
         assert!(Client::new(&store).state() == state, "steps_max {steps_max}");
         store.close().unwrap();
     }
+}
+
+/// A statement that is refused for what its block has done before says so, also if it only reads.
+#[test]
+fn a_block_says_whose_steps_are_used_up() {
+    let options = StoreOptions { steps_max: 20_000, clock: noon, ..StoreOptions::memory() };
+    let mut client = Client::new(&Store::open(options).unwrap());
+    client.run("CREATE TABLE t (a int PRIMARY KEY)").unwrap();
+    client.run("INSERT INTO t SELECT * FROM generate_series(1, 500)").unwrap();
+    let query = "SELECT count(*) FROM t WHERE a + 0 > 0";
+    let of_a_query = |client: &mut Client| {
+        (0..100).find_map(|_| client.within(query).err()).map(|error| error.message().to_owned())
+    };
+    client.begin(Modes::default());
+    assert_eq!(of_a_query(&mut client), None, "a block that has not written reads on");
+    client.block(BlockOperation::RollBack).unwrap();
+    client.begin(Modes::default());
+    client.within("INSERT INTO t VALUES (501)").unwrap();
+    let message = of_a_query(&mut client).expect("the limit of the block is met");
+    let of_block = "the statements of a block that writes do more than 20000 steps";
+    assert!(message.starts_with(of_block), "{message}");
+    client.block(BlockOperation::RollBack).unwrap();
+    client.begin(Modes::default());
+    let much = "UPDATE t SET a = a + 1000 WHERE length(repeat('x', 16000000)) > 0";
+    let error = client.within(much).unwrap_err();
+    assert_eq!(error.message(), "statement does more than 20000 steps");
 }
 
 /// A query outside of blocks does as many steps as it needs, and an aggregate keeps no rows.

@@ -178,6 +178,16 @@ impl Rows for BlockReads<'_> {
     }
 }
 
+/// The error of a statement for which earlier ones of its block have left too few steps.
+fn too_many_steps(steps_max: u64) -> Error {
+    let message = format!(
+        "the statements of a block that writes do more than {steps_max} steps, which COMMIT \
+         does again"
+    );
+    Error::new(SqlState::STATEMENT_TOO_COMPLEX, message)
+        .with_hint("Commit more often, or read in another block what the writes do not need.")
+}
+
 impl BlockState {
     pub(super) fn new(
         modes: Modes,
@@ -428,6 +438,8 @@ impl BlockState {
             self.saw_catalog(statement.version);
             return Tried::Done(result);
         }
+        let is_of_block = is_beyond && steps_max < options.steps_max;
+        let result = if is_of_block { Err(too_many_steps(options.steps_max)) } else { result };
         let numbers = self.numbers.give(&used);
         let is_repeated =
             !is_beyond && !was_refused && result.as_ref().err().is_none_or(comes_again);
