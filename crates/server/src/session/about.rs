@@ -3,6 +3,7 @@
 use super::conversation::Conversation;
 use super::planned::Work;
 use super::queue::Shape;
+use super::settings::joined;
 use crate::config::NAME;
 use crate::store::{Answer, Control, OutputColumn, Statement};
 use sql::ir::Kind;
@@ -45,16 +46,24 @@ impl Conversation {
         if let Some(tag) = self.block_control(control).await? {
             return Ok(tagged(tag, Vec::new()));
         }
+        let answer = self.session_control(control, shape).await?;
+        self.block.has_run |= reads_state(control);
+        Ok(answer)
+    }
+
+    /// Does what a statement says about the session, but for blocks.
+    async fn session_control(&mut self, control: &Control, shape: &Shape) -> Result<Answer> {
         let mut rows = Vec::new();
         let tag = match control {
             Control::Fetch(fetch) => return self.fetch(fetch, shape),
             Control::Close(name) => self.close(name.as_deref())?,
-            Control::SetLocal(name, value) => {
-                self.change_locally(name, value)?;
+            Control::SetLocal(name, values) => {
+                self.change_locally(name, &joined(name, values)?)?;
                 "SET"
             }
-            Control::Set(name, value) => {
-                self.change(|settings| settings.set(name, value))?;
+            Control::Set(name, values) => {
+                let value = joined(name, values)?;
+                self.change(|settings| settings.set(name, &value))?;
                 "SET"
             }
             Control::Reset(name) => {
@@ -87,11 +96,8 @@ impl Conversation {
                 "CHECKPOINT"
             }
             Control::Own(own) => self.own(own)?,
-            Control::Discard if self.is_in_block() || self.block.has_run || self.has_changes() => {
-                let message = "DISCARD ALL cannot run inside a transaction block";
-                return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
-            }
             Control::Discard => {
+                self.check_alone("DISCARD ALL")?;
                 self.statements.clear();
                 self.cursors.clear();
                 self.change(|settings| settings.reset_named(None))?;
@@ -108,9 +114,12 @@ impl Conversation {
     fn set_default_modes(&mut self, modes: &BlockModes) -> Result<&'static str> {
         let access = modes.is_read_only.map(|is| if is { "on" } else { "off" });
         let level = modes.level.as_deref();
-        for (name, value) in
-            [("default_transaction_isolation", level), ("default_transaction_read_only", access)]
-        {
+        let deferrable = modes.is_deferrable.map(|is| if is { "on" } else { "off" });
+        for (name, value) in [
+            ("default_transaction_isolation", level),
+            ("default_transaction_read_only", access),
+            ("default_transaction_deferrable", deferrable),
+        ] {
             let Some(value) = value else { continue };
             self.change(|settings| settings.set(name, value))?;
         }
@@ -119,6 +128,11 @@ impl Conversation {
 
     /// VACUUM, ANALYZE and SET CONSTRAINTS have nothing to do here: only what they name must be.
     fn own(&mut self, own: &Own) -> Result<&'static str> {
+        match own {
+            Own::Vacuum(_) => self.check_alone("VACUUM")?,
+            Own::SetConstraints(_) => self.warn_alone("SET CONSTRAINTS"),
+            _ => {}
+        }
         self.connection.saw_catalog(self.catalog_version);
         let catalog = self.connection.catalog();
         let is_there = |name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
@@ -127,10 +141,6 @@ impl Conversation {
             Some((SqlState::UNDEFINED_TABLE, format!("relation \"{missing}\" does not exist")))
         };
         let (tag, missing) = match own {
-            Own::Vacuum(_) if self.is_in_block() => {
-                let message = "VACUUM cannot run inside a transaction block";
-                return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
-            }
             Own::Refused(word) => {
                 return Err(Error::unsupported(format!("{word} is not supported"), ""));
             }
@@ -163,12 +173,10 @@ impl Conversation {
     }
 
     /// Does what needs nothing of the store.
-    pub(super) fn about_work(&mut self, work: &Work) -> Result<Answer> {
+    pub(super) async fn about_work(&mut self, work: &Work) -> Result<Answer> {
+        self.block.has_run = true;
         match work {
-            Work::Session(asked) => {
-                self.block.has_run = true;
-                self.about(asked)
-            }
+            Work::Session(asked) => self.about(asked).await,
             Work::Explain(lines) => {
                 let rows = lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
                 Ok(tagged("EXPLAIN", rows))
@@ -183,12 +191,15 @@ impl Conversation {
     }
 
     /// Answers a query about the session.
-    fn about(&mut self, asked: &[SessionColumn]) -> Result<Answer> {
-        let row = asked.iter().map(|column| self.value(&column.function));
-        Ok(tagged("SELECT 1", vec![row.collect::<Result<_>>()?]))
+    async fn about(&mut self, asked: &[SessionColumn]) -> Result<Answer> {
+        let mut row = Vec::with_capacity(asked.len());
+        for column in asked {
+            row.push(self.value(&column.function).await?);
+        }
+        Ok(tagged("SELECT 1", vec![row]))
     }
 
-    fn value(&mut self, function: &SessionFunction) -> Result<Datum> {
+    async fn value(&mut self, function: &SessionFunction) -> Result<Datum> {
         Ok(match function {
             SessionFunction::Version => Datum::text(sql::system::version()),
             SessionFunction::Schema => Datum::text("public"),
@@ -196,8 +207,12 @@ impl Conversation {
             SessionFunction::ProcessId => Datum::Int4(self.registered.process),
             SessionFunction::IsInRecovery => Datum::Bool(false),
             SessionFunction::Setting(name) => Datum::text(self.settings.show(name)?.1),
-            SessionFunction::Set(name, value) => {
-                self.change(|settings| settings.set(name, value))?;
+            SessionFunction::Set(name, value, is_local) => {
+                match self.settings.modes_of(name, value)? {
+                    Some(modes) => self.set_modes(&modes).await?,
+                    None if *is_local => self.change_locally(name, value)?,
+                    None => self.change(|settings| settings.set(name, value))?,
+                }
                 Datum::text(self.settings.show(name)?.1)
             }
         })
@@ -216,6 +231,16 @@ impl Conversation {
         } else {
             self.out.command_complete(&answer.tag);
         }
+    }
+}
+
+/// Whether a statement about the session reads a state, as PostgreSQL has it: the modes of its
+/// transaction are settled then.
+fn reads_state(control: &Control) -> bool {
+    match control {
+        Control::Deallocate(_) | Control::Close(_) => true,
+        Control::Own(own) => matches!(own, Own::Analyze(_)),
+        _ => false,
     }
 }
 

@@ -3,9 +3,10 @@
 use super::conversation::Conversation;
 use super::queue::Outcome;
 use super::sending::outcome;
+use super::settings::joined;
 use super::standing::{Savepoint, Standing};
 use crate::codec::Severity;
-use crate::store::{BlockOperation, Control, Modes};
+use crate::store::{BlockOperation, Control};
 use sql::parse::BlockModes;
 use std::time::Duration;
 use values::{Error, Result, SqlState};
@@ -35,28 +36,35 @@ impl Conversation {
             self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
         }
+        if self.block.standing == Standing::Idle {
+            // What comes until the end of the segment is not run.
+            self.end_cursors(false);
+        }
         self.undo_changes();
     }
 
-    /// The modes of a transaction that states none, and its level.
-    fn default_modes(&self) -> (Modes, String) {
-        let level = self.settings.default_level();
-        let is_read_only = self.settings.default_is_read_only();
-        (Modes { keeps_snapshot: keeps_snapshot(level), is_read_only }, level.to_owned())
+    /// Whether a statement is within a transaction that goes on behind it, so that what ends with
+    /// the transaction makes sense.
+    pub(super) fn is_within_more(&self) -> bool {
+        self.is_one_of_several || self.is_in_block() && !self.block.is_implicit
     }
 
-    /// Whether statements between two Syncs, or of one text, read one snapshot, as no block is open
-    /// that says otherwise.
-    pub(super) fn keeps_snapshot(&self) -> bool {
-        !self.is_in_block() && keeps_snapshot(self.settings.default_level())
-    }
-
-    /// Whether what runs next may only read.
-    pub(super) fn is_read_only(&self) -> bool {
-        match self.is_in_block() {
-            true => self.block.modes.is_read_only,
-            false => self.settings.default_is_read_only(),
+    /// Warns that what `name` does ends at once, unless it is within more.
+    pub(super) fn warn_alone(&mut self, name: &str) {
+        if !self.is_within_more() {
+            let message = format!("{name} can only be used in transaction blocks");
+            self.warn(SqlState::NO_ACTIVE_TRANSACTION, &message);
         }
+    }
+
+    /// Refuses a statement that must be a transaction of its own.
+    pub(super) fn check_alone(&self, name: &str) -> Result<()> {
+        let is_first = !self.block.has_run && !self.depends_on_end();
+        if is_first && !self.is_in_block() && !self.is_one_of_several {
+            return Ok(());
+        }
+        let message = format!("{name} cannot run inside a transaction block");
+        Err(Error::new(SqlState::ACTIVE_TRANSACTION, message))
     }
 
     /// Refuses what does not end a block that has failed.
@@ -88,12 +96,20 @@ impl Conversation {
         Ok(Some(match control {
             Control::Begin(modes) => self.begin(modes, "BEGIN").await?,
             Control::Start(modes) => self.begin(modes, "START TRANSACTION").await?,
-            Control::SetTransaction(modes) => self.set_modes(modes).await?,
-            Control::Set(name, value) | Control::SetLocal(name, value) => {
-                match self.settings.modes_of(name, value)? {
-                    Some(modes) => self.set_modes(&modes).await?,
-                    None => return Ok(None),
+            Control::SetTransaction(modes) => {
+                self.warn_alone("SET TRANSACTION");
+                self.set_modes(modes).await?;
+                "SET"
+            }
+            Control::Set(name, values) | Control::SetLocal(name, values) => {
+                let value = joined(name, values)?;
+                let modes = self.settings.modes_of(name, &value)?;
+                if matches!(control, Control::SetLocal(..)) {
+                    self.warn_alone("SET LOCAL");
                 }
+                let Some(modes) = modes else { return Ok(None) };
+                self.set_modes(&modes).await?;
+                "SET"
             }
             Control::Commit(chain) => {
                 self.check_end(*chain)?;
@@ -156,51 +172,17 @@ impl Conversation {
             self.block.is_implicit = false;
             return Ok(tag);
         }
-        let (modes, level) = self.default_modes();
-        let wanted = changed(modes, asked);
-        if self.block.has_run {
-            modes.check_late(wanted)?;
-        }
-        self.open(wanted, asked.level.clone().unwrap_or(level)).await?;
+        self.begin_transaction();
+        let modes = self.changed_modes(asked)?;
+        self.open(modes).await?;
         Ok(tag)
     }
 
     /// Begins a block that ends with its segment.
     pub(super) async fn open_implicit(&mut self) -> Result<()> {
-        let (modes, level) = self.default_modes();
-        self.open(modes, level).await?;
+        self.open(self.settings.modes()).await?;
         self.block.is_implicit = true;
         Ok(())
-    }
-
-    async fn open(&mut self, modes: Modes, level: String) -> Result<()> {
-        assert!(!self.is_in_block(), "a session has one block at a time");
-        self.connection.block(BlockOperation::Begin(modes)).await?;
-        // What its segment has done so far is a part of it.
-        (self.block.standing, self.block.modes) = (Standing::Open, modes);
-        self.settings.set_modes(level, modes.is_read_only);
-        Ok(())
-    }
-
-    async fn set_modes(&mut self, asked: &BlockModes) -> Result<&'static str> {
-        if !self.is_in_block() {
-            let message = "SET TRANSACTION can only be used in transaction blocks";
-            self.warn(SqlState::NO_ACTIVE_TRANSACTION, message);
-            return Ok("SET");
-        }
-        let modes = changed(self.block.modes, asked);
-        if self.block.has_run {
-            self.block.modes.check_late(modes)?;
-        }
-        let level = asked.level.as_deref().unwrap_or(self.settings.level()).to_owned();
-        if level != self.settings.level() && !self.block.savepoints.is_empty() {
-            let message = "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction";
-            return Err(Error::new(SqlState::ACTIVE_TRANSACTION, message));
-        }
-        self.connection.block(BlockOperation::Set(modes)).await?;
-        self.block.modes = modes;
-        self.settings.set_modes(level, modes.is_read_only);
-        Ok("SET")
     }
 
     pub(super) async fn commit(&mut self, chain: bool) -> Result<&'static str> {
@@ -212,13 +194,13 @@ impl Conversation {
             Standing::Failed => return self.roll_back(chain).await,
             Standing::Open => {}
         }
-        let (modes, level) = (self.block.modes, self.settings.level().to_owned());
+        let modes = self.settings.modes();
         let pending = self.connection.block(BlockOperation::Commit);
         let committed = outcome(Outcome::Pending(pending), self.ends_by(self.deadline())).await;
         self.end_block(committed.is_ok());
         committed?;
         if chain {
-            self.open(modes, level).await?;
+            self.open(modes).await?;
         }
         Ok("COMMIT")
     }
@@ -228,16 +210,19 @@ impl Conversation {
             self.end_block(false);
             return Ok("ROLLBACK");
         }
-        // As on PostgreSQL, a block that has failed hands its modes to no other one, unless only
-        // what is behind a savepoint has failed.
-        let is_alive = self.block.standing == Standing::Open || !self.block.savepoints.is_empty();
-        let own = is_alive.then(|| (self.block.modes, self.settings.level().to_owned()));
+        // As on PostgreSQL: what is behind a savepoint goes, and a block that has failed hands on
+        // only the modes that it began with.
+        let own = match (self.block.savepoints.first(), self.block.standing) {
+            (Some(savepoint), _) => Some(savepoint.settings.modes()),
+            (None, Standing::Failed) => self.block.begun,
+            (None, _) => None,
+        };
+        let modes = own.unwrap_or_else(|| self.settings.modes());
         let ended = self.connection.block(BlockOperation::RollBack).await;
         self.end_block(false);
         ended?;
         if chain {
-            let (modes, level) = own.unwrap_or_else(|| self.default_modes());
-            self.open(modes, level).await?;
+            self.open(modes).await?;
         }
         Ok("ROLLBACK")
     }
@@ -257,7 +242,7 @@ impl Conversation {
     }
 
     /// Ends the transaction of the session, with or without an open block.
-    fn end_block(&mut self, has_committed: bool) {
+    pub(super) fn end_block(&mut self, has_committed: bool) {
         self.portals.clear();
         self.end_cursors(has_committed);
         self.end_changes(has_committed);
@@ -265,17 +250,5 @@ impl Conversation {
 
     pub(super) fn warn(&mut self, state: SqlState, message: &str) {
         self.out.report(Severity::Warning, &Error::new(state, message));
-    }
-}
-
-fn keeps_snapshot(level: &str) -> bool {
-    matches!(level, "repeatable read" | "serializable")
-}
-
-fn changed(modes: Modes, asked: &BlockModes) -> Modes {
-    let level = asked.level.as_deref();
-    Modes {
-        keeps_snapshot: level.map_or(modes.keeps_snapshot, keeps_snapshot),
-        is_read_only: asked.is_read_only.unwrap_or(modes.is_read_only),
     }
 }

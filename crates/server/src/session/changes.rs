@@ -8,9 +8,10 @@ use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
 impl Conversation {
-    /// Whether the transaction has changed a setting.
-    pub(super) fn has_changes(&self) -> bool {
-        self.block.before.is_some()
+    /// Whether the session is another one after the transaction commits than after it fails: it has
+    /// changed a setting, or declared a cursor.
+    pub(super) fn depends_on_end(&self) -> bool {
+        self.block.before.is_some() || self.cursors.all().any(|cursor| cursor.is_of_transaction)
     }
 
     /// Does what SET or RESET says: `change` is made now, and counts after COMMIT, too.
@@ -29,10 +30,6 @@ impl Conversation {
 
     /// Does what SET LOCAL says: `name` has this value until the end of the transaction.
     pub(super) fn change_locally(&mut self, name: &str, value: &str) -> Result<()> {
-        if !self.is_in_block() {
-            let message = "SET LOCAL can only be used in transaction blocks";
-            self.warn(SqlState::NO_ACTIVE_TRANSACTION, message);
-        }
         let mut next = self.settings.clone();
         let notice = next.set(name, value)?;
         self.block.lasting.get_or_insert_with(|| self.settings.clone());
@@ -70,7 +67,7 @@ impl Conversation {
         self.settings.unset_modes();
     }
 
-    /// Takes other values; the modes of the open block stay.
+    /// Takes other values; the modes of the transaction stay.
     fn use_settings(&mut self, next: Settings) {
         let next = next.with_modes_of(&self.settings);
         if !Arc::ptr_eq(next.zone(), self.settings.zone()) {

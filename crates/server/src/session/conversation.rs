@@ -105,6 +105,8 @@ pub(super) struct Conversation {
     pub(super) copying: Option<Box<Copying>>,
     /// The version of the catalog when the current message arrived.
     pub(super) catalog_version: u64,
+    /// Whether the statement that runs is one of several of its text.
+    pub(super) is_one_of_several: bool,
     /// Whether messages are skipped until the next Sync, after an error.
     pub(super) skips: bool,
     queue: Queue,
@@ -175,6 +177,7 @@ impl Conversation {
             block: Block::default(),
             copying: None,
             catalog_version: 0,
+            is_one_of_several: false,
             skips: false,
             queue,
             registered,
@@ -339,8 +342,8 @@ impl Conversation {
 
     /// Ends a segment: submits its held statements.
     async fn sync(&mut self) -> Result<(), Disconnected> {
-        if self.has_changes() {
-            // The held statements decide whether the settings are kept.
+        if self.depends_on_end() {
+            // The held statements decide whether settings and cursors are kept.
             self.answer_all_held().await?;
         }
         if !self.is_in_block() {
@@ -372,7 +375,7 @@ impl Conversation {
             }
         };
         execution.then.append(then);
-        self.end_changes(true);
+        self.end_block(true);
         self.ready();
         execution.after = std::mem::take(&mut self.out);
         self.push(execution, room).await

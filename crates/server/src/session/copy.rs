@@ -26,6 +26,7 @@ impl Conversation {
         is_simple: bool,
     ) -> Result<(), Stop> {
         let copy = statement.copy.as_ref().expect("it is a COPY");
+        self.block.has_run = true;
         if self.held.is_some() || self.block.is_implicit {
             return Err(not_alone().into());
         }

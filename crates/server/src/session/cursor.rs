@@ -23,8 +23,7 @@ impl Conversation {
         };
         self.open_held().await?;
         let Declared { name, is_held, is_forward } = declared;
-        let is_in_block = self.is_in_block() && !self.block.is_implicit;
-        if !is_in_block && !is_held {
+        if !is_held && !self.is_within_more() {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message).into());
         }
@@ -52,7 +51,7 @@ impl Conversation {
             bytes,
             is_forward,
             is_held,
-            is_in_block,
+            is_of_transaction: true,
             savepoints: self.block.savepoints.len(),
         };
         self.cursors.insert(name.clone(), cursor);
@@ -91,7 +90,7 @@ impl Conversation {
         let Some(at) = self.block.savepoint(savepoint) else { return };
         self.portals.retain(|portal| portal.savepoints <= at);
         self.block.savepoints.truncate(at + 1);
-        self.cursors.retain(|cursor| !cursor.is_in_block || cursor.savepoints <= at);
+        self.cursors.retain(|cursor| !cursor.is_of_transaction || cursor.savepoints <= at);
     }
 
     /// Forgets a savepoint: what was declared or bound since belongs to what is around it.
@@ -108,11 +107,11 @@ impl Conversation {
         });
     }
 
-    /// At the end of a block its cursors are closed, but for those that it commits WITH HOLD.
+    /// At the end of a transaction its cursors are closed, but for those that it commits WITH HOLD.
     pub(super) fn end_cursors(&mut self, has_committed: bool) {
         self.cursors.retain(|cursor| {
-            let stays = !cursor.is_in_block || has_committed && cursor.is_held;
-            (cursor.is_in_block, cursor.savepoints) = (false, 0);
+            let stays = !cursor.is_of_transaction || has_committed && cursor.is_held;
+            (cursor.is_of_transaction, cursor.savepoints) = (false, 0);
             stays
         });
     }

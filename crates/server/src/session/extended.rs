@@ -14,6 +14,8 @@ const UNKNOWN: Oid = Oid::new(705);
 impl Conversation {
     /// Takes a message of a segment; `bytes` are those of its body.
     pub(super) async fn extended(&mut self, message: Message, bytes: usize) -> Result<(), Stop> {
+        self.is_one_of_several = false;
+        self.begin_transaction();
         match self.held.take() {
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
             held => self.held = held,
@@ -74,6 +76,7 @@ impl Conversation {
                 return Err(Error::new(SqlState::SYNTAX_ERROR, message));
             }
         };
+        self.block.has_run |= prepared.is_analyzed();
         self.statements.insert(name, Arc::new(prepared));
         self.out.parse_complete();
         Ok(())
@@ -102,6 +105,7 @@ impl Conversation {
     async fn bind(&mut self, bind: Bind, bytes: usize) -> Result<()> {
         let prepared = self.current(&bind.statement).await?;
         self.portals.check(&bind.portal, bytes)?;
+        self.block.has_run |= prepared.is_analyzed();
         let types = prepared.parameters();
         if bind.values.len() != types.len() {
             let (given, wanted) = (bind.values.len(), types.len());

@@ -13,6 +13,7 @@ mod copy;
 mod copying;
 mod cursor;
 mod extended;
+mod modes;
 #[cfg(test)]
 mod panics;
 mod planned;
@@ -24,6 +25,8 @@ mod settings;
 mod simple;
 mod standing;
 mod startup;
+mod transaction;
+mod units;
 mod within;
 
 pub(crate) use startup::serve;

@@ -55,6 +55,16 @@ impl Prepared {
         }
     }
 
+    /// Whether a state is read already when it is prepared, so that its transaction has begun to
+    /// read.
+    pub(super) fn is_analyzed(&self) -> bool {
+        match &self.work {
+            Work::Store(statement) => !statement.is_definition() && statement.copy.is_none(),
+            Work::Session(_) | Work::Declare(..) | Work::Explain(_) => true,
+            Work::Nothing | Work::Control(_) | Work::Prepare(..) => false,
+        }
+    }
+
     /// Whether its answer is rows.
     pub(super) fn has_rows(&self) -> bool {
         match &self.work {
@@ -114,8 +124,8 @@ pub(super) struct Cursor {
     /// Whether it may not go back.
     pub(super) is_forward: bool,
     pub(super) is_held: bool,
-    /// Whether the block that declared it goes on.
-    pub(super) is_in_block: bool,
+    /// Whether the transaction that declared it goes on.
+    pub(super) is_of_transaction: bool,
     /// How many savepoints the block had.
     pub(super) savepoints: usize,
 }
@@ -203,6 +213,11 @@ impl<T: Counted> Named<T> {
     /// Whether there is one of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.all.contains_key(name)
+    }
+
+    /// All of them, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &T> {
+        self.all.values()
     }
 
     /// Removes those that are not to stay.

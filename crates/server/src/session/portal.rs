@@ -117,6 +117,7 @@ impl Conversation {
             return Ok(self.answer_part(name, answer, shape, rows_max).await?);
         }
         submission.before = std::mem::take(&mut self.out);
+        self.block.has_run = true;
         if self.is_in_block() {
             let (execution, room) = self.submit(submission, true).await?;
             self.settle(execution, room).await?;
@@ -196,7 +197,7 @@ impl Conversation {
         self.open_held().await?;
         let answer = match &prepared.work {
             Work::Control(control) => self.control(control, shape).await?,
-            work => self.about_work(work)?,
+            work => self.about_work(work).await?,
         };
         if !prepared.has_rows() {
             self.local_answer(&answer, shape, false);

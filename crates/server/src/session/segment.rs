@@ -12,7 +12,7 @@ use super::standing::Standing;
 use crate::limits::{HELD_BYTES_MAX, HELD_MAX, SENT_BYTES};
 use crate::store::Statement;
 use std::time::Duration;
-use values::{Error, Result};
+use values::{Error, Result, SqlState};
 
 /// How long the answer to a read is delayed, to be sent in one packet with that to the Sync.
 const READ_PATIENCE: Duration = Duration::from_millis(2);
@@ -126,8 +126,15 @@ impl Conversation {
         self.report(&error).await
     }
 
-    /// Begins an implicit block for a write in a read-only session, so that the block refuses it.
+    /// Refuses a definition where nothing may be written, before its names are looked up. Begins an
+    /// implicit block for another write there, so that the block refuses it.
     pub(super) async fn refuse_by_block(&mut self, statement: &Statement) -> Result<(), Stop> {
+        if self.is_read_only()
+            && let Some(command) = statement.command()
+        {
+            let message = format!("cannot execute {command} in a read-only transaction");
+            return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message).into());
+        }
         if statement.is_read() || self.is_in_block() || !self.is_read_only() {
             return Ok(());
         }
@@ -204,7 +211,7 @@ impl Conversation {
         assert!(self.held.is_none(), "what a segment holds takes place before its end, or never");
         let ended = match self.block.standing {
             Standing::Idle => {
-                self.end_changes(true);
+                self.end_block(true);
                 Ok("")
             }
             Standing::Open if self.block.is_implicit => self.commit(false).await,

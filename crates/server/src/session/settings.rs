@@ -1,5 +1,7 @@
 //! The settings of a session: those that clients look at or set.
 
+use super::modes::{LEVELS, TransactionModes, level_of};
+use super::units::Measure;
 use crate::codec::Messages;
 use crate::config::NAME;
 use sql::parse::BlockModes;
@@ -24,8 +26,8 @@ enum Rule {
     Mode(&'static [&'static str]),
     /// One of these words, of which all but the first change nothing.
     NoEffect(&'static [&'static str]),
-    /// Any text, which changes nothing.
-    Ignored,
+    /// Memory of at least so many kilobytes, which changes nothing.
+    Memory(i32),
     /// A zone.
     Zone,
     /// A spelling of UTF8.
@@ -34,7 +36,7 @@ enum Rule {
     DateStyle,
     /// Names of schemas.
     SearchPath,
-    /// A time, in milliseconds unless it has a unit; 0 for none.
+    /// A time; 0 for none.
     Time,
 }
 
@@ -54,7 +56,6 @@ const fn quiet(name: &'static str, value: &'static str, rule: Rule) -> Known {
     Known { name, value, rule, is_reported: false }
 }
 
-const LEVELS: &[&str] = &["read committed", "read uncommitted", "repeatable read", "serializable"];
 const SWITCH: &[&str] = &["off", "on"];
 const MESSAGE_LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
@@ -67,7 +68,7 @@ const KNOWN: &[Known] = &[
     quiet("client_min_messages", "notice", Rule::OneOf(MESSAGE_LEVELS)),
     told("DateStyle", "ISO, MDY", Rule::DateStyle),
     quiet("default_table_access_method", "heap", Rule::Fixed),
-    quiet("default_transaction_deferrable", "off", Rule::Fixed),
+    quiet("default_transaction_deferrable", "off", Rule::Switch),
     quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
     told("default_transaction_read_only", "off", Rule::Switch),
     quiet("extra_float_digits", "1", Rule::OneOf(&["1", "2", "3"])),
@@ -86,7 +87,7 @@ const KNOWN: &[Known] = &[
     quiet("lc_time", "C", Rule::Fixed),
     // Nothing waits for locks.
     quiet("lock_timeout", "0", Rule::Time),
-    quiet("maintenance_work_mem", "64MB", Rule::Ignored),
+    quiet("maintenance_work_mem", "64MB", Rule::Memory(1024)),
     quiet("max_identifier_length", "63", Rule::Fixed),
     quiet("max_index_keys", "32", Rule::Fixed),
     quiet("row_security", "on", Rule::NoEffect(&["on", "off"])),
@@ -103,10 +104,10 @@ const KNOWN: &[Known] = &[
         Rule::NoEffect(&["on", "off", "local", "remote_write", "remote_apply"]),
     ),
     told("TimeZone", "UTC", Rule::Zone),
-    quiet("transaction_deferrable", "off", Rule::Fixed),
+    quiet("transaction_deferrable", "off", Rule::Mode(SWITCH)),
     quiet("transaction_isolation", "read committed", Rule::Mode(LEVELS)),
     quiet("transaction_read_only", "off", Rule::Mode(SWITCH)),
-    quiet("work_mem", "4MB", Rule::Ignored),
+    quiet("work_mem", "4MB", Rule::Memory(64)),
 ];
 
 fn known(name: &str) -> Result<&'static Known> {
@@ -121,8 +122,8 @@ fn known(name: &str) -> Result<&'static Known> {
 #[derive(Clone)]
 pub(super) struct Settings {
     kept: Arc<Kept>,
-    /// The isolation level of the open block and whether it is read-only; `None` outside of blocks.
-    modes: Option<(String, bool)>,
+    /// The modes of the transaction that runs; `None` before its first statement.
+    modes: Option<TransactionModes>,
 }
 
 #[derive(Clone)]
@@ -167,25 +168,26 @@ impl Settings {
 
     /// The time that a setting says; none of 0.
     fn time(&self, name: &str) -> Option<Duration> {
-        let value = self.kept.values.get(name)?;
-        milliseconds(value).filter(|count| *count > 0).map(Duration::from_millis)
+        let count = Measure::Milliseconds.read(self.kept.values.get(name)?)?;
+        u64::try_from(count).ok().filter(|count| *count > 0).map(Duration::from_millis)
     }
 
-    /// The isolation level of a transaction that states none.
-    pub(super) fn default_level(&self) -> &str {
-        self.default_of("transaction_isolation")
-    }
-
-    /// Whether a transaction that does not state it may only read.
-    pub(super) fn default_is_read_only(&self) -> bool {
-        self.default_of("transaction_read_only") == "on"
+    /// The modes of a transaction that states none.
+    pub(super) fn default_modes(&self) -> TransactionModes {
+        let level = level_of(self.default_of("transaction_isolation"));
+        TransactionModes {
+            level: level.expect("the setting has no other values"),
+            is_read_only: self.default_of("transaction_read_only") == "on",
+            is_deferrable: self.default_of("transaction_deferrable") == "on",
+        }
     }
 
     /// The value of a mode of transactions that do not state it.
     fn default_of(&self, mode: &str) -> &str {
         let (setting, first) = match mode {
             "transaction_isolation" => ("default_transaction_isolation", LEVELS[0]),
-            _ => ("default_transaction_read_only", SWITCH[0]),
+            "transaction_read_only" => ("default_transaction_read_only", SWITCH[0]),
+            _ => ("default_transaction_deferrable", SWITCH[0]),
         };
         self.kept.values.get(setting).map_or(first, String::as_str)
     }
@@ -198,30 +200,38 @@ impl Settings {
             true => self.default_of(known.name).to_owned(),
             false => word_of(words, value).ok_or_else(|| invalid(known, value))?,
         };
+        let is_on = Some(value == "on");
+        let modes = BlockModes::default();
         Ok(Some(match known.name {
-            "transaction_isolation" => BlockModes { level: Some(value), is_read_only: None },
-            _ => BlockModes { level: None, is_read_only: Some(value == "on") },
+            "transaction_isolation" => BlockModes { level: Some(value), ..modes },
+            "transaction_read_only" => BlockModes { is_read_only: is_on, ..modes },
+            _ => BlockModes { is_deferrable: is_on, ..modes },
         }))
     }
 
-    /// The isolation level of the open block; without a block that of the next one.
-    pub(super) fn level(&self) -> &str {
-        self.modes.as_ref().map_or(self.default_level(), |(level, _)| level)
+    /// The modes of the transaction that runs; before its first statement those of the next one.
+    pub(super) fn modes(&self) -> TransactionModes {
+        self.modes.unwrap_or_else(|| self.default_modes())
     }
 
-    /// Sets the modes of the open block.
-    pub(super) fn set_modes(&mut self, level: String, is_read_only: bool) {
-        self.modes = Some((level, is_read_only));
+    /// Whether a transaction runs.
+    pub(super) fn has_modes(&self) -> bool {
+        self.modes.is_some()
     }
 
-    /// Forgets the modes of a block that has ended.
+    /// Sets the modes of the transaction that runs.
+    pub(super) fn set_modes(&mut self, modes: TransactionModes) {
+        self.modes = Some(modes);
+    }
+
+    /// Forgets the modes of a transaction that has ended.
     pub(super) fn unset_modes(&mut self) {
         self.modes = None;
     }
 
-    /// These values with the modes of the block that `other` has.
+    /// These values with the modes of the transaction that `other` has.
     pub(super) fn with_modes_of(self, other: &Settings) -> Settings {
-        Settings { modes: other.modes.clone(), ..self }
+        Settings { modes: other.modes, ..self }
     }
 
     /// The name of a setting as it is shown, and its value.
@@ -239,10 +249,11 @@ impl Settings {
         if !matches!(known.rule, Rule::Mode(_)) {
             return self.kept.values.get(known.name).map_or(known.value, String::as_str);
         }
-        match (&self.modes, known.name) {
-            (None, name) => self.default_of(name),
-            (Some((level, _)), "transaction_isolation") => level,
-            (Some((_, is_read_only)), _) => SWITCH[usize::from(*is_read_only)],
+        let modes = self.modes();
+        match known.name {
+            "transaction_isolation" => modes.level,
+            "transaction_read_only" => SWITCH[usize::from(modes.is_read_only)],
+            _ => SWITCH[usize::from(modes.is_deferrable)],
         }
     }
 
@@ -283,7 +294,7 @@ impl Settings {
             kept.zone = Arc::new(zone);
         }
         let has_no_effect = match known.rule {
-            Rule::Ignored => value != known.value,
+            Rule::Memory(_) => value != known.value,
             Rule::NoEffect(words) => value != words[0],
             _ => false,
         };
@@ -319,19 +330,32 @@ impl Settings {
     }
 }
 
-/// A time with or without a unit.
-fn milliseconds(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim() {
-        "" | "ms" => 1,
-        "s" => 1_000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
+/// Returns the one text that these values of a setting are, which most settings have one of.
+///
+/// # Errors
+/// That there are several, or no such setting.
+pub(super) fn joined(name: &str, values: &[String]) -> Result<String> {
+    let rule = known(name)?.rule;
+    if values.len() > 1 && !matches!(rule, Rule::DateStyle | Rule::SearchPath) {
+        let message = format!("SET {name} takes only one argument");
+        return Err(Error::new(SqlState::INVALID_PARAMETER, message));
+    }
+    Ok(values.join(", "))
+}
+
+/// A number that is shown with its unit, if it is not below the least one.
+fn counted(known: &Known, value: &str, of: Measure, least: i32) -> Result<Option<String>> {
+    match of.read(value) {
+        Some(count) if count < least => {
+            let (name, unit, most) = (known.name, of.unit(), i32::MAX);
+            let message = format!(
+                "{count} {unit} is outside the valid range for parameter \"{name}\" \
+                 ({least} .. {most})"
+            );
+            Err(Error::new(SqlState::INVALID_PARAMETER, message))
+        }
+        count => Ok(count.map(|count| of.show(count))),
+    }
 }
 
 /// A name, or hours from UTC.
@@ -361,7 +385,7 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
             let message = format!("{} is {} and cannot be changed", known.name, known.value);
             return Err(Error::unsupported(message, ""));
         }
-        Rule::Free | Rule::Ignored => Some(value.chars().take(63).collect()),
+        Rule::Free => Some(value.chars().take(63).collect()),
         Rule::OneOf(words) => word(words),
         Rule::NoEffect(words) => word(words),
         Rule::Switch => word(SWITCH),
@@ -369,7 +393,8 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
             let message = format!("{} is set by SET TRANSACTION", known.name);
             return Err(Error::unsupported(message, "Use SET TRANSACTION or BEGIN."));
         }
-        Rule::Time => milliseconds(&lower).map(|_| lower.clone()),
+        Rule::Time => counted(known, value, Measure::Milliseconds, 0)?,
+        Rule::Memory(least) => counted(known, value, Measure::Kilobytes, least)?,
         Rule::Zone if value.len() <= 100 => Some(value.to_owned()),
         Rule::Zone => None,
         Rule::Encoding => {
@@ -414,6 +439,12 @@ fn invalid(known: &Known, value: &str) -> Error {
         }
         Rule::Switch => error.with_hint("Available values: on, off."),
         Rule::Encoding => error.with_hint("The only encoding is UTF8."),
+        Rule::Time => {
+            error.with_hint("Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+        }
+        Rule::Memory(_) => {
+            error.with_hint("Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")
+        }
         Rule::DateStyle => error.with_hint("Dates are shown as ISO and read as ISO, MDY."),
         _ => error,
     }

@@ -42,6 +42,8 @@ impl Conversation {
         }
         let mut all = self.parse(text).await?;
         let bytes = text.len();
+        self.is_one_of_several = all.len() > 1;
+        self.begin_transaction();
         let in_block = self.is_in_block();
         if !in_block
             && all.len() > 1
@@ -54,6 +56,7 @@ impl Conversation {
             return Ok(());
         };
         for parsed in all {
+            self.begin_transaction();
             if !self.is_in_block() && self.begins_implicit(&parsed) {
                 self.open_implicit().await?;
             }
@@ -64,10 +67,7 @@ impl Conversation {
 
     /// Whether a statement of a text, which is not its last one, begins a block of the rest.
     fn begins_implicit(&self, parsed: &Parsed) -> bool {
-        match parsed.control() {
-            Some(control) => matches!(control, Control::SetTransaction(_)),
-            None => !parsed.is_query() || self.keeps_snapshot(),
-        }
+        parsed.control().is_none() && (!parsed.is_query() || self.keeps_snapshot())
     }
 
     /// The statements of a text that can be one call, as nothing has to be answered before its end:
@@ -134,6 +134,7 @@ impl Conversation {
     }
 
     async fn statement(&mut self, parsed: Parsed, bytes: usize, is_last: bool) -> Result<(), Stop> {
+        self.begin_transaction();
         let prepared = Arc::new(self.plan(&parsed, &[], bytes).await?);
         drop(parsed);
         let shape = self.shape(&prepared);
@@ -145,7 +146,7 @@ impl Conversation {
                 return Ok(());
             }
             Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
-                let answer = self.about_work(&prepared.work)?;
+                let answer = self.about_work(&prepared.work).await?;
                 self.local_answer(&answer, &shape, false);
                 return Ok(());
             }
@@ -174,7 +175,7 @@ impl Conversation {
             before: std::mem::take(&mut self.out),
         };
         let (execution, room) = self.submit(submission, is_read).await?;
-        if is_last && !self.is_in_block() && !self.has_changes() {
+        if is_last && !self.is_in_block() && !self.depends_on_end() {
             Ok(self.push(execution, room).await?)
         } else {
             self.settle(execution, room).await

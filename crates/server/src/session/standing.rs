@@ -1,7 +1,7 @@
 //! How a session stands to a block.
 
+use super::modes::TransactionModes;
 use super::settings::Settings;
-use crate::store::Modes;
 
 /// How a session stands to a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,10 @@ pub(super) struct Block {
     pub(super) standing: Standing,
     /// Whether it ends with its segment: no BEGIN has begun it.
     pub(super) is_implicit: bool,
-    pub(super) modes: Modes,
-    /// Whether a query has run, in the block or before it in the same segment or text.
+    /// The modes that it began with, which are those of the next one where it fails; `None` before
+    /// its first statement.
+    pub(super) begun: Option<TransactionModes>,
+    /// Whether a statement has read a state, in the block or before it in the same segment or text.
     pub(super) has_run: bool,
     /// The settings before its first change, which ROLLBACK restores; `None` without a change.
     pub(super) before: Option<Settings>,
@@ -32,7 +34,7 @@ pub(super) struct Block {
     pub(super) savepoints: Vec<Savepoint>,
 }
 
-/// A savepoint of a block, with the settings that ROLLBACK TO restores.
+/// A savepoint of a block, with the settings that ROLLBACK TO restores and the modes of then.
 pub(super) struct Savepoint {
     pub(super) name: String,
     pub(super) settings: Settings,
@@ -40,6 +42,11 @@ pub(super) struct Savepoint {
 }
 
 impl Block {
+    /// Begins.
+    pub(super) fn opened(&mut self) {
+        self.standing = Standing::Open;
+    }
+
     /// The place of the last savepoint of a name.
     pub(super) fn savepoint(&self, name: &str) -> Option<usize> {
         self.savepoints.iter().rposition(|own| own.name == name)

@@ -342,6 +342,11 @@ impl Statement {
         self.planned.is_none()
     }
 
+    /// The command of a definition that reads nothing before it writes; `None` of all others.
+    pub(crate) fn command(&self) -> Option<String> {
+        self.is_definition().then(|| self.parsed.tree().command()).flatten()
+    }
+
     /// Whether it reads the system catalog or the session, which no call can.
     #[must_use]
     pub fn needs_system(&self) -> bool {

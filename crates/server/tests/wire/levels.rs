@@ -158,7 +158,6 @@ fn modes_are_shown_as_they_are() {
     refused("SET transaction_isolation = 'none'", "22023");
     refused("SET default_transaction_read_only = 'perhaps'", "22023");
     refused("RESET transaction_isolation", "0A000");
-    refused("SELECT set_config('transaction_read_only', 'on', false)", "0A000");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod driver;
 mod early_errors;
 mod hostile;
 mod levels;
+mod modes;
 mod passwords;
 mod pgbench;
 mod portals;

@@ -1,21 +1,13 @@
 //! Statements about the session, which neither read rows nor change any.
 
+use super::modes::{BlockModes, Verb};
 use super::own::{Fetch, Own};
 use super::statement::Statement;
 use crate::bind::name_of;
 use sqlparser::ast::{
-    CloseCursor, ContextModifier, Expr, ObjectName, Reset, Set, Statement as Tree,
-    TransactionAccessMode, TransactionMode, UnaryOperator, Value,
+    CloseCursor, ContextModifier, Expr, ObjectName, Reset, Set, Statement as Tree, UnaryOperator,
+    Value,
 };
-
-/// What BEGIN and SET TRANSACTION say of a block.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockModes {
-    /// The isolation level, in lower case.
-    pub level: Option<String>,
-    /// READ ONLY or READ WRITE.
-    pub is_read_only: Option<bool>,
-}
 
 /// What a statement says about the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +28,10 @@ pub enum Control {
     RollbackTo(String),
     /// RELEASE
     Release(String),
-    /// SET of a setting; the value as its text.
-    Set(String, String),
+    /// SET of a setting; its values as text, of which most settings have one.
+    Set(String, Vec<String>),
     /// SET LOCAL
-    SetLocal(String, String),
+    SetLocal(String, Vec<String>),
     /// RESET of a setting, or of all.
     Reset(Option<String>),
     /// SHOW
@@ -58,6 +50,18 @@ pub enum Control {
     Close(Option<String>),
 }
 
+impl Control {
+    /// The statement that states modes of transactions.
+    pub(super) fn of_modes(verb: Verb, modes: BlockModes) -> Control {
+        match verb {
+            Verb::Begin => Control::Begin(modes),
+            Verb::Start => Control::Start(modes),
+            Verb::Set => Control::SetTransaction(modes),
+            Verb::SetDefaults => Control::Characteristics(modes),
+        }
+    }
+}
+
 impl Statement {
     /// What it says about the session; `None` of statements that [`crate::prepare`] or
     /// [`crate::define`] take, and of those that nothing takes.
@@ -69,27 +73,24 @@ impl Statement {
             return None;
         }
         Some(match &self.tree {
-            Tree::StartTransaction { statements, .. } if !statements.is_empty() => return None,
-            Tree::StartTransaction { modes, begin: true, .. } => Control::Begin(block_modes(modes)),
-            Tree::StartTransaction { modes, .. } => Control::Start(block_modes(modes)),
             Tree::Commit { chain, .. } => Control::Commit(*chain),
             Tree::Rollback { savepoint: None, chain } => Control::Rollback(*chain),
             Tree::Rollback { savepoint: Some(name), .. } => Control::RollbackTo(name_of(name)),
             Tree::Savepoint { name } => Control::Savepoint(name_of(name)),
             Tree::ReleaseSavepoint { name } => Control::Release(name_of(name)),
             Tree::Set(Set::SingleAssignment { scope, hivevar: false, variable, values }) => {
-                let values: Vec<String> = values.iter().map(setting).collect::<Option<_>>()?;
-                let (name, value) = (setting_name(variable), values.join(", "));
+                let values = values.iter().map(setting).collect::<Option<_>>()?;
+                let name = setting_name(variable);
                 match scope {
-                    Some(ContextModifier::Local) => Control::SetLocal(name, value),
-                    _ => Control::Set(name, value),
+                    Some(ContextModifier::Local) => Control::SetLocal(name, values),
+                    _ => Control::Set(name, values),
                 }
             }
             Tree::Set(Set::SetTimeZone { local: true, value }) => {
-                Control::SetLocal("timezone".to_owned(), setting(value)?)
+                Control::SetLocal("timezone".to_owned(), vec![setting(value)?])
             }
             Tree::Set(Set::SetTimeZone { local: false, value }) => {
-                Control::Set("timezone".to_owned(), setting(value)?)
+                Control::Set("timezone".to_owned(), vec![setting(value)?])
             }
             Tree::Reset(reset) => match &reset.reset {
                 Reset::ALL => Control::Reset(None),
@@ -114,13 +115,7 @@ impl Statement {
                 name => Control::Deallocate(Some(name.to_owned())),
             },
             Tree::Set(Set::SetNames { charset_name, collation_name: None }) => {
-                Control::Set("client_encoding".to_owned(), charset_name.value.clone())
-            }
-            Tree::Set(Set::SetTransaction { modes, session: true, .. }) => {
-                Control::Characteristics(block_modes(modes))
-            }
-            Tree::Set(Set::SetTransaction { modes, snapshot: None, .. }) => {
-                Control::SetTransaction(block_modes(modes))
+                Control::Set("client_encoding".to_owned(), vec![charset_name.value.clone()])
             }
             _ => return None,
         })
@@ -144,25 +139,32 @@ impl Statement {
         self.has_no_tree() || is_tree_of_one || self.sets_value()
     }
 
+    /// The command of a definition that reads nothing before it writes; `None` of CREATE TABLE AS
+    /// and of queries, which do, and of what is no definition.
+    pub fn command(&self) -> Option<String> {
+        let command = match &self.tree {
+            _ if self.table_as.is_some() || self.sets_value() => return None,
+            _ if self.sequence.is_some() => "ALTER SEQUENCE",
+            _ if self.type_move.is_some() => "ALTER TYPE",
+            Tree::CreateTable(_) => "CREATE TABLE",
+            Tree::CreateView(_) => "CREATE VIEW",
+            Tree::CreateIndex(_) => "CREATE INDEX",
+            Tree::CreateSequence { .. } => "CREATE SEQUENCE",
+            Tree::CreateType { .. } => "CREATE TYPE",
+            Tree::AlterType(_) => "ALTER TYPE",
+            Tree::Drop { object_type, .. } => return Some(format!("DROP {object_type}")),
+            Tree::Truncate(_) => "TRUNCATE TABLE",
+            Tree::AlterTable(_) => "ALTER TABLE",
+            Tree::AlterIndex { .. } => "ALTER INDEX",
+            _ => return None,
+        };
+        Some(command.to_owned())
+    }
+
     /// Whether it is a definition that has no tree.
     fn has_no_tree(&self) -> bool {
         self.sequence.is_some() || self.table_as.is_some() || self.type_move.is_some()
     }
-}
-
-fn block_modes(modes: &[TransactionMode]) -> BlockModes {
-    let mut all = BlockModes::default();
-    for mode in modes {
-        match mode {
-            TransactionMode::IsolationLevel(level) => {
-                all.level = Some(level.to_string().to_ascii_lowercase());
-            }
-            TransactionMode::AccessMode(mode) => {
-                all.is_read_only = Some(matches!(mode, TransactionAccessMode::ReadOnly));
-            }
-        }
-    }
-    all
 }
 
 fn setting_name(name: &ObjectName) -> String {
@@ -202,6 +204,7 @@ mod tests {
         let modes = |level: &str, is_read_only| BlockModes {
             level: (!level.is_empty()).then(|| level.to_owned()),
             is_read_only,
+            is_deferrable: None,
         };
         check("BEGIN", Some(Control::Begin(BlockModes::default())));
         check(
@@ -219,13 +222,15 @@ mod tests {
         check("ROLLBACK TO SAVEPOINT A", Some(Control::RollbackTo("a".to_owned())));
         check("SAVEPOINT a", Some(Control::Savepoint("a".to_owned())));
         check("RELEASE SAVEPOINT a", Some(Control::Release("a".to_owned())));
-        let set = |name: &str, value: &str| Some(Control::Set(name.to_owned(), value.to_owned()));
-        check("SET DateStyle TO ISO, DMY", set("datestyle", "ISO, DMY"));
+        let set =
+            |name: &str, value: &str| Some(Control::Set(name.to_owned(), vec![value.to_owned()]));
+        let two = vec!["ISO".to_owned(), "DMY".to_owned()];
+        check("SET DateStyle TO ISO, DMY", Some(Control::Set("datestyle".to_owned(), two)));
         check("SET application_name = 'psql x'", set("application_name", "psql x"));
-        let local = Control::SetLocal("timezone".to_owned(), "UTC".to_owned());
+        let local = Control::SetLocal("timezone".to_owned(), vec!["UTC".to_owned()]);
         check("SET LOCAL timezone = 'UTC'", Some(local));
         check("SET TIME ZONE 'UTC'", set("timezone", "UTC"));
-        let local = Control::SetLocal("timezone".to_owned(), "UTC".to_owned());
+        let local = Control::SetLocal("timezone".to_owned(), vec!["UTC".to_owned()]);
         check("SET LOCAL TIME ZONE 'UTC'", Some(local));
         check("SET work_mem = -1", set("work_mem", "-1"));
         check("SET work_mem = 1 + 1", None);

@@ -5,6 +5,7 @@ mod alter_type;
 mod conflict;
 mod control;
 mod limits;
+mod modes;
 mod own;
 mod position;
 mod prepared;
@@ -19,8 +20,9 @@ mod view;
 
 pub(crate) use alter_type::{TypeMove, TypePlace};
 pub(crate) use conflict::place_of_expression;
-pub use control::{BlockModes, Control};
+pub use control::Control;
 pub use limits::{DEPTH_MAX, LEVELS_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
+pub use modes::BlockModes;
 pub use own::{Declared, Fetch, FetchTo, Own};
 pub(crate) use position::Lines;
 pub(crate) use sequence::{AlterSequence, Counting, IdentityChange, SequenceChange};

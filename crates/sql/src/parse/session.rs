@@ -33,8 +33,8 @@ pub enum SessionFunction {
     IsInRecovery,
     /// `current_setting(name)`
     Setting(String),
-    /// `set_config(name, value, false)`
-    Set(String, String),
+    /// `set_config(name, value, is_local)`
+    Set(String, String, bool),
 }
 
 impl Statement {
@@ -101,8 +101,8 @@ fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
         ("pg_backend_pid", []) => SessionFunction::ProcessId,
         ("pg_is_in_recovery", []) => SessionFunction::IsInRecovery,
         ("current_setting", [name]) => SessionFunction::Setting((*name).to_owned()),
-        ("set_config", [name, value, "false"]) => {
-            SessionFunction::Set((*name).to_owned(), (*value).to_owned())
+        ("set_config", [name, value, is_local @ ("false" | "true")]) => {
+            SessionFunction::Set((*name).to_owned(), (*value).to_owned(), *is_local == "true")
         }
         _ => return None,
     };

@@ -4,6 +4,7 @@ use super::alter_type::{self, TypeMove};
 use super::conflict;
 use super::control::Control;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
+use super::modes;
 use super::own::{self, Declared};
 use super::position::Lines;
 use super::sequence::{self, AlterSequence, IdentityChanges};
@@ -178,6 +179,10 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     let own = match own::parse(parser)? {
         Some(own) => Some(Control::Own(own)),
         None => own::fetch(parser)?.map(Control::Fetch),
+    };
+    let own = match own {
+        Some(own) => Some(own),
+        None => modes::parse(parser)?.map(|(verb, modes)| Control::of_modes(verb, modes)),
     };
     if own.is_some() {
         return Ok(Found { own, ..Found::without_tree() });
