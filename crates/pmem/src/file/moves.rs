@@ -26,3 +26,15 @@ impl Moves {
         Self { most, is_open: false }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_moves_few_pages_beside_many_and_none_beside_none() {
+        let most = [0, 1, 8, 80, 8000].map(|pages| Moves::beside(pages).most);
+        assert_eq!(most, [0, 256, 257, 266, 1256]);
+        assert!(Moves::beside(1).is_open && !Moves::all_but_room(1).is_open);
+    }
+}

@@ -228,3 +228,6 @@ pub(super) fn table_bytes(end: u64, image_pages: u64, new: u64) -> u64 {
     let appended = end.max(HEAD_BYTES) + (image_pages + new) * ENTRY_BYTES as u64;
     appended.max(HEAD_BYTES + 2 * longest * ENTRY_BYTES as u64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! Copies of a directory whose device goes on, and the pins that make them possible.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pmem::{
     Device, DeviceError, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File, LogSpace,
@@ -82,6 +82,7 @@ fn s_6_what_is_copied_stays_while_snapshots_go_on() {
     let device = first_snapshot(&dir, None);
     let pinned = PinnedSnapshot::open(&dir, None).unwrap();
     assert!(pinned.is_newest().unwrap());
+    assert_eq!(LogSpace::log_bytes(&pinned), 8 * PAGE_BYTES);
     for epoch in 2..=6 {
         snapshot(&device, epoch, changed(epoch));
     }
@@ -96,6 +97,108 @@ fn s_6_what_is_copied_stays_while_snapshots_go_on() {
     let before = data_bytes(&dir);
     (8..40).for_each(|epoch| snapshot(&device, epoch, 0..PAGES));
     assert!(data_bytes(&dir) <= before, "{} bytes", data_bytes(&dir));
+}
+
+/// Makes snapshots before the page table is read for the first time.
+#[derive(Debug)]
+struct Overtaking {
+    device: File,
+    epochs: Mutex<std::ops::Range<u64>>,
+}
+
+impl DiskHook for Overtaking {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        if call.file == DiskFile::Table && matches!(call.operation, DiskOperation::Read { .. }) {
+            let epochs = std::mem::take(&mut *self.epochs.lock().unwrap());
+            epochs.for_each(|epoch| snapshot(&self.device, epoch, changed(epoch)));
+        }
+        Outcome::Proceed
+    }
+}
+
+/// S6: what is pinned is the newest snapshot, also where others come between its root and its page
+/// table, which may be written anew meanwhile.
+#[test]
+fn s_6_a_snapshot_that_is_replaced_while_it_is_looked_at_is_not_pinned() {
+    for snapshots in [1, 2, 3, 10, 11, 40, 300] {
+        let room = fast_dir();
+        let (dir, target) = (room.path().join("store"), room.path().join("copy"));
+        let device = first_snapshot(&dir, None);
+        let epochs = Mutex::new(2..2 + snapshots);
+        let hook = Arc::new(Overtaking { device, epochs });
+        let opened = PinnedSnapshot::open(&dir, Some(Arc::clone(&hook) as _));
+        let pinned = opened.unwrap_or_else(|error| panic!("{snapshots} snapshots: {error}"));
+        assert!(hook.epochs.lock().unwrap().is_empty(), "the table was read");
+        assert!(pinned.is_newest().unwrap(), "{snapshots} snapshots: {:?}", pinned.epoch());
+        copy(&pinned, &target).unwrap();
+        assert_eq!(checked(&target, "the copy"), 1 + snapshots);
+    }
+}
+
+/// The first reads of `meta` bring what is half written.
+#[derive(Debug)]
+struct HalfWritten(AtomicU64);
+
+impl DiskHook for HalfWritten {
+    fn before(&self, _: &DiskCall<'_>) -> Outcome {
+        Outcome::Proceed
+    }
+
+    fn after_read(&self, file: DiskFile, _: u64, bytes: &mut [u8]) {
+        let less = |left: u64| left.checked_sub(1);
+        let is_left = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
+        if file == DiskFile::Meta && is_left {
+            bytes[40] ^= 1;
+        }
+    }
+}
+
+/// A root that seems damaged may be written just now: it is read again, and not for ever.
+#[test]
+fn s_6_a_root_that_is_being_written_is_read_again() {
+    let room = fast_dir();
+    let dir = room.path().join("store");
+    drop(first_snapshot(&dir, None));
+    let pinned =
+        |reads: u64| PinnedSnapshot::open(&dir, Some(Arc::new(HalfWritten(reads.into())) as _));
+    for reads in 0..5 {
+        assert_eq!(pinned(reads).unwrap().epoch(), Some(EpochNumber(1)), "{reads} reads");
+    }
+    let error = pinned(u64::MAX).unwrap_err();
+    assert!(error.is_corrupt(), "{error}");
+}
+
+/// Notes how long `data` is allocated; nothing is written behind that.
+#[derive(Debug, Default)]
+struct Allocated(AtomicU64);
+
+impl DiskHook for Allocated {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        match call.operation {
+            _ if call.file != DiskFile::Data => (),
+            DiskOperation::Allocate { len } => drop(self.0.fetch_max(len, Ordering::SeqCst)),
+            DiskOperation::Write { offset, bytes } => {
+                let end = offset + bytes.len() as u64;
+                assert!(end <= self.0.load(Ordering::SeqCst), "{end} bytes have room");
+            }
+            _ => (),
+        }
+        Outcome::Proceed
+    }
+}
+
+/// O-58: a copy asks for the room of all its pages before it writes the first one.
+#[test]
+fn o_58_a_copy_has_its_room_before_it_writes_pages() {
+    let room = fast_dir();
+    let (dir, target) = (room.path().join("store"), room.path().join("copy"));
+    drop(first_snapshot(&dir, None));
+    let pinned = PinnedSnapshot::open(&dir, None).unwrap();
+    let hook = Arc::new(Allocated::default());
+    let unfinished =
+        UnfinishedCopy::create(&target, &pinned, Some(Arc::clone(&hook) as _)).unwrap();
+    unfinished.finish(&pinned, None, |_, _| {}).unwrap();
+    assert_eq!(hook.0.load(Ordering::SeqCst), (1 + PAGES) * PAGE_BYTES);
 }
 
 /// S6: a copy that takes too long, or has stopped, costs a bounded number of slots. Then it is
@@ -205,7 +308,7 @@ fn copies_are_made_one_at_a_time_and_replace_nothing() {
 
 /// Notes for each file whether all that was written is synced.
 #[derive(Debug, Default)]
-struct Synced(std::sync::Mutex<std::collections::BTreeMap<DiskFile, bool>>);
+struct Synced(Mutex<std::collections::BTreeMap<DiskFile, bool>>);
 
 impl DiskHook for Synced {
     fn before(&self, call: &DiskCall<'_>) -> Outcome {
@@ -353,6 +456,15 @@ fn only_a_copy_as_it_was_made_is_brought_up_to_date() {
     copied.log_write(&mut PortState::default(), 0, &[7; 10]).unwrap();
     drop(copied);
     refused("copy", "was opened and changed");
+    // What its log has cannot be told: then it is not known whether it was changed.
+    let log = place("second").join("log");
+    std::fs::rename(&log, place("log")).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let error = update(&place("copy"), &place("second"), 2, None).unwrap_err();
+    assert!(!matches!(error, DeviceError::InTheWay { .. }), "{error}");
+    assert!(error.to_string().contains("read"), "{error}");
+    std::fs::remove_dir(&log).unwrap();
+    std::fs::rename(place("log"), &log).unwrap();
     std::fs::remove_file(place("second").join("origin")).unwrap();
     refused("second", "not one of its copies");
     drop(device);

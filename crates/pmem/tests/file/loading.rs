@@ -204,6 +204,26 @@ fn all_pages_come_and_hold_what_was_saved() {
     }
 }
 
+/// A range that is read ahead is there, all of it and nothing else.
+#[test]
+fn what_is_read_ahead_is_there_and_the_rest_is_not() {
+    if is_impossible() {
+        return;
+    }
+    let dir = fast_dir();
+    filled(dir.path());
+    let opened = open(dir.path(), Held::new());
+    opened.held.wait_begun();
+    let before = opened.held.reads_of_others();
+    opened.read_pages(LATER * PAGE_BYTES, 40 * PAGE_BYTES).unwrap();
+    let reads = opened.held.reads_of_others();
+    assert!((1..=2).contains(&(reads - before)), "{reads} reads, {before} before");
+    (LATER..LATER + 40).for_each(|page| assert_eq!(load(&opened, page), page + 1));
+    assert_eq!(opened.held.reads_of_others(), reads, "they were there");
+    assert_eq!(load(&opened, LATER + 200), LATER + 201);
+    assert!(opened.held.reads_of_others() > reads, "it was not there");
+}
+
 /// S11: pages that are touched come before the others, also those that were never saved.
 #[test]
 fn what_is_touched_comes_first() {

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pmem::{
     Device, DiskCall, DiskFile, DiskHook, DiskOperation, EpochNumber, File, FileOptions, Needed,
-    Outcome, PAGE_BYTES, PortState, memory_can_be_limited,
+    Outcome, PAGE_BYTES, PageUse, PortState, memory_can_be_limited,
 };
 
 use crate::scenario::fast_dir;
@@ -222,6 +222,41 @@ fn what_is_read_ahead_is_there() {
     assert!(resident(&device) <= LIMIT_PAGES, "{:?}", device.page_use());
 }
 
+/// Counts reads of `data`.
+#[derive(Debug, Default)]
+struct Reads(AtomicU64);
+
+impl DiskHook for Reads {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        let is_read = matches!(call.operation, DiskOperation::Read { .. });
+        self.0.fetch_add(u64::from(call.file == DiskFile::Data && is_read), Ordering::SeqCst);
+        Outcome::Proceed
+    }
+}
+
+/// The thread that asks reads neighbours as one, and waits for no other read.
+#[test]
+fn neighbours_that_are_asked_for_are_one_read() {
+    const RUN_PAGES: u64 = 4;
+    if is_impossible() {
+        return;
+    }
+    let dir = fast_dir();
+    filled(dir.path());
+    let hook = Arc::new(Reads::default());
+    let options = FileOptions { hook: Some(hook.clone()), ..options(Some(LIMIT_BYTES)) };
+    let device = File::open(dir.path(), &options).unwrap();
+    device.accept().unwrap();
+    for first in (100..1000).step_by(100) {
+        let before = hook.0.load(Ordering::SeqCst);
+        let mut missing = Vec::new();
+        device.want_pages(first * PAGE_BYTES, RUN_PAGES * PAGE_BYTES, Needed::Seldom, &mut missing);
+        device.fetch_pages(&mut missing);
+        (first..first + RUN_PAGES).for_each(|page| assert_eq!(load(&device, page), page + 1));
+        assert_eq!(hook.0.load(Ordering::SeqCst) - before, 1, "page {first}");
+    }
+}
+
 /// Pages that are needed often stay while three times as many as memory has come and go, and go if
 /// they are not needed for long, or are too many (decision 76).
 #[test]
@@ -261,6 +296,78 @@ fn pages_that_are_needed_often_stay_longer() {
             assert!(resident(&device) <= MOST_PAGES + OVER_PAGES, "round {round}, {first}");
         }
     }
+}
+
+/// S6, S9: pages that snapshots move in the file while they are not in memory are read from where
+/// they are now. The slots that they had hold other pages, or are cut off.
+#[test]
+fn s_9_pages_that_move_while_they_are_absent_are_found() {
+    if is_impossible() {
+        return;
+    }
+    let dir = fast_dir();
+    let device = File::open(dir.path(), &options(None)).unwrap();
+    device.accept().unwrap();
+    device.grow_image(PAGES * PAGE_BYTES).unwrap();
+    device.reserve_pages(PAGES, true).unwrap();
+    // Saved twice, all pages are in the second half of the file.
+    for epoch in 1..3 {
+        (0..PAGES).for_each(|page| store(&device, page, page + 1));
+        snapshot(&device, epoch);
+        device.settle().unwrap();
+    }
+    drop(device);
+    let device = limited(dir.path());
+    for epoch in 3..20 {
+        (0..16).for_each(|page| store(&device, page, epoch));
+        snapshot(&device, epoch);
+        device.settle().unwrap();
+    }
+    let moved = device.use_of_files().unwrap().pages_moved;
+    assert!(moved > 1000, "{moved} pages moved");
+    assert!(resident(&device) < 100, "most were absent: {:?}", device.page_use());
+    for first in (0..PAGES).step_by(64) {
+        device.read_pages(first * PAGE_BYTES, 64 * PAGE_BYTES).unwrap();
+        for page in first..first + 64 {
+            let stored = if page < 16 { 19 } else { page + 1 };
+            assert_eq!(load(&device, page), stored, "page {page}");
+        }
+    }
+}
+
+/// Memory for other things, and for what is known of pages, is no memory for pages; but some may
+/// always be there.
+#[test]
+fn a_limit_leaves_room_for_other_memory() {
+    if is_impossible() {
+        return;
+    }
+    let dir = fast_dir();
+    filled(dir.path());
+    let device = limited(dir.path());
+    let bring_all = || {
+        for first in (0..PAGES).step_by(64) {
+            device.read_pages(first * PAGE_BYTES, 64 * PAGE_BYTES).unwrap();
+        }
+        let PageUse { resident_bytes, pages_bytes_now, .. } = device.page_use().unwrap();
+        assert!(resident_bytes <= pages_bytes_now + OVER_PAGES * PAGE_BYTES);
+        assert!(resident_bytes + (1 << 20) > pages_bytes_now, "memory is used");
+    };
+    for other_bytes in [0, 1 << 20, 2 << 20, 0] {
+        device.leave_memory(other_bytes);
+        let left = LIMIT_BYTES - other_bytes;
+        let PageUse { pages_bytes, pages_bytes_now, .. } = device.page_use().unwrap();
+        let most = left - 24 * PAGES;
+        assert!(pages_bytes <= most / 3 * 2, "{pages_bytes} of {left}");
+        assert!(pages_bytes_now <= most / 8 * 7 + PAGE_BYTES, "{pages_bytes_now} of {left}");
+        let least = left - 40 * PAGES;
+        assert!(pages_bytes + 6 * PAGE_BYTES >= least / 3 * 2, "{pages_bytes} of {left}");
+        assert!(pages_bytes_now + PAGE_BYTES >= least / 8 * 7, "{pages_bytes_now} of {left}");
+        bring_all();
+    }
+    device.leave_memory(2 * LIMIT_BYTES);
+    assert_eq!(device.page_use().unwrap().pages_bytes, LIMIT_BYTES / 2);
+    bring_all();
 }
 
 /// Pages that were never stored to are zeros, and take no memory; those that were are in memory

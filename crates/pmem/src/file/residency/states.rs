@@ -270,6 +270,22 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_is_read_once_goes_with_the_next_look() {
+        let states = PageStates::new(4, Stay::UntilEvicted);
+        for page in [1, 2] {
+            assert!(states.begin(page));
+            states.installed(page);
+        }
+        states.read_once(1);
+        assert!(states.may_go(1, false) && !states.may_go(2, false));
+        assert!(states.is_present(1), "it stays until then");
+        // Nothing else of it is forgotten.
+        assert!(!states.want(2, Needed::Often));
+        states.read_once(2);
+        assert!(!states.may_go(2, false) && states.staying() == 1);
+    }
+
+    #[test]
     fn a_page_that_is_needed_often_stays_some_turns() {
         let states = PageStates::new(4, Stay::UntilEvicted);
         assert!(states.want(1, Needed::Often) && states.begin_wanted(1));
