@@ -89,3 +89,51 @@ fn push_text(bytes: &mut Vec<u8>, text: &str) {
 fn push_length(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend_from_slice(&(length as u64).to_le_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts of JSON no two of which are equal; many of them differ by where a part of them ends.
+    const DIFFERENT: [&str; 27] = [
+        "null",
+        "false",
+        "true",
+        "0",
+        "1",
+        "-1",
+        "10",
+        r#""""#,
+        r#""1""#,
+        r#""a""#,
+        "[]",
+        "{}",
+        "[null]",
+        "[false]",
+        "[[]]",
+        "[{}]",
+        "[[], []]",
+        "[[[]]]",
+        r#"["a", "b"]"#,
+        r#"["ab"]"#,
+        r#"["a\u0004b"]"#,
+        r#"["a\u0004", "b"]"#,
+        r#"{"a": null}"#,
+        r#"{"a": {}}"#,
+        r#"{"a": "b"}"#,
+        r#"{"a\u0004b": null}"#,
+        r#"[{"a": []}, {}]"#,
+    ];
+
+    #[test]
+    fn different_json_has_different_bytes() {
+        let of = |text: &str| super::of(&[Datum::Jsonb(Box::new(Json::parse(text).unwrap()))]);
+        for (at, one) in DIFFERENT.iter().enumerate() {
+            for other in &DIFFERENT[..at] {
+                assert_ne!(of(one), of(other), "{one} and {other}");
+            }
+        }
+        assert_eq!(of("[1.0, 10]"), of("[1, 1e1]"));
+        assert_eq!(of(r#"{"a": 1, "b": 2}"#), of(r#"{"b": 2.00, "a": 1}"#));
+    }
+}

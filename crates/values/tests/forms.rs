@@ -1,7 +1,10 @@
 //! What PostgreSQL documents of the text of values: what it accepts, what it shows, and the codes
 //! with which it refuses.
 
-use values::{Datum, Modifier, Numeric, Strictness, Timestamp, Type, Zone, fit, text};
+use values::{
+    Array, Datum, Dimension, Json, Modifier, Numeric, Strictness, Timestamp, Type, Zone, binary,
+    fit, text,
+};
 
 fn shown(ty: Type, input: &str) -> Result<String, String> {
     let zone = Zone::named("Europe/Berlin").unwrap();
@@ -37,6 +40,8 @@ fn small_types() {
         &[
             ("\\xDEad", "\\xdead"),
             ("a\\\\b\\001", "\\x615c6201"),
+            ("\\123\\377\\010", "\\x53ff08"),
+            ("\\400", "22P02"),
             ("\\x1", "22023"),
             ("\\9", "22P02"),
         ],
@@ -169,8 +174,13 @@ fn dates_and_times() {
             ("2024-01-01 12:00+25", "22008"),
             ("20000-07-01 12:00", "20000-07-01 12:00:00+02"),
             ("1880-01-01 00:00", "1880-01-01 00:00:00+00:53:28"),
+            ("2024-01-01 12:00+05:30", "2024-01-01 07:30:00+01"),
+            ("2024-01-01 12:00-00:45:15", "2024-01-01 13:45:15+01"),
         ],
     );
+    let kolkata = Zone::named("Asia/Kolkata").unwrap();
+    let noon = Timestamp::parse_zoned("2024-01-01 12:00", &kolkata).unwrap();
+    assert_eq!(noon.print_zoned(&kolkata), "2024-01-01 12:00:00+05:30");
     let at = Timestamp::parse("2024-01-31").unwrap();
     let month = values::Interval::parse("1 mon").unwrap();
     assert_eq!(at.add_interval(month).unwrap().print(), "2024-02-29 00:00:00");
@@ -180,6 +190,63 @@ fn dates_and_times() {
     let after = before.add_zoned(day, &berlin).unwrap();
     assert_eq!(after.since(before).unwrap().to_string(), "23:00:00");
     assert_eq!(after.print_zoned(&berlin), "2024-03-31 12:00:00+02");
+}
+
+#[test]
+fn intervals_of_years_and_months() {
+    check(
+        Type::Interval,
+        &[
+            ("1-2", "1 year 2 mons"),
+            ("-1-2", "-1 years -2 mons"),
+            ("+1-2", "1 year 2 mons"),
+            ("0-11", "11 mons"),
+            ("-0-11", "-11 mons"),
+        ],
+    );
+}
+
+/// JSON may be nested so deep, and no level deeper.
+#[test]
+fn the_depth_of_json_is_limited() {
+    let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(Json::parse(&nested(100)).is_ok());
+    let error = Json::parse(&nested(101)).unwrap_err();
+    assert_eq!(error.state().code(), "54001", "{error:?}");
+}
+
+/// The binary form of a number says how many digits there are, each below 10,000.
+#[test]
+fn numbers_in_binary_have_the_digits_that_they_say() {
+    let decoded = |words: &[u16]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        let found =
+            binary::decode(Type::Numeric, &bytes).map_err(|error| error.state().code().to_owned());
+        found.map(|datum| text::print(&datum, &Zone::utc()))
+    };
+    assert_eq!(decoded(&[2, 0, 0, 2, 12, 5_000]).unwrap(), "12.50");
+    for wrong in [&[1, 0, 0, 0, 10_000][..], &[2, 0, 0, 0, 1], &[1, 0, 0, 0, 1, 1]] {
+        assert_eq!(decoded(wrong).unwrap_err(), "22P03", "{wrong:?}");
+    }
+}
+
+/// The dimensions of an array have its items, and as many as they say.
+#[test]
+fn an_array_has_the_items_of_its_dimensions() {
+    let made = |lengths: &[u32], items: i32| {
+        let dimension = |length: &u32| Dimension { length: *length, lower: 1 };
+        let dimensions = lengths.iter().map(dimension).collect();
+        let made =
+            Array::with_dimensions(Type::Int4, dimensions, (0..items).map(Datum::Int4).collect());
+        made.map(|array| array.items().len()).map_err(|error| error.state().code().to_owned())
+    };
+    assert_eq!(made(&[2, 3], 6).unwrap(), 6);
+    assert_eq!(made(&[], 0).unwrap(), 0);
+    for (lengths, items) in [(&[2, 3][..], 5), (&[2, 3], 7), (&[], 1), (&[0], 0)] {
+        assert_eq!(made(lengths, items).unwrap_err(), "2202E", "{lengths:?}");
+    }
+    assert_eq!(made(&[1; 6], 1).unwrap(), 1);
+    assert_eq!(made(&[1; 7], 1).unwrap_err(), "54000");
 }
 
 #[test]
@@ -199,6 +266,10 @@ fn arrays() {
             ("1", "22P02"),
             ("{a}", "22P02"),
             ("[2:1]={1}", "2202E"),
+            ("[1:2]={1,2,3}", "22P02"),
+            ("[1:2][1:2]={{1,2,3},{4,5,6}}", "22P02"),
+            ("{{{{{{7}}}}}}", "{{{{{{7}}}}}}"),
+            ("{{{{{{{7}}}}}}}", "54000"),
         ],
     );
     check(
