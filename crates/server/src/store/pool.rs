@@ -304,4 +304,24 @@ mod tests {
         assert_eq!(block_on(pool.run(|| Ok(2))).unwrap(), 2);
         assert_eq!(block_on(pool.run(|| Ok(3))).unwrap(), 3);
     }
+
+    /// Threads are kept track of until they end, and no longer.
+    #[test]
+    fn threads_that_stood_in_are_forgotten_and_others_are_not() {
+        let pool = Pool::new(2, 1, pace()).unwrap();
+        let at_first = lock(&pool.threads).len();
+        for _ in 0..50 {
+            drop(pool.lend().unwrap());
+            // The thread that gave way has ended, or is about to.
+            let is_running = |threads: &[JoinHandle<()>]| {
+                threads.iter().filter(|thread| !thread.is_finished()).count()
+            };
+            while is_running(&lock(&pool.threads)) > at_first {
+                std::thread::yield_now();
+            }
+            assert_eq!(is_running(&lock(&pool.threads)), at_first);
+        }
+        let kept = lock(&pool.threads).len();
+        assert!(kept <= at_first + 2, "{kept} threads, {at_first} at first");
+    }
 }

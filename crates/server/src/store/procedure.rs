@@ -31,6 +31,18 @@ struct Plans {
     bytes: usize,
 }
 
+impl Plans {
+    /// Keeps a plan; where all together would be too large, without those of before.
+    fn keep(&mut self, encoded: &[u8], plan: &Arc<Plan>) {
+        let weight = plan_bytes(encoded);
+        if self.bytes + weight > PLANS_BYTES_MAX {
+            *self = Plans::default();
+        }
+        self.bytes += weight;
+        self.by_bytes.insert(encoded.into(), Arc::clone(plan));
+    }
+}
+
 /// Runs calls.
 pub(super) struct Statements {
     pub(super) spaces: Spaces,
@@ -47,13 +59,7 @@ impl Statements {
             return Ok(Arc::clone(plan));
         }
         let plan = Arc::new(sql::ir::decode(bytes)?);
-        let mut plans = lock(&self.plans);
-        let weight = plan_bytes(bytes);
-        if plans.bytes + weight > PLANS_BYTES_MAX {
-            *plans = Plans::default();
-        }
-        plans.bytes += weight;
-        plans.by_bytes.insert(bytes.into(), Arc::clone(&plan));
+        lock(&self.plans).keep(bytes, &plan);
         Ok(plan)
     }
 
@@ -202,5 +208,33 @@ impl raw::Procedure for Statements {
                 Ok(postcard::to_allocvec(&numbers).expect("a vector takes all"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pending::block_on;
+    use super::super::{Store, StoreOptions};
+    use super::*;
+
+    #[test]
+    fn plans_are_kept_up_to_a_number_of_bytes() {
+        const PLAN_BYTES: usize = 20_000;
+        let store = Store::open(StoreOptions::memory()).unwrap();
+        let client = store.connect();
+        let parsed = block_on(client.parse("SELECT 1")).unwrap();
+        let statement = block_on(client.prepare(&parsed[0], &[])).unwrap();
+        let bytes = &statement.planned.as_ref().unwrap().bytes;
+        let plan = Arc::new(sql::ir::decode(bytes).unwrap());
+        let (mut plans, mut most) = (Plans::default(), 0);
+        for number in 0..100_u8 {
+            let key = [number; PLAN_BYTES];
+            plans.keep(&key, &plan);
+            let kept = plans.by_bytes.len();
+            most = most.max(kept);
+            assert!(kept * plan_bytes(&key) <= PLANS_BYTES_MAX, "{kept} plans");
+            assert!(plans.by_bytes.contains_key(&key[..]), "the last one is kept");
+        }
+        assert_eq!(most, PLANS_BYTES_MAX / plan_bytes(&[0; PLAN_BYTES]), "all that fit are kept");
     }
 }

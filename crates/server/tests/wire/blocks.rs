@@ -129,6 +129,33 @@ fn t_13_what_arrives_together_is_all_there_or_nothing() {
     assert_eq!(client.query("SELECT n FROM a WHERE id = 3")[0], "row 9");
 }
 
+/// Nothing of a text is seen before its end, so it is one call, which conflicts with no other.
+#[test]
+fn t_13_texts_of_several_writes_never_conflict() {
+    const CLIENTS: usize = 4;
+    const TEXTS: usize = 50;
+    let server = Server::start();
+    let mut client = server.client();
+    client.query("CREATE TABLE a (id int PRIMARY KEY, n int)");
+    client.query("INSERT INTO a VALUES (1, 0), (2, 0)");
+    let updates = "UPDATE a SET n = n + 1 WHERE id = 1; UPDATE a SET n = n + 1 WHERE id = 2";
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            let mut client = server.client();
+            scope.spawn(move || {
+                for _ in 0..TEXTS {
+                    assert_eq!(client.query(updates), ["UPDATE 1", "UPDATE 1", "ready"]);
+                    let block = client.query(&format!("BEGIN; {updates}; COMMIT"));
+                    assert_eq!(block, ["BEGIN", "UPDATE 1", "UPDATE 1", "COMMIT", "ready"]);
+                }
+            });
+        }
+    });
+    let row = format!("row {}", 2 * CLIENTS * TEXTS);
+    let said = client.query("SELECT n FROM a ORDER BY id");
+    assert_eq!(said, [&row, &row, "SELECT 2", "ready"]);
+}
+
 #[test]
 fn what_must_be_answered_earlier_makes_a_block_of_a_segment() {
     let (server, mut client) = with_table_a();

@@ -4,6 +4,7 @@ mod availability;
 mod beside;
 mod blocks;
 mod cancel;
+mod checkpoint;
 mod copy;
 mod cursors;
 mod depth;

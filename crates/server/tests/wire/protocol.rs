@@ -4,6 +4,27 @@ use crate::support::{
     Server, bind, execute, message, parse, query, run, startup, sync, with_table_a,
 };
 
+/// A parameter's type is what the client states; 0 and `unknown` leave it to the statement.
+#[test]
+fn types_that_are_stated_are_those_of_parameters() {
+    let (_server, mut client) = with_table_a();
+    let parsed = |oid: u32| {
+        let mut body = b"\0SELECT id FROM a WHERE id = $1\0\0\x01".to_vec();
+        body.extend_from_slice(&oid.to_be_bytes());
+        message(b'P', &body)
+    };
+    let describe = message(b'D', b"S\0");
+    let mut types_of = |oid: u32| {
+        client.send(&[parsed(oid), describe.clone(), sync()].concat());
+        let said = client.until_ready();
+        let types = said.iter().find(|said| said.kind == b't');
+        types.map(|said| u32::from_be_bytes(*said.body[2..].first_chunk().unwrap()))
+    };
+    let (int4, int8, unknown, nothing) = (23, 20, 705, 999_999);
+    assert_eq!([0, unknown, int4, int8].map(&mut types_of), [int4, int4, int4, int8].map(Some));
+    assert_eq!(types_of(nothing), None, "it is refused");
+}
+
 #[test]
 fn a_text_has_any_number_of_statements() {
     let server = Server::start();

@@ -762,3 +762,26 @@ pub(super) fn comes_again(error: &Error) -> bool {
     let state = error.state();
     !is_of_limits(state) || state == SqlState::OUT_OF_MEMORY || state.code().starts_with("54")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_limits_and_of_the_machine_do_not_come_again() {
+        let comes = |state| comes_again(&Error::new(state, "so"));
+        for state in [
+            SqlState::UNIQUE_VIOLATION,
+            SqlState::DIVISION_BY_ZERO,
+            SqlState::LIMIT_EXCEEDED,
+            SqlState::OUT_OF_MEMORY,
+        ] {
+            assert!(comes(state), "{}", state.code());
+        }
+        for state in
+            [SqlState::INTERNAL, SqlState::QUERY_CANCELED, SqlState::DISK_FULL, SqlState::IO_ERROR]
+        {
+            assert!(!comes(state), "{}", state.code());
+        }
+    }
+}
