@@ -103,8 +103,8 @@ pub fn copy_store(
 
 /// Whether copying once more would not help.
 fn is_final(error: &LogError) -> bool {
-    use LogError::{Archive, NotLogged, NotReached};
-    matches!(error, NotLogged { .. } | Archive { .. } | NotReached { .. })
+    use LogError::{Archive, NotCopied, NotReached, TooEarly};
+    matches!(error, Archive { .. } | NotCopied { .. } | NotReached { .. } | TooEarly { .. })
 }
 
 /// `None`: the store went on, and the copy is to begin anew.
@@ -184,38 +184,31 @@ fn until(
     restore: &Restore,
 ) -> Result<Option<EpochNumber>> {
     let Restore { until, archive } = restore;
-    let until = *until;
-    if let Until::Epoch(asked) = until
-        && asked < checkpoint
-    {
-        let what = format!("epoch {asked} is before {checkpoint}, that of its checkpoint");
-        return Err(StorageError::Limit(what));
-    }
     let checkpoint_ns = checkpoint_record(pinned)?.timestamp_ns;
-    if let Until::Time(time) = until
-        && checkpoint_ns > time
-    {
-        let what = format!("the checkpoint of epoch {checkpoint} is of a later time");
-        return Err(StorageError::Limit(what));
-    }
+    let last_until = |time| last_until(copy, geometry, (checkpoint, checkpoint_ns), time);
     let mut is_later_found = false;
     if let Some(dir) = archive {
         let end = end_of_copy(copy, geometry, checkpoint, None)?;
         cut_log(copy, &end)?;
+        let is_reached = match *until {
+            Until::Newest => false,
+            Until::Epoch(asked) => asked <= end.last,
+            Until::Time(time) => last_until(time)?.has_later,
+        };
         let (branch, last) = (pinned.branch(), end.last);
         let at = end.bytes.next_multiple_of(geometry.segment_bytes);
         let mut bytes = at;
-        let archived = Archived { dir, geometry, branch, last, until };
+        let archived = Archived { dir, geometry, branch, last, is_reached, until: *until };
         is_later_found = append_archived(archived, at, |at, segment| {
             bytes = at + geometry.segment_bytes;
             copy.log_write(at, segment)
         })?;
         copy.log_end(bytes)?;
     }
-    Ok(match until {
+    Ok(match *until {
         Until::Epoch(epoch) => Some(epoch),
         Until::Time(time) => {
-            let found = last_until(copy, geometry, (checkpoint, checkpoint_ns), time)?;
+            let found = last_until(time)?;
             if !found.has_later && !is_later_found && found.timestamp_ns < time {
                 let LastUntil { epoch, timestamp_ns, .. } = found;
                 return Err(LogError::NotReached { asked_ns: time, epoch, timestamp_ns }.into());

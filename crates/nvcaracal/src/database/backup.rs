@@ -110,7 +110,8 @@ impl Database {
     /// the end of an epoch from that of its checkpoint to its last. The copy stays as it is.
     ///
     /// # Errors
-    /// As [`Database::backup`]; [`Error::is_limit`] if the copy has not that epoch.
+    /// As [`Database::backup`]; [`Error::is_limit`], with the epochs that the copy has, if the
+    /// wanted one is not among them.
     pub fn restore(
         copy: impl AsRef<Path>,
         target: impl AsRef<Path>,
@@ -121,14 +122,19 @@ impl Database {
         Ok(copy_store(copy.as_ref(), target.as_ref(), kind, &mut |_, _| {})?.into())
     }
 
-    /// The same, with epochs of an [archive](crate::Options::archive) behind those that the copy
-    /// has, as far as is asked for. What is made is a branch of its own: it never gets epochs that
-    /// are archived of the future that it gave up, nor they its own.
+    /// Makes a database as it was at a moment, in a new directory, of a copy and of the epochs that
+    /// an [archive](crate::Options::archive) has behind it. The copy and the archive stay as they
+    /// are. The new database is a *branch*: it never gets archived epochs of the future that it
+    /// gave up, nor that future any of its epochs.
     ///
     /// # Errors
-    /// As [`Database::restore`]; an error that says which epochs are missing, if the archive has a
-    /// gap or does not reach as far, or which file is damaged; [`Error::is_limit`] if the copy
-    /// itself is of a later moment.
+    /// As [`Database::restore`]. A moment that cannot be restored as asked is refused, with what is
+    /// there, and nothing is made:
+    /// - [`Error::is_limit`] if the moment is before the copy's checkpoint or, of a copy without
+    ///   one, before the first epoch of all; if it is behind the newest epoch that is known; if the
+    ///   archive lacks epochs up to it or a file with them is damaged; if the directory has no
+    ///   archived epochs of this database and branch.
+    /// - [`Error::is_mistake`] for a time before 1970 or after 2554, which no epoch can have.
     pub fn restore_to(
         copy: impl AsRef<Path>,
         target: impl AsRef<Path>,
@@ -138,13 +144,21 @@ impl Database {
         let until = match moment {
             Moment::Newest => Until::Newest,
             Moment::Epoch(epoch) => Until::Epoch(EpochNumber(epoch)),
-            Moment::Time(time) => {
-                let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-                Until::Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
-            }
+            Moment::Time(time) => Until::Time(nanoseconds(time)?),
         };
         let archive = Some(archive.as_ref().to_path_buf());
         let kind = CopyKind::Restored(Restore { until, archive });
         Ok(copy_store(copy.as_ref(), target.as_ref(), kind, &mut |_, _| {})?.into())
     }
+}
+
+/// Nanoseconds from 1970 to a time, as epochs have their times.
+fn nanoseconds(time: SystemTime) -> Result<u64> {
+    let since = time.duration_since(UNIX_EPOCH).ok();
+    since.and_then(|since| u64::try_from(since.as_nanos()).ok()).ok_or_else(|| {
+        let which = if since.is_some() { "after 2554" } else { "before 1970" };
+        Error::mistake(format!(
+            "a time {which} cannot be restored to: epochs have times from 1970 to 2554"
+        ))
+    })
 }

@@ -367,3 +367,115 @@ fn what_was_begun_to_be_archived_is_removed() -> Result<(), Error> {
     assert_eq!(are_there, [false, false, true, true]);
     Ok(())
 }
+
+/// O-59: a time that falls among epochs that are missing is refused: they may be of then or before.
+#[test]
+fn o_59_a_time_among_missing_epochs_is_refused() -> Result<(), Error> {
+    let place = Place::new();
+    archived(&place, 40)?;
+    let files = place.files();
+    // The one behind what the copy has itself: all that is left is later.
+    fs::remove_file(&files[files.len() / 2]).unwrap();
+    let mut refusals = 0;
+    for seconds in 2..CLOCK.load(Ordering::Relaxed) / 1_000_000_000 {
+        let moment = Moment::Time(UNIX_EPOCH + Duration::from_secs(seconds));
+        let name = format!("time-{seconds}");
+        match place.restore(&name, moment) {
+            Ok(epoch) => {
+                // What is restored to a time is what restoring to its epoch gives.
+                place.restore(&format!("again-{seconds}"), Moment::Epoch(epoch))?;
+                let later = Moment::Epoch(epoch + 1);
+                let has_next = place.restore(&format!("next-{seconds}"), later).is_ok();
+                assert!(has_next, "{seconds} s: epoch {} is missing and may be wanted", epoch + 1);
+            }
+            Err(error) if error.to_string().contains("lacks epochs") => refusals += 1,
+            Err(error) => assert!(error.is_limit(), "{error}"),
+        }
+    }
+    assert!(refusals > 0, "a time fell among them");
+    Ok(())
+}
+
+/// O-59: a directory with nothing in it is no archive: what it should have is not left out.
+#[test]
+fn o_59_an_empty_archive_is_refused() -> Result<(), Error> {
+    let place = Place::new();
+    let states = archived(&place, 10)?;
+    let own = *states.keys().nth(3).unwrap();
+    fs::remove_dir_all(place.path("archive")).unwrap();
+    for moment in [Moment::Newest, Moment::Epoch(own), Moment::Epoch(own + 1)] {
+        let error = place.restore("missing", moment).unwrap_err();
+        assert!(error.to_string().contains("archive"), "{error}");
+    }
+    fs::create_dir(place.path("archive")).unwrap();
+    fs::write(place.path("archive").join("notes"), "of somebody else").unwrap();
+    for moment in [Moment::Newest, Moment::Epoch(own), Moment::Epoch(own + 1)] {
+        let error = place.restore("empty", moment).unwrap_err();
+        let text = error.to_string();
+        assert!(error.is_limit() && text.contains("has no archived epochs"), "{text}");
+        assert!(text.contains("restore without an archive"), "{text}");
+        assert!(!place.path("empty").exists(), "nothing is made");
+    }
+    Ok(())
+}
+
+/// O-59: times that no epoch can have are mistakes, and no other time is taken for them.
+#[test]
+fn o_59_times_that_no_epoch_has_are_refused() -> Result<(), Error> {
+    let place = Place::new();
+    archived(&place, 10)?;
+    for time in
+        [UNIX_EPOCH - Duration::from_nanos(1), UNIX_EPOCH + Duration::from_secs(20_000_000_000)]
+    {
+        let error = place.restore("never", Moment::Time(time)).unwrap_err();
+        assert!(error.is_mistake(), "{error}");
+        assert!(error.to_string().contains("from 1970 to 2554"), "{error}");
+        assert!(!place.path("never").exists(), "nothing is made");
+    }
+    Ok(())
+}
+
+/// O-59: the empty state before the first epoch has no time. A time before that epoch is refused,
+/// also if the copy has no checkpoint; the state itself is epoch 0.
+#[test]
+fn o_59_a_time_before_the_first_epoch_is_refused() -> Result<(), Error> {
+    let place = Place::new();
+    let mut states = States::new();
+    let db = options(&place.path("archive")).checkpoint_every(1000).open(place.path("store"))?;
+    run(&db, &mut states, 2, 10)?;
+    assert_eq!(db.backup(place.path("copy"))?.checkpoint_epoch, 0);
+    run(&db, &mut states, 5, 10)?;
+    db.close()?;
+    // The clock begins with a second.
+    let time = Moment::Time(UNIX_EPOCH + Duration::from_millis(500));
+    let error = place.restore("early", time).unwrap_err();
+    assert!(error.is_limit() && error.to_string().contains("is of a later time"), "{error}");
+    assert!(error.to_string().contains("begins with epoch 1,"), "{error}");
+    assert!(!place.path("early").exists(), "nothing is made");
+    assert_eq!(place.restore("empty", Moment::Epoch(0))?, 0);
+    Ok(())
+}
+
+/// O-59: an epoch that is not there is refused with those that are, with an archive and without.
+#[test]
+fn o_59_an_epoch_that_is_not_there_is_refused_with_those_that_are() -> Result<(), Error> {
+    let place = Place::new();
+    let states = archived(&place, 10)?;
+    let [first, last] = {
+        let made = Database::restore(place.path("copy"), place.path("whole"), None)?;
+        [made.checkpoint_epoch, made.epoch]
+    };
+    let restore = |epoch| Database::restore(place.path("copy"), place.path("never"), Some(epoch));
+    let range = format!("has epochs {first} to {last}");
+    for epoch in [first - 1, last + 1, u64::MAX] {
+        let error = restore(epoch).unwrap_err();
+        assert!(error.is_limit() && error.to_string().contains(&range), "{error}");
+    }
+    let error = place.restore("never", Moment::Epoch(first - 1)).unwrap_err().to_string();
+    assert!(error.contains("is before") && error.contains(&range), "{error}");
+    let newest = *states.keys().last().unwrap();
+    let error = place.restore("never", Moment::Epoch(newest + 100)).unwrap_err().to_string();
+    assert!(error.contains("or restore to epoch") && error.contains("or before"), "{error}");
+    assert!(!place.path("never").exists(), "nothing is made");
+    Ok(())
+}

@@ -88,7 +88,7 @@ pub(crate) fn copy_segments<L: LogSpace>(
 /// Finds the end of a copied log, or ends it with an epoch that is asked for.
 ///
 /// # Errors
-/// [`LogError::NotLogged`] if the epoch that is asked for is not there; as
+/// [`LogError::NotCopied`] if the epoch that is asked for is not there; as
 /// [`super::InputLog::open`] if what is kept cannot be read back.
 pub(crate) fn end_of_copy<L: LogSpace>(
     log: &L,
@@ -102,8 +102,8 @@ pub(crate) fn end_of_copy<L: LogSpace>(
     while epochs.contains_key(&last.next()) && asked != Some(last) {
         last = last.next();
     }
-    if let Some(epoch) = asked.filter(|asked| *asked != last) {
-        return Err(LogError::NotLogged { epoch });
+    if let Some(asked) = asked.filter(|asked| *asked != last) {
+        return Err(LogError::NotCopied { asked, first: checkpoint, last });
     }
     let dropped = scan.found.iter().filter(|(key, _)| !is_kept(key, last));
     let erased = dropped.map(|(_, found)| geometry.offset(found.segment)).collect();

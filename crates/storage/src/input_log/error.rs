@@ -183,6 +183,35 @@ pub enum LogError {
         /// Its time.
         timestamp_ns: u64,
     },
+    /// A store is to be restored to a time before the first state that its copy has.
+    #[error(
+        "nothing is there of {asked_ns} ns after the beginning of 1970 or before: the copy begins \
+         with epoch {epoch}, which is of a later time, {timestamp_ns} ns; restore to that time or \
+         a later one, or from an earlier copy"
+    )]
+    TooEarly {
+        /// The time.
+        asked_ns: u64,
+        /// Epoch of the checkpoint of the copy; without one the first epoch of all.
+        epoch: EpochNumber,
+        /// Its time.
+        timestamp_ns: u64,
+    },
+    /// A store is to be restored to an epoch that its copy does not have.
+    #[error(
+        "epoch {asked} is {} the copy, which has epochs {first} to {last}: restore to one of \
+         these, or from {}",
+        if .asked < .first { "before the checkpoint of" } else { "after the last one of" },
+        if .asked < .first { "an earlier copy" } else { "an archive that has later ones" }
+    )]
+    NotCopied {
+        /// The epoch.
+        asked: EpochNumber,
+        /// Epoch of the checkpoint of the copy.
+        first: EpochNumber,
+        /// The last epoch of the copy.
+        last: EpochNumber,
+    },
     /// The epoch was not found committed when the log was opened, or was released since.
     #[error(
         "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be \

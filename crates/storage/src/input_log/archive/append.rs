@@ -41,6 +41,8 @@ pub(crate) struct Archived<'a> {
     pub(crate) branch: u64,
     /// The last epoch that the copy has itself.
     pub(crate) last: EpochNumber,
+    /// Whether the copy itself has all that is asked for, so that only the directory is checked.
+    pub(crate) is_reached: bool,
     pub(crate) until: Until,
 }
 
@@ -49,16 +51,19 @@ pub(crate) struct Archived<'a> {
 /// is asked for was found, whose segments may not be among them.
 ///
 /// # Errors
-/// [`LogError::Archive`] if epochs are missing, with which; if a file is damaged; if it holds
-/// epochs of other stores or branches only. The file system's, and those of `each`.
+/// [`LogError::Archive`] if epochs are missing, with which; if a file is damaged; if it holds no
+/// epochs, or those of other stores or branches only. The file system's, and those of `each`.
 pub(crate) fn append_archived(
     archived: Archived<'_>,
     mut at: u64,
     mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
 ) -> Result<bool, LogError> {
-    let Archived { dir, geometry, branch, last, until } = archived;
+    let Archived { dir, geometry, branch, last, is_reached, until } = archived;
     let files = files_of(dir, geometry.instance, branch)?;
     check_any(dir, geometry, &files)?;
+    if is_reached {
+        return Ok(false);
+    }
     let mut next = last.next();
     let mut programs = BTreeSet::new();
     let mut is_later_found = false;
@@ -76,9 +81,10 @@ pub(crate) fn append_archived(
             let path = path.display();
             return Err(error(format!("{path} is damaged, so epochs {first} to {last} are lost")));
         };
+        // Before times are looked at: epochs that are missing may be of the time that is asked for.
+        check_gap(dir, next, file.first)?;
         let times: Vec<u64> = found.iter().filter_map(|(_, bytes)| timestamp_of(bytes)).collect();
         let Until::Time(time) = until else {
-            check_gap(dir, next, file.first)?;
             at = put(&found, file, &mut programs, Range { next, until, geometry, at }, &mut each)?;
             next = file.last.next();
             continue;
@@ -87,7 +93,6 @@ pub(crate) fn append_archived(
         if times.iter().all(|of_epoch| *of_epoch > time) {
             break;
         }
-        check_gap(dir, next, file.first)?;
         at = put(&found, file, &mut programs, Range { next, until, geometry, at }, &mut each)?;
         next = file.last.next();
         if is_later_found {
@@ -149,7 +154,8 @@ pub(crate) struct LastUntil {
 /// time of its own.
 ///
 /// # Errors
-/// The log's.
+/// [`LogError::TooEarly`] if the checkpoint is of a later time, or is none yet, and the first epoch
+/// is of a later time; the log's.
 pub(crate) fn last_until<L: LogSpace>(
     log: &L,
     geometry: Geometry,
@@ -157,10 +163,19 @@ pub(crate) fn last_until<L: LogSpace>(
     time: u64,
 ) -> Result<LastUntil, LogError> {
     let (mut epoch, mut timestamp_ns) = checkpoint;
+    let too_early =
+        |epoch, timestamp_ns| LogError::TooEarly { asked_ns: time, epoch, timestamp_ns };
+    if timestamp_ns > time {
+        return Err(too_early(epoch, timestamp_ns));
+    }
     let scan = Scan::read(log, geometry, epoch)?;
     let (epochs, _) = find_committed(log, geometry, &scan)?;
     while let Some(next) = epochs.get(&epoch.next()) {
         if next.info.timestamp_ns > time {
+            // What is before the first epoch of all has no time.
+            if epoch == EpochNumber(0) {
+                return Err(too_early(epoch.next(), next.info.timestamp_ns));
+            }
             return Ok(LastUntil { epoch, timestamp_ns, has_later: true });
         }
         (epoch, timestamp_ns) = (epoch.next(), next.info.timestamp_ns);
@@ -173,14 +188,26 @@ fn check_gap(dir: &Path, next: EpochNumber, first: EpochNumber) -> Result<(), Lo
 }
 
 fn missing(dir: &Path, first: EpochNumber, last: EpochNumber) -> LogError {
-    error(format!("{} lacks epochs {first} to {last} of this database", dir.display()))
+    error(format!(
+        "{} lacks epochs {first} to {last} of this database: put the files that have them there, \
+         or restore to epoch {} or before",
+        dir.display(),
+        first.previous()
+    ))
 }
 
-/// Refuses a directory that has epochs, and none of this store and branch.
+/// Refuses a directory that has no epochs of this store and branch.
 fn check_any(dir: &Path, geometry: Geometry, files: &[FileHeader]) -> Result<(), LogError> {
-    let all = if files.is_empty() { all_files(dir)? } else { Vec::new() };
-    if all.is_empty() {
+    if !files.is_empty() {
         return Ok(());
+    }
+    let all = all_files(dir)?;
+    if all.is_empty() {
+        return Err(error(format!(
+            "{} has no archived epochs: name the directory that the database archives to, or \
+             restore without an archive",
+            dir.display()
+        )));
     }
     let is_branch = all.iter().any(|file| file.instance == geometry.instance);
     let what = if is_branch { "another branch of this database" } else { "other databases" };
