@@ -1,5 +1,7 @@
 //! What an epoch did, counted by each worker and added up at its end.
 
+mod text;
+
 use pmem::{Counters, PageUse};
 use storage::EpochNumber;
 
@@ -338,7 +340,7 @@ pub struct KeptProcedure {
     pub was_needed: bool,
 }
 
-/// What opening a store took, in nanoseconds of the configured clock.
+/// What opening a store took, in nanoseconds of the configured clock. Its text is for operators.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// Whether the store was created just now.

@@ -246,7 +246,7 @@ fn run(
     assert!(all.into_iter().eq(0..seats), "each seat is either free or sold");
     let (sold, failed) = (counts.sold.into_inner(), counts.failed.into_inner());
     let stats = db.stats();
-    println!("{} epochs, {} calls deferred", stats.epochs, stats.deferred);
+    println!("{stats}");
     println!("sold {sold} failed {failed} per_second {:.0}", sold as f64 / took);
     db.close()
 }

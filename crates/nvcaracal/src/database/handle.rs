@@ -554,7 +554,16 @@ impl Database {
         contention::add_up(epochs, &self.inner.names, rows_max)
     }
 
-    /// What opening it found, and how long recovery took.
+    /// What opening it found, and how long recovery took. The text of the report is for operators.
+    ///
+    /// ```
+    /// # use nvcaracal::{Database, DeviceSpec, HashTable, Table};
+    /// # const POINTS: HashTable<u64, u64> = Table::hash("points");
+    /// let db = Database::options().table(POINTS).open_device(DeviceSpec::Dram)?;
+    /// println!("{}", db.recovery());
+    /// assert_eq!(db.recovery().to_string(), "created at epoch 0");
+    /// # Ok::<(), nvcaracal::Error>(())
+    /// ```
     #[must_use]
     pub fn recovery(&self) -> &RecoveryReport {
         &self.inner.report

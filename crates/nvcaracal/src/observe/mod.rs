@@ -6,3 +6,4 @@ mod histogram;
 pub(crate) mod procedures;
 pub(crate) mod slow_calls;
 pub(crate) mod stats;
+mod stats_text;

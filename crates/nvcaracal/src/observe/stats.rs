@@ -10,7 +10,28 @@ use crate::observe::histogram::Histogram;
 use crate::observe::procedures::{self, EpochCounts, Procedure, ProcedureStats};
 
 /// Counts since the database was opened, and where it is now. See
-/// [`Database::stats`](crate::Database::stats).
+/// [`Database::stats`](crate::Database::stats). Its text is for operators: lines with aligned names
+/// and a table of the procedures, in milliseconds.
+///
+/// ```
+/// # use nvcaracal::{Database, HashTable, Stop, Table, Transaction, procedure};
+/// const POINTS: HashTable<u64, u64> = Table::hash("points");
+///
+/// #[procedure]
+/// fn set(tx: &mut Transaction, player: u64, points: u64) -> Result<(), Stop> {
+///     Ok(tx.insert(POINTS, player, &points)?)
+/// }
+///
+/// # let options = Database::options().table(POINTS).procedure::<Set>();
+/// # let db = options.open_device(nvcaracal::DeviceSpec::Dram)?;
+/// db.call(Set { player: 1, points: 10 })?;
+/// let text = db.stats().to_string();
+/// println!("{text}");
+/// assert!(text.contains("rows            1\n"));
+/// assert!(text.contains("calls           1 committed, 0 aborted, 0 failed"));
+/// assert_eq!(text.lines().last().unwrap().split_whitespace().take(2).last(), Some("1"));
+/// # Ok::<(), nvcaracal::Error>(())
+/// ```
 #[derive(Debug, Default, Clone)]
 #[non_exhaustive]
 pub struct Stats {
