@@ -76,7 +76,10 @@ impl KeyBuffer {
     label = "this is no `Key`",
     note = "if the type is yours, add `#[derive(Debug, nvcaracal::Key)]` to it",
     note = "keys have an order that is the same everywhere: integers, text, bytes, times, and \
-            tuples, structs and enums of these; no floats, no maps"
+            tuples, structs and enums of these; no floats, no maps",
+    note = "for a number with a fraction, take an integer of its smallest unit, such as cents; for \
+            several keys of one row, `Table::multi_index` with the type of one of them; without a \
+            key, `None`"
 )]
 pub trait Key: Debug {
     /// What a scan returns.

@@ -232,13 +232,18 @@ impl fmt::Debug for IndexRegistration {
     }
 }
 
-/// A key of an index as bytes that say where they end.
+/// Encodes a key of an index as bytes that say where they end, for `then`. Fails for a key that is
+/// too long.
 fn encode<I: Key + ?Sized, R>(key: &I, then: impl FnOnce(&[u8]) -> R) -> Result<R, String> {
     let mut buffer = KeyBuffer::default();
     key.encode(&mut buffer);
     let most = KEY_BYTES_MAX as usize;
-    if buffer.bytes().len() > most {
-        return Err(format!("a key of more than {most} bytes in an index"));
+    let bytes = buffer.bytes().len();
+    if bytes > most {
+        return Err(format!(
+            "a key of {bytes} bytes, but {most} bytes are the most: make the key of a shorter part \
+             of the row, or of a hash of it"
+        ));
     }
     Ok(then(buffer.bytes()))
 }

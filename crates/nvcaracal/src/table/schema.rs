@@ -139,7 +139,8 @@ impl Schema {
         range: &impl KeyRange<I>,
     ) -> Result<Wanted, String> {
         let of = Of::Index(self.index(&index.shape)?);
-        Ok(Wanted { of, shape: index.table.shape, range: entries_in(range)? })
+        let range = entries_in(range).map_err(|what| format!("{}: {what}", index.shape))?;
+        Ok(Wanted { of, shape: index.table.shape, range })
     }
 }
 
