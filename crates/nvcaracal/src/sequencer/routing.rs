@@ -1,61 +1,66 @@
-//! Which procedures' calls go to the serial part of their epochs at once: those that do not
-//! predict what they write, and those that are often deferred. The first calls of a procedure go
-//! there, too, until it is known whether it predicts anything: else a call that allocates from a
-//! sequence would lose its number when it is deferred, and leave a hole (O-76). And those whose
-//! answers may not read back and are made of pieces: only there such a call still fails alone.
+//! Routing of calls to the serial part of their epochs, by procedure. Calls run there if
+//!
+//! - their procedure does not predict its writes;
+//! - it is unknown whether it does. A call that allocates from a sequence would otherwise lose its
+//!   number when it is deferred, and leave a hole (O-76);
+//! - calls of the procedure are often deferred;
+//! - their answers may not read back and are made of pieces. Only in the serial part such a call
+//!   fails without others.
 
 use engine::{Calls, EpochOutcome};
 use storage::EpochNumber;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A procedure goes to the serial part when so many of its calls in an epoch were deferred: one of
-/// eight.
+/// A procedure becomes serial when at least one in `SHARE` of its calls in an epoch was deferred.
 const SHARE: usize = 8;
-/// For how many epochs, the first time. Each time that it is found out again it is twice as long
-/// ...
+/// Epochs for which a procedure is serial the first time. Each further time doubles them.
 const EPOCHS_FIRST: u64 = 64;
-/// ... up to this.
+/// Limit of that doubling.
 const EPOCHS_MOST: u64 = 1 << 20;
 
-/// What is known of a procedure.
+/// What the sequencer has learned of a procedure.
 #[derive(Debug, Default)]
 struct Known {
-    /// Its calls always go there: their answers may fail, which is known too late elsewhere.
+    /// Whether its calls are always serial, because the parallel part would notice too late that
+    /// their answers fail.
     is_alone: bool,
-    /// It predicts what it writes.
+    /// Whether it predicts its writes.
     predicts: AtomicBool,
-    /// Up to which epoch its calls go to the serial part.
+    /// The epoch up to which its calls are serial.
     until: AtomicU64,
-    /// For how long it will be the next time, if it was before.
+    /// Epochs for which they will be serial the next time; 0 before the first.
     epochs: AtomicU64,
 }
 
-/// What is known of all procedures, by number. Written by the sequencer only.
+/// Chooses the part of an epoch in which calls run. Only the sequencer writes to it.
 #[derive(Debug)]
 pub(crate) struct Routing {
+    /// By the numbers of the procedures.
     known: Vec<Known>,
     /// The last epoch.
     epoch: AtomicU64,
-    /// Nothing is learned.
+    /// Whether it learns nothing from outcomes.
     is_fixed: bool,
 }
 
 impl Routing {
-    /// Of procedures by number, of which each says whether its calls always go to the serial part.
+    /// Creates the routing of `procedures`, which say by number whether their calls are always
+    /// serial.
     pub(crate) fn new(procedures: impl Iterator<Item = bool>) -> Self {
         let known = procedures.map(|is_alone| Known { is_alone, ..Known::default() }).collect();
         Self { known, epoch: AtomicU64::new(0), is_fixed: false }
     }
 
-    /// The same, of procedures that all predict what they write, and of which nothing is learned.
+    /// Creates a routing that never changes, of procedures that all predict their writes.
+    /// `procedures` are as for [`Routing::new`].
     pub(crate) fn fixed(procedures: impl Iterator<Item = bool>) -> Self {
         let routing = Self { is_fixed: true, ..Self::new(procedures) };
         routing.known.iter().for_each(|known| known.predicts.store(true, Ordering::Relaxed));
         routing
     }
 
-    /// Whether a call goes to the serial part.
+    /// Returns whether calls of a procedure run in the serial part.
     pub(crate) fn is_serial(&self, procedure: u16) -> bool {
         let known = &self.known[usize::from(procedure)];
         let until = known.until.load(Ordering::Relaxed);
@@ -64,12 +69,12 @@ impl Routing {
             || until > self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Whether a call may run in the parallel part, whatever is known of its procedure.
+    /// Returns whether calls of a procedure may run in the parallel part at all.
     pub(crate) fn may_be_parallel(&self, procedure: u16) -> bool {
         !self.known[usize::from(procedure)].is_alone
     }
 
-    /// An epoch of these calls has run.
+    /// Learns from the outcome of an epoch of `calls`.
     pub(crate) fn learn(&self, calls: &Calls, outcome: &EpochOutcome) {
         let known = |procedure: &u16| usize::from(*procedure) < self.known.len();
         assert!(outcome.predicted.iter().all(known), "an unknown procedure predicted");
@@ -78,8 +83,8 @@ impl Routing {
         self.learn_deferred(outcome.epoch, calls, deferred);
     }
 
-    /// Calls of procedures that are not known to predict anything have run in the serial part, and
-    /// said whether they do.
+    /// Learns which procedures predict their writes, from calls that ran in the serial part because
+    /// that was unknown.
     fn learn_predictions(&self, calls: &Calls, predicts: impl Fn(u16) -> bool) {
         if self.known.iter().all(|known| known.predicts.load(Ordering::Relaxed)) {
             return;

@@ -238,11 +238,9 @@ fn encode<I: Key + ?Sized, R>(key: &I, then: impl FnOnce(&[u8]) -> R) -> Result<
     let mut buffer = KeyBuffer::default();
     key.encode(&mut buffer);
     let most = KEY_BYTES_MAX as usize;
-    let bytes = buffer.bytes().len();
-    if bytes > most {
+    if buffer.bytes().len() > most {
         return Err(format!(
-            "a key of {bytes} bytes, but {most} bytes are the most: make the key of a shorter part \
-             of the row, or of a hash of it"
+            "a key of more than {most} bytes: make it of a shorter part of the row, or of a hash"
         ));
     }
     Ok(then(buffer.bytes()))

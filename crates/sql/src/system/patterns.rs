@@ -1,23 +1,24 @@
-//! Regular expressions of `~` and `regexp_replace`. Their meaning is that of crate `regex-lite`,
-//! which may change with it: so only queries have them.
+//! Regular expressions of `~` and `regexp_replace`. Crate `regex-lite` defines their meaning, and a
+//! later version of it may change that, so statements that are logged must not use them.
 
 use regex_lite::{Regex, RegexBuilder};
 use values::{Array, Datum, Error, Result, SqlState, Type};
 
-/// The bytes that a pattern may take once it is read: few, or else more, or else many.
+/// Limits in bytes of a compiled pattern, tried from the smallest: the one that fits bounds its
+/// instructions.
 const PATTERN_BYTES: [usize; 3] = [1 << 10, 4 << 10, 64 << 10];
-/// At least so many of them are of one instruction.
+/// The smallest size of an instruction of a compiled pattern.
 const INSTRUCTION_BYTES: usize = 16;
-/// The most steps that a match may take: length of the text times instructions of the pattern.
+/// Limit of the work of one call: bytes of the text times instructions of the pattern.
 const MATCH_STEPS_MAX: usize = 1 << 30;
 
-/// The same that is counted as a step of the statement.
+/// Work that counts as one step of the statement, in the unit of [`MATCH_STEPS_MAX`].
 const MATCH_OF_STEP: usize = 1 << 10;
 
-/// What counts steps of the statement.
+/// Counts steps of the statement. Fails if they exceed its limit.
 pub(crate) type Count<'c> = dyn FnMut(u64) -> Result<()> + 'c;
 
-/// A pattern that was read.
+/// A compiled pattern.
 struct Pattern {
     text: Box<str>,
     any_case: bool,
@@ -25,14 +26,15 @@ struct Pattern {
     instructions_max: usize,
 }
 
-/// Patterns that a statement has used.
+/// The cache of compiled patterns of a statement: the last one.
 #[derive(Default)]
 pub(crate) struct Patterns {
     last: Option<Pattern>,
 }
 
 impl Patterns {
-    /// Whether a text matches a pattern: text, pattern, whether case is ignored.
+    /// Evaluates `~` and `~*`. `arguments` are text, pattern, and whether to ignore case; other
+    /// types give NULL.
     pub(crate) fn matches(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Datum> {
         let [Datum::Text(text) | Datum::Char(text), Datum::Text(pattern), Datum::Bool(any_case)] =
             arguments
@@ -45,7 +47,7 @@ impl Patterns {
         Ok(Datum::Bool(pattern.regex.is_match(text)))
     }
 
-    /// `regexp_replace`: text, pattern, replacement, flags.
+    /// Evaluates `regexp_replace`. `arguments` are text, pattern, replacement and flags.
     pub(crate) fn replace(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Datum> {
         let [Datum::Text(text), Datum::Text(pattern), Datum::Text(with), Datum::Text(flags)] =
             arguments
@@ -65,7 +67,8 @@ impl Patterns {
         Ok(Datum::text(replaced))
     }
 
-    /// `regexp_match`: text, pattern, flags. NULL if the text does not match.
+    /// Evaluates `regexp_match`: the groups of the first match; NULL without one. `arguments` are
+    /// text, pattern and flags.
     pub(crate) fn first(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Datum> {
         if let [_, _, Datum::Text(flags)] = arguments
             && Flags::read(flags)?.is_global
@@ -77,7 +80,8 @@ impl Patterns {
         Ok(self.all(arguments, count)?.into_iter().next().unwrap_or(Datum::Null))
     }
 
-    /// `regexp_matches`: text, pattern, flags. The groups of each match, or the whole match.
+    /// Evaluates `regexp_matches`: an array of the groups of each match, or of the whole match if
+    /// the pattern has no groups. `arguments` are text, pattern and flags.
     pub(crate) fn all(&mut self, arguments: &[Datum], count: &mut Count<'_>) -> Result<Vec<Datum>> {
         let [Datum::Text(text), Datum::Text(pattern), Datum::Text(flags)] = arguments else {
             return Ok(Vec::new());
@@ -96,7 +100,7 @@ impl Patterns {
         found.into_iter().map(array).collect()
     }
 
-    /// The pattern, which may be the one of before.
+    /// Compiles a pattern, unless it is the last one that was used.
     fn read(&mut self, text: &str, any_case: bool) -> Result<&Pattern> {
         let is_it = |last: &Pattern| *last.text == *text && last.any_case == any_case;
         let last = match self.last.take().filter(is_it) {
@@ -107,7 +111,7 @@ impl Patterns {
     }
 }
 
-/// What letters behind a pattern say.
+/// The options of a pattern, from the letters of the flags argument.
 #[derive(Clone, Copy, Default)]
 struct Flags {
     any_case: bool,
@@ -122,7 +126,7 @@ impl Flags {
                 'g' => flags.is_global = true,
                 'i' => flags.any_case = true,
                 'c' => flags.any_case = false,
-                // What is so in any case.
+                // Newlines are not special, and patterns have tight syntax: the defaults here.
                 's' | 't' => {}
                 'b' | 'e' | 'm' | 'n' | 'p' | 'q' | 'w' | 'x' => {
                     let message = format!("regular expression option \"{letter}\"");
@@ -138,15 +142,16 @@ impl Flags {
     }
 }
 
-/// A match.
+/// A match of a pattern.
 struct Found<'t> {
-    /// The whole match, and what each group of the pattern has found.
+    /// The whole match, then the match of each group; `None` for a group that took no part.
     groups: Vec<Option<&'t str>>,
     begin: usize,
     end: usize,
 }
 
-/// A replacement: `\1` to `\9` are what groups have found, `\&` is the whole match.
+/// Appends the replacement `with` to `replaced`: `\1` to `\9` insert the match of a group, `\&` the
+/// whole match.
 fn push_replacement(with: &str, groups: &[Option<&str>], replaced: &mut String) {
     let mut letters = with.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -171,12 +176,13 @@ fn push_replacement(with: &str, groups: &[Option<&str>], replaced: &mut String) 
 }
 
 impl Pattern {
-    /// The steps of the statement that a search through so many bytes takes.
+    /// Returns the steps of the statement that a search through `bytes` takes.
     fn steps(&self, bytes: usize) -> u64 {
         ((bytes + 1).saturating_mul(self.instructions_max) / MATCH_OF_STEP) as u64
     }
 
-    /// Counts a search in so many bytes: what may take long is refused.
+    /// Adds a search through `bytes` to the work `done` by a call. Fails beyond
+    /// [`MATCH_STEPS_MAX`].
     fn count(&self, bytes: usize, done: &mut usize) -> Result<()> {
         *done = done.saturating_add((bytes + 1).saturating_mul(self.instructions_max));
         if *done > MATCH_STEPS_MAX {
@@ -202,7 +208,7 @@ impl Pattern {
     }
 }
 
-/// The search of a pattern in a text.
+/// A search for a pattern in a text.
 struct Search<'s, 'c> {
     pattern: &'s Pattern,
     text: &'s str,
@@ -210,13 +216,13 @@ struct Search<'s, 'c> {
 }
 
 impl Search<'_, '_> {
-    /// Gives the first match, or all of them one behind the other, to `each`.
+    /// Calls `each` with the first match, or with all matches in order if `is_global`.
     fn each(&mut self, is_global: bool, each: &mut dyn FnMut(Found<'_>)) -> Result<()> {
         let (text, mut from, mut done) = (self.text, 0, 0);
         while from <= text.len() {
             self.pattern.count(text.len() - from, &mut done)?;
             let found = self.pattern.regex.captures_at(text, from);
-            // A search goes as far as its match.
+            // A search reads the text up to the end of its match.
             let end =
                 found.as_ref().and_then(|found| found.get(0)).map_or(text.len(), |it| it.end());
             (self.count)(self.pattern.steps(end - from))?;

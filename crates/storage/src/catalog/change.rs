@@ -1,4 +1,4 @@
-//! What a program asks of the catalog, and what has to change for it.
+//! Changes of the catalog: the tables that a program requests, and the catalog that has them.
 
 use crate::catalog::definition::with_single_heap;
 use crate::catalog::{TableDefinition, UNUSED, definition};
@@ -6,15 +6,16 @@ use crate::error::{Result, StorageError};
 use crate::format::{TABLES_MAX, TableRecord};
 use crate::ids::TableId;
 
-/// A table that a program asks for.
+/// A table that a program requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRequest {
-    /// The table. One that is stored has to be the same, but for a longer longest value.
+    /// The definition. A stored table of this name must have an equal one, except that the limit of
+    /// its values may grow.
     pub definition: TableDefinition,
-    /// Bytes of a row if the table is new and its definition leaves them open; 0: as the definition
-    /// chooses them.
+    /// Bytes of a row of a new table whose definition leaves them open; 0 for the default of the
+    /// definition.
     pub row_bytes_if_new: u32,
-    /// Its types.
+    /// The types of keys and values.
     pub types: TypesMark,
 }
 
@@ -24,27 +25,27 @@ impl From<TableDefinition> for TableRequest {
     }
 }
 
-/// What the catalog keeps of the types of a table. It is the program's, which compares it.
+/// A fingerprint of the types of a table. The catalog stores it; the program makes and compares it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct TypesMark {
-    /// Hash of the types in words; 0: not known.
+    /// Hash of the description of the types; 0 if unknown.
     pub hash: u64,
-    /// Versions of the type of the values.
+    /// Number of versions of the type of the values.
     pub versions: u32,
 }
 
-/// What a program asks of the catalog. Tables that it does not name stay as they are.
+/// The tables that a program requests, renames and drops. Other tables stay as they are.
 #[derive(Debug, Default, Clone)]
 pub struct CatalogRequest {
-    /// Tables that have to be there.
+    /// Tables to create, or to find with a matching definition.
     pub tables: Vec<TableRequest>,
-    /// Names of tables, and those that they get. What is not there, is renamed already.
+    /// Old and new names of tables. A table that does not exist counts as renamed.
     pub renamed: Vec<(String, String)>,
-    /// Tables that are to go, with all rows. A table that does not exist counts as dropped.
+    /// Tables to drop, with all rows. A table that does not exist counts as dropped.
     pub dropped: Vec<String>,
 }
 
-/// What the rows of new tables depend on, beside what is asked for.
+/// Properties of the store that determine the rows of new tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreOf {
     pub(crate) segment_bytes: u64,
@@ -52,23 +53,23 @@ pub(crate) struct StoreOf {
     pub(crate) snapshots: bool,
 }
 
-/// A catalog for what a program asks for.
+/// A planned catalog, with its differences from the stored one.
 #[derive(Debug, Clone)]
 pub struct CatalogChange {
-    /// The number of each table asked for.
+    /// The number of each requested table, in the order of the request.
     pub numbers: Vec<TableId>,
-    /// Numbers of tables that go.
+    /// Numbers of dropped tables.
     pub dropped: Vec<TableId>,
-    /// What changes beside tables that are added, in words: a log of before means something else
-    /// under such a catalog.
+    /// Descriptions of all changes but added tables. An existing log has another meaning under a
+    /// catalog with such changes.
     pub differences: Vec<String>,
-    /// Whether anything changes.
+    /// Whether the catalog differs from the stored one.
     pub is_change: bool,
     pub(crate) records: Vec<TableRecord>,
 }
 
 impl CatalogChange {
-    /// Makes an empty catalog the same as another one.
+    /// Plans the change of an empty catalog to one with `records`.
     pub(crate) fn same_as(records: &[TableRecord]) -> Self {
         Self {
             numbers: (0..records.len() as u16).map(TableId).collect(),
@@ -79,12 +80,12 @@ impl CatalogChange {
         }
     }
 
-    /// Finds out what has to change in a catalog. A table keeps its number, whatever its name; a
-    /// new one gets the smallest that none has.
+    /// Plans the changes that a request makes to the catalog `stored`. A renamed table keeps its
+    /// number; a new one gets the smallest free number.
     ///
     /// # Errors
-    /// `OtherTable` for a table that is stored with another definition, or a name that two tables
-    /// would have; `Limit` for one table too many.
+    /// `OtherTable` for a table that is stored with another definition, or for a name that two
+    /// tables would have; `Limit` for more than [`TABLES_MAX`] tables.
     pub(crate) fn plan(
         stored: &[TableRecord],
         request: &CatalogRequest,
@@ -141,7 +142,7 @@ impl CatalogChange {
         Ok(())
     }
 
-    /// The number of a table, which is as asked for from now on.
+    /// Finds or adds a requested table, and returns its number.
     fn ask_for(&mut self, asked: &TableRequest, store: StoreOf) -> Result<TableId> {
         let place = match self.find(&asked.definition.name) {
             Some(place) => {
@@ -174,7 +175,8 @@ impl CatalogChange {
         Ok(place)
     }
 
-    /// A table that is stored takes longer values, or is as it was asked for (O-95).
+    /// Raises the limit of values of a stored table to the requested one (O-95). Any other
+    /// difference of the definitions is an error.
     fn grow(&mut self, place: usize, asked: &TableDefinition, segment_bytes: u64) -> Result<()> {
         let stored = definition(&self.records[place]);
         let asked = as_stored(asked, &stored);
@@ -206,7 +208,7 @@ impl CatalogChange {
             return;
         }
         let (name, before) = (&asked.definition.name, record.type_versions);
-        // Before, nothing was known: that is no change.
+        // A hash of 0 was unknown, so the types did not change.
         if record.types != 0 {
             self.differences.push(format!(
                 "the values of table {name:?} have {versions} versions of their type, not {before}"
@@ -216,8 +218,8 @@ impl CatalogChange {
     }
 }
 
-/// A definition with the geometry of the stored one as far as it leaves that open. Rows of a size
-/// that it names have the heap that it names, too.
+/// Returns the definition `asked`, completed by the geometry of the stored one where it leaves that
+/// open. A definition with a size of rows also determines their heap.
 fn as_stored(asked: &TableDefinition, stored: &TableDefinition) -> TableDefinition {
     let (row_bytes, shared_heap_bytes) = match (asked.row_bytes, asked.shared_heap_bytes) {
         (0, 0) => (stored.row_bytes, stored.shared_heap_bytes),

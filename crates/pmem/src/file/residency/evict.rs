@@ -1,4 +1,4 @@
-//! Pages go, when others come and there are more than the limit allows.
+//! Eviction of clean pages of the image while more are in memory than the limit allows.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,58 +10,58 @@ use crate::file::dirty::DirtyPages;
 use crate::memory::PAGE_BYTES;
 use crate::system::advice;
 
-/// So many neighbouring pages are looked at together.
+/// Neighbouring pages that one look of the clock hand visits: a part.
 const PART_PAGES: u64 = 128;
 
-/// A snapshot is due when as much as this part of the pages in memory was stored to since the last
-/// one. So much is needed for pages that are new, and so much for copies.
+/// Divisor of the pages in memory: a snapshot is due when this fraction was stored to since the
+/// last one. New pages take up to one such fraction of memory, and copies of pages another.
 pub(super) const CHANGED_PART: u64 = 4;
 
-/// Of what is left for pages this part stays free, so that not each small epoch lets pages go.
+/// Divisor of the memory for pages: this fraction stays free, so that small epochs evict nothing.
 const FREE_PART: u64 = 8;
 
-/// So many parts a thread looks at before it goes on with what it is for.
+/// Most parts that a thread visits in one call, before it returns to its own work.
 const LOOKS_MAX: u64 = 128;
 
-/// After so many looks at all pages a turn of those that stay has lapsed.
+/// Rounds over all pages after which staying pages lose one turn.
 const TURN_LOOKS: u64 = 16;
 
-/// Of the pages that may be in memory this part does not stay; where more would, turns are shorter.
+/// Divisor of the allowed pages: this fraction must not be staying pages. Where it is exceeded, a
+/// turn lapses with each part.
 const PASSING_PART: u64 = 16;
 
-/// Where pages are too many, so many more go, so that not each page that comes looks for one.
+/// Pages evicted beyond the excess, so that a thread does not evict for each page that it reads.
 const MORE_PAGES: u64 = 64;
 
-/// So many runs of neighbouring pages go at once.
+/// Runs of neighbouring pages whose memory is given back by one call.
 const RUNS: usize = 64;
 
-/// Which pages may go, and when.
+/// The limits of pages in memory, and the clock hand that finds pages to evict.
 #[derive(Debug)]
 pub(super) struct Evictor {
     dirty: Arc<DirtyPages>,
     /// Pages of the image that may be used.
     pub(super) image_pages: AtomicU64,
-    /// Pages of memory for those of the image, for new ones and for copies, and for what readers
-    /// keep.
+    /// Pages of memory for the image, for new pages, for copies, and for rows that readers cache.
     pub(super) left_pages: AtomicU64,
-    /// Bytes that readers keep.
+    /// Bytes of rows that readers cache.
     pub(super) kept_bytes: Arc<AtomicU64>,
-    /// So many pages of the image may be in memory, whatever else needs.
+    /// Pages of the image that may be in memory in any case.
     least_pages: u64,
-    /// Pages to which the next epoch may store, or the running one.
+    /// Pages to which the running epoch or the next one may store.
     pub(super) promised: AtomicU64,
-    /// Pages that a snapshot saves, and of which its writer has not told the slots.
+    /// Pages that a snapshot is saving, until its writer reports their slots.
     pub(super) saving: AtomicU64,
     hand: Mutex<Hand>,
 }
 
 #[derive(Debug, Default)]
 struct Hand {
-    /// The part that is looked at next.
+    /// The next part to visit.
     part: u64,
-    /// How often all were looked at.
+    /// Rounds over all pages.
     rounds: u64,
-    /// Pages whose eviction has begun, and not ended.
+    /// Runs of pages whose eviction has begun and has not ended.
     going: Vec<Range<u64>>,
 }
 
@@ -84,13 +84,13 @@ impl Evictor {
         self.left_pages.load(Ordering::Relaxed).saturating_sub(kept)
     }
 
-    /// Pages of the image that may be in memory, whatever is stored to.
+    /// Returns how many pages of the image may be in memory, however many were stored to.
     pub(super) fn always(&self) -> u64 {
         (self.left() / (CHANGED_PART + 2) * CHANGED_PART).max(self.least_pages)
     }
 
-    /// Pages of the image that may be in memory now. Of those that are stored to each may be new,
-    /// and is not counted among those in memory then, or is copied.
+    /// Returns how many pages of the image may be in memory now. Each page that is stored to takes
+    /// memory once more: as a new page, which does not count as in memory, or as a copy.
     pub(super) fn allowed(&self) -> u64 {
         let get = |pages: &AtomicU64| pages.load(Ordering::Relaxed);
         let stored_to = self.dirty.count() + get(&self.promised) + get(&self.saving);
@@ -100,10 +100,11 @@ impl Evictor {
 }
 
 impl Shared {
-    /// Drops clean pages if more are in memory than may be: those that were not touched since the
-    /// last look at them, which forgets that they were. One thread does at a time; others go on
-    /// meanwhile, unless there are many too many: it may have lost its processor. How many; `None`
-    /// if none had to.
+    /// Evicts clean pages if more are in memory than [`Evictor::allowed`], and returns how many;
+    /// `None` if that was not necessary. A page is evicted if it was not touched since the last
+    /// visit, which clears its mark. One thread evicts at a time. Others return at once while the
+    /// excess is below [`MORE_PAGES`]; above, they wait, because the evicting thread may have lost
+    /// its processor.
     pub(super) fn make_room(&self) -> Option<u64> {
         let evictor = self.evictor.as_ref()?;
         let limit = evictor.allowed();
@@ -115,7 +116,7 @@ impl Shared {
         };
         let mut hand = hand?;
         let wanted = match over() {
-            // Another one has done it.
+            // Another thread has made room meanwhile.
             0 => return None,
             over => over + MORE_PAGES.min(limit / 16),
         };
@@ -141,9 +142,9 @@ impl Shared {
         Some(evicted)
     }
 
-    /// Drops clean pages until no more are in memory than may be. Pages that were stored to may be
-    /// more than that, and others may be touched all the time: then it ends when two looks at all
-    /// pages have let none go.
+    /// Evicts clean pages until no more are in memory than [`Evictor::allowed`]. Dirty pages alone
+    /// may exceed that, and clean ones may be touched all the time, so it also returns after two
+    /// rounds that evicted nothing.
     pub(super) fn make_all_room(&self) {
         let image_pages = |evictor: &Evictor| evictor.image_pages.load(Ordering::Relaxed);
         let looks = self.evictor.as_ref().map_or(0, image_pages) / (PART_PAGES * LOOKS_MAX) + 1;
@@ -155,7 +156,8 @@ impl Shared {
         }
     }
 
-    /// Begins to evict the pages of a range that may go; how many.
+    /// Begins to evict the pages of `pages` that may be evicted, appends them to `going`, and
+    /// returns their number. `is_turn` takes a turn from staying pages.
     fn begin_eviction(
         &self,
         pages: Range<u64>,
@@ -181,7 +183,7 @@ impl Shared {
         begun
     }
 
-    /// Gives back the memory of pages that are being evicted, and ends that.
+    /// Gives back the memory of the pages in `going` and ends their eviction.
     fn end_eviction(&self, going: &mut Vec<Range<u64>>, dirty: &DirtyPages) {
         let range = |pages: &Range<u64>| self.address(pages.start)..self.address(pages.end);
         let ranges: Vec<_> = going.iter().map(range).collect();
