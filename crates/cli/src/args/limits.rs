@@ -10,7 +10,8 @@ pub struct LimitArguments {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1 << 24..=1 << 46))]
     pub image_limit_bytes: Option<u64>,
     /// Bytes of memory for the store, on file only: what it holds may be more, and is read when it
-    /// is needed [default: all of it is in memory]
+    /// is needed. That of `serve` is for statements, too, and at least 33554432 [default: all of
+    /// the store is in memory]
     #[arg(long, value_parser = value_parser!(u64).range(1 << 24..=1 << 42))]
     pub memory_limit_bytes: Option<u64>,
     /// Bytes that its input log may grow to: address space, not memory or disk

@@ -38,12 +38,13 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1 << 24..=1 << 42))]
     pub statement_memory_bytes: Option<u64>,
     /// Keep the log of all epochs in files of this directory, so that a backup can be restored to
-    /// any later moment. If it cannot be written the log of the store grows
+    /// any later moment; neither in the store nor around it. If it cannot be written the log of the
+    /// store grows
     #[arg(long, value_name = "DIR")]
     pub archive: Option<PathBuf>,
     /// Seconds after its answer until a change is in the archive, 1 to 3600, also if nothing else
     /// comes; each time makes a file. CHECKPOINT has all of it written at once
-    #[arg(long, value_name = "SECONDS", default_value_t = 10,
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "archive",
           value_parser = value_parser!(u64).range(1..=3600))]
     pub archive_delay: u64,
     /// Worker threads, 1 to 64 [default: all cores]

@@ -46,7 +46,7 @@ impl Shares {
     /// group have.
     ///
     /// # Errors
-    /// If statements would leave nothing of the limit to the store.
+    /// If statements would leave too little of the limit to the store.
     pub(super) fn of(arguments: &ServeArguments) -> Result<Self, Failure> {
         let limits = &arguments.limits;
         Self::divided(Asked {
@@ -64,13 +64,8 @@ impl Shares {
         let part = all.map_or(1 << 30, |all| (all / PART).max(STATEMENT_BYTES_MIN));
         let statements = asked.statements.unwrap_or(part);
         let left = |of: u64| of.saturating_sub(statements).max(STORE_BYTES_MIN);
-        if let (Some(limit), Some(_)) = (asked.limit, asked.statements)
-            && statements.saturating_add(STORE_BYTES_MIN) > limit
-        {
-            return Err(Failure::usage(format!(
-                "--statement-memory-bytes {statements} leaves less than {STORE_BYTES_MIN} of the \
-                 {limit} bytes of --memory-limit-bytes to the store"
-            )));
+        if let Some(limit) = asked.limit {
+            check_serves(limit, statements)?;
         }
         let whole = asked.group.filter(|_| asked.limit.is_none());
         Ok(Self {
@@ -86,6 +81,20 @@ impl Shares {
         let image = self.image.map(|bytes| format!(", at most {} MiB of data", bytes >> 20));
         format!("{statements} MiB of memory for statements{}", image.unwrap_or_default())
     }
+}
+
+/// Refuses a limit of which statements would leave too little to the store.
+fn check_serves(limit: u64, statements: u64) -> Result<(), Failure> {
+    let least = statements.saturating_add(STORE_BYTES_MIN);
+    if least <= limit {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--memory-limit-bytes {limit} leaves less than {STORE_BYTES_MIN} bytes to the store, \
+         because {statements} are for statements: the least is {least}, or with \
+         --statement-memory-bytes {STATEMENT_BYTES_MIN}, {}",
+        STATEMENT_BYTES_MIN + STORE_BYTES_MIN
+    )))
 }
 
 /// The rows and values that a store of so much memory may have: the rest is for its indexes, and
@@ -163,13 +172,18 @@ mod tests {
     #[test]
     fn a_small_limit_leaves_the_store_what_it_needs() {
         let limit = Some(1 << 25);
-        check(Asked { limit: Some(1 << 24), ..MACHINE }, 1 << 24, Some(1 << 24), None);
+        check(Asked { limit, ..MACHINE }, 1 << 24, Some(1 << 24), None);
         check(Asked { machine: Some(1 << 20), ..MACHINE }, 1 << 24, None, None);
+        for limit in [1 << 24, (1 << 25) - 1] {
+            let refused = Shares::divided(Asked { limit: Some(limit), ..MACHINE }).unwrap_err();
+            assert_eq!(refused.code, 2);
+            assert!(refused.messages[0].contains("the least is 33554432"), "{refused:?}");
+        }
         for statements in [1 << 25, u64::MAX] {
             let asked = Asked { limit, statements: Some(statements), ..MACHINE };
             let refused = Shares::divided(asked).unwrap_err();
             assert_eq!(refused.code, 2);
-            assert!(refused.messages[0].contains("leaves less than"), "{:?}", refused.messages);
+            assert!(refused.messages[0].contains("leaves less than"), "{refused:?}");
         }
     }
 }

@@ -23,6 +23,16 @@ fn options_that_cannot_be_used_are_refused_in_words() {
     std::fs::set_permissions(room.path("empty"), private).unwrap();
     let empty = run(&format!("serve {store} --password-file {}", room.text("empty")));
     empty.failed(2, &["a password has 1 to 1000 characters"]);
+    let delay = run(&format!("serve {store} --archive-delay 5"));
+    delay.failed(2, &["--archive <DIR>"]);
+    let apart = [("store", "is the directory"), ("store/archive", "is inside"), ("", "has the")];
+    for (archive, how) in apart {
+        let archive = room.text(archive);
+        let refused = run(&format!("serve {store} --listen 127.0.0.1:0 --archive {archive}"));
+        refused.failed(1, &[how, "choose a directory beside it"]);
+    }
+    let small = run(&format!("serve {store} --memory-limit-bytes 16777216"));
+    small.failed(2, &["the least is 33554432"]);
     assert!(!room.path("store").exists(), "a refused command makes nothing");
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = other.local_addr().unwrap();

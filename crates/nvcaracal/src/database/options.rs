@@ -110,7 +110,7 @@ pub struct Options {
     data_bytes_max: u64,
     log_bytes_max: u64,
     archive: Option<PathBuf>,
-    archive_delay: Duration,
+    archive_delay: Option<Duration>,
     read_at_open: Vec<String>,
     memory_limit: Option<u64>,
     tuning: Tuning,
@@ -141,9 +141,6 @@ const LOG_BYTES_MIN: u64 = 16 << 10;
 const SPACE_BYTES_MAX: u64 = 1 << 42;
 /// The least that a limit of memory may be.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
-
-/// How long after their answers epochs are archived, unless the program says otherwise.
-const ARCHIVE_DELAY: Duration = Duration::from_secs(10);
 
 /// So many bytes an epoch may take before it is known how long its values are. If they could need
 /// more, it is run in smaller ones, and a call that could by itself in the serial part.
@@ -176,7 +173,7 @@ impl Default for Options {
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
             archive: None,
-            archive_delay: ARCHIVE_DELAY,
+            archive_delay: None,
             read_at_open: Vec::new(),
             memory_limit: None,
             tuning: Tuning::default(),
@@ -420,16 +417,18 @@ impl Options {
     /// of them. An epoch is there at most [`Options::archive_delay`] after its answers, and with
     /// each [`Database::checkpoint`]. Log space serves again only when the archive has what it
     /// held, so if the archive cannot be written the log grows;
-    /// [`Stats::archive_error`](crate::Stats::archive_error) says why. On `file` alone.
+    /// [`Stats::archive_error`](crate::Stats::archive_error) says why. On `file` alone. Neither of
+    /// the two directories may be in the other.
     pub fn archive(mut self, directory: impl Into<PathBuf>) -> Self {
         self.archive = Some(directory.into());
         self
     }
 
     /// How long after its answers an epoch is in the [archive](Options::archive), also if nothing
-    /// else comes. Each time makes a file. Default 10 s; range: 10 ms to an hour.
+    /// else comes. Each time makes a file. Default 10 s; range: 10 ms to an hour. An open with a
+    /// delay and without an archive is refused.
     pub fn archive_delay(mut self, delay: Duration) -> Self {
-        self.archive_delay = delay;
+        self.archive_delay = Some(delay);
         self
     }
 
@@ -526,8 +525,11 @@ impl Options {
         let contention = Window::new(self.contention_epochs);
         let change_bytes_max = self.change_bytes_max;
         let tuning = self.tuning;
-        let archive_delay = self.archive.is_some().then_some(self.archive_delay);
+        let archive_delay = archive_place::delay(self.archive.as_deref(), self.archive_delay)?;
         let archive_delay = archive_delay.filter(|_| !self.read_only);
+        if let (Some(archive), Some(directory)) = (&self.archive, &directory) {
+            archive_place::check_apart(directory, archive)?;
+        }
         let plan = self.plan(device);
         plan.config.validate()?;
         let copies = checks.then(|| Copies::new(&plan));
@@ -614,12 +616,6 @@ impl Options {
         in_range("queue_bytes_max", tuning.queue_bytes_max, (1 << 20)..=usize::MAX)?;
         let longest = 1..=ARGUMENT_BYTES_MAX.min(tuning.queue_bytes_max);
         in_range("argument_bytes_max", tuning.argument_bytes_max, longest)?;
-        let (least, most) = (Duration::from_millis(10), Duration::from_secs(3600));
-        in_range(
-            "archive_delay (ms)",
-            self.archive_delay.as_millis(),
-            least.as_millis()..=most.as_millis(),
-        )?;
         in_range("consumer_bytes_max", tuning.consumer_bytes_max, (16 << 20)..=u64::MAX)?;
         if let Some(bytes) = self.memory_limit {
             in_range("memory_limit", bytes, MEMORY_BYTES_MIN..=SPACE_BYTES_MAX)?;
@@ -729,5 +725,6 @@ fn monotonic_ns() -> u64 {
     u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
+mod archive_place;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use super::mark::Marks;
 use super::meta::{check_heads, find_newest};
 use super::options::FileOptions;
 use super::page_reads::read_pages;
-use super::residency::{Loading, Residency};
+use super::residency::{self, Loading, Residency};
 use super::room::Room;
 use super::slots::FreeSlots;
 use super::table::PageTable;
@@ -90,14 +90,18 @@ pub(super) fn open(
     options: &FileOptions,
     health: &Arc<Health>,
 ) -> Result<Opened, DeviceError> {
+    // First what the system may refuse: it makes no database then.
+    let address_bytes = page_ceil(options.image_limit_bytes);
+    let pages = options.memory_limit_bytes.map_or(Pages::Huge, |_| Pages::Small);
+    let image = Arc::new(Mapping::anonymous(address_bytes, pages)?);
+    if options.memory_limit_bytes.is_some() {
+        residency::check_possible()?;
+    }
     let Found { files, head, state, log_bytes } = open_state(dir, options)?;
     let State { newest, table, .. } = &state;
     let image_bytes = newest.image_bytes.max(head.image_bytes);
     check_limit("image (the existing one)", image_bytes, options.image_limit_bytes)?;
     check_limit("log (the existing file)", log_bytes, options.log_limit_bytes)?;
-    let address_bytes = page_ceil(options.image_limit_bytes);
-    let pages = options.memory_limit_bytes.map_or(Pages::Huge, |_| Pages::Small);
-    let image = Arc::new(Mapping::anonymous(address_bytes, pages)?);
     assert!(image.len() >= image_bytes, "an image within its limit fits its mapping");
     let dirty = Arc::new(DirtyPages::new(Arc::clone(&image)));
     let pages = match options.memory_limit_bytes {

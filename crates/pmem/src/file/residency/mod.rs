@@ -83,13 +83,6 @@ impl Residency {
         image_bytes: u64,
         limit_bytes: u64,
     ) -> Result<Self, DeviceError> {
-        let refused = |e: std::io::Error| {
-            DeviceError::Refused(format!(
-                "a limit of memory needs `userfaultfd`, which this system does not give to this \
-                 process ({e}): allow it (Linux 5.11 or newer, and the filter of system calls of \
-                 a container), or open the store without a limit"
-            ))
-        };
         let least = PAGES_MIN.min(limit_bytes / 2 / PAGE_BYTES);
         let evictor = Some(Evictor::new(Arc::clone(dirty), image_bytes / PAGE_BYTES, least));
         let keeping = Keeping { readers: readers_of(limit_bytes), failures: None, evictor };
@@ -218,7 +211,23 @@ impl Residency {
 /// do not.
 #[must_use]
 pub fn memory_can_be_limited() -> bool {
-    let Ok(probe) = Mapping::anonymous(PAGE_BYTES, Pages::Small) else { return false };
+    check_possible().is_ok()
+}
+
+/// Looks whether images can be larger than memory.
+///
+/// # Errors
+/// [`DeviceError::Refused`] if the system does not let this process have such.
+pub(super) fn check_possible() -> Result<(), DeviceError> {
+    let probe = Mapping::anonymous(PAGE_BYTES, Pages::Small)?;
     // SAFETY: mapped for longer than this; nothing touches it.
-    unsafe { PageFaults::of(probe.base(), probe.len()) }.is_ok()
+    unsafe { PageFaults::of(probe.base(), probe.len()) }.map(drop).map_err(refused)
+}
+
+fn refused(error: std::io::Error) -> DeviceError {
+    DeviceError::Refused(format!(
+        "a limit of memory needs `userfaultfd`, which this system does not give to this process \
+         ({error}): allow it (Linux 5.11 or newer, and the filter of system calls of a container), \
+         or open the store without a limit"
+    ))
 }

@@ -132,3 +132,51 @@ fn a_device_that_goes_does_not_read_on() {
     drop(loading);
     assert!(hook.reads.load(Ordering::Relaxed) <= 1);
 }
+
+/// Forbids this thread `userfaultfd`, as containers do.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn forbid_page_faults() {
+    let step = |code: u32, if_so: u8, if_not: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: if_so,
+        jf: if_not,
+        k,
+    };
+    let load = step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
+    let is_it = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let is_it = step(is_it, 0, 1, libc::SYS_userfaultfd as u32);
+    let answer = |k| step(libc::BPF_RET | libc::BPF_K, 0, 0, k);
+    let refuse = answer(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32);
+    let mut steps = [load, is_it, refuse, answer(libc::SECCOMP_RET_ALLOW)];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    let (yes, no): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
+    // SAFETY: a program of so many steps, which the system copies; it is for this thread alone.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, no, no, no), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program), 0);
+    }
+}
+
+/// What the system does not give is refused before there is a database.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn a_refused_creation_leaves_nothing() {
+    let room = tempfile::tempdir().unwrap();
+    let dir = room.path().join("store");
+    let limited =
+        FileOptions { memory_limit_bytes: Some(16 << 20), ..FileOptions::new(1 << 20, 1 << 20) };
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| {
+            forbid_page_faults();
+            File::open(&dir, &limited).unwrap_err()
+        });
+        let refused = refused.join().unwrap();
+        assert!(refused.to_string().contains("needs `userfaultfd`"), "{refused}");
+    });
+    assert!(!dir.exists(), "a refused limit of memory leaves a database");
+    let too_large = FileOptions::new(1 << 50, 1 << 20);
+    File::open(&dir, &too_large).unwrap_err();
+    assert!(!dir.exists(), "more than the address space leaves a database");
+    File::open(&dir, &FileOptions::new(1 << 20, 1 << 20)).unwrap();
+}
