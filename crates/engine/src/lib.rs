@@ -12,6 +12,7 @@ mod call;
 mod contention;
 mod declaration;
 mod design;
+mod emptied;
 mod engine;
 mod epoch;
 mod error;

@@ -72,6 +72,7 @@ pub use spec::{DeviceSpec, SpecError};
 pub use system::{Process, Stack, stack_bytes_with};
 #[doc(hidden)]
 pub use system::{
-    control_group, give_back_freed, in_fork, keep_little_freed, private, shut_file_system_down,
+    control_group, freed_bytes, give_back_freed, in_fork, keep_little_freed, private,
+    shut_file_system_down,
 };
 pub use units::{BLOCK_BYTES, LINE_BYTES, Line};

@@ -104,11 +104,13 @@ fn image_within(bytes: u64) -> u64 {
     (bytes / 8 * 5).max(STORE_BYTES_MIN)
 }
 
-/// Gives the memory of statements that have ended back to the system.
+/// Gives the memory of statements and calls that have ended back to the system.
 pub(super) struct GiveBack {
     store: Store,
     /// The most that statements had since the last time, in bytes.
     most: usize,
+    /// The least that the allocator had of freed memory since the last time.
+    freed: u32,
     /// When that was.
     last: Instant,
 }
@@ -120,16 +122,25 @@ impl GiveBack {
     const PAUSE: Duration = Duration::from_secs(1);
 
     pub(super) fn of(store: &Store) -> Self {
-        Self { store: store.clone(), most: 0, last: Instant::now() }
+        Self { store: store.clone(), most: 0, freed: 0, last: Instant::now() }
     }
 
     /// Looks whether it is worth it now.
     pub(super) fn look(&mut self) {
         let bytes = self.store.statement_memory();
         self.most = self.most.max(bytes);
-        if self.most - bytes >= Self::BYTES_MIN && self.last.elapsed() >= Self::PAUSE {
+        if self.last.elapsed() < Self::PAUSE {
+            return;
+        }
+        self.last = Instant::now();
+        // Calls and messages are not among statements.
+        let more = pmem::freed_bytes().wrapping_sub(self.freed).cast_signed();
+        if more < 0 {
+            self.freed = self.freed.wrapping_add_signed(more);
+        }
+        if self.most - bytes >= Self::BYTES_MIN || more >= Self::BYTES_MIN as i32 {
             pmem::give_back_freed();
-            (self.most, self.last) = (bytes, Instant::now());
+            (self.most, self.freed) = (bytes, pmem::freed_bytes());
         }
     }
 }

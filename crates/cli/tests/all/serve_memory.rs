@@ -1,12 +1,13 @@
 //! The memory of a server in a process of its own, for loads of all kinds: at its peak within what
 //! statements may have, and given back when the load is over.
 
-use std::io::{Read, Write};
+use std::io::{Cursor, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use futures_util::SinkExt;
 use tokio::runtime::Builder;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Error};
 
 use crate::served::Server;
 use crate::support::{PAUSE, Room};
@@ -193,4 +194,102 @@ fn all_kinds_of_loads_stay_within_the_memory_of_statements() {
         wrong.push(format!("{} MiB stay of all together", stays / MIB));
     }
     assert!(wrong.is_empty(), "more than was allowed:\n{}", wrong.join("\n"));
+}
+
+/// What the store and statements may have together.
+const LIMIT: u64 = 128 * MIB;
+/// Besides, at the peak: the program itself, messages, the calls that run and their versions.
+const BESIDES: u64 = 96 * MIB;
+/// Clients that write at a time.
+const WRITERS: usize = 20;
+
+/// A refusal for want of memory is an answer; any other error is not.
+fn check_answer(answer: Result<(), Error>) {
+    let Err(error) = answer else { return };
+    assert_eq!(error.code().map(|code| code.code()), Some("53200"), "{error:?}");
+}
+
+async fn copy(client: &Client, number: usize) {
+    let rows: String = (0..3000).map(|n| format!("{n}\t{}\n", "x".repeat(500))).collect();
+    let copied = async {
+        let text = format!("COPY c{number} FROM STDIN");
+        let mut sink = Box::pin(client.copy_in::<_, Cursor<Vec<u8>>>(&text).await?);
+        sink.send(Cursor::new(rows.into_bytes())).await?;
+        sink.as_mut().finish().await.map(drop)
+    };
+    check_answer(copied.await);
+}
+
+/// Rows of so many bytes from a key on.
+async fn insert(client: &Client, from: usize, rows: usize, bytes: usize) {
+    let value = "y".repeat(bytes);
+    let rows: Vec<_> = (from..from + rows).map(|n| format!("({n},'{value}')")).collect();
+    let text = format!("INSERT INTO t VALUES {}", rows.join(","));
+    check_answer(client.batch_execute(&text).await);
+}
+
+async fn wide_rows(client: &Client, number: usize) {
+    insert(client, number * 10_000, 1000, 900).await;
+}
+
+async fn long_rows(client: &Client, number: usize) {
+    insert(client, number * 10_000 + 5000, 100, 15_000).await;
+}
+
+async fn updates(client: &Client, number: usize) {
+    let from = number / 4 * 40_000;
+    let text = format!("UPDATE t SET b = b || 'z' WHERE a BETWEEN {from} AND {}", from + 34_999);
+    check_answer(client.batch_execute(&text).await);
+}
+
+/// Runs a load of all writers at a time. Says so if the process has more than the limit and what is
+/// besides, or keeps more than the limit.
+fn limited(server: &Server, name: &str, load: &impl Load) -> Option<String> {
+    forget_peak(server);
+    std::thread::scope(|scope| {
+        for number in 0..WRITERS {
+            scope.spawn(move || block_on(load.run(server, number)));
+        }
+    });
+    let peak = status(server, "VmHWM");
+    block_on(async {
+        let other = server.connect().await.expect("the server goes on");
+        other.batch_execute("INSERT INTO t VALUES (-1, '')").await.expect("others go on");
+        other.batch_execute("DELETE FROM t WHERE a = -1").await.expect("others go on");
+    });
+    let started = Instant::now();
+    while status(server, "RssAnon") > LIMIT && started.elapsed() < SETTLES {
+        std::thread::sleep(PAUSE);
+    }
+    let stays = status(server, "RssAnon");
+    let line = format!("{name:15} peak {:4} MiB, stays {:4} MiB", peak / MIB, stays / MIB);
+    eprintln!("{line}");
+    (peak > LIMIT + BESIDES || stays > LIMIT).then_some(line)
+}
+
+#[test]
+fn all_kinds_of_writes_stay_within_the_limit_of_memory() {
+    if !pmem::memory_can_be_limited() {
+        return eprintln!("SKIPPED: this system has no userfaultfd for this process");
+    }
+    let room = Room::new();
+    let server = Server::start(&format!("{} --memory-limit-bytes {LIMIT}", room.text("store")));
+    block_on(async {
+        let client = server.connect().await.expect("a server");
+        client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
+        for number in 0..WRITERS {
+            let text = format!("CREATE TABLE c{number} (a int PRIMARY KEY, b text)");
+            client.batch_execute(&text).await.unwrap();
+        }
+    });
+    let wrong: Vec<String> = [
+        limited(&server, "COPY", &copy),
+        limited(&server, "wide rows", &wide_rows),
+        limited(&server, "UPDATE", &updates),
+        limited(&server, "long rows", &long_rows),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    assert!(wrong.is_empty(), "more than {} MiB:\n{}", LIMIT / MIB, wrong.join("\n"));
 }

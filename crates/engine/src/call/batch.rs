@@ -6,6 +6,7 @@ use std::ops::Range;
 use storage::Position;
 use storage::format::EPOCH_CALLS_MAX;
 
+use crate::emptied::empty;
 use crate::error::{EngineError, Result};
 use crate::worker_id::WorkerId;
 
@@ -141,10 +142,10 @@ impl Calls {
         self.words.len() * 8
     }
 
-    /// Empties the batch and keeps its memory.
+    /// Empties the batch and keeps its memory, unless that is much.
     pub fn clear(&mut self) {
-        self.starts.clear();
-        self.words.clear();
+        empty(&mut self.starts);
+        empty(&mut self.words);
         self.procedures = 0;
         (self.serial, self.deferred) = (0, 0);
         self.are_ordered = false;

@@ -365,6 +365,7 @@ impl<D: Device> Engine<D> {
             0 => BTreeSet::new(),
             _ => {
                 let mut overlay = self.shared.overlay.write().expect("no panic while locked");
+                overlay.give_back();
                 std::mem::take(&mut overlay.predicted)
             }
         };
@@ -633,6 +634,13 @@ impl<D: Device> Engine<D> {
     }
 }
 
+/// Where memory has a limit a worker keeps so much for the versions of the next epoch.
+const POOL_KEPT_BYTES: u64 = 4 << 20;
+
+fn pool_bytes<D: Device>(store: &Store<D>) -> u64 {
+    if store.device().has_memory_limit() { POOL_KEPT_BYTES } else { u64::MAX }
+}
+
 /// A worker with nothing in it yet.
 pub(crate) fn new_worker<D: Device>(
     number: WorkerId,
@@ -657,7 +665,7 @@ pub(crate) fn new_worker<D: Device>(
         answers: WorkerAnswers::default(),
         answer_bytes: 0,
         missing_pages: Vec::new(),
-        pool: TransientPool::new(number)?,
+        pool: TransientPool::new(number)?.keeping(pool_bytes(store)),
         cache: CachePool::new(
             number,
             config.cache_bytes / config.workers as u64,

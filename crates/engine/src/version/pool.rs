@@ -70,6 +70,8 @@ pub(crate) struct TransientPool {
     memory: Mapping,
     used: u64,
     high_water: u64,
+    /// So many bytes stay in memory when an epoch is over.
+    kept_bytes: u64,
     /// Number of the worker.
     pub(crate) worker: WorkerId,
     /// Versions that this worker's versions replaced, its own or others', in the order in which
@@ -88,11 +90,18 @@ impl TransientPool {
             memory: Mapping::reserve_up_to(RESERVED_BYTES, RESERVED_BYTES_MIN)?,
             used: 0,
             high_water: 0,
+            kept_bytes: u64::MAX,
             worker,
             retired: VecDeque::with_capacity(RETIRED_FIRST),
             kept: 0,
             free: vec![Vec::new(); CLASSES],
         })
+    }
+
+    /// The same that gives what is beyond so many bytes back when an epoch is over.
+    pub(crate) fn keeping(mut self, bytes: u64) -> Self {
+        self.kept_bytes = bytes;
+        self
     }
 
     /// Whether an address is in this pool.
@@ -101,7 +110,7 @@ impl TransientPool {
         (address.wrapping_sub(self.memory.base() as usize) as u64) < self.used
     }
 
-    /// Most bytes ever in use.
+    /// Most bytes in use since memory was given back.
     pub(crate) fn high_water(&self) -> u64 {
         self.high_water
     }
@@ -118,6 +127,12 @@ impl TransientPool {
         self.retired.clear();
         self.kept = 0;
         self.free.iter_mut().for_each(Vec::clear);
+        if self.high_water > self.kept_bytes {
+            let to = self.high_water.next_multiple_of(pmem::PAGE_BYTES).min(self.memory.len());
+            // SAFETY: owned by this worker; nothing refers to what was allocated (above).
+            unsafe { self.memory.drop_pages(self.kept_bytes, to - self.kept_bytes) };
+            self.high_water = self.kept_bytes;
+        }
     }
 
     /// Address of `bytes` fresh bytes, a multiple of 16, with any contents.

@@ -22,3 +22,18 @@ pub fn give_back_freed() {
         libc::malloc_trim(0);
     }
 }
+
+/// Bytes of memory that was freed and that the allocator has, whether or not it was given back: a
+/// number that wraps, of which differences count. Takes the longer the more pieces there are.
+#[must_use]
+pub fn freed_bytes() -> u32 {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    {
+        // SAFETY: it may be called at any time, from any thread.
+        unsafe { libc::mallinfo() }.fordblks.cast_unsigned()
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
+    {
+        0
+    }
+}

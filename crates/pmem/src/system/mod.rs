@@ -14,7 +14,7 @@ mod shutdown;
 mod lock;
 mod stack;
 
-pub use heap::{give_back_freed, keep_little_freed};
+pub use heap::{freed_bytes, give_back_freed, keep_little_freed};
 pub use process::{Process, in_fork};
 pub use shutdown::shut_file_system_down;
 pub use stack::{Stack, stack_bytes_with};

@@ -30,14 +30,37 @@ pub type StoredRow = (Space, Vec<u8>, Vec<u8>);
 /// The longest call: a statement with its parameters, or an index that is filled.
 const CALL_BYTES_MAX: usize = 64 << 20;
 
+/// Of a limit of memory this part is for calls that wait, at most: others wait until there is room.
+/// One that is longer is refused.
+const CALLS_PART: u64 = 8;
+/// Whatever the limit, parts of a COPY and of a definition find room.
+const CALL_BYTES_MIN: u64 = 4 << 20;
+/// Calls are in memory so often while an epoch of them begins: as they were queued, and in order.
+const CALL_COPIES: u64 = 2;
+/// The least limit that the library takes.
+const LIMIT_BYTES_MIN: u64 = 16 << 20;
+
+/// How the library makes epochs: where memory has a limit, calls have a part of it.
+fn tuning(options: &StoreOptions) -> Tuning {
+    let queue_bytes_max = options.tuning.queue_bytes_max;
+    let queue_bytes_max = match options.memory_limit_bytes {
+        Some(limit) => queue_bytes_max.min((limit / CALLS_PART).max(CALL_BYTES_MIN) as usize),
+        None => queue_bytes_max,
+    };
+    let argument_bytes_max = CALL_BYTES_MAX.min(queue_bytes_max);
+    Tuning { argument_bytes_max, queue_bytes_max, ..options.tuning }
+}
+
 impl Store {
     /// Opens a store, or makes it if there is none.
     ///
     /// # Errors
     /// Why it is not open.
-    pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
+    pub fn open(mut options: StoreOptions) -> Result<Store, OpenError> {
         let spaces = Spaces::new();
-        let tuning = Tuning { argument_bytes_max: CALL_BYTES_MAX, ..options.tuning };
+        let tuning = tuning(&options);
+        // Half of the longest call: it has the plan and what rows have besides, too.
+        options.copy_bytes_max = options.copy_bytes_max.min(tuning.argument_bytes_max / 2);
         let mut database = spaces
             .register(Database::options())
             .raw_procedure(Arc::new(Statements::new(spaces)))
@@ -48,7 +71,8 @@ impl Store {
             database = database.archive(archive).archive_delay(options.archive_delay);
         }
         if let Some(bytes) = options.memory_limit_bytes {
-            database = database.memory_limit(bytes);
+            let of_calls = CALL_COPIES * tuning.queue_bytes_max as u64;
+            database = database.memory_limit(bytes.saturating_sub(of_calls).max(LIMIT_BYTES_MIN));
         }
         if options.workers > 0 {
             database = database.workers(options.workers);

@@ -14,6 +14,7 @@ use storage::{Position, TableId};
 
 use self::gaps::Gaps;
 use crate::declaration::NO_ENTRY;
+use crate::emptied::empty;
 use crate::index::EntryId;
 use crate::reads::{KeyRange, Reads, Visit};
 use crate::secondary::IndexUndo;
@@ -160,19 +161,25 @@ impl Overlay {
     /// Forgets the epoch before.
     pub(crate) fn begin(&mut self, tables: &[Table]) {
         assert!(self.undo.is_empty(), "no call of the serial part before is half done");
-        self.rows.clear();
+        self.give_back();
         clear_map(&mut self.by_word);
         clear_map(&mut self.by_entry);
-        self.bytes.clear();
-        self.undo.clear();
-        self.of_pieces.clear();
-        self.written.clear();
-        self.writers.clear();
         self.predicted.clear();
         self.new_keys.clear();
         self.new_keys.extend(tables.iter().map(|t| t.ordered.as_ref().map(|_| NewKeys::default())));
         self.gaps.clear();
         self.gaps.resize_with(tables.len(), Gaps::default);
+    }
+
+    /// Forgets rows and values, behind an epoch, so that the memory of many need not stay until the
+    /// next one.
+    pub(crate) fn give_back(&mut self) {
+        empty(&mut self.rows);
+        empty(&mut self.bytes);
+        empty(&mut self.undo);
+        empty(&mut self.of_pieces);
+        empty(&mut self.written);
+        empty(&mut self.writers);
     }
 
     /// Bytes that are kept.
