@@ -17,3 +17,7 @@ SELECT 'sad'::mood < 'ok'::mood;
 -- A text that is as near to the next number is not the number's.
 SELECT 1e23::float8, -1e23::float8, 1e22::float8, 1e24::float8, 9007199254740993::float8, 5e22::float8, '[1e23]'::jsonb, ARRAY[1e23::float8];
 SELECT 1e23::float8::text = '1e23', 1e23::float8::text::float8 = 1e23::float8, 3.2e10::float4, 1.6777217e7::float4, 3355443.25::float4, 3355443.75::float4, 562949953421312.25::float8, 9.5e10::float4, 8589973e3::float4, 2.7e11::float4;
+-- A backslash within quotes; floating-point numbers beyond their digits.
+SELECT to_char(100, 'f"\ool"999'), to_char(100, '"\\a"999"x\"y"'), to_char(5, '\9 "\'), to_char(timestamp '2024-01-01', '"a\"b" \"q YYYY');
+SELECT to_char(1e20::float8, '999999999999999999999D9') || '|', to_char(1234567890123.25::float8, '9999999999999D9999') || '|', to_char(1e14::float8, '999999999999999D99') || '|', to_char(1.5::real, '999999D9999') || '|';
+SELECT to_char(1e15::float8, 'FM9999999999999999D99') || '|', to_char(1e15::float8, '9999999999999999D00') || '|', to_char(123456.5::real, '999999D00') || '|', to_char(12345.678::float8, 'FM99999D0000000000000') || '|', to_char(12345.678::float8, '99999D0000000000000S') || '|';

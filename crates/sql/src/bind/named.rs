@@ -288,12 +288,8 @@ impl Binder<'_> {
                 self.coerce(part, Float8, Willing::Explicit)?
             }
             ("date_trunc", 3) => {
-                let zone = self.coerce(all.remove(2), Text, Willing::Implicit)?;
-                let [unit, at] = <[Bound; 2]>::try_from(self.coerced(all, &[Text, Timestamptz])?)
-                    .expect("two in, two out");
-                let local = call(Function::AtTimeZone, vec![zone.clone(), at], Timestamp);
-                let cut = call(Function::DateTrunc, vec![unit, local], Timestamp);
-                call(Function::AtTimeZone, vec![zone, cut], Timestamptz)
+                let all = self.coerced(all, &[Text, Timestamptz, Text])?;
+                call(Function::DateTrunc, all, Timestamptz)
             }
             ("age", 1) => {
                 let value = self.coerce(all.swap_remove(0), Timestamp, Willing::Assignment)?;

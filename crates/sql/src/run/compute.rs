@@ -209,6 +209,9 @@ fn date_trunc(arguments: &[Datum], context: &Context) -> Result<Datum> {
         [Datum::Text(unit), Datum::Timestamptz(at)] => {
             truncate_zoned(unit, *at, &context.zone).map(Datum::Timestamptz)
         }
+        [Datum::Text(unit), Datum::Timestamptz(at), Datum::Text(zone)] => {
+            truncate_zoned(unit, *at, &Zone::of_values(zone)?).map(Datum::Timestamptz)
+        }
         [Datum::Text(unit), Datum::Interval(value)] => {
             truncate_interval(unit, *value).map(Datum::Interval)
         }
@@ -219,10 +222,10 @@ fn date_trunc(arguments: &[Datum], context: &Context) -> Result<Datum> {
 fn at_time_zone(arguments: &[Datum]) -> Result<Datum> {
     match arguments {
         [Datum::Text(name), Datum::Timestamp(at)] => {
-            at.to_utc(&Zone::named(name)?).map(Datum::Timestamptz)
+            at.to_utc(&Zone::of_values(name)?).map(Datum::Timestamptz)
         }
         [Datum::Text(name), Datum::Timestamptz(at)] => {
-            at.to_local(&Zone::named(name)?).map(Datum::Timestamp)
+            at.to_local(&Zone::of_values(name)?).map(Datum::Timestamp)
         }
         _ => Err(mismatch(Function::AtTimeZone)),
     }

@@ -51,7 +51,7 @@ fn float_text(number: f64, digits_max: usize, form: &str) -> Result<String> {
         return Err(not_finite());
     }
     let whole = format!("{:.0}", number.abs()).len();
-    let part = form.part_digits().min(digits_max.saturating_sub(whole));
-    let digits = format!("{:.part$}", number.abs());
+    let form = form.with_part_of(digits_max.saturating_sub(whole));
+    let digits = format!("{:.*}", form.part_digits(), number.abs());
     Ok(form.shown(number < 0.0, &digits))
 }

@@ -16,3 +16,4 @@ mod shown;
 pub use digits::Digits;
 pub use number::{DIGITS_MAX, Numeric, SCALE_MAX};
 pub use shown::NumberForm;
+pub(crate) use shown::quoted_text;

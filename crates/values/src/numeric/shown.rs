@@ -72,8 +72,8 @@ impl NumberForm {
         let (mut rest, mut sign_at) = (text, None);
         while let Some(first) = rest.chars().next() {
             if first == '"' {
-                let (quoted, behind) = rest[1..].split_once('"').unwrap_or((&rest[1..], ""));
-                form.push_text(quoted);
+                let (quoted, behind) = quoted_text(&rest[1..]);
+                form.push_text(&quoted);
                 rest = behind;
                 continue;
             }
@@ -166,6 +166,13 @@ impl NumberForm {
         self.part
     }
 
+    /// The form with at most `most` digits behind the point: further places show nothing.
+    #[must_use]
+    pub fn with_part_of(mut self, most: usize) -> NumberForm {
+        self.part = self.part.min(most);
+        self
+    }
+
     /// A number in this form: its digits, with a point where it has a part, without a sign. It has
     /// no more digits behind the point than the form.
     pub fn shown(&self, is_negative: bool, digits: &str) -> String {
@@ -218,8 +225,24 @@ impl NumberForm {
             behind.filter(|element| matches!(element, Element::Digit { .. })).collect();
         let is_zero = |element: &&Element| **element == Element::Digit { is_zero: true };
         let zeros = places.iter().rposition(is_zero).map_or(0, |at| at + 1);
-        part.trim_end_matches('0').len().max(zeros)
+        part.trim_end_matches('0').len().max(zeros).min(self.part)
     }
+}
+
+/// The text up to the next `"`, in which a backslash takes the meaning from what is behind it, and
+/// what is behind that text.
+pub(crate) fn quoted_text(text: &str) -> (String, &str) {
+    let mut quoted = String::new();
+    let mut rest = text.chars();
+    while let Some(next) = rest.next() {
+        let own = match next {
+            '"' => break,
+            '\\' => rest.next().unwrap_or(next),
+            next => next,
+        };
+        quoted.push(own);
+    }
+    (quoted, rest.as_str())
 }
 
 /// A number while it is written.
@@ -312,7 +335,7 @@ impl Writer<'_> {
 
     /// What is behind the last place.
     fn end_sign(&mut self) {
-        if self.place < self.form.whole + self.form.part {
+        if self.place != self.form.whole + self.form.part {
             return;
         }
         match (self.form.sign, self.is_negative) {

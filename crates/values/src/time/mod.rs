@@ -8,6 +8,7 @@ mod input;
 mod interval;
 mod lengths;
 mod of_day;
+mod pieces;
 mod shown;
 mod timestamp;
 mod units;

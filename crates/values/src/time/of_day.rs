@@ -26,25 +26,7 @@ impl Time {
 
     /// Reads PostgreSQL's forms of a time; a date before it and a zone behind it count for nothing.
     pub fn parse(text: &str) -> Result<Time> {
-        let digits = text.trim();
-        let joined = match digits.len() {
-            4 | 6 if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                let parts: Vec<&str> =
-                    (0..digits.len()).step_by(2).map(|at| &digits[at..at + 2]).collect();
-                Some(parts.join(":"))
-            }
-            _ => None,
-        };
-        let input = Input::parse(joined.as_deref().unwrap_or(text), "time").map_err(|error| {
-            match joined.is_some() && error.state() == SqlState::DATETIME_OUT_OF_RANGE {
-                true => out_of_range(text),
-                false => error,
-            }
-        })?;
-        if !input.has_time {
-            let message = format!("invalid input syntax for type time: \"{text}\"");
-            return Err(Error::new(SqlState::INVALID_DATETIME, message));
-        }
+        let input = Input::parse_time(text)?;
         Time::from_microseconds(input.microseconds)
     }
 
@@ -71,11 +53,6 @@ impl Time {
         let unit = 10_i64.pow(6 - digits.min(6));
         Time((self.0 + unit / 2) / unit * unit)
     }
-}
-
-fn out_of_range(text: &str) -> Error {
-    let message = format!("date/time field value out of range: \"{text}\"");
-    Error::new(SqlState::DATETIME_OUT_OF_RANGE, message)
 }
 
 impl fmt::Display for Time {

@@ -3,6 +3,7 @@
 use super::civil::Civil;
 use super::fields::Field;
 use super::timestamp::Timestamp;
+use crate::numeric::quoted_text;
 use crate::{Error, Result};
 
 const MONTHS: [&str; 12] = [
@@ -120,8 +121,8 @@ pub fn shown(at: Timestamp, offset_seconds: i32, form: &str) -> Result<String> {
     let mut fills = true;
     while let Some(first) = rest.chars().next() {
         if first == '"' {
-            let (quoted, behind) = rest[1..].split_once('"').unwrap_or((&rest[1..], ""));
-            text.push_str(quoted);
+            let (quoted, behind) = quoted_text(&rest[1..]);
+            text.push_str(&quoted);
             rest = behind;
         } else if let Some(behind) = rest.strip_prefix("FM").or_else(|| rest.strip_prefix("fm")) {
             (fills, rest) = (false, behind);

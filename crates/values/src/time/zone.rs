@@ -6,6 +6,7 @@ use super::units::{DAY_US, out_of_range};
 use crate::{Error, Result, SqlState};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// A zone: a distance from UTC, or rules with a name.
@@ -33,6 +34,22 @@ fn database() -> &'static TimeZoneDatabase {
     DATABASE.get_or_init(TimeZoneDatabase::bundled)
 }
 
+/// Seconds from UTC by abbreviation.
+fn abbreviations() -> &'static BTreeMap<&'static str, i32> {
+    static ALL: OnceLock<BTreeMap<&'static str, i32>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let lines = include_str!("abbreviations.txt").lines();
+        let mut all = BTreeMap::new();
+        for line in lines.filter(|line| !line.starts_with('#')) {
+            let mut words = line.split(' ');
+            let seconds = words.next().and_then(|word| word.parse().ok());
+            let seconds = seconds.expect("a line begins with seconds");
+            all.extend(words.map(|name| (name, seconds)));
+        }
+        all
+    })
+}
+
 impl Zone {
     /// UTC.
     pub fn utc() -> Zone {
@@ -58,6 +75,41 @@ impl Zone {
         let zone = database().get(name).map_err(|_| unknown())?;
         let shown = zone.iana_name().unwrap_or(name).to_owned();
         Ok(Zone { name: shown, rules: Rules::Named(zone) })
+    }
+
+    /// The zone of AT TIME ZONE `name`: of an abbreviation, a name or a distance.
+    pub fn of_values(name: &str) -> Result<Zone> {
+        match Zone::abbreviated(&name.to_ascii_lowercase()) {
+            Some(zone) => Ok(zone),
+            None => Zone::written(name).map_or_else(|| Zone::named(name), Ok),
+        }
+    }
+
+    /// The zone with this abbreviation, in small letters, of those that are always the
+    /// same distance from UTC.
+    pub(super) fn abbreviated(name: &str) -> Option<Zone> {
+        let seconds = *abbreviations().get(name)?;
+        Some(Zone { name: name.to_ascii_uppercase(), rules: Rules::Fixed(seconds) })
+    }
+
+    /// The zone with this name, or of POSIX's form `NAME+HH:MM:SS`, which is positive in the west
+    /// and may be without its name.
+    pub(super) fn written(name: &str) -> Option<Zone> {
+        let posix = || {
+            let end = name.find(|c: char| !c.is_ascii_alphabetic())?;
+            let is_west = !name[end..].starts_with('-');
+            let rest = name[end..].strip_prefix(['+', '-']).unwrap_or(&name[end..]);
+            let mut seconds = 0;
+            for (at, part) in rest.split(':').enumerate() {
+                let unit = [3600, 60, 1].get(at)?;
+                let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+                let number = part.parse::<i32>().ok().filter(|_| is_number && part.len() <= 3)?;
+                (at == 0 || number < 60).then_some(())?;
+                seconds += number * unit;
+            }
+            Zone::fixed(if is_west { -seconds } else { seconds })
+        };
+        Zone::named(name).ok().or_else(posix)
     }
 
     /// The seconds from UTC, of a zone that has always the same.

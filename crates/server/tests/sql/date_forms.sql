@@ -1,0 +1,51 @@
+-- The forms of dates and times: months' names anywhere, numbers in the order month, day, year.
+SELECT date 'Jan-30-08', date 'February-08-100', date 'sept-08-99', date '2 1, 1999', date 'Jan/29/99', date '1.2.1999';
+SELECT date '1 2 70', date '1 2 69', date '12 08, 69', date '2024 12 08', date '8 Jan 99', date 'on 2024-01-02';
+SELECT date '2024 060', date '2024.060', date '2024-366', date 'J2451187', date 'J1721423', date '1/2-99', date '12345 1 2';
+SELECT date '01011999', date '20240102', date '240102', date '0099-01-02', date '(2024-01-02)', date '44-03-15 BC';
+SELECT timestamp '01 1 2024 4:05 PM', timestamp '20240102 0405', timestamp '20240102T040506', timestamp '2024-01-02 040506.5';
+SELECT timestamp '2024-01-02 10:20.5', timestamp '2024-01-02 10:00:00.', timestamp '2024-01-02 PM', timestamp '10:00 Jan 2 2024';
+SELECT timestamptz '2024-01-02T0405-07', timestamptz '20240102 040506-07', timestamptz '2024-01-02z', timestamptz '2024-01-02 10:00 utc-3';
+SELECT timestamptz '2024-07-01 00:00 CET', timestamptz '2024-07-01 00:00 PDT', timestamptz '2024-02-03 10:00+123', timestamptz '2024-01-02 allballs';
+SELECT timestamptz 'February 1, 70 23:59:60+02', timestamptz '01 1 1999 10:00 US/Pacific', timestamptz 'Jan/29/99 23:59:60+02';
+SELECT time 'allballs', time '040506', time '0405', time '04:05:06.789 PM', time '040506.789', time '04:05 z', time 't1000';
+SELECT time '2024-01-02 04:05 Europe/Berlin', time '2024-01-02 04:05', time '12:30 AM';
+SELECT timestamp '2024-01-02 10:00:00.9999999', timestamp '2024-01-02 10:00:00.0000005', timestamp '2024-01-02 10:00:00.0000015';
+-- What is no date: a part that is too large, and what says nothing.
+SELECT date '30 01 1999';
+SELECT date '70 12 1';
+SELECT date '123456';
+SELECT date '5 99';
+SELECT date '2024.13.01';
+SELECT date '99-01-02';
+SELECT date '31 2 2024';
+SELECT date 'sept-31-2024';
+SELECT date 'February/29/70';
+SELECT date '70 February 30';
+SELECT date '1 Jan 0 BC';
+SELECT date 'janxyz 1 2024';
+SELECT date '2024 Jan';
+SELECT date 'Jan-Feb-2000';
+SELECT date '1 2 3 4';
+SELECT date '10:00';
+SELECT date 'allballs';
+SELECT timestamp '10:00 2024-01-02';
+SELECT timestamp 'BC 0044-03-15';
+SELECT timestamp '2024-01-02 1:00 2:00';
+SELECT timestamp '2024-01-02 10am';
+SELECT timestamp '123456 Jan 1';
+SELECT timestamptz '2024-01-02 00:00+16';
+SELECT timestamptz '2024-01-02 00:00 foo/bar';
+SELECT timestamptz '2024-01-02 10:00 Europe/Berlin +02';
+SELECT time '12';
+SELECT time '24:00:01';
+SELECT time '13:00 PM';
+SELECT time '04:05 Europe/Berlin';
+SELECT time 'infinity';
+-- AT TIME ZONE: abbreviations are fixed, and POSIX counts to the west.
+SELECT timestamptz '2024-07-01 00:00+00' AT TIME ZONE 'CET', timestamptz '2024-07-01 00:00+00' AT TIME ZONE 'PDT';
+SELECT timestamptz '2024-01-02' AT TIME ZONE '+02', timestamptz '2024-01-02' AT TIME ZONE '-02:30', timestamp '2024-01-02' AT TIME ZONE 'UTC-3', timestamptz '2024-01-02' AT TIME ZONE '2';
+SELECT timestamptz '2024-01-02' AT TIME ZONE 'nowhere';
+-- The hour that comes twice.
+SELECT date_trunc('minute', timestamptz '2023-11-05 01:40:30-07', 'US/Pacific'), date_trunc('hour', timestamptz '2023-11-05 01:40:30-08', 'US/Pacific'), date_trunc('day', timestamptz '2023-11-05 20:00:00-08', 'US/Pacific');
+SELECT date_trunc('hour', timestamptz '2024-01-01', 'nowhere');
