@@ -15,6 +15,7 @@ mod set_value;
 mod signs;
 mod size;
 mod statement;
+mod strings;
 mod table_as;
 mod view;
 

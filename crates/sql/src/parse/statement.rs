@@ -10,6 +10,7 @@ use super::position::Lines;
 use super::sequence::{self, AlterSequence, IdentityChanges};
 use super::signs;
 use super::size;
+use super::strings;
 use super::table_as::{self, TableAs};
 use crate::memory::{Grant, MemoryPool};
 use sqlparser::ast;
@@ -113,7 +114,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
         let at = lines.position(error.location);
         Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
     })?;
-    let mut tokens = signs::mended(tokens);
+    let mut tokens = signs::mended(strings::joined(tokens));
     limits::check(&tokens)?;
     let bytes = size::check_tokens(&tokens)?;
     grant.grow_to(3 * text.len() + bytes.of_tokens + bytes.of_trees)?;

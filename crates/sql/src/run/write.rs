@@ -159,7 +159,9 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
         None => {
             let new = |row| Change { old: None, new: Some(row) };
             let changes: Vec<Change> = proposed.into_iter().map(new).collect();
-            apply(relation, &changes, evaluator)?;
+            if let Err((at, error)) = apply_each(relation, &changes, evaluator) {
+                return Err(first_error(plan, &changes[..at], error, evaluator));
+            }
             changes.into_iter().filter_map(|change| change.new).collect()
         }
         Some(conflict) => insert_or(relation, conflict, proposed, evaluator)?,
@@ -167,6 +169,36 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let count = written.len() as u64;
     let rows = returning(&plan.returning, &written, evaluator)?;
     Ok(Answer { tag: Tag::Insert(count), rows })
+}
+
+/// The error that a client is told if `error` is of the row behind `before`: of several errors the
+/// first one if each row is written, and RETURNING computed of it, before the next one.
+fn first_error(
+    plan: &Insert,
+    before: &[Change],
+    error: Error,
+    evaluator: &mut Evaluator<'_>,
+) -> Error {
+    let is_limit =
+        |error: &Error| ["53", "54"].iter().any(|class| error.state().code().starts_with(class));
+    if before.is_empty() || is_limit(&error) {
+        return error;
+    }
+    let is_conflict = error.state() == SqlState::UNIQUE_VIOLATION;
+    let (whole, error) = match is_conflict {
+        // The rows before it are written.
+        true => (before.len(), error),
+        false => match apply_each(&plan.relation, before, evaluator) {
+            Err((at, first)) if !is_limit(&first) => (at, first),
+            _ => (before.len(), error),
+        },
+    };
+    let rows: Vec<Vec<Datum>> =
+        before[..whole].iter().filter_map(|change| change.new.clone()).collect();
+    match returning(&plan.returning, &rows, evaluator) {
+        Err(first) if !is_limit(&first) => first,
+        _ => error,
+    }
 }
 
 /// The rows of a COPY; errors say in which line.
