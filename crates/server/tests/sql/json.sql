@@ -37,3 +37,6 @@ SELECT body FROM doc WHERE id = 3 UNION ALL SELECT body FROM doc WHERE id = 3;
 ALTER TABLE doc ALTER body TYPE jsonb USING body::jsonb, ALTER other TYPE json USING other::json;
 SELECT body, other FROM doc ORDER BY id;
 SELECT json_agg(body ORDER BY id) FILTER (WHERE id > 3) FROM doc;
+-- A scalar is an array of itself for numbers, and for no path.
+SELECT '1'::jsonb -> 0, '1'::jsonb -> -1, '1'::jsonb -> 1, '1'::jsonb -> -2, '"a"'::jsonb ->> 0, 'null'::jsonb -> 0, 'null'::jsonb ->> 0, '1'::json -> 0;
+SELECT '1'::jsonb #> '{0}', '1'::jsonb #>> '{0}', '1'::jsonb -> 'a', '[1]'::jsonb -> 0 -> 0, '[1]'::jsonb #> '{0,0}', '{"a":1}'::jsonb -> 0;

@@ -391,8 +391,8 @@ impl Binder<'_> {
             )
             .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
         }
-        let items = self.unify(bound)?;
-        let element = items[0].ty().ok_or_else(bug)?;
+        let (items, kind) = self.of_one_kind(bound)?;
+        let element = kind.ty;
         let ty = element.array().ok_or_else(|| {
             Error::unsupported("ARRAY of arrays", "Write the array as text: '{{1,2},{3,4}}'.")
         })?;
@@ -401,7 +401,8 @@ impl Binder<'_> {
             Some(_) => Bound::constant(Datum::Array(Box::new(Array::new(element, vec![])?)), ty),
         };
         let all = [like].into_iter().chain(items).collect();
-        Ok(call(Function::MakeArray, all, ty))
+        let made = call(Function::MakeArray, all, ty);
+        Ok(Bound { kind: Some(Kind { ty, ..kind }), ..made })
     }
 
     fn case(
@@ -432,10 +433,9 @@ impl Binder<'_> {
         });
         // The type is that of the last result, where neither of two is better.
         results.rotate_right(1);
-        let mut results = self.unify(results)?;
+        let (mut results, kind) = self.of_one_kind(results)?;
         results.rotate_left(1);
         let last = results.pop().ok_or_else(bug)?;
-        let kind = last.kind.ok_or_else(bug)?;
         // Each test jumps over its result and the jump behind it, which leads to the end.
         let parts = tests.iter().zip(&results);
         let mut behind = last.code.len()
@@ -450,7 +450,27 @@ impl Binder<'_> {
             code.push(Op::Jump(behind as u32));
         }
         code.extend(last.code);
-        Ok(Bound::new(code, Kind::plain(kind.ty)))
+        Ok(Bound::new(code, kind))
+    }
+
+    /// All of one type, and what one of them is: it has a length, or precision and scale, if all
+    /// have the same.
+    pub(super) fn of_one_kind(&mut self, all: Vec<Bound>) -> Result<(Vec<Bound>, Kind)> {
+        let kinds: Vec<Option<Kind>> = all.iter().map(|bound| bound.kind).collect();
+        let mut all = self.unify(all)?;
+        // Of types of text the first one stays.
+        let first = kinds.iter().find_map(|kind| *kind).map(|kind| kind.ty);
+        let unified = all.first().and_then(Bound::ty).ok_or_else(bug)?;
+        let ty = match (first, unified) {
+            (Some(Type::Varchar), Type::Text) => Type::Varchar,
+            _ => unified,
+        };
+        let kind = kinds[0].filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
+        let kind = kind.filter(|kind| kind.ty == ty).unwrap_or(Kind::plain(ty));
+        for bound in &mut all {
+            bound.kind = Some(kind);
+        }
+        Ok((all, kind))
     }
 
     /// All of one type.

@@ -364,15 +364,15 @@ impl Binder<'_> {
             ("coalesce", 1..) => self.coalesce(all)?,
             ("greatest" | "least", 1..) => {
                 let function = if name == "least" { Function::Least } else { Function::Greatest };
-                let all = self.unify(all)?;
-                let ty = all[0].ty().unwrap_or(Type::Text);
-                call(function, all, ty)
+                let (all, kind) = self.of_one_kind(all)?;
+                let found = call(function, all, kind.ty);
+                Bound { kind: Some(kind), ..found }
             }
             ("nullif", 2) => {
                 let right = all.swap_remove(1);
                 let all = self.comparable(all.swap_remove(0), &BinaryOperator::Eq, right)?;
-                let ty = all[0].ty().unwrap_or(Type::Text);
-                call(Function::NullIf, all, ty)
+                let kind = all[0].kind.unwrap_or(Kind::plain(Type::Text));
+                Bound { kind: Some(kind), ..call(Function::NullIf, all, kind.ty) }
             }
             _ => return self.json_function(name, all),
         };
@@ -444,8 +444,7 @@ impl Binder<'_> {
 
     /// The first that is not NULL; those behind it are not computed.
     pub(super) fn coalesce(&mut self, all: Vec<Bound>) -> Result<Bound> {
-        let all = self.unify(all)?;
-        let ty = all[0].ty().unwrap_or(Type::Text);
+        let (all, kind) = self.of_one_kind(all)?;
         let mut code: Vec<Op> = Vec::new();
         for bound in all.into_iter().rev() {
             let mut next = bound.code;
@@ -456,7 +455,7 @@ impl Binder<'_> {
             }
             code = next;
         }
-        Ok(Bound::new(code, Kind::plain(ty)))
+        Ok(Bound::new(code, kind))
     }
 
     fn next_value(&mut self, name: Bound) -> Result<Bound> {

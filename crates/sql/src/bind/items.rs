@@ -181,6 +181,11 @@ fn has_own_name(expr: &Expr) -> bool {
         Expr::Nested(expr) | Expr::Collate { expr, .. } | Expr::Cast { expr, .. } => {
             has_own_name(expr)
         }
+        Expr::CompoundFieldAccess { root, access_chain }
+            if !access_chain.iter().any(|access| matches!(access, AccessExpr::Dot(_))) =>
+        {
+            has_own_name(root)
+        }
         Expr::Case { else_result, .. } => else_result.as_deref().is_some_and(has_own_name),
         Expr::TypedString(_) | Expr::Interval(_) => false,
         expr => shown_name(expr) != "?column?",

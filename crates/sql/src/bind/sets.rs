@@ -160,7 +160,7 @@ impl Binder<'_> {
         let ty = if left == right {
             left
         } else if left.is_text() && right.is_text() {
-            if left == Type::Char { left } else { Type::Text }
+            if matches!(left, Type::Char | Type::Varchar) { left } else { Type::Text }
         } else if may_cast(left, right, Willing::Implicit) {
             right
         } else if may_cast(right, left, Willing::Implicit) {

@@ -179,7 +179,7 @@ impl Binder<'_> {
     /// The value, the offset and the default of `lag` and `lead`; the type of the result.
     fn shifted_arguments(&mut self, all: &mut [Bound]) -> Result<Type> {
         if let [value, _, default] = all {
-            let both = self.unify(vec![value.clone(), default.clone()])?;
+            let (both, _) = self.of_one_kind(vec![value.clone(), default.clone()])?;
             let [first, second] = <[Bound; 2]>::try_from(both).expect("two in, two out");
             (*value, *default) = (first, second);
         } else {

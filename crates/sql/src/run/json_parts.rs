@@ -13,6 +13,13 @@ pub(super) fn part(function: Function, whole: &Datum, keys: &Datum) -> Option<Re
     let is_path = matches!(function, Function::JsonPath | Function::JsonPathText);
     match whole {
         Datum::Jsonb(json) => {
+            // A scalar is an array of itself for `->` and `->>` with a number, and for no path.
+            if let ([Datum::Int4(at)], false) =
+                (&keys[..], is_path || matches!(**json, Json::Array(_) | Json::Object(_)))
+            {
+                let found = matches!(at, 0 | -1).then_some(&**json);
+                return Some(Ok(shown_canonical(found, is_text)));
+            }
             let found = keys.iter().try_fold(&**json, |json, key| of_canonical(json, key, is_path));
             Some(Ok(shown_canonical(found, is_text)))
         }

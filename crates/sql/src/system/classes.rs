@@ -12,6 +12,7 @@ use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
 use crate::catalog::{Catalog, Identity, Sequence, Table, View};
 use crate::ir::{Kind, ObjectId};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Type};
 
@@ -42,9 +43,9 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             })
             .collect(),
         "pg_sequence" => {
-            catalog.sequences().map(|sequence| sequence_row(sequence, new())).collect()
+            shown_sequences(catalog).map(|sequence| sequence_row(sequence, new())).collect()
         }
-        "pg_sequences" => catalog.sequences().map(|own| shown_sequence(own, new())).collect(),
+        "pg_sequences" => shown_sequences(catalog).map(|own| shown_sequence(own, new())).collect(),
         "pg_tables" => catalog
             .tables()
             .map(|table| {
@@ -74,6 +75,18 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
 
 fn all_indexes(catalog: &Catalog) -> impl Iterator<Item = IndexObject<'_>> {
     catalog.tables().flat_map(|table| indexes(table))
+}
+
+/// The sequences without those of hidden columns.
+pub(super) fn shown_sequences(catalog: &Catalog) -> impl Iterator<Item = &Arc<Sequence>> {
+    let hidden: BTreeSet<_> = catalog
+        .tables()
+        .flat_map(|table| {
+            let all = table.relation.columns.iter().zip(&table.columns);
+            all.filter(|(column, _)| column.hidden).filter_map(|(_, info)| info.sequence)
+        })
+        .collect();
+    catalog.sequences().filter(move |sequence| !hidden.contains(&sequence.id))
 }
 
 /// Sequences that belong to columns: table, place of the column, sequence, whether of identity.
@@ -134,7 +147,7 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             all.push(own(index.id, index.name, "i", index.columns.len()).set("relam", BTREE));
         }
     }
-    for sequence in catalog.sequences() {
+    for sequence in shown_sequences(catalog) {
         all.push(own(number(sequence.id), &sequence.name, "S", 3));
     }
     for view in catalog.views() {
@@ -195,7 +208,7 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             all.push(attribute(new(), id, &column.name, at as i16 + 1, column.kind));
         }
     }
-    for sequence in catalog.sequences() {
+    for sequence in shown_sequences(catalog) {
         let columns =
             [("last_value", Type::Int8), ("log_cnt", Type::Int8), ("is_called", Type::Bool)];
         for (at, (name, ty)) in columns.into_iter().enumerate() {

@@ -1,6 +1,6 @@
 //! `information_schema`.
 
-use super::classes::owned_sequences;
+use super::classes::{owned_sequences, shown_sequences};
 use super::definitions;
 use super::names::{ROLES, SCHEMAS};
 use super::objects::{Constraint, Demand, columns, constraints, indexes, referred_index};
@@ -78,8 +78,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
 }
 
 fn sequences(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
-    catalog
-        .sequences()
+    shown_sequences(catalog)
         .filter(|sequence| {
             let is_own = |id| id == sequence.id;
             !owned_sequences(catalog).any(|(.., id, identity)| identity && is_own(id))

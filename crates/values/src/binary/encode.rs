@@ -61,7 +61,13 @@ fn encode_numeric(number: &Numeric, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&(digits.len() as u16).to_be_bytes());
     bytes.extend_from_slice(&weight.to_be_bytes());
     bytes.extend_from_slice(&sign.to_be_bytes());
-    bytes.extend_from_slice(&number.scale().to_be_bytes());
+    // What PostgreSQL sends as the scale of infinities.
+    let scale = if matches!(sign, NUMERIC_INFINITY | NUMERIC_NEGATIVE_INFINITY) {
+        32
+    } else {
+        number.scale()
+    };
+    bytes.extend_from_slice(&scale.to_be_bytes());
     for digit in digits {
         bytes.extend_from_slice(&digit.to_be_bytes());
     }
