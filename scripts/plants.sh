@@ -25,6 +25,8 @@
 #   Shuttle: explored schedules of the library (tests/shuttle) are to find it, in so many seeds
 #   Soak:    the soak of the library (tests/soak.rs) is to find it, in so many seconds
 #   Sql:     the test of crate sql's own (`nvcaracal-sql --lib`) that is to find it
+#   Scripts: the test of the scripts of SQL (`nvcaracal-sql --test scripts`)
+#   Unused:  the test of what the parser takes (`nvcaracal-sql --test unused`)
 #   Server:  the test of the server over the wire (`nvcaracal-server --test wire`)
 #   Kills:   the test of the program (`nvcaracal-cli --test all`) that runs or kills the server
 #   Cuts:    the test of the laboratory's program (`nvcaracal-lab --test all`) that cuts the power of a
@@ -167,7 +169,7 @@ copy() {
 # What is to find a bug: a line KEY VALUE for each of its heads, or the crash lab.
 searches_of() {
     local key found=''
-    for key in Test Engine Library Lab Shuttle Soak Sql Server Kills Cuts; do
+    for key in Test Engine Library Lab Shuttle Soak Sql Scripts Unused Server Kills Cuts; do
         if [ -n "$(header "$1" "$key")" ]; then
             found=yes
             echo "$key $(header "$1" "$key")"
@@ -186,6 +188,8 @@ target_of() {
         Shuttle) echo -p nvcaracal --features shuttle --test shuttle ;;
         Soak) echo -p nvcaracal --test soak ;;
         Sql) echo -p nvcaracal-sql --lib ;;
+        Scripts) echo -p nvcaracal-sql --test scripts ;;
+        Unused) echo -p nvcaracal-sql --test unused ;;
         Server) echo -p nvcaracal-server --test wire ;;
         Kills) echo -p nvcaracal-cli --test all ;;
         Cuts) echo -p nvcaracal-lab --test all ;;
@@ -232,7 +236,7 @@ try() {
                 noticed="${key,}: $(sed -nE '/ panicked at /{n;s/:.*//p}' "$room/said" | sed 1q)"
                 seeds=$(grep -c '^seed ' "$room/said" || true)
                 ;;
-            Sql | Server | Kills | Cuts)
+            Sql | Scripts | Unused | Server | Kills | Cuts)
                 noticed="${key,}: $(sed -nE '/ panicked at /{n;s/^(.{60}).*/\1.../;p}' "$room/said" | sed 1q)"
                 seeds=$(($(grep -c '^kill ' "$room/said" || true) + 1))
                 ;;
