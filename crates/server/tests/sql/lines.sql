@@ -2,12 +2,10 @@
 SELECT 'a'
     'b';
 SELECT 'x''y' -- one
-'z''', E'a\n'
-'b\tc''', date '2024-'
+'z''', E'\x61'
+'\x62''', date '2024-'
 '01-01', interval '1'
 ' day';
-SELECT U&'\0061'
-'\0062';
 SELECT 'a' 'b';
 SELECT 'a' /* no line ends */
 'b';
