@@ -253,12 +253,32 @@ impl Caller<'_> {
         self.met.insert(format!("{what} {end}{is_told}"));
     }
 
+    /// Statements of a text or pipeline, and its level: that of the session, or another one that
+    /// the first of them asks for. What changes the level of the session is about the next one.
+    fn steps_at_a_level(&mut self) -> (Vec<Step>, usize) {
+        let (mut steps, level) = (self.steps(), self.level);
+        let asked = self.random.pick(&[0, 1, 2]);
+        let (name, value) = (LEVELS[asked], LEVELS[asked].to_lowercase());
+        let (text, level) = match self.random.below(10) {
+            0 => (format!("SET TRANSACTION ISOLATION LEVEL {name}"), asked),
+            1 => (format!("SET transaction_isolation = '{value}'"), asked),
+            2 => (format!("SET LOCAL transaction_isolation = '{value}'"), asked),
+            3 => (format!("SET LOCAL default_transaction_isolation = '{value}'"), level),
+            _ => return (steps, level),
+        };
+        steps.insert(0, Step { text, kind: Kind::Nothing });
+        (steps, level)
+    }
+
     /// Several statements in one text.
     fn text(&mut self) {
-        let steps = self.steps();
-        let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
         let is_block = self.random.percent(20);
         let block_level = self.random.pick(&[self.level, 0, 1, 2]);
+        let (steps, level) = match is_block {
+            true => (self.steps(), block_level),
+            false => self.steps_at_a_level(),
+        };
+        let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
         let text = match is_block {
             true => format!(
                 "BEGIN ISOLATION LEVEL {}; {}; COMMIT",
@@ -280,7 +300,6 @@ impl Caller<'_> {
         if is_block {
             answers.remove(0);
         }
-        let level = if is_block { block_level } else { self.level };
         let what = format!("{}: {text}", LEVELS[level]);
         let is_one = level > 0;
         let pairs = steps.iter().zip(&answers);
@@ -295,7 +314,7 @@ impl Caller<'_> {
 
     /// Several statements before one Sync, of which some are answered before it.
     fn pipeline(&mut self) {
-        let steps = self.steps();
+        let (steps, level) = self.steps_at_a_level();
         let began = Common::next(&self.common.clock);
         let (mut answers, mut sent, mut what) = (Vec::new(), Vec::new(), String::new());
         // Whether something is answered before the Sync.
@@ -335,8 +354,8 @@ impl Caller<'_> {
             self.meet("pipeline", step, answer);
         }
         let done = steps.iter().zip(&answers).map(|(step, answer)| step.accesses(answer)).collect();
-        let what = format!("pipeline, {}: {what}", LEVELS[self.level]);
-        self.observe_all(&what, began, self.level > 0, done);
+        let what = format!("pipeline, {}: {what}", LEVELS[level]);
+        self.observe_all(&what, began, level > 0, done);
     }
 
     /// A block that is told of a row and appends to the next one. It has write skew with the blocks
@@ -629,6 +648,8 @@ const FORMS: &[&str] = &[
     "text SELECT told",
     "text UPDATE told",
     "text SHOW",
+    "text SET",
+    "pipeline SET",
     "pipeline SELECT told",
     "pipeline UPDATE told",
     "Text SELECT told",
