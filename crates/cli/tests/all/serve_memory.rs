@@ -198,8 +198,10 @@ fn all_kinds_of_loads_stay_within_the_memory_of_statements() {
 
 /// What the store and statements may have together.
 const LIMIT: u64 = 128 * MIB;
-/// Besides, at the peak: the program itself, messages, the calls that run and their versions.
-const BESIDES: u64 = 96 * MIB;
+/// Besides, at the peak: the program itself, the calls that run and their versions.
+const BESIDES: u64 = 16 * MIB;
+/// What may stay of it behind a load: the store's part, which is what the limit is for.
+const STAYS: u64 = LIMIT / 4 * 3;
 /// Clients that write at a time.
 const WRITERS: usize = 20;
 
@@ -243,7 +245,7 @@ async fn updates(client: &Client, number: usize) {
 }
 
 /// Runs a load of all writers at a time. Says so if the process has more than the limit and what is
-/// besides, or keeps more than the limit.
+/// besides, or keeps more than the store's part.
 fn limited(server: &Server, name: &str, load: &impl Load) -> Option<String> {
     forget_peak(server);
     std::thread::scope(|scope| {
@@ -258,13 +260,13 @@ fn limited(server: &Server, name: &str, load: &impl Load) -> Option<String> {
         other.batch_execute("DELETE FROM t WHERE a = -1").await.expect("others go on");
     });
     let started = Instant::now();
-    while status(server, "RssAnon") > LIMIT && started.elapsed() < SETTLES {
+    while status(server, "RssAnon") > STAYS && started.elapsed() < SETTLES {
         std::thread::sleep(PAUSE);
     }
     let stays = status(server, "RssAnon");
     let line = format!("{name:15} peak {:4} MiB, stays {:4} MiB", peak / MIB, stays / MIB);
     eprintln!("{line}");
-    (peak > LIMIT + BESIDES || stays > LIMIT).then_some(line)
+    (peak > LIMIT + BESIDES || stays > STAYS).then_some(line)
 }
 
 #[test]
@@ -291,5 +293,5 @@ fn all_kinds_of_writes_stay_within_the_limit_of_memory() {
     .into_iter()
     .flatten()
     .collect();
-    assert!(wrong.is_empty(), "more than {} MiB:\n{}", LIMIT / MIB, wrong.join("\n"));
+    assert!(wrong.is_empty(), "more than was allowed:\n{}", wrong.join("\n"));
 }

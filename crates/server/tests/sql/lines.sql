@@ -6,11 +6,6 @@ SELECT 'x''y' -- one
 '\x62''', date '2024-'
 '01-01', interval '1'
 ' day';
-SELECT 'a' 'b';
-SELECT 'a' /* no line ends */
-'b';
-SELECT $$a$$
-'b';
 -- Rows are written, and RETURNING is computed of them, one after the other.
 CREATE TABLE r (i int PRIMARY KEY, t text NOT NULL);
 INSERT INTO r VALUES (1, 'a');

@@ -42,3 +42,9 @@ SELECT setval('numbers', 7);
 SELECT setval('numbered', 1);
 SELECT setval('numbered_id_seq', 3000000000);
 SELECT setval('nothing', 1);
+-- String constants that no line end parts, or of which one is between dollars.
+SELECT 'a' 'b';
+SELECT 'a' /* no line ends */
+'b';
+SELECT $$a$$
+'b';

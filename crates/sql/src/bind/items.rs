@@ -188,6 +188,8 @@ fn has_own_name(expr: &Expr) -> bool {
         }
         Expr::Case { else_result, .. } => else_result.as_deref().is_some_and(has_own_name),
         Expr::TypedString(_) | Expr::Interval(_) => false,
+        // Also where its column has none.
+        Expr::Subquery(_) => true,
         expr => shown_name(expr) != "?column?",
     }
 }
