@@ -73,7 +73,8 @@ fn archived(place: &Place, calls: u64) -> Result<States, Error> {
     let db = options(&place.path("archive")).open(place.path("store"))?;
     run(&db, &mut states, 4, 10)?;
     db.checkpoint()?;
-    db.backup(place.path("copy"))?;
+    let made = db.backup(place.path("copy"))?;
+    assert_eq!(made.written_bytes, made.bytes, "all of a new copy is written");
     run(&db, &mut states, calls, 100)?;
     db.close()?;
     Ok(states)

@@ -196,6 +196,29 @@ fn entries_of_rows_go_when_they_are_many() {
     assert!(after <= 8 * 4096, "{after} bytes of entries are left of {before}");
 }
 
+/// What the database keeps beside pages, and what is known of pages, is no memory for pages.
+#[test]
+fn other_memory_is_left_out_of_what_pages_may_have() {
+    const LIMIT: u64 = 32 << 20;
+    const MORE: u64 = 1 << 20;
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), 2, Some(LIMIT));
+    run(&db, 0..9_000);
+    db.call(Spread {}).unwrap();
+    let memory = db.memory().unwrap();
+    assert!(memory.row_entries > 512 << 10, "{memory:?}");
+    let other =
+        memory.index + memory.row_entries + memory.transient_pool + memory.cache + memory.snapshots;
+    let known = (memory.persistent_rows + memory.persistent_values) / 4096 * 24;
+    let left = LIMIT - other - known;
+    let pages = memory.pages.unwrap().pages_bytes;
+    assert!(pages <= left / 3 * 2, "{pages} of {left}: {memory:?}");
+    assert!(pages + MORE >= left / 3 * 2, "{pages} of {left}: {memory:?}");
+}
+
 /// Readers need no epoch, and the limit holds all the same.
 #[test]
 fn reads_alone_let_pages_go() {
