@@ -23,3 +23,11 @@ SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attreli
 SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1;
 SELECT count(*) FROM information_schema.sequences;
 SELECT count(*) FROM pg_sequences;
+-- `real` stays beside integers and numerics where one of the values is chosen, not where they are compared.
+CREATE TABLE r (r real, i int, b bigint);
+INSERT INTO r VALUES (0.1, 2, 3);
+SELECT coalesce(r, 1), greatest(r, b - 9), CASE WHEN true THEN r ELSE 2.5 END, array[r, 1], coalesce(i, r), coalesce(r, 0::float8), lag(r, 1, i) OVER () FROM r \gdesc
+SELECT coalesce(r, 1), greatest(r, b - 9), CASE WHEN true THEN r ELSE 2.5 END, array[r, 1], lag(r, 1, i) OVER () FROM r;
+SELECT nullif(r, 1), nullif(i, b), nullif(b, i), nullif(i, 2.5), nullif(b, r), nullif(date '2024-01-02', timestamp '2024-01-02 01:00') FROM r \gdesc
+SELECT nullif(r, 1), nullif(i, b), nullif(i, 2::bigint), nullif(r, 0.1), nullif(date '2024-01-02', timestamp '2024-01-02 00:00') FROM r;
+SELECT r IN (0.1, 2), r IN (0.1), r = 0.1, r NOT IN (0.1, 5), r IN (i, b), i IN (2, 2.5), r + 1, r BETWEEN 0.1 AND 0.1 FROM r;

@@ -31,3 +31,19 @@ SELECT 1 = ANY (ARRAY[]::int[]), 1 <> ALL (ARRAY[]::int[]), ARRAY[]::int[] = '{}
 SELECT ARRAY[]::int;
 SELECT ARRAY[];
 SELECT ARRAY[]::nothing[];
+-- Items and NULL arrays; items of wider types.
+SELECT null::int[] || 5, 5 || null::int[], array_append(null::int[], 5), array_prepend(5, null::int[]), null::text[] || 'a'::text, 1 = ANY (null::int[] || 1), null::int[] || null::int;
+CREATE TABLE na (id int PRIMARY KEY, a int[], b numeric[]);
+INSERT INTO na VALUES (1, NULL, NULL), (2, '{7}', '{1.50}');
+UPDATE na SET a = a || id, b = id || b RETURNING *;
+SELECT array[1] || 2.5, array[1] || array[2.5], array[1.5] || 2, array[1] || 1.7::real, array[0.1::real] || 0.1::float8, array[1] || 3000000000, array[1::smallint] || 70000;
+SELECT array[date '2024-01-01'] || timestamp '2024-01-01 10:00', timestamp '2024-01-01 10:00' || array[date '2024-01-01'];
+SELECT array_append(array[1], 2.5), array_prepend(1.7, array[1]), array_cat(array[1], array[2.5]), array_position(array[1, 2], 2.5), array_position(array[1, 2], 2.0), array_remove(array[1, 2], 2.5), array_position(null::int[], 1), array_remove(null::int[], 1);
+SELECT a || 0.5, b || a, a || '{8,9}' FROM na ORDER BY id;
+SELECT '{1}'::int[] || true;
+SELECT true || '{}'::int[];
+SELECT '{1}'::int[] || null::text;
+SELECT array['a'] || 1;
+SELECT array_append(array[1], 'x'::text);
+SELECT array_cat(array[1], 2);
+SELECT a || '8' FROM na;

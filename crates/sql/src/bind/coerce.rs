@@ -56,6 +56,11 @@ impl Bound {
         self.kind.map(|kind| kind.ty)
     }
 
+    /// Whether it depends on the row of its own query.
+    pub(super) fn has_column(&self) -> bool {
+        self.code.iter().any(|op| matches!(op, Op::Column(_) | Op::Query(..)))
+    }
+
     /// The name of the type, for messages.
     pub(super) fn type_name(&self) -> String {
         self.ty().map_or_else(|| "unknown".to_owned(), Type::name)

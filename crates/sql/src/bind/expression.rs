@@ -2,7 +2,7 @@
 
 use super::binder::{Binder, Level, name_of, row_parts};
 use super::coerce::{Bound, Form};
-use super::kinds::{Quantifier, Willing, check_compares, common, kind_of};
+use super::kinds::{Quantifier, Willing, check_compares, chosen, common, kind_of};
 use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{
@@ -359,6 +359,8 @@ impl Binder<'_> {
         }
         let all = match <[Bound; 2]>::try_from(all) {
             Ok([left, right]) => self.comparable(left, &BinaryOperator::Eq, right)?,
+            // A list without columns is an array, whose type is chosen with that of the value.
+            Err(all) if !all[1..].iter().any(Bound::has_column) => self.unify_as(all, chosen)?,
             Err(all) => self.unify(all)?,
         };
         check_compares(all[0].ty(), "equality")?;
@@ -457,7 +459,7 @@ impl Binder<'_> {
     /// have the same.
     pub(super) fn of_one_kind(&mut self, all: Vec<Bound>) -> Result<(Vec<Bound>, Kind)> {
         let kinds: Vec<Option<Kind>> = all.iter().map(|bound| bound.kind).collect();
-        let mut all = self.unify(all)?;
+        let mut all = self.unify_as(all, chosen)?;
         // Of types of text the first one stays.
         let first = kinds.iter().find_map(|kind| *kind).map(|kind| kind.ty);
         let unified = all.first().and_then(Bound::ty).ok_or_else(bug)?;
@@ -473,8 +475,17 @@ impl Binder<'_> {
         Ok((all, kind))
     }
 
-    /// All of one type.
+    /// All of one type, for an operator.
     pub(super) fn unify(&mut self, all: Vec<Bound>) -> Result<Vec<Bound>> {
+        self.unify_as(all, common)
+    }
+
+    /// All of one type, which `common` says for each two.
+    fn unify_as(
+        &mut self,
+        all: Vec<Bound>,
+        common: fn(Type, Type) -> Option<Type>,
+    ) -> Result<Vec<Bound>> {
         let mut ty: Option<Type> = None;
         for bound in &all {
             let Some(own) = bound.ty() else { continue };

@@ -25,6 +25,13 @@ fn has_more(list: &FunctionArgumentList) -> bool {
     duplicate_treatment.is_some() || !clauses.is_empty()
 }
 
+/// Whether PostgreSQL has an operator that compares values of a type with those of another without
+/// making them `common` ones.
+fn is_compared_as(own: Type, common: Type) -> bool {
+    (own.is_integer() && common.is_integer())
+        || matches!((own, common), (Type::Float4, Type::Float8) | (Type::Date, Type::Timestamp))
+}
+
 impl Binder<'_> {
     /// Functions with a syntax of their own, and all other calls.
     pub(super) fn special_function(&mut self, expr: &Expr) -> Result<Bound> {
@@ -370,9 +377,17 @@ impl Binder<'_> {
             }
             ("nullif", 2) => {
                 let right = all.swap_remove(1);
+                let own = all[0].kind;
                 let all = self.comparable(all.swap_remove(0), &BinaryOperator::Eq, right)?;
                 let kind = all[0].kind.unwrap_or(Kind::plain(Type::Text));
-                Bound { kind: Some(kind), ..call(Function::NullIf, all, kind.ty) }
+                let found = Bound { kind: Some(kind), ..call(Function::NullIf, all, kind.ty) };
+                match own.filter(|own| is_compared_as(own.ty, kind.ty)) {
+                    Some(own) => {
+                        let found = self.coerce(found, own.ty, Willing::Explicit)?;
+                        Bound { kind: Some(own), ..found }
+                    }
+                    None => found,
+                }
             }
             _ => return self.json_function(name, all),
         };

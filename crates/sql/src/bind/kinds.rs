@@ -216,16 +216,24 @@ pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     }
 }
 
-/// The type that both become.
+/// The type that an operator gives both.
 pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     let float = |ty| matches!(ty, Type::Float4 | Type::Float8);
+    let are_numbers = left.is_number() && right.is_number();
+    match left != right && are_numbers && (float(left) || float(right)) {
+        true => Some(Type::Float8),
+        false => chosen(left, right),
+    }
+}
+
+/// The type of an expression whose value is one of both, as of CASE: `real` where one is an
+/// integer.
+pub(super) fn chosen(left: Type, right: Type) -> Option<Type> {
     if left == right {
         Some(left)
     } else if left.is_text() && right.is_text() {
         // The first one is PostgreSQL's choice, where neither is better.
         Some(if left == Type::Char { left } else { Type::Text })
-    } else if left.is_number() && right.is_number() && (float(left) || float(right)) {
-        Some(Type::Float8)
     } else if may_cast(left, right, Willing::Implicit) {
         Some(right)
     } else if may_cast(right, left, Willing::Implicit) {

@@ -3,8 +3,8 @@
 use super::binder::Binder;
 use super::coerce::{Bound, Form, of_type};
 use super::described::{Described, described};
-use super::expression::call as pure_call;
-use super::kinds::Willing;
+use super::expression::{call as pure_call, no_operator};
+use super::kinds::{Willing, chosen};
 use crate::ir::{Function, Kind, Op, SystemFunction, Value};
 use crate::system::{self, Known, known};
 use sqlparser::ast::ObjectName;
@@ -209,6 +209,18 @@ impl Binder<'_> {
         let is_behind = name == "array_prepend";
         let of = all.get(usize::from(is_behind)).or(all.first());
         let Some(element) = of.and_then(Bound::ty).and_then(Type::element) else { return Ok(None) };
+        let other = match (name, &all[..]) {
+            ("array_append" | "array_position" | "array_remove", [_, item]) => item.ty(),
+            ("array_prepend", [item, _]) => item.ty(),
+            ("array_cat", [_, other]) => match other.ty().map(Type::element) {
+                Some(None) => return Ok(None),
+                found => found.flatten(),
+            },
+            _ => None,
+        };
+        // An array becomes one of the items' type, too, which an argument does not.
+        let willing = if other.is_some() { Willing::Explicit } else { Willing::Implicit };
+        let Some(element) = with_item(element, other) else { return Ok(None) };
         let own = array_of(element)?;
         let (function, arguments, result): (_, &[Type], _) = match (name, all.len()) {
             ("array_to_string", 2 | 3) => {
@@ -226,23 +238,55 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let pairs = all.into_iter().zip(arguments);
-        let all = pairs.map(|(bound, ty)| self.coerce(bound, *ty, Willing::Implicit));
-        Ok(Some(pure_call(function, all.collect::<Result<_>>()?, result)))
+        let all = pairs.map(|(bound, ty)| self.coerce(bound, *ty, willing));
+        let mut all = all.collect::<Result<Vec<_>>>()?;
+        match function {
+            F::ArrayAppend => all[0] = self.or_empty(all[0].clone(), own)?,
+            F::ArrayPrepend => all[1] = self.or_empty(all[1].clone(), own)?,
+            _ => {}
+        }
+        Ok(Some(pure_call(function, all, result)))
+    }
+
+    /// An array of a type, or the empty one if it is NULL: what items are put to.
+    fn or_empty(&mut self, array: Bound, ty: Type) -> Result<Bound> {
+        match array.code[..] {
+            [Op::Constant(Value(ref value))] if !value.is_null() => Ok(array),
+            [.., Op::Call(Function::MakeArray, _)] => Ok(array),
+            _ => {
+                let empty = Bound::untyped(Form::Literal("{}".to_owned()), None);
+                let empty = self.coerce(empty, ty, Willing::Implicit)?;
+                self.coalesce(vec![array, empty])
+            }
+        }
     }
 
     /// `||` of an array with an array or an item.
     pub(super) fn array_concat(&mut self, left: Bound, right: Bound) -> Result<Option<Bound>> {
         let element = |bound: &Bound| bound.ty().and_then(Type::element);
         let is_item = |bound: &Bound| bound.ty().is_some() && element(bound).is_none();
-        let Some(own) = element(&left).or_else(|| element(&right)) else { return Ok(None) };
+        let item = |bound: &Bound| element(bound).or(bound.ty());
+        let found = match (item(&left), item(&right)) {
+            _ if element(&left).is_none() && element(&right).is_none() => return Ok(None),
+            (Some(left), right) => with_item(left, right),
+            (None, right) => right,
+        };
+        let Some(own) = found else {
+            return Err(no_operator(&format!("{} || {}", left.type_name(), right.type_name())));
+        };
         let all = array_of(own)?;
         let (function, first, second) = match (is_item(&left), is_item(&right)) {
             (false, false) => (Function::ArrayConcat, all, all),
             (false, true) => (Function::ArrayAppend, all, own),
             (true, _) => (Function::ArrayPrepend, own, all),
         };
-        let left = self.coerce(left, first, Willing::Explicit)?;
-        let right = self.coerce(right, second, Willing::Explicit)?;
+        let mut left = self.coerce(left, first, Willing::Explicit)?;
+        let mut right = self.coerce(right, second, Willing::Explicit)?;
+        match function {
+            Function::ArrayAppend => left = self.or_empty(left, all)?,
+            Function::ArrayPrepend => right = self.or_empty(right, all)?,
+            _ => {}
+        }
         Ok(Some(pure_call(function, vec![left, right], all)))
     }
 
@@ -272,6 +316,11 @@ impl Binder<'_> {
         let any_case = Bound::constant(Datum::Bool(any_case), Type::Bool);
         Ok(call(SystemFunction::Matches, vec![left, right, any_case], Type::Bool))
     }
+}
+
+/// The type that an array's items and this one become, if there is one.
+fn with_item(own: Type, item: Option<Type>) -> Option<Type> {
+    item.map_or(Some(own), |item| chosen(own, item))
 }
 
 fn array_of(element: Type) -> Result<Type> {

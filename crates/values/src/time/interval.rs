@@ -149,15 +149,28 @@ struct Sum {
     microseconds: i128,
 }
 
-/// A number with a fraction of up to six digits: units of 10^-6.
-type Millionths = i128;
+/// A number with a fraction of up to 15 digits: units of 10^-15.
+type Parts = i128;
 
-const MILLION: i128 = 1_000_000;
+/// The parts of one.
+const ONE: i128 = 1_000_000_000_000_000;
+
+/// The nearest whole number; `parts` in the middle go to zero, as microseconds do in PostgreSQL.
+fn nearest(parts: Parts) -> i128 {
+    let (whole, rest) = (parts / ONE, parts % ONE);
+    if 2 * rest.abs() > ONE { whole + rest.signum() } else { whole }
+}
+
+/// The nearest whole number; `parts` in the middle go to the even one, as months do in PostgreSQL.
+fn nearest_or_even(parts: Parts) -> i128 {
+    let (whole, rest) = (parts / ONE, parts % ONE);
+    let is_up = 2 * rest.abs() > ONE || (2 * rest.abs() == ONE && whole % 2 != 0);
+    if is_up { whole + rest.signum() } else { whole }
+}
 
 impl Sum {
-    /// Adds `amount` millionths of a unit; a fraction of a month becomes days, of a day
-    /// microseconds.
-    fn add(&mut self, amount: Millionths, unit: &str) -> Option<()> {
+    /// Adds an `amount` of a unit; a fraction of a month becomes days, of a day microseconds.
+    fn add(&mut self, amount: Parts, unit: &str) -> Option<()> {
         let day = i128::from(DAY_US);
         let months = match unit {
             "y" | "yr" | "yrs" | "year" | "years" => 12,
@@ -168,11 +181,12 @@ impl Sum {
             _ => 0,
         };
         if months > 0 {
-            let total = amount.checked_mul(months)?;
-            self.months += total / MILLION;
+            let total = amount.saturating_mul(months);
             if months == 1 {
-                return self.add(total % MILLION * 30, "day");
+                self.months += total / ONE;
+                return self.add(total % ONE * 30, "day");
             }
+            self.months += nearest_or_even(total);
             return Some(());
         }
         let days = match unit {
@@ -181,9 +195,9 @@ impl Sum {
             _ => 0,
         };
         if days > 0 {
-            let total = amount.checked_mul(days)?;
-            self.days += total / MILLION;
-            self.microseconds += total % MILLION * day / MILLION;
+            let total = amount.saturating_mul(days);
+            self.days += total / ONE;
+            self.microseconds += nearest(total % ONE * day);
             return Some(());
         }
         let microseconds = match unit {
@@ -194,7 +208,7 @@ impl Sum {
             "us" | "usec" | "usecs" | "microsecond" | "microseconds" => 1,
             _ => return None,
         };
-        self.microseconds += amount.checked_mul(microseconds)? / MILLION;
+        self.microseconds += nearest(amount.saturating_mul(microseconds));
         Some(())
     }
 
@@ -218,7 +232,7 @@ impl Sum {
                 self.add(years, "year")?;
                 self.add(months, "mon")?;
             } else {
-                let amount = millionths(word)?;
+                let amount = parts(word)?;
                 match words.peek() {
                     Some(next) if next.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                         let unit = words.next()?;
@@ -242,21 +256,19 @@ impl Sum {
             Some(body) => (-1, body),
             None => (1, word.strip_prefix('+').unwrap_or(word)),
         };
-        let mut parts = body.split(':');
-        let whole = |part: &str| {
-            let plain = part.bytes().all(|byte| byte.is_ascii_digit());
-            if plain { millionths(part) } else { None }
+        let mut fields = body.split(':');
+        let whole = |field: &str| {
+            let plain = field.bytes().all(|byte| byte.is_ascii_digit());
+            if plain { parts(field) } else { None }
         };
-        let hours = whole(parts.next()?)?;
-        let minutes = whole(parts.next()?)?;
-        let seconds = parts.next().map_or(Some(0), millionths)?;
-        if parts.next().is_some()
-            || minutes >= 60 * MILLION
-            || !(0..60 * MILLION).contains(&seconds)
-        {
+        let hours = whole(fields.next()?)?;
+        let minutes = whole(fields.next()?)?;
+        let seconds = fields.next().map_or(Some(0), parts)?;
+        if fields.next().is_some() || minutes >= 60 * ONE || !(0..60 * ONE).contains(&seconds) {
             return None;
         }
-        self.microseconds += sign * (hours * 3_600 + minutes * 60 + seconds);
+        let seconds = hours * 3_600 + minutes * 60 + seconds;
+        self.microseconds += sign * nearest(seconds.saturating_mul(1_000_000));
         Some(())
     }
 
@@ -272,7 +284,7 @@ impl Sum {
                 continue;
             }
             let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
-            let amount = millionths(&rest[..end])?;
+            let amount = parts(&rest[..end])?;
             let unit = match (&rest[end..=end], time) {
                 ("Y", false) => "year",
                 ("M", false) => "mon",
@@ -310,17 +322,17 @@ fn split_number(word: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `1-2`: years and months, with one sign.
-fn year_month(word: &str) -> Option<(Millionths, Millionths)> {
+fn year_month(word: &str) -> Option<(Parts, Parts)> {
     let (sign, body) = match word.strip_prefix('-') {
         Some(body) => (-1, body),
         None => (1, word),
     };
     let (years, months) = body.split_once('-')?;
-    let (years, months) = (millionths(years)?, millionths(months)?);
-    (0..12 * MILLION).contains(&months).then_some((sign * years, sign * months))
+    let (years, months) = (parts(years)?, parts(months)?);
+    (0..12 * ONE).contains(&months).then_some((sign * years, sign * months))
 }
 
-fn millionths(text: &str) -> Option<Millionths> {
+fn parts(text: &str) -> Option<Parts> {
     let (negative, body) = match text.strip_prefix('-') {
         Some(body) => (true, body),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -331,9 +343,9 @@ fn millionths(text: &str) -> Option<Millionths> {
     {
         return None;
     }
-    let part: String = part.chars().chain("000000".chars()).take(6).collect();
+    let part: String = part.chars().chain(std::iter::repeat('0')).take(15).collect();
     let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let value = whole * MILLION + part.parse::<i128>().ok()?;
+    let value = whole * ONE + part.parse::<i128>().ok()?;
     Some(if negative { -value } else { value })
 }
 
@@ -360,6 +372,16 @@ mod tests {
         check("2 weeks", "14 days");
         check("1 century", "100 years");
         check("250", "00:04:10");
+        check("1.2345678 s", "00:00:01.234568");
+        check("-1.2345678 s", "-00:00:01.234568");
+        check("0.9999999 s", "00:00:01");
+        check("1:2:3.9999999", "01:02:04");
+        check("0.0000005 s", "00:00:00");
+        check("0.0000001 day", "00:00:00.00864");
+        check("0.99 years", "1 year");
+        check("0.125 years", "2 mons");
+        check("0.375 years", "4 mons");
+        check("0.33 months", "9 days 21:36:00");
     }
 
     #[test]
