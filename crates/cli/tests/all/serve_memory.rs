@@ -244,6 +244,14 @@ async fn updates(client: &Client, number: usize) {
     check_answer(client.batch_execute(&text).await);
 }
 
+async fn read(client: &Client, query: &str) {
+    check_answer(client.simple_query(query).await.map(drop));
+}
+
+async fn long_values(client: &Client, _: usize) {
+    read(client, "SELECT length(repeat('x', 15000000 + a) || a) FROM t WHERE a < 3").await;
+}
+
 /// Runs a load of all writers at a time. Says so if the process has more than the limit and what is
 /// besides, or keeps more than the store's part.
 fn limited(server: &Server, name: &str, load: &impl Load) -> Option<String> {
@@ -289,6 +297,7 @@ fn all_kinds_of_writes_stay_within_the_limit_of_memory() {
         limited(&server, "wide rows", &wide_rows),
         limited(&server, "UPDATE", &updates),
         limited(&server, "long rows", &long_rows),
+        limited(&server, "long values", &long_values),
     ]
     .into_iter()
     .flatten()

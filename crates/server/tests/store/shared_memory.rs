@@ -46,6 +46,26 @@ fn an_answer_has_its_memory_until_it_is_gone() {
 }
 
 #[test]
+fn a_long_value_has_memory_while_an_expression_has_it() {
+    let store = store(4 * MIB);
+    let (mut first, mut second) = (Client::new(&store), Client::new(&store));
+    let answer = first.run("SELECT * FROM t").unwrap();
+    let before = store.statement_memory();
+    let long = "SELECT length(repeat('x', 3000000 + a) || a) FROM t WHERE a + 0 = 1";
+    assert_eq!(second.run(long).unwrap_err().state(), SqlState::OUT_OF_MEMORY);
+    assert!(store.statement_memory() < before + MIB / 4, "what was refused is gone");
+    drop(answer);
+    assert_eq!(second.value(long), "3000002");
+    // The second of two values of a row, of which the first one is no longer computed with.
+    let two = "SELECT count(*) FROM (SELECT DISTINCT repeat('x', 2500000 + a), \
+               repeat('y', 2500000 + a) FROM t WHERE a + 0 = 1) x";
+    assert_eq!(second.run(two).unwrap_err().state(), SqlState::OUT_OF_MEMORY);
+    second.begin(READ_COMMITTED);
+    assert_eq!(second.within(long).unwrap().rows.len(), 1);
+    second.commit().unwrap();
+}
+
+#[test]
 fn a_block_has_memory_for_what_it_writes_and_cannot_commit_what_was_refused() {
     let store = store(4 * MIB);
     let (mut first, mut second) = (Client::new(&store), Client::new(&store));

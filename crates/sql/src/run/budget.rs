@@ -55,6 +55,21 @@ impl Memory {
         Ok(())
     }
 
+    /// Takes what is missing for so many bytes of values that are being made, beside what is
+    /// collected. A call takes nothing: what it comes to must not depend on others.
+    #[cold]
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<()> {
+        let wanted = self.used.saturating_add(bytes);
+        if wanted <= self.granted {
+            return Ok(());
+        }
+        if let Some(grant) = &self.grant {
+            grant.grow_to(wanted)?;
+            self.granted = wanted.min(self.max);
+        }
+        Ok(())
+    }
+
     /// So much of it is gone.
     pub(super) fn subtract(&mut self, bytes: usize) {
         assert!(bytes <= self.used, "only what was added is gone");

@@ -11,9 +11,13 @@ use super::random;
 use super::rows::Rows;
 use super::weight;
 use crate::ir::{Expression, Op, Query, SystemFunction};
+use crate::memory::FREE_BYTES;
 use crate::system::Patterns;
 use std::collections::BTreeSet;
 use values::{Datum, Result, Strictness, identity};
+
+/// The bytes of a value for which memory is taken while an expression has it.
+const LONG_BYTES: usize = FREE_BYTES;
 
 /// Runs expressions of one statement.
 pub(super) struct Evaluator<'a> {
@@ -29,6 +33,8 @@ pub(super) struct Evaluator<'a> {
     /// How many random values were made.
     randoms: u64,
     stack: Vec<Datum>,
+    /// The bytes of long values that were made for the same row, and are no longer on the stack.
+    held: usize,
 }
 
 impl<'a> Evaluator<'a> {
@@ -54,6 +60,7 @@ impl<'a> Evaluator<'a> {
             patterns: Patterns::default(),
             randoms: 0,
             stack: Vec::new(),
+            held: 0,
         }
     }
 
@@ -82,7 +89,17 @@ impl<'a> Evaluator<'a> {
         expressions: &[Expression],
         row: &[Datum],
     ) -> Result<Vec<Datum>> {
-        expressions.iter().map(|expression| self.value(expression, row)).collect()
+        let (before, mut values) = (self.held, Vec::with_capacity(expressions.len()));
+        for expression in expressions {
+            let value = self.value(expression, row)?;
+            let bytes = value.heap_bytes();
+            if bytes >= LONG_BYTES {
+                self.held += bytes;
+            }
+            values.push(value);
+        }
+        self.held = before;
+        Ok(values)
     }
 
     /// One operation; how many to leave out after it.
@@ -152,12 +169,20 @@ impl<'a> Evaluator<'a> {
     /// Puts a value on the stack: it was copied or made, and takes steps for its bytes.
     #[inline]
     fn push(&mut self, value: Datum) -> Result<()> {
-        let steps = weight::of_bytes(value.heap_bytes());
+        let bytes = value.heap_bytes();
+        let steps = weight::of_bytes(bytes);
         if steps > 0 {
             self.rows.steps(steps)?;
         }
         self.stack.push(value);
-        Ok(())
+        if bytes >= LONG_BYTES { self.reserve() } else { Ok(()) }
+    }
+
+    /// Takes memory for the values that are being made.
+    #[cold]
+    fn reserve(&mut self) -> Result<()> {
+        let bytes = self.held + weight::heap_bytes(&self.stack);
+        self.memory.reserve(bytes)
     }
 
     /// A copy of a row.
