@@ -4,11 +4,14 @@ use super::closed::Closing;
 use sql::{FREE_BYTES, Grant, MemoryPool};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 use values::{Error, SqlState};
 
 /// What is read from a socket at once.
-const CHUNK_BYTES: usize = 64 << 10;
+const PART_BYTES: usize = FREE_BYTES;
+/// How long a part of a long message may take to come.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest body of messages that have neither statements nor values, as in PostgreSQL.
 pub(super) const SMALL_BYTES_MAX: usize = 10_000;
 /// What a length counts of itself.
@@ -52,11 +55,14 @@ impl From<io::Error> for Ended {
 pub(crate) struct Frames<R> {
     socket: BufReader<R>,
     statement_bytes_max: usize,
+    /// How long a part of a long message may take to come.
+    patience: Duration,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(socket: R, statement_bytes_max: usize) -> Frames<R> {
-        Frames { socket: BufReader::with_capacity(16 << 10, socket), statement_bytes_max }
+        let socket = BufReader::with_capacity(16 << 10, socket);
+        Frames { socket, statement_bytes_max, patience: PATIENCE }
     }
 
     /// The first message, which has a length and no type.
@@ -93,7 +99,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         // The body, and the text or values that are made of it.
         match memory.grow(2 * bytes) {
             Ok(()) => {
-                let body = self.bytes(bytes).await?;
+                let body = self.long_bytes(bytes).await?;
                 Ok(Frame { memory: Some(memory), ..Frame::new(kind, body) })
             }
             Err(error) => {
@@ -137,18 +143,41 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// Room for a body grows with what arrives, not with what its length promises.
+    /// Reads a body of few `bytes`.
     async fn bytes(&mut self, bytes: usize) -> Result<Vec<u8>, Ended> {
-        let mut body = Vec::with_capacity(bytes.min(CHUNK_BYTES));
+        let mut body = Vec::with_capacity(bytes);
+        self.part(bytes, &mut body).await?;
+        Ok(body)
+    }
+
+    /// Reads a body of many `bytes`, whose parts must come in time: they have memory. Room grows
+    /// with what arrives, not with what the length promises.
+    async fn long_bytes(&mut self, bytes: usize) -> Result<Vec<u8>, Ended> {
+        let mut body = Vec::with_capacity(PART_BYTES);
         while body.len() < bytes {
-            let wanted = (bytes - body.len()).min(CHUNK_BYTES) as u64;
-            let mut part = (&mut self.socket).take(wanted);
-            if part.read_to_end(&mut body).await? as u64 != wanted {
-                return Err(Ended::Disconnected);
-            }
+            let come = tokio::time::timeout(self.patience, self.part(bytes, &mut body)).await;
+            come.unwrap_or_else(|_| Err(Ended::Refused(too_slow(bytes, self.patience))))?;
         }
         Ok(body)
     }
+
+    /// Reads the next part of a `body` of so many `bytes`.
+    async fn part(&mut self, bytes: usize, body: &mut Vec<u8>) -> Result<(), Ended> {
+        let wanted = (bytes - body.len()).min(PART_BYTES) as u64;
+        match (&mut self.socket).take(wanted).read_to_end(body).await? as u64 == wanted {
+            true => Ok(()),
+            false => Err(Ended::Disconnected),
+        }
+    }
+}
+
+fn too_slow(bytes: usize, patience: Duration) -> Error {
+    let message = format!(
+        "a message of {bytes} bytes does not go on: {PART_BYTES} of them took more than {} s",
+        patience.as_secs()
+    );
+    Error::new(SqlState::PROTOCOL_VIOLATION, message)
+        .with_hint("Its memory is that of all statements. Send smaller messages.")
 }
 
 fn too_long(kind: u8, length: usize, limit: usize) -> Error {
@@ -187,6 +216,20 @@ mod tests {
         }
         let frame = first(b"Q\0\0\0\x06a\0").await.unwrap();
         assert_eq!((frame.kind, &frame.body[..]), (b'Q', &b"a\0"[..]));
+    }
+
+    /// A message that stays in the middle gives its memory back.
+    #[tokio::test]
+    async fn a_long_message_that_does_not_go_on_is_refused() {
+        let pool = MemoryPool::new(1 << 20);
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let mut frames = Frames::new(server, 1 << 20);
+        frames.patience = Duration::from_millis(10);
+        let half = [&b"Q\0\x03\0\0"[..], &[b'x'; 100_000]].concat();
+        tokio::io::AsyncWriteExt::write_all(&mut client, &half).await.unwrap();
+        let Err(Ended::Refused(error)) = frames.next(&pool).await else { panic!("it was read") };
+        assert_eq!(error.state(), SqlState::PROTOCOL_VIOLATION);
+        assert_eq!(pool.bytes(), 0);
     }
 
     /// What is skipped leaves the next message where it is.
