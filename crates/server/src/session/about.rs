@@ -96,7 +96,8 @@ impl Conversation {
                 "CHECKPOINT"
             }
             Control::Own(own) => self.own(own)?,
-            Control::Discard => {
+            Control::DiscardNothing(tag) => tag,
+            Control::DiscardAll => {
                 self.check_alone("DISCARD ALL")?;
                 self.statements.clear();
                 self.cursors.clear();

@@ -402,7 +402,8 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
         }
         Rule::DateStyle => {
             let mut parts = lower.split(',').map(str::trim);
-            let all_fit = parts.all(|part| matches!(part, "iso" | "mdy" | "ymd"));
+            let all_fit =
+                parts.all(|part| matches!(part, "iso" | "mdy" | "us" | "noneuro" | "noneuropean"));
             all_fit.then(|| known.value.to_owned())
         }
         Rule::SearchPath => {
@@ -481,6 +482,7 @@ mod tests {
         check("client_encoding", "latin1", "22023");
         check("datestyle", "ISO, MDY", "ok");
         check("datestyle", "ISO, DMY", "22023");
+        check("datestyle", "ISO, YMD", "22023");
         check("standard_conforming_strings", "on", "ok");
         check("standard_conforming_strings", "off", "0A000");
         check("search_path", "public", "ok");

@@ -96,6 +96,9 @@ fn a_client_is_told_once_what_a_segment_leaves() {
     let (x, y, none) = (name("x"), name("y"), name(""));
     check_segment(client, &[&x, "SELECT 1"], "SET, row 1, SELECT 1, application_name=x, ready");
     check_segment(client, &[&y, &none, &x], "SET, SET, SET, ready");
+    for part in ["DISCARD PLANS", "DISCARD SEQUENCES", "DISCARD TEMP"] {
+        check(client, &[(part, &format!("{part}, ready"))]);
+    }
     check(client, &[("DISCARD ALL", "DISCARD ALL, application_name=, ready")]);
     let write = ["INSERT INTO a VALUES (5)", &x];
     check_segment(client, &write, "INSERT 0 1, SET, application_name=x, ready");

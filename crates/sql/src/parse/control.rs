@@ -5,8 +5,8 @@ use super::own::{Fetch, Own};
 use super::statement::Statement;
 use crate::bind::name_of;
 use sqlparser::ast::{
-    CloseCursor, ContextModifier, Expr, ObjectName, Reset, Set, Statement as Tree, UnaryOperator,
-    Value,
+    CloseCursor, ContextModifier, DiscardObject, Expr, ObjectName, Reset, Set, Statement as Tree,
+    UnaryOperator, Value,
 };
 
 /// What a statement says about the session.
@@ -36,8 +36,10 @@ pub enum Control {
     Reset(Option<String>),
     /// SHOW
     Show(String),
-    /// DISCARD ALL and its sisters
-    Discard,
+    /// DISCARD ALL
+    DiscardAll,
+    /// DISCARD of things that no session has, by the statement's tag
+    DiscardNothing(&'static str),
     /// DEALLOCATE of a prepared statement, or of all
     Deallocate(Option<String>),
     /// SET SESSION CHARACTERISTICS: the modes of transactions from the next one on.
@@ -105,7 +107,12 @@ impl Statement {
                     name => name.replace(' ', "."),
                 })
             }
-            Tree::Discard { .. } => Control::Discard,
+            Tree::Discard { object_type } => match object_type {
+                DiscardObject::ALL => Control::DiscardAll,
+                DiscardObject::PLANS => Control::DiscardNothing("DISCARD PLANS"),
+                DiscardObject::SEQUENCES => Control::DiscardNothing("DISCARD SEQUENCES"),
+                DiscardObject::TEMP => Control::DiscardNothing("DISCARD TEMP"),
+            },
             Tree::Close { cursor: CloseCursor::All } => Control::Close(None),
             Tree::Close { cursor: CloseCursor::Specific { name } } => {
                 Control::Close(Some(name_of(name)))
@@ -237,7 +244,8 @@ mod tests {
         check("RESET ALL", Some(Control::Reset(None)));
         check("SHOW server_version", Some(Control::Show("server_version".to_owned())));
         check("SHOW TIME ZONE", Some(Control::Show("timezone".to_owned())));
-        check("DISCARD ALL", Some(Control::Discard));
+        check("DISCARD ALL", Some(Control::DiscardAll));
+        check("DISCARD PLANS", Some(Control::DiscardNothing("DISCARD PLANS")));
         check("SET NAMES 'utf8'", set("client_encoding", "utf8"));
         check("DEALLOCATE a", Some(Control::Deallocate(Some("a".to_owned()))));
         check("DEALLOCATE PREPARE ALL", Some(Control::Deallocate(None)));
