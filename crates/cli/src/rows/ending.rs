@@ -174,7 +174,9 @@ impl Contents {
         }
         let is_there = |name: &&String| found.iter().any(|path| name_of(path) == **name);
         if let Some(name) = contents.files.keys().find(|name| !is_there(name)) {
-            return Err(wrong(format!("{name} of this dump is missing")));
+            let what =
+                "of this dump is missing: load all of it, or what is there with --without-end";
+            return Err(wrong(format!("{name} {what}")));
         }
         for file in found {
             let Some(sha256) = contents.files.get(&name_of(file)) else {

@@ -21,6 +21,7 @@ mod of_server;
 mod reading;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::TableId;
@@ -39,7 +40,7 @@ use tables::Tables;
 use crate::args::LoadArguments;
 use crate::output::{Done, Failure, show};
 use crate::rows::dump_files::UNFINISHED_NAME;
-use crate::rows::ending::Contents;
+use crate::rows::ending::{Contents, END_NAME};
 use crate::rows::looked::Looked;
 
 /// What was loaded.
@@ -98,37 +99,57 @@ fn text(loaded: &Loaded, path: &str) -> String {
     text + &format!("state digest {}\n", loaded.state_digest)
 }
 
-/// The files, and those in the directories, by their names. With `must_end` a directory has to have
-/// all files of its dump.
+/// The files, and those in the directories, by their names. With `must_end` all files of a dump
+/// have to be among them, also where each is named.
 fn files(named: &[PathBuf], must_end: bool) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in named {
-        let beside = match path.is_dir() {
-            true => path.join(UNFINISHED_NAME),
-            false => path.with_file_name(UNFINISHED_NAME),
-        };
+        let directory = if path.is_dir() { path } else { directory_of(path) };
+        let beside = directory.join(UNFINISHED_NAME);
         if beside.exists() {
             let what = "this dump goes on, or did not come to its end: it is not loaded";
             return Err(Failure::new(format!("{}: {what}", beside.display())));
         }
-        match path.is_dir() {
-            true => {
-                let mut found = files_in(path)?;
-                if must_end && !found.is_empty() {
-                    Contents::check(path, &found)?;
-                }
-                files.append(&mut found);
+        if path.is_dir() {
+            let mut found = files_in(path)?;
+            if must_end && !found.is_empty() {
+                Contents::check(path, &found)?;
             }
-            false => files.push(path.clone()),
+            files.append(&mut found);
+        } else if !path.ends_with(END_NAME) {
+            files.push(path.clone());
         }
     }
     files.sort();
     if let Some(duplicate) = files.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Failure::usage(format!("{} is named twice", duplicate[0].display())));
     }
+    if must_end {
+        check_named(named, &files)?;
+    }
     match files.is_empty() {
         true => Err(Failure::usage("there is no file that ends in .jsonl or .csv")),
         false => Ok(files),
+    }
+}
+
+/// Checks that files which were named one by one are all of their dumps.
+fn check_named(named: &[PathBuf], files: &[PathBuf]) -> Done {
+    let directories: BTreeSet<_> =
+        named.iter().filter(|path| !path.is_dir()).map(|path| directory_of(path)).collect();
+    for directory in directories {
+        if directory.join(END_NAME).is_file() {
+            let of_it = files.iter().filter(|file| directory_of(file) == directory);
+            Contents::check(directory, &of_it.cloned().collect::<Vec<_>>())?;
+        }
+    }
+    Ok(())
+}
+
+fn directory_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
     }
 }
 
