@@ -40,6 +40,7 @@ SELECT array[1] || 2.5, array[1] || array[2.5], array[1.5] || 2, array[1] || 1.7
 SELECT array[date '2024-01-01'] || timestamp '2024-01-01 10:00', timestamp '2024-01-01 10:00' || array[date '2024-01-01'];
 SELECT array_append(array[1], 2.5), array_prepend(1.7, array[1]), array_cat(array[1], array[2.5]), array_position(array[1, 2], 2.5), array_position(array[1, 2], 2.0), array_remove(array[1, 2], 2.5), array_position(null::int[], 1), array_remove(null::int[], 1);
 SELECT a || 0.5, b || a, a || '{8,9}' FROM na ORDER BY id;
+SELECT (CASE WHEN id = 1 THEN NULL ELSE array[1] END) || 5, 5 || (CASE WHEN id = 1 THEN NULL ELSE array[1] END) FROM na ORDER BY id;
 SELECT '{1}'::int[] || true;
 SELECT true || '{}'::int[];
 SELECT '{1}'::int[] || null::text;

@@ -239,20 +239,31 @@ impl Binder<'_> {
         };
         let pairs = all.into_iter().zip(arguments);
         let all = pairs.map(|(bound, ty)| self.coerce(bound, *ty, willing));
-        let mut all = all.collect::<Result<Vec<_>>>()?;
+        let all = all.collect::<Result<Vec<_>>>()?;
+        self.array_call(function, all, own, result).map(Some)
+    }
+
+    /// A call of a function of arrays of type `own`, which puts items to the empty array if it has
+    /// NULL.
+    fn array_call(
+        &mut self,
+        function: Function,
+        mut all: Vec<Bound>,
+        own: Type,
+        result: Type,
+    ) -> Result<Bound> {
         match function {
-            F::ArrayAppend => all[0] = self.or_empty(all[0].clone(), own)?,
-            F::ArrayPrepend => all[1] = self.or_empty(all[1].clone(), own)?,
+            Function::ArrayAppend => all[0] = self.or_empty(all[0].clone(), own)?,
+            Function::ArrayPrepend => all[1] = self.or_empty(all[1].clone(), own)?,
             _ => {}
         }
-        Ok(Some(pure_call(function, all, result)))
+        Ok(pure_call(function, all, result))
     }
 
     /// An array of a type, or the empty one if it is NULL: what items are put to.
     fn or_empty(&mut self, array: Bound, ty: Type) -> Result<Bound> {
         match array.code[..] {
             [Op::Constant(Value(ref value))] if !value.is_null() => Ok(array),
-            [.., Op::Call(Function::MakeArray, _)] => Ok(array),
             _ => {
                 let empty = Bound::untyped(Form::Literal("{}".to_owned()), None);
                 let empty = self.coerce(empty, ty, Willing::Implicit)?;
@@ -280,14 +291,9 @@ impl Binder<'_> {
             (false, true) => (Function::ArrayAppend, all, own),
             (true, _) => (Function::ArrayPrepend, own, all),
         };
-        let mut left = self.coerce(left, first, Willing::Explicit)?;
-        let mut right = self.coerce(right, second, Willing::Explicit)?;
-        match function {
-            Function::ArrayAppend => left = self.or_empty(left, all)?,
-            Function::ArrayPrepend => right = self.or_empty(right, all)?,
-            _ => {}
-        }
-        Ok(Some(pure_call(function, vec![left, right], all)))
+        let left = self.coerce(left, first, Willing::Explicit)?;
+        let right = self.coerce(right, second, Willing::Explicit)?;
+        self.array_call(function, vec![left, right], all, all).map(Some)
     }
 
     /// A function of regular expressions, whose last argument may be left out: its flags.
