@@ -34,9 +34,6 @@ pub(super) fn create(
         Some(name) => table_name(name)?,
         None => made_name(catalog, &own, &tree.columns),
     };
-    if catalog.is_named(&name) {
-        return Definition::existing(TAG, &name, tree.if_not_exists);
-    }
     let mut binder = Binder::without_parameters(catalog, &statement.lines, &context.zone);
     binder.over(&own, &table.relation);
     let mut special = SpecialIndex { unique: tree.unique, ..SpecialIndex::default() };
@@ -47,6 +44,10 @@ pub(super) fn create(
             binder.refuse_mutable(&condition, &table.relation, "predicate")?;
             special.predicate.push(condition);
         }
+    }
+    // As in PostgreSQL, what is wrong within the statement is told first.
+    if catalog.is_named(&name) {
+        return Definition::existing(TAG, &name, tree.if_not_exists);
     }
     let index = new_index(table, catalog.next_id(), name, special.form(), columns);
     fill(table, &index, context, rows)?;
