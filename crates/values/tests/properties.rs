@@ -317,6 +317,10 @@ proptest! {
         // Nothing of a column is a beginning of another value's bytes, and each can be skipped.
         let joined = [bytes(&left), bytes(&right)].concat();
         prop_assert_eq!(key::skip(&joined, ty, order).unwrap(), &bytes(&right)[..]);
+        // What is said of the lengths of a type's keys decides where they are stored.
+        if let (Some(length), false) = (key::fixed_bytes(ty), left.is_null()) {
+            prop_assert_eq!(bytes(&left).len(), length + 1);
+        }
     }
 
     #[test]

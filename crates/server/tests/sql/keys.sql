@@ -74,3 +74,22 @@ SELECT * FROM owner ORDER BY id;
 DELETE FROM owner WHERE id = 2;
 SELECT * FROM pet;
 DROP TABLE item, owner, pet, log;
+
+-- Keys of reals, alone and beside others.
+CREATE TABLE reals (a int, b bigint, x real, y real, PRIMARY KEY (a, b));
+CREATE INDEX reals_x ON reals (x);
+CREATE UNIQUE INDEX reals_y ON reals (y DESC);
+INSERT INTO reals VALUES (1, 1, 1.5, 2), (1, 2, NULL, NULL), (2, 1, 'NaN', -1), (2, 2, -2, '-Infinity');
+SELECT * FROM reals WHERE x > 1 ORDER BY x;
+SELECT * FROM reals ORDER BY y DESC;
+INSERT INTO reals VALUES (3, 1, 0, 2);
+-- The name of an index is looked at last.
+CREATE INDEX reals_x ON reals ((nothing + 1));
+CREATE INDEX IF NOT EXISTS reals_x ON reals (x) WHERE nothing > 1;
+CREATE INDEX reals_x ON reals (y);
+CREATE INDEX IF NOT EXISTS reals_x ON reals (y);
+CREATE TABLE eight (a real, b real, c real, d real, e real, f real, g real, h real, PRIMARY KEY (a, b, c, d, e, f, g, h));
+INSERT INTO eight VALUES (1, 2, 3, 4, 5, 6, 7, 8), (1, 2, 3, 4, 5, 6, 7, 9);
+INSERT INTO eight VALUES (1, 2, 3, 4, 5, 6, 7, 8);
+SELECT h FROM eight WHERE a = 1 AND b = 2 AND c = 3 ORDER BY h;
+DROP TABLE reals, eight;

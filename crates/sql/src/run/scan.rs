@@ -360,7 +360,7 @@ pub(super) fn single_key(
 /// The most bytes of a key with columns of these types, if there is a most.
 fn key_bytes_max(types: &[Type]) -> Option<usize> {
     let columns: Option<usize> =
-        types.iter().map(|ty| ty.fixed_bytes().map(|bytes| bytes + 1)).sum();
+        types.iter().map(|ty| key::fixed_bytes(*ty).map(|bytes| bytes + 1)).sum();
     columns.map(|bytes| ObjectId::BYTES + bytes)
 }
 

@@ -133,6 +133,16 @@ pub(crate) fn push_numeric(bytes: &mut Vec<u8>, number: &Numeric) {
     }
 }
 
+/// The number of bytes of all values of a type in keys, without the mark, if they all have the
+/// same.
+pub fn fixed_bytes(ty: Type) -> Option<usize> {
+    match ty {
+        // As `double precision`, whose order it has.
+        Type::Float4 => Some(8),
+        _ => ty.fixed_bytes(),
+    }
+}
+
 /// The bytes after those of the first column.
 pub fn skip(bytes: &[u8], ty: Type, order: Order) -> Result<&[u8]> {
     let corrupted = || Error::corrupted("key is damaged");
@@ -147,13 +157,11 @@ pub fn skip(bytes: &[u8], ty: Type, order: Order) -> Result<&[u8]> {
     }
     let mask = if order.descending { 0xff } else { 0 };
     let width = match ty {
-        Type::Float4 => 8,
         Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter | Type::Bytea => {
             escaped_bytes(bytes, mask).ok_or_else(corrupted)?
         }
         Type::Numeric => numeric_bytes(bytes, mask).ok_or_else(corrupted)?,
-        Type::Jsonb | Type::Json | Type::Array(_) => return Err(corrupted()),
-        _ => ty.fixed_bytes().ok_or_else(corrupted)?,
+        _ => fixed_bytes(ty).ok_or_else(corrupted)?,
     };
     bytes.get(width..).ok_or_else(corrupted)
 }
