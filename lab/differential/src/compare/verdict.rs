@@ -1,7 +1,7 @@
 //! Compares the events of a step.
 
 use super::equal::canonical;
-use super::reasons::{excuse, kind_of_error};
+use super::reasons::{excuse, kind_of_error, numbers_taken};
 use crate::generate::{Order, Step};
 use crate::wire::{Column, Event};
 
@@ -34,7 +34,10 @@ pub(crate) fn compare(step: &Step, theirs: &[Event], ours: &[Event]) -> Verdict 
         ours_read.rows.clear();
     }
     if theirs_read == ours_read {
-        return Verdict::Same;
+        return match numbers_taken(step, theirs) {
+            Some(reason) => Verdict::Excused { reason, is_harmless: false },
+            None => Verdict::Same,
+        };
     }
     let label = difference(&theirs_read, &ours_read);
     match excuse(step, theirs, ours) {

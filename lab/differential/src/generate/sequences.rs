@@ -1,5 +1,4 @@
-//! Sequences, serial and identity columns. Statements that fail take numbers or not, so each
-//! scenario says anew where to go on behind a statement that may fail.
+//! Sequences, serial and identity columns.
 
 use super::dice::Dice;
 use super::script::Script;
@@ -33,8 +32,11 @@ pub(crate) fn script(dice: &mut Dice) -> Script {
     script.text(format!("CREATE TABLE n (id {one} PRIMARY KEY, v int)"));
     script.text(format!("CREATE TABLE m (id {two}, w int DEFAULT 5, v int)"));
     for _ in 0..dice.between(6, 20) {
-        let statement = Statement::text(text(dice));
-        script.push(dice, statement);
+        let text = text(dice);
+        // Those of several rows.
+        let takes_numbers =
+            ["SELECT", "(1), (2)", "id = DEFAULT"].iter().any(|words| text.contains(words));
+        script.push(dice, Statement { takes_numbers, ..Statement::text(text) });
     }
     script.tables_by_name(&["n", "m"]);
     script

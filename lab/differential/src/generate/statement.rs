@@ -20,12 +20,21 @@ pub(crate) struct Statement {
     pub(crate) is_loose: bool,
     /// Whether a failing value must fail on both servers: there is one order of evaluation.
     pub(crate) is_strict: bool,
+    /// Whether it takes numbers of a sequence for several rows: how many, if not all rows come, is
+    /// free.
+    pub(crate) takes_numbers: bool,
 }
 
 impl Statement {
     /// A statement whose rows are a multiset.
     pub(crate) fn new(tree: Tree) -> Statement {
-        Statement { tree, order: Order::Any, is_loose: false, is_strict: true }
+        Statement {
+            tree,
+            order: Order::Any,
+            is_loose: false,
+            is_strict: true,
+            takes_numbers: false,
+        }
     }
 
     /// A statement of words alone.
