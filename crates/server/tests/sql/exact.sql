@@ -1,0 +1,67 @@
+-- Exact numbers: roundings, quotients with their scales, roots, powers, what is no number, and large ones.
+CREATE TABLE numbers (id int PRIMARY KEY, n numeric);
+INSERT INTO numbers VALUES (1, 0), (2, 1), (3, -1), (4, 2.5), (5, -2.5), (6, 0.005), (7, -0.0049), (8, 1234567.8951), (9, -99999.99999),
+    (10, 'NaN'), (11, 'Infinity'), (12, '-Infinity'), (13, 170141183460469231731687303715884105727), (14, -170141183460469231731687303715884105728),
+    (15, 1e40), (16, 123456789012345678901234567890123456789.123456789), (17, 0.00000000000000000000000000000000000000000001), (18, 3), (19, 7.00), (20, 10000), (21, 9999.5);
+SELECT id, round(n), round(n, 1), round(n, 2), round(n, 3), round(n, -1), round(n, -3), round(n, -40) FROM numbers ORDER BY id;
+SELECT id, trunc(n), trunc(n, 2), trunc(n, -2), ceil(n), ceiling(n), floor(n), abs(n), sign(n), -n FROM numbers ORDER BY id;
+SELECT id, n + 0.1, n - 0.10, n * 1.5, n * -2, n * n FROM numbers ORDER BY id;
+SELECT id, n / 3, n / 7.00, n / -0.003, n / 1e20, n / numeric 'Infinity' FROM numbers ORDER BY id;
+SELECT id, 1 / n, 2.000 / n, 1e10 / n, 1e-10 / n FROM numbers WHERE n <> 0 ORDER BY id;
+SELECT id, n % 3, n % -0.7, mod(n, 1000.01), div(n, 3), div(n, -0.7), n % numeric 'Infinity', div(n, numeric '-Infinity') FROM numbers ORDER BY id;
+SELECT id, sqrt(n) FROM numbers WHERE n >= 0 ORDER BY id;
+SELECT id, power(n, 2), power(n, 3), power(n, 0) FROM numbers WHERE id < 10 ORDER BY id;
+SELECT id, n::float8, n::float4 FROM numbers WHERE id NOT IN (17) ORDER BY id;
+SELECT id, n::int, n::bigint FROM numbers WHERE id < 8 ORDER BY id;
+SELECT id FROM numbers ORDER BY n, id;
+SELECT a.id, count(*) FROM numbers a JOIN numbers b ON b.n < a.n GROUP BY a.id ORDER BY a.id;
+SELECT a.id, b.id FROM numbers a JOIN numbers b ON b.n = -a.n ORDER BY a.id, b.id;
+SELECT numeric '1e-5' / 3, 10 / 3.0, 100000 / 3.0, 0.00001 / 30000, 99990000 / 9999, 99989999 / 9999.0, 10000 / 9999.0, 1 / 10000.0, 12345678.9 / 1e8, 5e-9 / 2e9;
+SELECT 0.5::numeric(1,1), 0.05::numeric(1,1), 0.0004::numeric(2,4), 12345::numeric(3,-2), 12350::numeric(3,-2), -12350::numeric(3,-2), 'NaN'::numeric(3,1);
+SELECT 0.95::numeric(1,1);
+SELECT 99950::numeric(3,-2);
+SELECT 0.01::numeric(2,4);
+SELECT 'Infinity'::numeric(3,1);
+SELECT 1 / numeric '0.0';
+SELECT 1 % 0.0;
+SELECT div(1, 0.0);
+SELECT sqrt(-0.1);
+SELECT power(0.0, -1);
+SELECT numeric 'NaN'::int;
+SELECT numeric 'Infinity'::bigint;
+SELECT 9223372036854775807.5::numeric::bigint;
+SELECT 32767.5::numeric::smallint;
+SELECT 32767.4::numeric::smallint, -32768.4::numeric::smallint, 9223372036854775807.4::numeric::bigint, -9223372036854775808.4::numeric::bigint, 2147483647.4::numeric::int;
+SELECT numeric '1e', 1;
+SELECT numeric '1.2.3';
+SELECT numeric '+ 1';
+SELECT numeric '  12.50  ', numeric '+.5', numeric '1e+3', numeric '1.5e-3', numeric '-Inf', numeric 'inf', numeric 'nan', numeric '0e5', numeric '12e-1';
+DROP TABLE numbers;
+-- Floating-point numbers.
+CREATE TABLE floats (id int PRIMARY KEY, d float8, r float4);
+INSERT INTO floats VALUES (1, 0, 0), (2, '-0', '-0'), (3, 1.5, 1.5), (4, -2.5, -2.5), (5, 'NaN', 'NaN'), (6, 'Infinity', 'Infinity'), (7, '-Infinity', '-Infinity'),
+    (8, 1e300, 1e30), (9, 1e-300, 1e-30), (10, 123456789.123456789, 12345.678), (11, 4.9e-324, 1.4e-45), (12, 0.1, 0.1), (13, 9007199254740993, 16777217), (14, 0.5, 3.5), (15, 99999999999999.9, 999999), (16, 1e-4, 0.00012345);
+SELECT id, d, r, -d, abs(d), sign(d), round(d), trunc(d), ceil(d), floor(d) FROM floats ORDER BY id;
+SELECT id, d + 1, d - 0.5, d * 2, d / 4, r + 1::float4, r * 2::float4, r / 4::float4, d + r FROM floats WHERE id <> 11 ORDER BY id;
+SELECT id, d::float4, r::float8, d::numeric, r::numeric FROM floats WHERE id NOT IN (8, 9, 11) ORDER BY id;
+SELECT id, r::int, d::int FROM floats WHERE id IN (1, 2, 3, 4, 12, 14) ORDER BY id;
+SELECT id, sqrt(d) FROM floats WHERE d >= 0 AND id NOT IN (5, 6, 11) ORDER BY id;
+SELECT id FROM floats ORDER BY d, id;
+SELECT id FROM floats ORDER BY r DESC, id;
+SELECT a.id, b.id FROM floats a JOIN floats b ON a.d = b.d AND a.id < b.id ORDER BY 1, 2;
+SELECT min(d), max(d), min(r), max(r) FROM floats;
+SELECT float8 '1e400';
+SELECT float4 '1e39';
+SELECT float4 '1e-46';
+SELECT float8 '';
+SELECT float8 '1e';
+SELECT float8 ' inf ', float8 '+Infinity', float8 '-inf', float8 'nan', float8 '.5e1', float8 '5.', float4 '-1.e-3';
+SELECT 1e308::float8 + 1e308::float8;
+SELECT 1e300::float8 * 1e10::float8, 1;
+SELECT 1e-300::float8 / 1e300::float8;
+SELECT 1::float8 / 0::float8;
+SELECT 2147483647.5::float8::int;
+SELECT 2147483647.4::float8::int, 32767.4::float4::smallint, -9.2e18::float8::bigint;
+SELECT 9.3e18::float8::bigint;
+SELECT float8 'NaN'::int;
+DROP TABLE floats;
