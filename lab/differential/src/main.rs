@@ -47,7 +47,7 @@ struct Options {
     /// How many seconds the search for the smallest scenario of a difference takes at most
     #[arg(long, default_value_t = 60)]
     minimise_seconds: u64,
-    /// Write each difference into a file of this directory, too
+    /// Write each difference into a file of this directory, too, which is made
     #[arg(long)]
     out: Option<PathBuf>,
     /// Fail for the faults of open.txt, too
@@ -64,7 +64,8 @@ struct Options {
 /// What all scenarios have come to.
 #[derive(Default)]
 struct Sums {
-    scenarios: u64,
+    /// Of each topic.
+    scenarios: BTreeMap<&'static str, u64>,
     statements: u64,
     excused: u64,
     refused: u64,
@@ -99,6 +100,9 @@ fn print_script(script: &Script) {
 }
 
 fn compare_all(options: &Options) -> std::io::Result<Sums> {
+    if let Some(out) = &options.out {
+        std::fs::create_dir_all(out)?;
+    }
     let room = tempfile::tempdir()?;
     let postgresql = Address::Unix(options.postgresql.clone());
     let mut found = Found {
@@ -129,7 +133,7 @@ fn compare_one(
     if options.whole {
         script.without_limits();
     }
-    sums.scenarios += 1;
+    *sums.scenarios.entry(script.topic).or_default() += 1;
     sums.statements += script.steps.iter().map(|step| step.statements.len() as u64).sum::<u64>();
     let mut differences = 0;
     let mut gone = Vec::new();
@@ -208,12 +212,19 @@ fn report(sums: &Sums) -> ExitCode {
     for (reason, count) in reasons {
         println!("{count:7}  {reason}");
     }
+    let topics: Vec<_> =
+        sums.scenarios.iter().map(|(topic, count)| format!("{topic} {count}")).collect();
+    println!("scenarios: {}", topics.join(", "));
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     let share = 100.0 * sums.refused as f64 / sums.statements.max(1) as f64;
     println!(
         "{} scenarios, {} statements, {} excused, of them {} refused ({share:.1} %); \
          {} differences",
-        sums.scenarios, sums.statements, sums.excused, sums.refused, sums.differences
+        sums.scenarios.values().sum::<u64>(),
+        sums.statements,
+        sums.excused,
+        sums.refused,
+        sums.differences
     );
     if 3 * sums.refused > sums.statements {
         println!("FAILED: more than a third of the statements are refused");

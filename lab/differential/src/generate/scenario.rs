@@ -27,7 +27,9 @@ pub(crate) fn scenario(seed: u64, topic: Option<&str>) -> Script {
         "definitions",
         "values",
     ]);
-    let mut script = match topic.unwrap_or(chosen) {
+    let wanted = topic.unwrap_or(chosen);
+    let topic = TOPICS.iter().find(|topic| **topic == wanted).expect("a topic is one of TOPICS");
+    let mut script = match *topic {
         "queries" => of_queries(&mut dice),
         "changes" => of_changes(&mut dice),
         "keys" => of_keys(&mut dice),
@@ -38,6 +40,7 @@ pub(crate) fn scenario(seed: u64, topic: Option<&str>) -> Script {
     };
     let mood = format!("CREATE TYPE mood AS ENUM ({MOODS})");
     script.steps.insert(0, Step::simple(Statement::text(mood)));
+    script.topic = topic;
     script
 }
 

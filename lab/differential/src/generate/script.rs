@@ -6,6 +6,7 @@ use super::statement::{Extended, Sending, Statement, Step};
 /// What a seed makes.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub(crate) struct Script {
+    pub(crate) topic: &'static str,
     pub(crate) steps: Vec<Step>,
     /// Names of tables whose contents count at the end.
     pub(crate) tables: Vec<String>,
