@@ -75,3 +75,17 @@ SELECT count(*) FROM p WHERE extra = 'x ';
 SELECT DISTINCT octet_length(extra) FROM p;
 ALTER TABLE c ALTER COLUMN d TYPE char(8);
 SELECT id, octet_length(d) FROM c WHERE d = 'a ';
+
+-- IN of columns of several types: each is compared by itself, constants as one array.
+CREATE TABLE several (c char(4), v varchar(6), x text, i bigint, n numeric, f float8, d date, t timestamp);
+INSERT INTO several VALUES ('a', 'a ', 'a ', 9007199254740993, 9007199254740992, 0, '2024-01-01', '2024-01-01'), (NULL, 'b', 'c', 1, NULL, 1.5, NULL, 'infinity');
+SELECT v IN (c, c), v NOT IN (c, c), 'a '::varchar(6) IN (c, c), v IN (c, v), c IN (v, v), c IN (v, c) FROM several;
+SELECT c IN (x, x), c NOT IN (x, x), x IN (c, c), c IN (x, v), x IN (c, v), v IN (x, c) FROM several;
+SELECT 'a' IN (c, v), 'a  ' IN (c, v), 'a  ' IN (v, c), NULL IN (c, v), 'b' NOT IN (c, v, x) FROM several;
+SELECT i IN (n, f), i NOT IN (n, f), n IN (i, f), f IN (i, n), 1 IN (n, i, f), 1.5 IN (i, f) FROM several;
+SELECT v IN (c, 'b', 'q'), v IN (c, 'a', 'q'::char(4)), c IN (v, 'a   ', 'b'), c IN (x, 'a ', 'b'), v IN (c, NULL), v IN (c, NULL, 'b') FROM several;
+SELECT d IN (t, d), t IN (d, '2024-01-01'), d IN (t, '2024-01-01', '2024-01-02'), d IN (t, 'infinity') FROM several;
+SELECT s.v FROM several s JOIN several o ON s.v IN (o.c, o.x) ORDER BY 1;
+SELECT v FROM several WHERE v IN (SELECT c FROM several) OR v IN (c, (SELECT 'b'::char(4))) ORDER BY 1;
+SELECT i IN (n, v) FROM several;
+DROP TABLE several;

@@ -1,8 +1,8 @@
 //! Expressions.
 
-use super::binder::{Binder, Level, name_of, row_parts};
+use super::binder::{Binder, Level, name_of};
 use super::coerce::{Bound, Form};
-use super::kinds::{Quantifier, Willing, check_compares, chosen, common, kind_of};
+use super::kinds::{Quantifier, Willing, chosen, common, kind_of};
 use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{
@@ -349,24 +349,6 @@ impl Binder<'_> {
         Ok(negate_if(negated, call(function, vec![left, right], Type::Bool)))
     }
 
-    fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<Bound> {
-        if let Some(row) = row_parts(expr) {
-            return self.row_in_list(&row, list, negated);
-        }
-        let mut all = vec![self.expression(expr)?];
-        for item in list {
-            all.push(self.expression(item)?);
-        }
-        let all = match <[Bound; 2]>::try_from(all) {
-            Ok([left, right]) => self.comparable(left, &BinaryOperator::Eq, right)?,
-            // A list without columns is an array, whose type is chosen with that of the value.
-            Err(all) if !all[1..].iter().any(Bound::has_column) => self.unify_as(all, chosen)?,
-            Err(all) => self.unify(all)?,
-        };
-        check_compares(all[0].ty(), "equality")?;
-        Ok(negate_if(negated, call(Function::In, all, Type::Bool)))
-    }
-
     fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound> {
         let value = self.expression(expr)?;
         let low = self.expression(low)?;
@@ -481,7 +463,7 @@ impl Binder<'_> {
     }
 
     /// All of one type, which `common` says for each two.
-    fn unify_as(
+    pub(super) fn unify_as(
         &mut self,
         all: Vec<Bound>,
         common: fn(Type, Type) -> Option<Type>,
@@ -576,7 +558,7 @@ fn bug() -> Error {
 
 /// Refuses an expression of too many operations. Some forms, BETWEEN for one, take an operand more
 /// than once, so that operands within operands grow with each level.
-fn refuse_long(operations: usize) -> Result<()> {
+pub(super) fn refuse_long(operations: usize) -> Result<()> {
     if operations <= OPERATIONS_MAX {
         return Ok(());
     }

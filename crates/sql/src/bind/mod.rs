@@ -23,6 +23,7 @@ mod items;
 mod joins;
 mod kinds;
 mod known;
+mod lists;
 mod named;
 mod operators;
 mod order;
