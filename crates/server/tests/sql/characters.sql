@@ -87,5 +87,4 @@ SELECT v IN (c, 'b', 'q'), v IN (c, 'a', 'q'::char(4)), c IN (v, 'a   ', 'b'), c
 SELECT d IN (t, d), t IN (d, '2024-01-01'), d IN (t, '2024-01-01', '2024-01-02'), d IN (t, 'infinity') FROM several;
 SELECT s.v FROM several s JOIN several o ON s.v IN (o.c, o.x) ORDER BY 1;
 SELECT v FROM several WHERE v IN (SELECT c FROM several) OR v IN (c, (SELECT 'b'::char(4))) ORDER BY 1;
-SELECT i IN (n, v) FROM several;
 DROP TABLE several;
