@@ -41,8 +41,10 @@ def record(statement: str, answer: list[str]) -> str:
 
 def origin(source: str) -> str:
     """Where the statements are from."""
-    kept = source.startswith("crates/")
-    return os.path.dirname(source) if kept else "scripts/equality_sql.py"
+    if source.startswith("crates/"):
+        return os.path.dirname(source)
+    is_of_casts = os.path.basename(source) == "casts.sql"
+    return "scripts/casts_sql.py" if is_of_casts else "scripts/equality_sql.py"
 
 
 def main() -> None:
