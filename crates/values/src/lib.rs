@@ -29,4 +29,4 @@ pub use kind::{
 };
 pub use numeric::Numeric;
 pub use stored::{key, row};
-pub use time::{Date, Interval, Time, Timestamp, Zone};
+pub use time::{Date, Interval, IntervalFields, Time, Timestamp, Zone};

@@ -38,10 +38,11 @@ pub fn fit(datum: Datum, ty: Type, modifier: Modifier, strictness: Strictness) -
             Some(digits) => Ok(Datum::Time(time.round(digits))),
             None => Ok(Datum::Time(time)),
         },
-        Datum::Interval(interval) => match modifier.second_digits() {
-            Some(digits) => interval.round(digits).map(Datum::Interval),
-            None => Ok(Datum::Interval(interval)),
-        },
+        Datum::Interval(interval) => {
+            let interval = interval.cut(modifier.interval_fields());
+            let digits = modifier.second_digits().unwrap_or(u32::MAX);
+            interval.round(digits).map(Datum::Interval)
+        }
         Datum::Array(array) if modifier != Modifier::NONE => {
             let element = array.element();
             let fitted = array.items().iter().map(|item| {

@@ -1,7 +1,7 @@
 //! Length, precision and scale of types.
 
 use super::types::Type;
-use crate::{Error, Result, SqlState};
+use crate::{Error, IntervalFields, Result, SqlState};
 
 /// The length, precision or scale of a type, as PostgreSQL's `atttypmod` has it; -1 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,6 +9,8 @@ pub struct Modifier(i32);
 
 /// What PostgreSQL adds to lengths.
 const HEADER: i32 = 4;
+/// The part of an interval's number that says how many digits seconds have, if it is no limit.
+const ALL_DIGITS: i32 = 0xffff;
 const LENGTH_MAX: i64 = 10_485_760;
 const PRECISION_MAX: i64 = 1_000;
 
@@ -48,21 +50,26 @@ impl Modifier {
             }
             (Type::Numeric, [precision]) => Modifier::of_numeric(*precision, 0),
             (Type::Numeric, [precision, scale]) => Modifier::of_numeric(*precision, *scale),
-            (Type::Timestamp | Type::Timestamptz | Type::Interval | Type::Time, [digits]) => {
-                match *digits {
-                    0..=6 => Ok(Modifier(*digits as i32)),
-                    ..0 => Err(invalid(format!(
-                        "{}({digits}) precision must not be negative",
-                        ty.name()
-                    ))),
-                    _ => Ok(Modifier(6)),
-                }
+            (Type::Timestamp | Type::Timestamptz | Type::Time, [digits]) => {
+                second_digits(&ty.name(), *digits).map(Modifier)
             }
+            (Type::Interval, [digits]) => Modifier::of_interval(IntervalFields::ALL, Some(*digits)),
             _ => Err(Error::new(
                 SqlState::SYNTAX_ERROR,
                 format!("type modifier is not allowed for type \"{}\"", ty.name()),
             )),
         }
+    }
+
+    /// The modifier of an `interval` with these `fields` and `digits` of the second; `None` for all
+    /// digits.
+    pub fn of_interval(fields: IntervalFields, digits: Option<i64>) -> Result<Modifier> {
+        let digits = match digits {
+            Some(digits) => second_digits("INTERVAL", digits)?,
+            None if fields == IntervalFields::ALL => return Ok(Modifier::NONE),
+            None => ALL_DIGITS,
+        };
+        Ok(Modifier(i32::from(fields.mask()) << 16 | digits))
     }
 
     fn of_numeric(precision: i64, scale: i64) -> Result<Modifier> {
@@ -100,7 +107,26 @@ impl Modifier {
 
     /// The digits of the seconds of a time, timestamp or interval.
     pub fn second_digits(self) -> Option<u32> {
-        (0..=6).contains(&self.0).then_some(self.0 as u32)
+        let digits = if self.0 < 0 { self.0 } else { self.0 & ALL_DIGITS };
+        (0..=6).contains(&digits).then_some(digits as u32)
+    }
+
+    /// The fields of an `interval`.
+    pub fn interval_fields(self) -> IntervalFields {
+        let mask = u16::try_from(self.0 >> 16).unwrap_or_default();
+        IntervalFields::of_mask(mask).unwrap_or(IntervalFields::ALL)
+    }
+
+    /// The number in PostgreSQL's catalog for a type. A number that was kept of an `interval` may
+    /// be that of its digits alone.
+    pub fn number_of(self, ty: Type) -> i32 {
+        let is_interval = ty.element().unwrap_or(ty) == Type::Interval;
+        match self.second_digits() {
+            Some(digits) if is_interval => {
+                i32::from(self.interval_fields().mask()) << 16 | digits as i32
+            }
+            _ => self.0,
+        }
     }
 
     /// The name of a type with this modifier, as `format_type` prints it.
@@ -120,14 +146,24 @@ impl Modifier {
                 Some(digits) => base.name().replacen(' ', &format!("({digits}) "), 1),
                 None => base.name(),
             },
-            Type::Interval => match self.second_digits() {
-                Some(digits) => format!("interval({digits})"),
-                None => base.name(),
-            },
+            Type::Interval => {
+                let fields = self.interval_fields().name().map(|name| format!(" {name}"));
+                let digits = self.second_digits().map(|digits| format!("({digits})"));
+                base.name() + &fields.unwrap_or_default() + &digits.unwrap_or_default()
+            }
             _ => base.name(),
         };
         name + brackets
     }
+}
+
+/// The digits of seconds that a type states, of which there are six at most.
+fn second_digits(name: &str, digits: i64) -> Result<i32> {
+    if digits < 0 {
+        let message = format!("{name}({digits}) precision must not be negative");
+        return Err(Error::new(SqlState::INVALID_PARAMETER, message));
+    }
+    Ok(digits.min(6) as i32)
 }
 
 #[cfg(test)]
@@ -145,6 +181,21 @@ mod tests {
         assert_eq!(numeric.name(Type::Numeric.array().unwrap()), "numeric(10,2)[]");
         let seconds = Modifier::of(Type::Timestamptz, &[3]).unwrap();
         assert_eq!(seconds.name(Type::Timestamptz), "timestamp(3) with time zone");
+        let interval = Modifier::of(Type::Interval, &[2]).unwrap();
+        let kept = Modifier::from_number(2);
+        for modifier in [interval, kept] {
+            assert_eq!(modifier.number_of(Type::Interval), 2_147_418_114);
+            assert_eq!(modifier.name(Type::Interval), "interval(2)");
+        }
+        let fields = IntervalFields::named("hour to second").unwrap();
+        let limited = Modifier::of_interval(fields, Some(3)).unwrap();
+        assert_eq!(limited.number_of(Type::Interval), 469_762_051);
+        assert_eq!(limited.name(Type::Interval), "interval hour to second(3)");
+        assert_eq!((limited.interval_fields(), limited.second_digits()), (fields, Some(3)));
+        let day = Modifier::of_interval(IntervalFields::named("day").unwrap(), None).unwrap();
+        assert_eq!((day.number(), day.second_digits()), (589_823, None));
+        assert_eq!(day.name(Type::Interval), "interval day");
+        assert_eq!(Modifier::NONE.number_of(Type::Interval), -1);
         for (ty, arguments) in [
             (Type::Varchar, &[0][..]),
             (Type::Numeric, &[1_001]),

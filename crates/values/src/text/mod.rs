@@ -3,5 +3,5 @@
 mod parse;
 mod print;
 
-pub use parse::parse;
+pub use parse::{parse, parse_as};
 pub use print::{print, print_bytes};

@@ -1,8 +1,8 @@
 //! From text to a value.
 
 use crate::{
-    Array, Date, Datum, Dimension, Error, Interval, Json, Result, SqlState, Time, Timestamp, Type,
-    Zone, float,
+    Array, Date, Datum, Dimension, Error, Interval, Json, Modifier, Result, SqlState, Time,
+    Timestamp, Type, Zone, float,
 };
 
 fn invalid(ty: Type, text: &str) -> Error {
@@ -19,6 +19,13 @@ fn invalid(ty: Type, text: &str) -> Error {
 /// assert_eq!(refused.state().code(), "22P02");
 /// ```
 pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
+    parse_as(ty, Modifier::NONE, text, zone)
+}
+
+/// The value of the type with this `modifier` that the text is, as [`parse`] reads it. The fields
+/// of an interval's type say what a number without a unit counts. The value is not made to fit the
+/// modifier otherwise: [`crate::fit`] does that.
+pub fn parse_as(ty: Type, modifier: Modifier, text: &str, zone: &Zone) -> Result<Datum> {
     Ok(match ty {
         Type::Bool => Datum::Bool(parse_bool(text)?),
         Type::Int2 => Datum::Int2(integer(ty, text)?),
@@ -47,7 +54,7 @@ pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
         Type::Date => Datum::Date(Date::parse(text)?),
         Type::Timestamp => Datum::Timestamp(Timestamp::parse(text)?),
         Type::Timestamptz => Datum::Timestamptz(Timestamp::parse_zoned(text, zone)?),
-        Type::Interval => Datum::Interval(Interval::parse(text)?),
+        Type::Interval => Datum::Interval(Interval::parse_as(text, modifier.interval_fields())?),
         Type::Jsonb => Datum::Jsonb(Box::new(Json::parse(text)?)),
         Type::Json => Json::parse(text).map(|_| Datum::Json(text.into()))?,
         Type::Time => Datum::Time(Time::parse(text)?),

@@ -112,7 +112,7 @@ fn word(text: &str) -> Option<Word> {
 }
 
 /// Whether the words of a date have this one, or PostgreSQL's, of which some are not supported.
-fn is_keyword(text: &str) -> bool {
+pub(super) fn is_keyword(text: &str) -> bool {
     let others = ["d", "dow", "doy", "dst", "h", "isodow", "isoyear", "m", "mm", "now", "s", "y"];
     let of_days = ["today", "tomorrow", "yesterday"];
     word(text).is_some() || others.contains(&text) || of_days.contains(&text)

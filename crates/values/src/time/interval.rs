@@ -1,6 +1,8 @@
 //! `interval`: months, days and microseconds, which do not add up to one number; compared as
 //! PostgreSQL does, with months of 30 days and days of 24 hours.
 
+use super::interval_fields::{IntervalFields, Smallest};
+use super::interval_text;
 use super::units::{DAY_US, fraction};
 use crate::{Error, Result, SqlState};
 use std::cmp::Ordering;
@@ -64,21 +66,27 @@ impl Interval {
     /// Reads PostgreSQL's forms: `1 year 2 mons 3 days 04:05:06`, `@ 1 hour ago`, ISO 8601
     /// (`P1Y2M3DT4H`), `1-2` (years and months).
     pub fn parse(text: &str) -> Result<Interval> {
-        let mut sum = Sum::default();
-        let trimmed = text.trim();
-        let read = match trimmed.strip_prefix('P') {
-            Some(body) => sum.iso(body),
-            None => sum.words(trimmed),
-        };
-        let invalid = || {
-            let message = format!("invalid input syntax for type interval: \"{text}\"");
-            Error::new(SqlState::INVALID_DATETIME, message)
-        };
-        read.ok_or_else(invalid)?;
-        sum.finish().ok_or_else(|| {
-            let message = format!("interval field value out of range: \"{text}\"");
-            Error::new(SqlState::DATETIME_OUT_OF_RANGE, message)
-        })
+        Interval::parse_as(text, IntervalFields::ALL)
+    }
+
+    /// Reads an interval of a type with these `fields`, as [`Interval::parse`] does. A number
+    /// without a unit counts the smallest of them.
+    pub fn parse_as(text: &str, fields: IntervalFields) -> Result<Interval> {
+        Ok(interval_text::read(text, fields)?.cut(fields))
+    }
+
+    /// Cuts what is in fields that are smaller than these.
+    pub fn cut(self, fields: IntervalFields) -> Interval {
+        let months = |months| Interval { months, days: 0, microseconds: 0 };
+        let time = |unit: i64| Interval { microseconds: self.microseconds / unit * unit, ..self };
+        match fields.smallest() {
+            Smallest::Year => months(self.months / 12 * 12),
+            Smallest::Month => months(self.months),
+            Smallest::Day => Interval { microseconds: 0, ..self },
+            Smallest::Hour => time(3_600_000_000),
+            Smallest::Minute => time(60_000_000),
+            Smallest::Second => self,
+        }
     }
 }
 
@@ -141,214 +149,6 @@ impl fmt::Display for Interval {
     }
 }
 
-/// The parts while they are read: wide, so that nothing overflows on the way.
-#[derive(Default)]
-struct Sum {
-    months: i128,
-    days: i128,
-    microseconds: i128,
-}
-
-/// A number with a fraction of up to 15 digits: units of 10^-15.
-type Parts = i128;
-
-/// The parts of one.
-const ONE: i128 = 1_000_000_000_000_000;
-
-/// The nearest whole number; `parts` in the middle go to zero, as microseconds do in PostgreSQL.
-fn nearest(parts: Parts) -> i128 {
-    let (whole, rest) = (parts / ONE, parts % ONE);
-    if 2 * rest.abs() > ONE { whole + rest.signum() } else { whole }
-}
-
-/// The nearest whole number; `parts` in the middle go to the even one, as months do in PostgreSQL.
-fn nearest_or_even(parts: Parts) -> i128 {
-    let (whole, rest) = (parts / ONE, parts % ONE);
-    let is_up = 2 * rest.abs() > ONE || (2 * rest.abs() == ONE && whole % 2 != 0);
-    if is_up { whole + rest.signum() } else { whole }
-}
-
-impl Sum {
-    /// Adds an `amount` of a unit; a fraction of a month becomes days, of a day microseconds.
-    fn add(&mut self, amount: Parts, unit: &str) -> Option<()> {
-        let day = i128::from(DAY_US);
-        let months = match unit {
-            "y" | "yr" | "yrs" | "year" | "years" => 12,
-            "mon" | "mons" | "month" | "months" => 1,
-            "decade" | "decades" | "dec" | "decs" => 120,
-            "century" | "centuries" | "c" | "cent" => 1_200,
-            "millennium" | "millennia" | "mil" | "mils" => 12_000,
-            _ => 0,
-        };
-        if months > 0 {
-            let total = amount.saturating_mul(months);
-            if months == 1 {
-                self.months += total / ONE;
-                return self.add(total % ONE * 30, "day");
-            }
-            self.months += nearest_or_even(total);
-            return Some(());
-        }
-        let days = match unit {
-            "w" | "week" | "weeks" => 7,
-            "d" | "day" | "days" => 1,
-            _ => 0,
-        };
-        if days > 0 {
-            let total = amount.saturating_mul(days);
-            self.days += total / ONE;
-            self.microseconds += nearest(total % ONE * day);
-            return Some(());
-        }
-        let microseconds = match unit {
-            "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000_000,
-            "m" | "min" | "mins" | "minute" | "minutes" => 60_000_000,
-            "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000,
-            "ms" | "msec" | "msecs" | "millisecond" | "milliseconds" => 1_000,
-            "us" | "usec" | "usecs" | "microsecond" | "microseconds" => 1,
-            _ => return None,
-        };
-        self.microseconds += nearest(amount.saturating_mul(microseconds));
-        Some(())
-    }
-
-    fn words(&mut self, text: &str) -> Option<()> {
-        let lower = text.to_ascii_lowercase();
-        let mut words = lower.split_ascii_whitespace().flat_map(split_number).peekable();
-        if words.peek() == Some(&"@") {
-            words.next();
-        }
-        words.peek()?;
-        let mut ago = false;
-        while let Some(word) = words.next() {
-            if word == "ago" {
-                ago = true;
-                if words.peek().is_some() {
-                    return None;
-                }
-            } else if word.contains(':') {
-                self.clock(word)?;
-            } else if let Some((years, months)) = year_month(word) {
-                self.add(years, "year")?;
-                self.add(months, "mon")?;
-            } else {
-                let amount = parts(word)?;
-                match words.peek() {
-                    Some(next) if next.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                        let unit = words.next()?;
-                        self.add(amount, unit)?;
-                    }
-                    Some(next) if next.contains(':') => self.add(amount, "day")?,
-                    _ => self.add(amount, "second")?,
-                }
-            }
-        }
-        if ago {
-            (self.months, self.days, self.microseconds) =
-                (-self.months, -self.days, -self.microseconds);
-        }
-        Some(())
-    }
-
-    /// `[-]HH:MM[:SS[.ffffff]]`
-    fn clock(&mut self, word: &str) -> Option<()> {
-        let (sign, body) = match word.strip_prefix('-') {
-            Some(body) => (-1, body),
-            None => (1, word.strip_prefix('+').unwrap_or(word)),
-        };
-        let mut fields = body.split(':');
-        let whole = |field: &str| {
-            let plain = field.bytes().all(|byte| byte.is_ascii_digit());
-            if plain { parts(field) } else { None }
-        };
-        let hours = whole(fields.next()?)?;
-        let minutes = whole(fields.next()?)?;
-        let seconds = fields.next().map_or(Some(0), parts)?;
-        if fields.next().is_some() || minutes >= 60 * ONE || !(0..60 * ONE).contains(&seconds) {
-            return None;
-        }
-        let seconds = hours * 3_600 + minutes * 60 + seconds;
-        self.microseconds += sign * nearest(seconds.saturating_mul(1_000_000));
-        Some(())
-    }
-
-    /// ISO 8601's designators, after the `P`.
-    fn iso(&mut self, body: &str) -> Option<()> {
-        let (mut rest, mut time) = (body, false);
-        if rest.is_empty() {
-            return None;
-        }
-        while !rest.is_empty() {
-            if let Some(after) = rest.strip_prefix('T') {
-                (rest, time) = (after, true);
-                continue;
-            }
-            let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
-            let amount = parts(&rest[..end])?;
-            let unit = match (&rest[end..=end], time) {
-                ("Y", false) => "year",
-                ("M", false) => "mon",
-                ("W", false) => "week",
-                ("D", false) => "day",
-                ("H", true) => "hour",
-                ("M", true) => "min",
-                ("S", true) => "sec",
-                _ => return None,
-            };
-            self.add(amount, unit)?;
-            rest = &rest[end + 1..];
-        }
-        Some(())
-    }
-
-    fn finish(self) -> Option<Interval> {
-        Some(Interval {
-            months: i32::try_from(self.months).ok()?,
-            days: i32::try_from(self.days).ok()?,
-            microseconds: i64::try_from(self.microseconds).ok()?,
-        })
-    }
-}
-
-/// `3days` is a number and a unit.
-fn split_number(word: &str) -> impl Iterator<Item = &str> {
-    let number = word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
-    let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|at| number && *at > 0);
-    let (first, second) = match at {
-        Some(at) => (&word[..at], Some(&word[at..])),
-        None => (word, None),
-    };
-    std::iter::once(first).chain(second)
-}
-
-/// `1-2`: years and months, with one sign.
-fn year_month(word: &str) -> Option<(Parts, Parts)> {
-    let (sign, body) = match word.strip_prefix('-') {
-        Some(body) => (-1, body),
-        None => (1, word),
-    };
-    let (years, months) = body.split_once('-')?;
-    let (years, months) = (parts(years)?, parts(months)?);
-    (0..12 * ONE).contains(&months).then_some((sign * years, sign * months))
-}
-
-fn parts(text: &str) -> Option<Parts> {
-    let (negative, body) = match text.strip_prefix('-') {
-        Some(body) => (true, body),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (whole, part) = body.split_once('.').unwrap_or((body, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if (whole.is_empty() && part.is_empty()) || !digits(whole) || !digits(part) || whole.len() > 19
-    {
-        return None;
-    }
-    let part: String = part.chars().chain(std::iter::repeat('0')).take(15).collect();
-    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let value = whole * ONE + part.parse::<i128>().ok()?;
-    Some(if negative { -value } else { value })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,12 +186,12 @@ mod tests {
 
     #[test]
     fn what_is_no_interval_is_refused() {
-        for text in ["", "@", "1 fortnight", "x", "P", "PX", "1:2:3:4", "1:60", "ago 1", "- day"] {
+        for text in ["", "@", "1 fortnight", "x", "P", "PX", "1:2:3:4", "- day"] {
             let error = Interval::parse(text).unwrap_err();
             assert_eq!(error.state(), SqlState::INVALID_DATETIME, "{text}");
         }
         let error = Interval::parse("999999999999 years").unwrap_err();
-        assert_eq!(error.state(), SqlState::DATETIME_OUT_OF_RANGE);
+        assert_eq!(error.state(), SqlState::INTERVAL_OVERFLOW);
     }
 
     #[test]
@@ -400,5 +200,23 @@ mod tests {
         assert_eq!(parse("1 mon"), parse("30 days"));
         assert_eq!(parse("1 day"), parse("24:00:00"));
         assert!(parse("1 mon") < parse("31 days"));
+    }
+
+    #[test]
+    fn smaller_fields_are_cut() {
+        let text = "1 year 2 mons 3 days 04:05:06.7";
+        let check = |name: &str, expected: &str| {
+            let fields = IntervalFields::named(name).unwrap();
+            let cut = Interval::parse(text).unwrap().cut(fields);
+            assert_eq!(cut.to_string(), expected, "{name}");
+        };
+        check("year", "1 year");
+        check("month", "1 year 2 mons");
+        check("year to month", "1 year 2 mons");
+        check("day", "1 year 2 mons 3 days");
+        check("day to hour", "1 year 2 mons 3 days 04:00:00");
+        check("hour", "1 year 2 mons 3 days 04:00:00");
+        check("hour to minute", "1 year 2 mons 3 days 04:05:00");
+        check("minute to second", text);
     }
 }

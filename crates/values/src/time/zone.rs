@@ -59,8 +59,9 @@ impl Zone {
     /// The zone with this distance from UTC, positive in the east.
     pub fn fixed(seconds: i32) -> Option<Zone> {
         let valid = seconds.abs() < OFFSET_SECONDS_END;
-        let (sign, rest) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
-        let name = format!("<{sign}{:02}:{:02}>", rest / 3600, rest / 60 % 60);
+        let (east, west) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
+        let distance = distance(seconds.unsigned_abs());
+        let name = format!("<{east}{distance}>{west}{distance}");
         valid.then_some(Zone { name, rules: Rules::Fixed(seconds) })
     }
 
@@ -92,11 +93,14 @@ impl Zone {
         Some(Zone { name: name.to_ascii_uppercase(), rules: Rules::Fixed(seconds) })
     }
 
-    /// The zone with this name, or of POSIX's form `NAME+HH:MM:SS`, which is positive in the west
-    /// and may be without its name.
-    pub(super) fn written(name: &str) -> Option<Zone> {
+    /// The zone with this name, or of POSIX's form `NAME+HH:MM:SS`, which is positive in the west,
+    /// and whose name may be in `<` and `>` or missing.
+    pub fn written(name: &str) -> Option<Zone> {
         let posix = || {
-            let end = name.find(|c: char| !c.is_ascii_alphabetic())?;
+            let end = match name.strip_prefix('<') {
+                Some(inner) => inner.find('>')? + "<>".len(),
+                None => name.find(|c: char| !c.is_ascii_alphabetic())?,
+            };
             let is_west = !name[end..].starts_with('-');
             let rest = name[end..].strip_prefix(['+', '-']).unwrap_or(&name[end..]);
             let mut seconds = 0;
@@ -107,7 +111,8 @@ impl Zone {
                 (at == 0 || number < 60).then_some(())?;
                 seconds += number * unit;
             }
-            Zone::fixed(if is_west { -seconds } else { seconds })
+            let zone = Zone::fixed(if is_west { -seconds } else { seconds })?;
+            Some(Zone { name: name.to_ascii_uppercase(), ..zone })
         };
         Zone::named(name).ok().or_else(posix)
     }
@@ -117,6 +122,18 @@ impl Zone {
         match self.rules {
             Rules::Fixed(seconds) => Some(seconds),
             Rules::Named(_) => None,
+        }
+    }
+
+    /// A text from which [`Zone::of_values`] makes this zone.
+    pub fn text(&self) -> String {
+        match self.rules {
+            Rules::Fixed(0) => "UTC".to_owned(),
+            Rules::Fixed(seconds) => {
+                let west = if seconds < 0 { '+' } else { '-' };
+                format!("{west}{}", distance(seconds.unsigned_abs()))
+            }
+            Rules::Named(_) => self.name.clone(),
         }
     }
 
@@ -148,6 +165,16 @@ impl Zone {
         };
         local.checked_sub(i64::from(offset) * 1_000_000).ok_or_else(out_of_range)
     }
+}
+
+/// A distance as hours, with minutes and seconds where it has them.
+fn distance(seconds: u32) -> String {
+    let mut parts = vec![seconds / 3600, seconds / 60 % 60, seconds % 60];
+    while parts.len() > 1 && parts.last() == Some(&0) {
+        parts.pop();
+    }
+    let parts: Vec<String> = parts.iter().map(|part| format!("{part:02}")).collect();
+    parts.join(":")
 }
 
 /// The same second of a year that `jiff` knows: whole cycles of 400 years away.
@@ -183,4 +210,33 @@ fn local_offset(zone: &TimeZone, local: i64) -> Result<Offset> {
         AmbiguousOffset::Gap { before, .. } => before,
         AmbiguousOffset::Fold { after, .. } => after,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_of_a_distance_are_called_as_by_postgresql() {
+        for (seconds, name, text) in [
+            (0, "<+00>-00", "UTC"),
+            (3 * 3600, "<+03>-03", "-03"),
+            (-7 * 3600 - 1_800, "<-07:30>+07:30", "+07:30"),
+            (45_296, "<+12:34:56>-12:34:56", "-12:34:56"),
+            (-30, "<-00:00:30>+00:00:30", "+00:00:30"),
+        ] {
+            let zone = Zone::fixed(seconds).unwrap();
+            assert_eq!((zone.name(), zone.text()), (name, text.to_owned()));
+            for text in [zone.name(), text] {
+                assert_eq!(Zone::of_values(text).unwrap().fixed_seconds(), Some(seconds), "{text}");
+            }
+        }
+        let foo = Zone::written("foo+3").unwrap();
+        assert_eq!((foo.name(), foo.fixed_seconds()), ("FOO+3", Some(-10_800)));
+        let berlin = Zone::named("europe/berlin").unwrap();
+        assert_eq!(berlin.text(), "Europe/Berlin");
+        for text in ["abc", "<+03>", "<+03", "<>", "3x", "", "<+03>-03x"] {
+            assert!(Zone::written(text).is_none(), "{text}");
+        }
+    }
 }
