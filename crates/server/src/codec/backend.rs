@@ -230,7 +230,7 @@ impl Messages {
                 body.extend_from_slice(&column.kind.ty.wire_bytes().to_be_bytes());
                 let modifier = column.kind.modifier;
                 let modifier = if modifier == Modifier::VECTOR { Modifier::NONE } else { modifier };
-                push_i32(body, modifier.number());
+                push_i32(body, modifier.number_of(column.kind.ty));
                 push_u16(body, usize::from(format(at) == Format::Binary));
             }
         });

@@ -1,14 +1,14 @@
 //! Statements about the session: SET, SHOW, and the functions that drivers ask for at first.
 
 use super::conversation::Conversation;
-use super::planned::Work;
+use super::planned::{Known, Work};
 use super::queue::Shape;
-use super::settings::joined;
+use super::settings::{Settings, joined};
 use crate::config::NAME;
 use crate::store::{Answer, Control, OutputColumn, Statement};
 use sql::ir::Kind;
 use sql::parse::{BlockModes, Own, SessionColumn, SessionFunction};
-use sql::system::Session;
+use sql::system::{OpenCursor, PreparedStatement, Session};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -58,7 +58,16 @@ impl Conversation {
             Control::Fetch(fetch) => return self.fetch(fetch, shape),
             Control::Close(name) => self.close(name.as_deref())?,
             Control::SetLocal(name, values) => {
-                self.change_locally(name, &joined(name, values)?)?;
+                let value = joined(name, values)?;
+                self.change_locally(|settings| settings.set(name, &value))?;
+                "SET"
+            }
+            Control::SetDefault { name, is_local } => {
+                let change = |settings: &mut Settings| settings.reset_named(Some(name));
+                match is_local {
+                    true => self.change_locally(change)?,
+                    false => self.change(change)?,
+                }
                 "SET"
             }
             Control::Set(name, values) => {
@@ -170,7 +179,24 @@ impl Conversation {
         let all = self.settings.all();
         let settings = all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let process = self.registered.process;
-        self.connection.set_session(Session { process, settings });
+        let is_named = |(name, _): &(&String, &Known)| !name.is_empty();
+        let prepared = self.statements.by_name().into_iter().filter(is_named);
+        let prepared = prepared.map(|(name, known)| PreparedStatement {
+            name: name.clone(),
+            text: Arc::clone(&known.text),
+            at: known.at,
+            parameters: known.prepared.parameters().to_vec(),
+            is_sql: known.is_sql,
+        });
+        let cursors = self.cursors.by_name().into_iter().map(|(name, cursor)| OpenCursor {
+            name: name.clone(),
+            text: Arc::clone(&cursor.text),
+            at: cursor.at_time,
+            is_held: cursor.is_held,
+            is_scrollable: !cursor.is_forward,
+        });
+        let (prepared, cursors) = (prepared.collect(), cursors.collect());
+        self.connection.set_session(Session { process, settings, prepared, cursors });
     }
 
     /// Does what needs nothing of the store.
@@ -182,9 +208,11 @@ impl Conversation {
                 let rows = lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
                 Ok(tagged("EXPLAIN", rows))
             }
-            Work::Prepare(name, prepared) => {
+            Work::Prepare(name, prepared, text) => {
                 self.statements.check(name, prepared.bytes)?;
-                self.statements.insert(name.clone(), Arc::clone(prepared));
+                let (prepared, text) = (Arc::clone(prepared), Arc::clone(text));
+                let known = Known { prepared, text, at: self.connection.now(), is_sql: true };
+                self.statements.insert(name.clone(), known);
                 Ok(tagged("PREPARE", Vec::new()))
             }
             _ => unreachable!("the others are for the store"),
@@ -209,10 +237,14 @@ impl Conversation {
             SessionFunction::IsInRecovery => Datum::Bool(false),
             SessionFunction::Setting(name) => Datum::text(self.settings.show(name)?.1),
             SessionFunction::Set(name, value, is_local) => {
-                match self.settings.modes_of(name, value)? {
+                let change = |settings: &mut Settings| match value {
+                    Some(value) => settings.set(name, value),
+                    None => settings.reset_named(Some(name)),
+                };
+                match Settings::modes_of(name, value.as_deref())? {
                     Some(modes) => self.set_modes(&modes).await?,
-                    None if *is_local => self.change_locally(name, value)?,
-                    None => self.change(|settings| settings.set(name, value))?,
+                    None if *is_local => self.change_locally(change)?,
+                    None => self.change(change)?,
                 }
                 Datum::text(self.settings.show(name)?.1)
             }

@@ -3,7 +3,7 @@
 use super::conversation::Conversation;
 use super::queue::Outcome;
 use super::sending::outcome;
-use super::settings::joined;
+use super::settings::{Settings, joined};
 use super::standing::{Savepoint, Standing};
 use crate::codec::Severity;
 use crate::store::{BlockOperation, Control};
@@ -103,13 +103,28 @@ impl Conversation {
             }
             Control::Set(name, values) | Control::SetLocal(name, values) => {
                 let value = joined(name, values)?;
-                let modes = self.settings.modes_of(name, &value)?;
+                let modes = Settings::modes_of(name, Some(&value))?;
                 if matches!(control, Control::SetLocal(..)) {
                     self.warn_alone("SET LOCAL");
                 }
                 let Some(modes) = modes else { return Ok(None) };
                 self.set_modes(&modes).await?;
                 "SET"
+            }
+            Control::SetDefault { name, is_local } => {
+                if *is_local {
+                    self.warn_alone("SET LOCAL");
+                }
+                if !self.reset_mode(name).await? {
+                    return Ok(None);
+                }
+                "SET"
+            }
+            Control::Reset(Some(name)) => {
+                if !self.reset_mode(name).await? {
+                    return Ok(None);
+                }
+                "RESET"
             }
             Control::Commit(chain) => {
                 self.check_end(*chain)?;
@@ -140,6 +155,17 @@ impl Conversation {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// Gives the transaction that runs the mode that it has on PostgreSQL behind RESET. False of
+    /// settings that are no modes.
+    async fn reset_mode(&mut self, name: &str) -> Result<bool> {
+        let Some(modes) = Settings::modes_of(name, None)? else { return Ok(false) };
+        if modes.level.is_some() {
+            self.warn_alone("RESET TRANSACTION");
+        }
+        self.set_modes(&modes).await?;
+        Ok(true)
     }
 
     async fn within(
@@ -248,7 +274,10 @@ impl Conversation {
         self.end_changes(has_committed);
     }
 
+    /// Sends a warning, if the client wants to see any.
     pub(super) fn warn(&mut self, state: SqlState, message: &str) {
-        self.out.report(Severity::Warning, &Error::new(state, message));
+        if self.settings.wants_warnings() {
+            self.out.report(Severity::Warning, &Error::new(state, message));
+        }
     }
 }

@@ -28,10 +28,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// Does what SET LOCAL says: `name` has this value until the end of the transaction.
-    pub(super) fn change_locally(&mut self, name: &str, value: &str) -> Result<()> {
+    /// Does what SET LOCAL says: `change` is made until the end of the transaction.
+    pub(super) fn change_locally(
+        &mut self,
+        change: impl Fn(&mut Settings) -> Result<Notice>,
+    ) -> Result<()> {
         let mut next = self.settings.clone();
-        let notice = next.set(name, value)?;
+        let notice = change(&mut next)?;
         self.block.lasting.get_or_insert_with(|| self.settings.clone());
         self.changed_to(next, notice);
         Ok(())

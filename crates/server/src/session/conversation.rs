@@ -1,7 +1,7 @@
 //! The receiving half of a connection: handles the client's messages and queues the answers.
 
 use super::copying::Copying;
-use super::planned::{Cursor, Named, Portal, Prepared, Work};
+use super::planned::{Cursor, Known, Named, Portal, Prepared, Work};
 use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::{Ends, outcome};
 use super::settings::Settings;
@@ -93,7 +93,7 @@ pub(super) struct Conversation {
     pub(super) settings: Settings,
     /// The settings as last reported to the client.
     pub(super) reported: Settings,
-    pub(super) statements: Named<Arc<Prepared>>,
+    pub(super) statements: Named<Known>,
     pub(super) portals: Named<Portal>,
     /// The number of portals bound so far.
     pub(super) bound: u64,

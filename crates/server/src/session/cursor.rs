@@ -28,6 +28,7 @@ impl Conversation {
             return Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message).into());
         }
         self.cursors.check(name, 0)?;
+        self.refuse_by_block(statement).await?;
         let formats: Arc<[Format]> = Arc::new([]);
         let submission = Submission {
             prepared: Arc::clone(prepared),
@@ -44,6 +45,8 @@ impl Conversation {
         let columns = statement.columns.clone().into();
         let (is_held, is_forward) = (*is_held, *is_forward);
         let cursor = Cursor {
+            text: Arc::clone(statement.text()),
+            at_time: self.connection.now(),
             columns,
             rows,
             _memory: memory,

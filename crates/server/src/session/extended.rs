@@ -1,7 +1,7 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Flush.
 
 use super::conversation::{Conversation, Held, Stop};
-use super::planned::{Portal, Prepared, Progress, Work};
+use super::planned::{Known, Portal, Prepared, Progress, Work};
 use super::queue::Shape;
 use crate::codec::{Bind, Format, Message, Target, vector_of};
 use sql::catalog::Catalog;
@@ -77,14 +77,18 @@ impl Conversation {
             }
         };
         self.block.has_run |= prepared.is_analyzed();
-        self.statements.insert(name, Arc::new(prepared));
+        let text = parsed.first().map_or_else(|| text.into(), |one| Arc::clone(one.text()));
+        let (prepared, at) = (Arc::new(prepared), self.connection.now());
+        self.statements.insert(name, Known { prepared, text, at, is_sql: false });
         self.out.parse_complete();
         Ok(())
     }
 
     /// The statement of this name, planned for the catalog of now.
     async fn current(&mut self, name: &str) -> Result<Arc<Prepared>> {
-        let prepared = Arc::clone(self.statements.get(name)?);
+        let known = self.statements.get(name)?;
+        let (text, at, is_sql) = (Arc::clone(&known.text), known.at, known.is_sql);
+        let prepared = Arc::clone(&known.prepared);
         self.check_block(prepared.control())?;
         let (Work::Store(statement) | Work::Declare(_, statement)) = &prepared.work else {
             return Ok(prepared);
@@ -98,7 +102,8 @@ impl Conversation {
         let given = prepared.given.clone();
         let renewed = Prepared { given, ..Prepared::new(work, columns, prepared.bytes) };
         let renewed = Arc::new(renewed);
-        self.statements.insert(name.to_owned(), Arc::clone(&renewed));
+        let known = Known { prepared: Arc::clone(&renewed), text, at, is_sql };
+        self.statements.insert(name.to_owned(), known);
         Ok(renewed)
     }
 
@@ -142,7 +147,7 @@ impl Conversation {
     }
 
     fn describe_statement(&mut self, name: &str) -> Result<()> {
-        let prepared = self.statements.get(name)?;
+        let prepared = &self.statements.get(name)?.prepared;
         self.out.parameter_description(prepared.parameters());
         match prepared.has_rows() {
             false => self.out.no_data(),

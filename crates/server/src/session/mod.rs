@@ -28,5 +28,6 @@ mod startup;
 mod transaction;
 mod units;
 mod within;
+mod zones;
 
 pub(crate) use startup::serve;

@@ -8,7 +8,7 @@ use sql::parse::{Declared, SessionColumn};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use values::{Datum, Error, Result, SqlState, Type};
+use values::{Datum, Error, Result, SqlState, Timestamp, Type};
 
 /// What a statement is for a session.
 #[derive(Clone)]
@@ -23,8 +23,8 @@ pub(super) enum Work {
     Store(Arc<Statement>),
     /// A cursor and its query.
     Declare(Declared, Arc<Statement>),
-    /// PREPARE: a name for a statement.
-    Prepare(String, Arc<Prepared>),
+    /// PREPARE: a name for a statement, and the text of both.
+    Prepare(String, Arc<Prepared>, Arc<str>),
     /// EXPLAIN: lines that are its answer.
     Explain(Arc<[String]>),
 }
@@ -84,6 +84,17 @@ impl Prepared {
     }
 }
 
+/// A prepared statement of the session.
+pub(super) struct Known {
+    pub(super) prepared: Arc<Prepared>,
+    /// The text that it came with.
+    pub(super) text: Arc<str>,
+    /// When it was prepared.
+    pub(super) at: Timestamp,
+    /// Whether PREPARE made it, and no message.
+    pub(super) is_sql: bool,
+}
+
 /// Where a portal is.
 pub(super) enum Progress {
     /// It has not run.
@@ -112,6 +123,10 @@ pub(super) struct Portal {
 
 /// A cursor that is open.
 pub(super) struct Cursor {
+    /// The text that declared it.
+    pub(super) text: Arc<str>,
+    /// When it was declared.
+    pub(super) at_time: Timestamp,
     pub(super) columns: Arc<[OutputColumn]>,
     pub(super) rows: Vec<Vec<Datum>>,
     /// The memory of the rows.
@@ -145,12 +160,12 @@ pub(super) trait Counted {
     const CODES: (SqlState, SqlState);
 }
 
-impl Counted for Arc<Prepared> {
+impl Counted for Known {
     const NAME: &'static str = "prepared statement";
     const CODES: (SqlState, SqlState) =
         (SqlState::DUPLICATE_STATEMENT, SqlState::UNDEFINED_STATEMENT);
     fn bytes(&self) -> usize {
-        self.bytes
+        self.prepared.bytes
     }
 }
 
@@ -220,6 +235,13 @@ impl<T: Counted> Named<T> {
         self.all.values()
     }
 
+    /// All of them with their names, by name.
+    pub(super) fn by_name(&self) -> Vec<(&String, &T)> {
+        let mut all: Vec<_> = self.all.iter().collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
+    }
+
     /// Removes those that are not to stay.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&mut T) -> bool) {
         self.all.retain(|_, thing| stays(thing));
@@ -246,7 +268,12 @@ mod tests {
 
     #[test]
     fn names_are_counted() {
-        let prepared = |bytes| Arc::new(Prepared::new(Work::Nothing, Arc::new([]), bytes));
+        let prepared = |bytes| Known {
+            prepared: Arc::new(Prepared::new(Work::Nothing, Arc::new([]), bytes)),
+            text: "".into(),
+            at: Timestamp::from_bits(0).unwrap(),
+            is_sql: false,
+        };
         let mut named = Named::new();
         for at in 0..PREPARED_MAX {
             named.check(&at.to_string(), 1).unwrap();

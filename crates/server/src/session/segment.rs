@@ -126,8 +126,9 @@ impl Conversation {
         self.report(&error).await
     }
 
-    /// Refuses a definition where nothing may be written, before its names are looked up. Begins an
-    /// implicit block for another write there, so that the block refuses it.
+    /// Refuses a definition where nothing may be written, before its names are looked up, and what
+    /// would lock rows. Begins an implicit block for another write there, so that the block refuses
+    /// it.
     pub(super) async fn refuse_by_block(&mut self, statement: &Statement) -> Result<(), Stop> {
         if self.is_read_only()
             && let Some(command) = statement.command()

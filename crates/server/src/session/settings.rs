@@ -2,6 +2,7 @@
 
 use super::modes::{LEVELS, TransactionModes, level_of};
 use super::units::Measure;
+use super::zones::zone;
 use crate::codec::Messages;
 use crate::config::NAME;
 use sql::parse::BlockModes;
@@ -38,6 +39,10 @@ enum Rule {
     SearchPath,
     /// A time; 0 for none.
     Time,
+    /// From which level on a client is told of what is no error.
+    MessageLevel,
+    /// How many digits floats have more than all machines keep; all that they need from 1 on.
+    FloatDigits,
 }
 
 struct Known {
@@ -57,21 +62,27 @@ const fn quiet(name: &'static str, value: &'static str, rule: Rule) -> Known {
 }
 
 const SWITCH: &[&str] = &["off", "on"];
+/// The levels in PostgreSQL's order.
+const LEVELS_SHOWN: &[&str] =
+    &["serializable", "repeatable read", "read committed", "read uncommitted"];
+/// From what is least important on.
 const MESSAGE_LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+/// Values of `extra_float_digits`.
+const FLOAT_DIGITS: std::ops::RangeInclusive<i32> = -15..=3;
 
 /// By their names in lower case.
 const KNOWN: &[Known] = &[
     told("application_name", "", Rule::Free),
     quiet("bytea_output", "hex", Rule::Fixed),
     told("client_encoding", "UTF8", Rule::Encoding),
-    quiet("client_min_messages", "notice", Rule::OneOf(MESSAGE_LEVELS)),
+    quiet("client_min_messages", "notice", Rule::MessageLevel),
     told("DateStyle", "ISO, MDY", Rule::DateStyle),
     quiet("default_table_access_method", "heap", Rule::Fixed),
     quiet("default_transaction_deferrable", "off", Rule::Switch),
     quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
     told("default_transaction_read_only", "off", Rule::Switch),
-    quiet("extra_float_digits", "1", Rule::OneOf(&["1", "2", "3"])),
+    quiet("extra_float_digits", "1", Rule::FloatDigits),
     quiet("idle_in_transaction_session_timeout", "0", Rule::Time),
     quiet("idle_session_timeout", "0", Rule::Fixed),
     told("in_hot_standby", "off", Rule::Fixed),
@@ -193,12 +204,13 @@ impl Settings {
     }
 
     /// What SET of a setting says about the transaction that runs; `None` of other settings.
-    pub(super) fn modes_of(&self, name: &str, value: &str) -> Result<Option<BlockModes>> {
+    /// Without a `value` it is what PostgreSQL begins with, whatever the defaults of transactions.
+    pub(super) fn modes_of(name: &str, value: Option<&str>) -> Result<Option<BlockModes>> {
         let known = known(name)?;
         let Rule::Mode(words) = known.rule else { return Ok(None) };
-        let value = match value.eq_ignore_ascii_case("default") {
-            true => self.default_of(known.name).to_owned(),
-            false => word_of(words, value).ok_or_else(|| invalid(known, value))?,
+        let value = match value {
+            None => known.value.to_owned(),
+            Some(value) => word_of(words, value).ok_or_else(|| invalid(known, value))?,
         };
         let is_on = Some(value == "on");
         let modes = BlockModes::default();
@@ -259,8 +271,16 @@ impl Settings {
 
     /// Whether the client wants to see notices.
     pub(super) fn wants_notices(&self) -> bool {
-        let level = self.kept.values.get("client_min_messages");
-        !level.is_some_and(|level| level == "warning" || level == "error")
+        !matches!(self.message_level(), "warning" | "error")
+    }
+
+    /// Whether the client wants to see warnings.
+    pub(super) fn wants_warnings(&self) -> bool {
+        self.message_level() != "error"
+    }
+
+    fn message_level(&self) -> &str {
+        self.kept.values.get("client_min_messages").map_or("notice", String::as_str)
     }
 
     /// Whether these are the values of `other`, of which one is a clone that has not changed.
@@ -279,17 +299,16 @@ impl Settings {
         }
     }
 
-    /// Sets a value; `DEFAULT` is that of the beginning.
+    /// Sets a value.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<Notice> {
         let known = known(name)?;
-        if value.eq_ignore_ascii_case("default") {
-            self.reset(known);
-            return Ok(None);
-        }
         let mut value = accepted(known, value)?;
         let kept = Arc::make_mut(&mut self.kept);
         if matches!(known.rule, Rule::Zone) {
-            let zone = zone(&value)?;
+            let zone = zone(&value).map_err(|error| {
+                let invalid = invalid(known, &value);
+                error.detail().map_or(invalid.clone(), |detail| invalid.with_detail(detail))
+            })?;
             value = zone.name().to_owned();
             kept.zone = Arc::new(zone);
         }
@@ -314,15 +333,11 @@ impl Settings {
         }
     }
 
-    /// Sets one value, or all, to what the client began with.
+    /// Sets one value, or all, to what the client began with. Modes of the transaction that runs
+    /// stay as they are.
     pub(super) fn reset_named(&mut self, name: Option<&str>) -> Result<Notice> {
         if let Some(name) = name {
-            let known = known(name)?;
-            if matches!(known.rule, Rule::Mode(_)) {
-                let message = format!("parameter \"{}\" cannot be reset", known.name);
-                return Err(Error::unsupported(message, "It goes with its transaction."));
-            }
-            self.reset(known);
+            self.reset(known(name)?);
             return Ok(None);
         }
         KNOWN.iter().for_each(|known| self.reset(known));
@@ -358,23 +373,6 @@ fn counted(known: &Known, value: &str, of: Measure, least: i32) -> Result<Option
     }
 }
 
-/// A name, or hours from UTC.
-fn zone(text: &str) -> Result<Zone> {
-    let hours = text.parse::<i32>().ok().and_then(|hours| hours.checked_mul(3600));
-    match hours.and_then(Zone::fixed) {
-        Some(zone) => Ok(zone),
-        None => fixed_by_name(text).map_or_else(|| Zone::named(text), Ok),
-    }
-}
-
-/// A zone that is named as [`Zone::fixed`] names it.
-fn fixed_by_name(text: &str) -> Option<Zone> {
-    let inner = text.strip_prefix('<')?.strip_suffix('>')?;
-    let (hours, minutes) = inner.get(1..)?.split_once(':')?;
-    let seconds = hours.parse::<i32>().ok()? * 3600 + minutes.parse::<i32>().ok()? * 60;
-    Zone::fixed(if inner.starts_with('-') { -seconds } else { seconds })
-}
-
 /// The value as it is kept, if it may be set.
 fn accepted(known: &Known, value: &str) -> Result<String> {
     let lower = value.to_ascii_lowercase();
@@ -395,6 +393,12 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
         }
         Rule::Time => counted(known, value, Measure::Milliseconds, 0)?,
         Rule::Memory(least) => counted(known, value, Measure::Kilobytes, least)?,
+        Rule::FloatDigits => float_digits(known, value)?,
+        Rule::MessageLevel => match &lower[..] {
+            "debug" => Some("debug2".to_owned()),
+            "info" => Some(lower.clone()),
+            _ => word(MESSAGE_LEVELS),
+        },
         Rule::Zone if value.len() <= 100 => Some(value.to_owned()),
         Rule::Zone => None,
         Rule::Encoding => {
@@ -419,6 +423,29 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
     found.ok_or_else(|| invalid(known, value))
 }
 
+/// How many digits more floats have, if they have all that they need.
+fn float_digits(known: &Known, value: &str) -> Result<Option<String>> {
+    let number = value.trim().parse::<f64>().ok().map(f64::round_ties_even);
+    let Some(number) = number.filter(|number| number.abs() <= f64::from(i32::MAX)) else {
+        return Ok(None);
+    };
+    let (name, digits) = (known.name, number as i32);
+    if !FLOAT_DIGITS.contains(&digits) {
+        let (least, most) = (FLOAT_DIGITS.start(), FLOAT_DIGITS.end());
+        let message = format!(
+            "{digits} is outside the valid range for parameter \"{name}\" ({least} .. {most})"
+        );
+        return Err(Error::new(SqlState::INVALID_PARAMETER, message));
+    }
+    if digits <= 0 {
+        let message = format!("{name} = {digits} is not supported");
+        let hint = "Floats are shown with all digits that they need, as with 1; round a value with \
+                    round(value::numeric, digits).";
+        return Err(Error::unsupported(message, hint));
+    }
+    Ok(Some(digits.to_string()))
+}
+
 /// The word that a value is; switches have several spellings.
 fn word_of(words: &[&str], value: &str) -> Option<String> {
     let lower = value.to_ascii_lowercase();
@@ -434,9 +461,17 @@ fn invalid(known: &Known, value: &str) -> Error {
     let shown: String = value.chars().take(100).collect();
     let message = format!("invalid value for parameter \"{}\": \"{shown}\"", known.name);
     let error = Error::new(SqlState::INVALID_PARAMETER, message);
+    let is_number = value.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-');
     match known.rule {
+        Rule::OneOf(words) | Rule::Mode(words) if words == LEVELS => {
+            error.with_hint(format!("Available values: {}.", LEVELS_SHOWN.join(", ")))
+        }
         Rule::OneOf(words) | Rule::NoEffect(words) | Rule::Mode(words) => {
             error.with_hint(format!("Available values: {}.", words.join(", ")))
+        }
+        Rule::Time | Rule::Memory(_) if !is_number => error,
+        Rule::MessageLevel => {
+            error.with_hint(format!("Available values: {}.", MESSAGE_LEVELS.join(", ")))
         }
         Rule::Switch => error.with_hint("Available values: on, off."),
         Rule::Encoding => error.with_hint("The only encoding is UTF8."),
@@ -493,6 +528,17 @@ mod tests {
         check("statement_timeout", "soon", "22023");
         check("timezone", "+02", "ok");
         check("timezone", "nowhere", "22023");
+        check("timezone", "default", "22023");
+        check("application_name", "default", "ok");
+        check("statement_timeout", "default", "22023");
+        check("extra_float_digits", "1.4", "ok");
+        check("extra_float_digits", "4", "22023");
+        check("extra_float_digits", "few", "22023");
+        check("extra_float_digits", "0", "0A000");
+        check("extra_float_digits", "-15", "0A000");
+        check("extra_float_digits", "-16", "22023");
+        check("client_min_messages", "info", "ok");
+        check("client_min_messages", "fatal", "22023");
         check("no_such", "1", "42704");
     }
 
@@ -503,6 +549,11 @@ mod tests {
         assert_eq!(settings.set("synchronous_commit", "on").unwrap(), None);
         assert!(settings.wants_notices());
         settings.set("client_min_messages", "warning").unwrap();
-        assert!(!settings.wants_notices());
+        assert!(!settings.wants_notices() && settings.wants_warnings());
+        settings.set("client_min_messages", "debug").unwrap();
+        assert!(settings.wants_notices() && settings.wants_warnings());
+        assert_eq!(settings.show("client_min_messages").unwrap().1, "debug2");
+        settings.set("client_min_messages", "ERROR").unwrap();
+        assert!(!settings.wants_notices() && !settings.wants_warnings());
     }
 }

@@ -29,11 +29,11 @@ impl Conversation {
             }
             let columns = statement.columns.clone().into();
             let prepared = Arc::new(Prepared::new(Work::Store(statement), columns, bytes));
-            let work = Work::Prepare(name, prepared);
+            let work = Work::Prepare(name, prepared, Arc::clone(parsed.text()));
             return Ok(Some(Prepared::new(work, Arc::new([]), bytes)));
         }
         let Some(name) = parsed.executed_name() else { return Ok(None) };
-        let prepared = Arc::clone(self.statements.look(&name)?);
+        let prepared = Arc::clone(&self.statements.look(&name)?.prepared);
         let Work::Store(statement) = &prepared.work else {
             let message = format!("EXECUTE of \"{name}\", which is about the session,");
             return Err(Error::unsupported(message + " is not supported", ""));

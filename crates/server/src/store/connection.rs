@@ -13,7 +13,7 @@ use sql::catalog::Catalog;
 use sql::system::Session;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use values::{Datum, Error, Result, SqlState, Type, Zone};
+use values::{Datum, Error, Result, SqlState, Timestamp, Type, Zone};
 
 /// One client's connection: its statements take effect in the order in which they are submitted,
 /// however many are under way.
@@ -88,6 +88,11 @@ impl Connection {
     /// no other connection submits anything, a small call runs on this thread.
     pub fn is_waited_for(&mut self, is_waited_for: bool) {
         self.pipeline.is_waited_for.store(is_waited_for, Ordering::Relaxed);
+    }
+
+    /// What the clock of the store says now.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.shared.options.clock)()
     }
 
     /// What queries of the session see, of those that are submitted from now on.

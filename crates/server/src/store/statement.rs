@@ -168,6 +168,8 @@ pub struct Statement {
     pub columns: Vec<OutputColumn>,
     /// How rows come or go, of a COPY.
     pub copy: Option<Copy>,
+    /// The command, if it locks rows in PostgreSQL.
+    locking: Option<&'static str>,
     pub(super) parsed: Parsed,
     pub(super) zone: Zone,
     /// The version of the catalog that it was planned with.
@@ -285,6 +287,7 @@ impl Statement {
             parameters: Vec::new(),
             columns: Vec::new(),
             copy: None,
+            locking: None,
             parsed,
             zone,
             version,
@@ -304,6 +307,7 @@ impl Statement {
             statement.parameters = prepared.parameters;
             statement.columns = prepared.columns;
             statement.copy = prepared.copy;
+            statement.locking = prepared.locking;
             let planned = statement.planned.insert(Planned::new(prepared.plan, catalog));
             // What reads the session is planned again for each run in a block.
             if planned.catalog.is_none() && !statement.parsed.is_part {
@@ -342,9 +346,13 @@ impl Statement {
         self.planned.is_none()
     }
 
-    /// The command of a definition that reads nothing before it writes; `None` of all others.
+    /// The command of a definition that reads nothing before it writes, or of a query that locks
+    /// rows; `None` of all others.
     pub(crate) fn command(&self) -> Option<String> {
-        self.is_definition().then(|| self.parsed.tree().command()).flatten()
+        match self.is_definition() {
+            true => self.parsed.tree().command(),
+            false => self.locking.map(str::to_owned),
+        }
     }
 
     /// Whether it reads the system catalog or the session, which no call can.
@@ -385,10 +393,15 @@ impl Statement {
         Some(sql::explain(catalog, &planned.plan))
     }
 
+    /// The text that it is from.
+    pub(crate) fn text(&self) -> &Arc<str> {
+        self.parsed.text()
+    }
+
     /// Its text, as far as a message has room for it.
     pub(super) fn shown(&self) -> String {
         const CHARACTERS_MAX: usize = 200;
-        let text = self.parsed.text().trim();
+        let text = self.text().trim();
         match text.char_indices().nth(CHARACTERS_MAX) {
             Some((end, _)) => format!("{}...", &text[..end]),
             None => text.to_owned(),

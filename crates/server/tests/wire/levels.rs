@@ -157,7 +157,66 @@ fn modes_are_shown_as_they_are() {
     };
     refused("SET transaction_isolation = 'none'", "22023");
     refused("SET default_transaction_read_only = 'perhaps'", "22023");
-    refused("RESET transaction_isolation", "0A000");
+    refused("SET extra_float_digits = 0", "0A000");
+    refused("SET TIME ZONE INTERVAL '3' DAY", "0A000");
+    // What would be too late for SET is too late for RESET.
+    for (begin, mode) in [
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE", "isolation"),
+        ("BEGIN READ ONLY", "read_only"),
+        ("BEGIN DEFERRABLE", "deferrable"),
+    ] {
+        for before in ["SELECT 1", "SAVEPOINT s"] {
+            client.query(begin);
+            client.query(before);
+            let said = client.query(&format!("RESET transaction_{mode}"));
+            assert_eq!(said, ["error 25001", "ready E"], "{begin}; {before}");
+            client.query("ROLLBACK");
+        }
+        client.query(begin);
+        assert_eq!(client.query(&format!("RESET transaction_{mode}")), ["RESET", "ready T"]);
+        client.query("ROLLBACK");
+    }
+}
+
+/// What a statement by the extended protocol is answered.
+fn piped(client: &mut Client, text: &str) -> Vec<String> {
+    let said = client.segment(&[run(text)]);
+    said.into_iter().filter(|one| !matches!(one.as_str(), "parsed" | "bound")).collect()
+}
+
+#[test]
+fn what_would_lock_rows_is_refused_where_nothing_may_be_written() {
+    let server = started();
+    let mut client = server.client();
+    client.query("CREATE TABLE locked (id int PRIMARY KEY)");
+    let queries = ["SELECT id FROM locked FOR UPDATE", "SELECT id FROM locked FOR SHARE NOWAIT"];
+    for query in queries {
+        assert_eq!(piped(&mut client, query), ["SELECT 0", "ready"], "{query}");
+        for begin in ["BEGIN READ ONLY", "BEGIN; SELECT 1; SET TRANSACTION READ ONLY"] {
+            client.query(begin);
+            let said = piped(&mut client, query);
+            assert_eq!(said, ["error 25006", "ready E"], "{begin}; {query}");
+            client.query("ROLLBACK");
+        }
+        client.query("SET default_transaction_read_only = on");
+        assert_eq!(client.query(query), ["error 25006", "ready"], "{query}");
+        assert_eq!(piped(&mut client, query), ["error 25006", "ready"], "{query}");
+        client.query("RESET default_transaction_read_only");
+    }
+}
+
+#[test]
+fn statements_of_the_protocol_are_shown() {
+    let server = started();
+    let mut client = server.client();
+    let named = [parse("n", "SELECT $1::int, $2::text"), parse("", "SELECT 2")].concat();
+    client.segment(&[named]);
+    let shown = "SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements";
+    let row = "row n|SELECT $1::int, $2::text|{integer,text}|f";
+    assert_eq!(client.query(shown), [row, "SELECT 1", "ready"]);
+    assert_eq!(piped(&mut client, shown), [row, "SELECT 1", "ready"]);
+    assert_eq!(client.query("DEALLOCATE n"), ["DEALLOCATE", "ready"]);
+    assert_eq!(client.query(shown), ["SELECT 0", "ready"]);
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub(crate) struct Binder<'a> {
     pub(super) uses_zone: bool,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(super) expressions: &'a [Expr],
+    /// The command that locks rows, if one does.
+    pub(super) locking: Option<&'static str>,
     /// Whether what is bound may name no parameters.
     has_no_parameters: bool,
 }
@@ -245,6 +247,7 @@ impl<'a> Binder<'a> {
             is_whole: false,
             uses_zone: false,
             expressions: &[],
+            locking: None,
             has_no_parameters: false,
         }
     }

@@ -110,11 +110,7 @@ impl Coercer<'_> {
                 let text = self.coerce(bound, Type::Text, willing)?;
                 coerce_typed(text, ty, Willing::Explicit)
             }
-            Form::Literal(literal) => {
-                let value =
-                    text::parse(ty, &literal, self.zone).map_err(|error| error.at(position))?;
-                Ok(Bound { position, ..Bound::constant(value, ty) })
-            }
+            Form::Literal(literal) => self.literal(&literal, Kind::plain(ty), position),
             Form::Parameter(at) => {
                 let own = *self.parameters[usize::from(at)].get_or_insert(ty);
                 let bound =
@@ -126,6 +122,13 @@ impl Coercer<'_> {
         }
     }
 
+    /// The constant of a type that a literal without one is.
+    fn literal(&self, text: &str, kind: Kind, position: Option<Position>) -> Result<Bound> {
+        let value = text::parse_as(kind.ty, kind.modifier, text, self.zone);
+        let value = value.map_err(|error| error.at(position))?;
+        Ok(Bound { position, ..Bound::constant(value, kind.ty) })
+    }
+
     /// The expression as a column holds it: with length, precision and scale.
     pub(super) fn assign(&mut self, bound: Bound, kind: Kind, willing: Willing) -> Result<Bound> {
         let same = bound.kind == Some(kind);
@@ -135,7 +138,13 @@ impl Coercer<'_> {
         if becomes_char {
             return Ok(bound.cast_to(kind, willing));
         }
-        let coerced = self.coerce(bound, kind.ty, willing)?;
+        let coerced = match &bound.form {
+            // The fields of its type say what an interval's numbers count.
+            Form::Literal(text) if kind.ty == Type::Interval => {
+                self.literal(text, kind, bound.position)?
+            }
+            _ => self.coerce(bound, kind.ty, willing)?,
+        };
         let plain = kind.modifier == values::Modifier::NONE;
         Ok(if same || plain { coerced } else { coerced.cast_to(kind, willing) })
     }

@@ -2,7 +2,7 @@
 
 use super::binder::{Binder, Level, name_of};
 use super::coerce::{Bound, Form};
-use super::kinds::{Quantifier, Willing, chosen, common, kind_of};
+use super::kinds::{Quantifier, Willing, chosen, common, kind_of, kind_of_interval};
 use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use sqlparser::ast::{
@@ -63,9 +63,9 @@ impl Binder<'_> {
                 let kind = kind_of(self.catalog, &typed.data_type)?;
                 self.assign(bound, kind, Willing::Explicit)
             }
-            Expr::Interval(interval) if interval.leading_field.is_none() => {
+            Expr::Interval(interval) => {
                 let bound = self.expression(&interval.value)?;
-                self.assign(bound, Kind::plain(Type::Interval), Willing::Explicit)
+                self.assign(bound, kind_of_interval(interval)?, Willing::Explicit)
             }
             Expr::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())

@@ -135,7 +135,7 @@ impl Binder<'_> {
             Some(Type::Timestamptz) => {
                 // Fields are those that clocks of the session's zone show.
                 self.uses_zone = true;
-                let zone = word(self.zone.name());
+                let zone = word(&self.zone.text());
                 let code = Kind::plain(Type::Timestamp);
                 let local = call(Function::AtTimeZone, vec![zone, value], Type::Timestamp);
                 if field.eq_ignore_ascii_case("epoch") {

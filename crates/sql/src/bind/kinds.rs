@@ -3,10 +3,10 @@
 use crate::catalog::Catalog;
 use crate::ir::Kind;
 use sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, ObjectNamePart,
-    TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Interval,
+    ObjectName, ObjectNamePart, TimezoneInfo,
 };
-use values::{Error, Modifier, Result, SqlState, Type};
+use values::{Error, IntervalFields, Modifier, Result, SqlState, Type};
 
 /// The type that a statement names.
 pub(crate) fn kind_of(catalog: &Catalog, data_type: &DataType) -> Result<Kind> {
@@ -55,7 +55,10 @@ pub(crate) fn kind_of(catalog: &Catalog, data_type: &DataType) -> Result<Kind> {
         DataType::Time(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             (Type::Time, digits(precision))
         }
-        DataType::Interval { fields: None, precision } => (Type::Interval, digits(precision)),
+        DataType::Interval { fields, precision } => {
+            let fields = fields.as_ref().map(ToString::to_string);
+            return interval_of(fields.as_deref(), *precision);
+        }
         DataType::JSONB => (Type::Jsonb, vec![]),
         DataType::JSON => (Type::Json, vec![]),
         DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
@@ -71,6 +74,37 @@ pub(crate) fn kind_of(catalog: &Catalog, data_type: &DataType) -> Result<Kind> {
         _ => return Err(unknown()),
     };
     Ok(Kind { ty, modifier: Modifier::of(ty, &arguments)? })
+}
+
+/// The type of an interval with these fields, such as `HOUR TO SECOND`, and so many digits of the
+/// second.
+pub(crate) fn interval_of(fields: Option<&str>, digits: Option<u64>) -> Result<Kind> {
+    let refused = |name: &str| {
+        let message = format!("an interval has no fields \"{name}\"");
+        Error::new(SqlState::SYNTAX_ERROR, message)
+    };
+    let fields = match fields.map(str::to_ascii_lowercase) {
+        Some(name) => IntervalFields::named(&name).ok_or_else(|| refused(&name))?,
+        None => IntervalFields::ALL,
+    };
+    if digits.is_some() && !fields.has_seconds() {
+        let message = "only an interval with seconds has a precision";
+        return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+    }
+    let digits = digits.map(|digits| i64::try_from(digits).unwrap_or(i64::MAX));
+    Ok(Kind { ty: Type::Interval, modifier: Modifier::of_interval(fields, digits)? })
+}
+
+/// The type that `INTERVAL '1' HOUR TO SECOND(2)` states.
+pub(crate) fn kind_of_interval(written: &Interval) -> Result<Kind> {
+    let field = |field: &DateTimeField| field.to_string();
+    let fields = match (&written.leading_field, &written.last_field) {
+        (Some(first), Some(last)) => Some(format!("{} TO {}", field(first), field(last))),
+        (Some(first), None) => Some(field(first)),
+        (None, _) => None,
+    };
+    let digits = written.fractional_seconds_precision.or(written.leading_precision);
+    interval_of(fields.as_deref(), digits)
 }
 
 /// Types of PostgreSQL that are not here.

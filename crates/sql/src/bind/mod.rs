@@ -24,6 +24,7 @@ mod joins;
 mod kinds;
 mod known;
 mod lists;
+mod locks;
 mod named;
 mod operators;
 mod order;
@@ -54,7 +55,7 @@ pub(crate) use {
     door::{check_call, check_select, is_only_body, refuse},
     guard::{keys_of, leading_index, unique_index},
     index::{KeyPart, index_column_name, is_index_element},
-    kinds::kind_of,
+    kinds::{interval_of, kind_of, kind_of_interval},
     parts::has_parts,
     views::NewView,
     written::writable_columns,

@@ -25,6 +25,9 @@ pub struct Prepared {
     pub columns: Vec<OutputColumn>,
     /// How rows come or go, of a COPY.
     pub copy: Option<Copy>,
+    /// The command, if FOR UPDATE or FOR SHARE locks rows of tables in PostgreSQL, which is refused
+    /// where nothing may be written.
+    pub locking: Option<&'static str>,
 }
 
 /// What a plan depends on beside catalog and text.
@@ -177,6 +180,6 @@ impl Binder<'_> {
             })
         });
         let parameters = parameters.collect::<Result<Vec<_>>>()?;
-        Ok(Prepared { plan, parameters, columns, copy: None })
+        Ok(Prepared { plan, parameters, columns, copy: None, locking: self.locking })
     }
 }

@@ -1,6 +1,6 @@
 //! Queries: SELECT, VALUES, set operations.
 
-use super::binder::{Binder, Grouping, name_of, table_name, unsupported};
+use super::binder::{Binder, Grouping, name_of, unsupported};
 use super::coerce::Bound;
 use super::conditions::{Conjunct, filter_of};
 use super::door::{check_query, check_select, check_values};
@@ -10,10 +10,8 @@ use super::kinds::check_compares;
 use super::order::{no_position, ordinal};
 use super::window_list::{Place, WindowList};
 use crate::ir::{ColumnNumber, Expression, Group, Input, Op, Query as Plan, Select, Source};
-use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, LockClause, Query, Select as Tree, SelectItem, SetExpr,
-};
-use values::{Error, Result, SqlState};
+use sqlparser::ast::{Distinct, Expr, GroupByExpr, Query, Select as Tree, SelectItem, SetExpr};
+use values::Result;
 
 /// A query while it is bound.
 pub(super) struct Parts {
@@ -78,7 +76,7 @@ impl Binder<'_> {
     fn select(&mut self, tree: &Tree, query: &Query, untyped: Untyped) -> Result<Parts> {
         check_select(tree)?;
         let mut from = self.from(&tree.from)?;
-        self.check_locked(&query.locks)?;
+        self.check_locked(&query.locks, &tree.from)?;
         self.grouping = None;
         let projection = self.rows_among_columns(&tree.projection, &mut from)?;
         let is_step = from.iter().any(|item| self.is_working(&item.rows));
@@ -131,22 +129,6 @@ impl Binder<'_> {
         let table = parts.table.filter(|_| parts.select.is_plain());
         parts.table = table.map(|table| Filtered { is_sorted, ..table });
         Ok(parts)
-    }
-
-    /// Refuses FOR UPDATE OF what is not in FROM.
-    fn check_locked(&self, locks: &[LockClause]) -> Result<()> {
-        // Nothing is locked, so that nothing waits, or is left out.
-        for LockClause { lock_type, of, nonblock: _ } in locks {
-            let Some(of) = of else { continue };
-            let name = table_name(of)?;
-            if !self.scope.has_table(&name) {
-                let message = format!(
-                    "relation \"{name}\" in FOR {lock_type} clause not found in FROM clause"
-                );
-                return Err(Error::new(SqlState::UNDEFINED_TABLE, message).at(self.position(of)));
-            }
-        }
-        Ok(())
     }
 
     /// The columns of a query over rows with the results of window functions.

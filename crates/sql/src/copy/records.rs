@@ -91,7 +91,7 @@ impl Records {
                 continue;
             };
             let kind = column.kind;
-            let value = text::parse(kind.ty, &field, &self.zone)
+            let value = text::parse_as(kind.ty, kind.modifier, &field, &self.zone)
                 .and_then(|value| fit(value, kind.ty, kind.modifier, Strictness::Assignment));
             row.push(value.map_err(|error| {
                 let shown = cut(&field);

@@ -3,11 +3,12 @@
 use super::modes::{BlockModes, Verb};
 use super::own::{Fetch, Own};
 use super::statement::Statement;
-use crate::bind::name_of;
+use crate::bind::{interval_of, kind_of_interval, name_of};
 use sqlparser::ast::{
-    CloseCursor, ContextModifier, DiscardObject, Expr, ObjectName, Reset, Set, Statement as Tree,
-    UnaryOperator, Value,
+    CloseCursor, ContextModifier, DataType, DiscardObject, Expr, ObjectName, Reset, Set,
+    Statement as Tree, UnaryOperator, Value,
 };
+use values::Interval;
 
 /// What a statement says about the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,13 @@ pub enum Control {
     Set(String, Vec<String>),
     /// SET LOCAL
     SetLocal(String, Vec<String>),
+    /// SET or SET LOCAL of a setting to DEFAULT, and SET TIME ZONE LOCAL
+    SetDefault {
+        /// The setting.
+        name: String,
+        /// Whether it is SET LOCAL.
+        is_local: bool,
+    },
     /// RESET of a setting, or of all.
     Reset(Option<String>),
     /// SHOW
@@ -81,19 +89,10 @@ impl Statement {
             Tree::Savepoint { name } => Control::Savepoint(name_of(name)),
             Tree::ReleaseSavepoint { name } => Control::Release(name_of(name)),
             Tree::Set(Set::SingleAssignment { scope, hivevar: false, variable, values }) => {
-                let values = values.iter().map(setting).collect::<Option<_>>()?;
-                let name = setting_name(variable);
-                match scope {
-                    Some(ContextModifier::Local) => Control::SetLocal(name, values),
-                    _ => Control::Set(name, values),
-                }
+                let is_local = *scope == Some(ContextModifier::Local);
+                assignment(setting_name(variable), values, is_local)?
             }
-            Tree::Set(Set::SetTimeZone { local: true, value }) => {
-                Control::SetLocal("timezone".to_owned(), vec![setting(value)?])
-            }
-            Tree::Set(Set::SetTimeZone { local: false, value }) => {
-                Control::Set("timezone".to_owned(), vec![setting(value)?])
-            }
+            Tree::Set(Set::SetTimeZone { local, value }) => time_zone(value, *local)?,
             Tree::Reset(reset) => match &reset.reset {
                 Reset::ALL => Control::Reset(None),
                 Reset::ConfigurationParameter(name) => Control::Reset(Some(setting_name(name))),
@@ -178,11 +177,70 @@ fn setting_name(name: &ObjectName) -> String {
     name.to_string().to_ascii_lowercase().replace('"', "")
 }
 
+/// SET of a setting: its values as they are written.
+fn assignment(name: String, values: &[Expr], is_local: bool) -> Option<Control> {
+    if let [Expr::Identifier(word)] = values
+        && word.quote_style.is_none()
+        && word.value.eq_ignore_ascii_case("default")
+    {
+        return Some(Control::SetDefault { name, is_local });
+    }
+    let values = values.iter().map(setting).collect::<Option<_>>()?;
+    Some(match is_local {
+        true => Control::SetLocal(name, values),
+        false => Control::Set(name, values),
+    })
+}
+
+/// SET TIME ZONE, which has words of its own, and intervals.
+fn time_zone(value: &Expr, is_local: bool) -> Option<Control> {
+    let name = "timezone".to_owned();
+    match value {
+        Expr::Identifier(word)
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("local") =>
+        {
+            Some(Control::SetDefault { name, is_local })
+        }
+        Expr::Interval(_) | Expr::Cast { .. } => {
+            let values = vec![distance(value)?];
+            Some(if is_local {
+                Control::SetLocal(name, values)
+            } else {
+                Control::Set(name, values)
+            })
+        }
+        _ => assignment(name, std::slice::from_ref(value), is_local),
+    }
+}
+
+/// The text of an interval as a zone: hours and minutes, or the text itself where it is none.
+fn distance(value: &Expr) -> Option<String> {
+    let (constant, kind) = match value {
+        Expr::Interval(written) => (&written.value, kind_of_interval(written).ok()?),
+        Expr::Cast { expr, data_type: DataType::Interval { fields: None, precision }, .. } => {
+            (expr, interval_of(None, *precision).ok()?)
+        }
+        _ => return None,
+    };
+    if !matches!(kind.modifier.interval_fields().name(), None | Some("hour" | "hour to minute")) {
+        return None;
+    }
+    let Expr::Value(constant) = &**constant else { return None };
+    let Value::SingleQuotedString(text) = &constant.value else { return None };
+    let interval = Interval::parse_as(text, kind.modifier.interval_fields());
+    let digits = kind.modifier.second_digits().unwrap_or(u32::MAX);
+    let shown = match interval.and_then(|interval| interval.round(digits)) {
+        Ok(interval) => interval.to_string(),
+        Err(_) => text.clone(),
+    };
+    Some(format!("INTERVAL '{shown}'"))
+}
+
 /// The text of a setting's value: names and strings without their quotes. `None` of what is no
 /// constant, which may be too deep to be shown on this stack.
 fn setting(expr: &Expr) -> Option<String> {
     Some(match expr {
-        Expr::Identifier(name) => name.value.clone(),
+        Expr::Identifier(name) => name_of(name),
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => text.clone(),
             other => other.to_string(),
@@ -192,7 +250,6 @@ fn setting(expr: &Expr) -> Option<String> {
         {
             expr.to_string()
         }
-        Expr::Interval(interval) if matches!(*interval.value, Expr::Value(_)) => expr.to_string(),
         Expr::CompoundIdentifier(_) => expr.to_string(),
         _ => return None,
     })
@@ -231,7 +288,7 @@ mod tests {
         check("RELEASE SAVEPOINT a", Some(Control::Release("a".to_owned())));
         let set =
             |name: &str, value: &str| Some(Control::Set(name.to_owned(), vec![value.to_owned()]));
-        let two = vec!["ISO".to_owned(), "DMY".to_owned()];
+        let two = vec!["iso".to_owned(), "dmy".to_owned()];
         check("SET DateStyle TO ISO, DMY", Some(Control::Set("datestyle".to_owned(), two)));
         check("SET application_name = 'psql x'", set("application_name", "psql x"));
         let local = Control::SetLocal("timezone".to_owned(), vec!["UTC".to_owned()]);
@@ -239,6 +296,8 @@ mod tests {
         check("SET TIME ZONE 'UTC'", set("timezone", "UTC"));
         let local = Control::SetLocal("timezone".to_owned(), vec!["UTC".to_owned()]);
         check("SET LOCAL TIME ZONE 'UTC'", Some(local));
+        check("SET application_name = Foo", set("application_name", "foo"));
+        check("SET application_name = \"Foo\"", set("application_name", "Foo"));
         check("SET work_mem = -1", set("work_mem", "-1"));
         check("SET work_mem = 1 + 1", None);
         check("RESET ALL", Some(Control::Reset(None)));
@@ -258,6 +317,33 @@ mod tests {
             "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
             Some(Control::Characteristics(modes("", Some(true)))),
         );
+    }
+
+    #[test]
+    fn values_of_settings_are_told_apart() {
+        let check = |text: &str, expected: Option<Control>| {
+            assert_eq!(parse(text).unwrap()[0].control(), expected, "{text}");
+        };
+        let set =
+            |name: &str, value: &str| Some(Control::Set(name.to_owned(), vec![value.to_owned()]));
+        let default = |name: &str, is_local| {
+            let name = name.to_owned();
+            Some(Control::SetDefault { name, is_local })
+        };
+        check("SET application_name TO DEFAULT", default("application_name", false));
+        check("SET LOCAL application_name = default", default("application_name", true));
+        check("SET application_name = 'default'", set("application_name", "default"));
+        check("SET application_name = \"default\"", set("application_name", "default"));
+        check("SET TIME ZONE LOCAL", default("timezone", false));
+        check("SET LOCAL TIME ZONE DEFAULT", default("timezone", true));
+        check("SET TIME ZONE 'local'", set("timezone", "local"));
+        let zone = |text: &str| set("timezone", &format!("INTERVAL '{text}'"));
+        check("SET TIME ZONE INTERVAL '-3:30' HOUR TO MINUTE", zone("-03:30:00"));
+        check("SET TIME ZONE INTERVAL '3' HOUR", zone("03:00:00"));
+        check("SET TIME ZONE INTERVAL(0) '12:34:56.7'", zone("12:34:57"));
+        check("SET TIME ZONE INTERVAL 'x'", zone("x"));
+        check("SET TIME ZONE INTERVAL '3' DAY", None);
+        check("SET timezone = INTERVAL '3' HOUR", None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod modes;
 mod own;
 mod position;
 mod prepared;
+mod rewritten;
 mod sequence;
 mod session;
 mod set_value;

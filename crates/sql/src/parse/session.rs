@@ -33,8 +33,8 @@ pub enum SessionFunction {
     IsInRecovery,
     /// `current_setting(name)`
     Setting(String),
-    /// `set_config(name, value, is_local)`
-    Set(String, String, bool),
+    /// `set_config(name, value, is_local)`; the default of a value that is NULL
+    Set(String, Option<String>, bool),
 }
 
 impl Statement {
@@ -92,7 +92,7 @@ fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
         _ => return None,
     };
     let arguments = arguments(&call.args)?;
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let arguments: Vec<Option<&str>> = arguments.iter().map(Option::as_deref).collect();
     let function = match (name.as_str(), &arguments[..]) {
         ("version", []) => SessionFunction::Version,
         ("current_schema", []) => SessionFunction::Schema,
@@ -100,17 +100,18 @@ fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
         ("current_user" | "session_user" | "user" | "current_role", []) => SessionFunction::User,
         ("pg_backend_pid", []) => SessionFunction::ProcessId,
         ("pg_is_in_recovery", []) => SessionFunction::IsInRecovery,
-        ("current_setting", [name]) => SessionFunction::Setting((*name).to_owned()),
-        ("set_config", [name, value, is_local @ ("false" | "true")]) => {
-            SessionFunction::Set((*name).to_owned(), (*value).to_owned(), *is_local == "true")
+        ("current_setting", [Some(name)]) => SessionFunction::Setting((*name).to_owned()),
+        ("set_config", [Some(name), value, Some(is_local @ ("false" | "true"))]) => {
+            let value = value.map(str::to_owned);
+            SessionFunction::Set((*name).to_owned(), value, *is_local == "true")
         }
         _ => return None,
     };
     Some((name, function))
 }
 
-/// The constants that a function is called with.
-fn arguments(written: &FunctionArguments) -> Option<Vec<String>> {
+/// The constants that a function is called with; `None` of NULL.
+fn arguments(written: &FunctionArguments) -> Option<Vec<Option<String>>> {
     let list = match written {
         FunctionArguments::None => return Some(Vec::new()),
         FunctionArguments::List(list)
@@ -123,8 +124,9 @@ fn arguments(written: &FunctionArguments) -> Option<Vec<String>> {
     };
     let constant = |argument: &FunctionArg| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text.clone()),
-            Value::Boolean(value) => Some(value.to_string()),
+            Value::SingleQuotedString(text) => Some(Some(text.clone())),
+            Value::Boolean(value) => Some(Some(value.to_string())),
+            Value::Null => Some(None),
             _ => None,
         },
         _ => None,
@@ -152,6 +154,12 @@ mod tests {
             asked("SELECT current_setting('x')"),
             one("current_setting", SessionFunction::Setting("x".to_owned()))
         );
+        let set = |value: Option<&str>| {
+            SessionFunction::Set("x".to_owned(), value.map(str::to_owned), true)
+        };
+        assert_eq!(asked("SELECT set_config('x', 'y', true)"), one("set_config", set(Some("y"))));
+        assert_eq!(asked("SELECT set_config('x', NULL, true)"), one("set_config", set(None)));
+        assert_eq!(asked("SELECT set_config(NULL, 'y', true)"), None);
         let both = asked("SELECT current_schema(), current_database()").unwrap();
         assert_eq!(both.len(), 2);
         for other in [

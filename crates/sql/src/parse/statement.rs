@@ -7,6 +7,7 @@ use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::modes;
 use super::own::{self, Declared};
 use super::position::Lines;
+use super::rewritten;
 use super::sequence::{self, AlterSequence, IdentityChanges};
 use super::signs;
 use super::size;
@@ -114,7 +115,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
         let at = lines.position(error.location);
         Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
     })?;
-    let mut tokens = signs::mended(strings::joined(tokens));
+    let mut tokens = rewritten::rewritten(signs::mended(strings::joined(tokens)));
     limits::check(&tokens)?;
     let bytes = size::check_tokens(&tokens)?;
     grant.grow_to(3 * text.len() + bytes.of_tokens + bytes.of_trees)?;

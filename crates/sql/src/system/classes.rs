@@ -226,7 +226,7 @@ fn attribute(row: Row, relation: i32, name: &str, at: i16, kind: Kind) -> Row {
         .set("attlen", length(kind.ty))
         .set("attnum", at)
         .set("attndims", i32::from(kind.ty.element().is_some()))
-        .set("atttypmod", kind.modifier.number())
+        .set("atttypmod", kind.modifier.number_of(kind.ty))
         .set("attstattarget", -1)
         .set("attcacheoff", -1)
         .set("attbyval", is_by_value(kind.ty))

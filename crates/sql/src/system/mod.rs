@@ -27,6 +27,8 @@ pub(crate) use names::name_parts;
 pub use names::quoted;
 pub(crate) use patterns::Patterns;
 pub(crate) use relations::{Known, TABLE_ID, known};
-pub use session::{NAME, SERVER_VERSION, Session, SessionValues, System, version};
+pub use session::{
+    NAME, OpenCursor, PreparedStatement, SERVER_VERSION, Session, SessionValues, System, version,
+};
 pub(crate) use shown::{Writer, expression_text, key_text};
 pub(crate) use type_names::named as type_named;

@@ -1,7 +1,7 @@
 //! The rows of each relation of the system catalog.
 
 use super::rows::Row;
-use super::session::System;
+use super::session::{self, System};
 use super::{classes, constraints, fixed, relations, standard, types};
 use values::Datum;
 
@@ -14,7 +14,8 @@ impl System {
             (_, own) => classes::rows(self, relation, own)
                 .or_else(|| constraints::rows(self, relation, own))
                 .or_else(|| types::rows(self, relation, own))
-                .or_else(|| fixed::rows(self, relation, own)),
+                .or_else(|| fixed::rows(self, relation, own))
+                .or_else(|| session::rows(&self.session, relation, own)),
         };
         // The others are of what there is none here.
         Some(made.map(|rows| rows.into_iter().map(Row::done).collect()).unwrap_or_default())

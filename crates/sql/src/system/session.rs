@@ -1,9 +1,11 @@
 //! What a query of the system catalog is answered from.
 
+use super::relations::Known;
+use super::rows::{Row, array};
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
 use std::sync::Arc;
-use values::{Datum, Error, Result, SqlState};
+use values::{Datum, Error, Result, SqlState, Timestamp, Type};
 
 /// The user and the database that there are.
 pub const NAME: &str = "nvcaracal";
@@ -22,6 +24,73 @@ pub struct Session {
     pub process: i32,
     /// Settings with their values, by name.
     pub settings: Vec<(String, String)>,
+    /// Its prepared statements.
+    pub prepared: Vec<PreparedStatement>,
+    /// The cursors that it has declared.
+    pub cursors: Vec<OpenCursor>,
+}
+
+/// A prepared statement, as `pg_prepared_statements` shows it.
+#[derive(Clone, Debug)]
+pub struct PreparedStatement {
+    /// Its name.
+    pub name: String,
+    /// The text that it came with.
+    pub text: Arc<str>,
+    /// When it was prepared.
+    pub at: Timestamp,
+    /// The types of its parameters.
+    pub parameters: Vec<Type>,
+    /// Whether PREPARE made it, and no message of the protocol.
+    pub is_sql: bool,
+}
+
+/// A cursor, as `pg_cursors` shows it.
+#[derive(Clone, Debug)]
+pub struct OpenCursor {
+    /// Its name.
+    pub name: String,
+    /// The text that declared it.
+    pub text: Arc<str>,
+    /// When it was declared.
+    pub at: Timestamp,
+    /// Whether it is WITH HOLD.
+    pub is_held: bool,
+    /// Whether it can go back.
+    pub is_scrollable: bool,
+}
+
+/// The rows of a relation that is about the session alone; `None` of any other one.
+pub(super) fn rows(session: &Session, relation: &'static Known, own: &str) -> Option<Vec<Row>> {
+    let types = |all: &[Type]| {
+        // PostgreSQL has an array of `regtype`, which is shown as names, too.
+        let names = all.iter().map(|ty| Datum::text(ty.name()));
+        array(Type::Text, names)
+    };
+    let prepared = |one: &PreparedStatement| {
+        Row::of(relation)
+            .set("name", one.name.as_str())
+            .set("statement", &*one.text)
+            .set("prepare_time", Datum::Timestamptz(one.at))
+            .set("parameter_types", types(&one.parameters))
+            .set("from_sql", one.is_sql)
+            // All plans are made for values that are not known.
+            .set("generic_plans", 0_i64)
+            .set("custom_plans", 0_i64)
+    };
+    let cursor = |one: &OpenCursor| {
+        Row::of(relation)
+            .set("name", one.name.as_str())
+            .set("statement", &*one.text)
+            .set("creation_time", Datum::Timestamptz(one.at))
+            .set("is_holdable", one.is_held)
+            .set("is_scrollable", one.is_scrollable)
+    };
+    Some(match own {
+        "pg_prepared_statements" => session.prepared.iter().map(prepared).collect(),
+        "pg_cursors" => session.cursors.iter().map(cursor).collect(),
+        _ => return None,
+    })
 }
 
 /// The catalog that a query was planned with, and its session.

@@ -215,6 +215,9 @@ fn described(row: Row, place: usize, kind: Kind) -> Row {
         }
         _ => None,
     };
+    let fields = (ty == Type::Interval).then(|| modifier.interval_fields().name()).flatten();
+    let seconds = modifier.second_digits().map_or_else(String::new, |digits| format!("({digits})"));
+    let fields = fields.map(|name| format!("{}{seconds}", name.to_ascii_uppercase()));
     let length = modifier.length().filter(|_| matches!(ty, Type::Varchar | Type::Char));
     let octets = match ty {
         Type::Text | Type::Varchar | Type::Char => {
@@ -231,6 +234,7 @@ fn described(row: Row, place: usize, kind: Kind) -> Row {
         .set("numeric_precision_radix", radix)
         .set("numeric_scale", ty.is_integer().then_some(0).or(precise.map(|both| both.1)))
         .set("datetime_precision", digits)
+        .set("interval_type", fields)
         .set("udt_catalog", NAME)
         .set("udt_schema", if ty.enum_type().is_some() { "public" } else { "pg_catalog" })
         .set("udt_name", short_name(ty))

@@ -1,0 +1,149 @@
+//! Clauses that the parser does not have, as tokens of what it has instead: FOR READ ONLY of
+//! queries and the weaker locks, which lock nothing here; INTERVAL with a precision before its
+//! text; RESET of settings whose names are several words.
+
+use super::own::word;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+
+/// Replaces the clauses. Tokens keep their places in the text.
+pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    // Whether a statement begins, and whether a query was before in it.
+    let (mut is_begin, mut has_query) = (true, false);
+    let mut intervals = Vec::new();
+    for at in 0..tokens.len() {
+        let found = match &tokens[at].token {
+            Token::Whitespace(_) => continue,
+            Token::SemiColon => {
+                (is_begin, has_query) = (true, false);
+                continue;
+            }
+            other => word(other).unwrap_or_default(),
+        };
+        match found.as_str() {
+            "select" | "values" | "table" => has_query = true,
+            "for" if has_query => without_strength(&mut tokens, at),
+            "interval" if has_precision(&tokens, at) => intervals.push(at),
+            "reset" if is_begin => one_name(&mut tokens, at),
+            _ => {}
+        }
+        is_begin = false;
+    }
+    // From the last one on, as each becomes longer.
+    for at in intervals.into_iter().rev() {
+        as_cast(&mut tokens, at);
+    }
+    tokens
+}
+
+/// The places of the next tokens behind `at` that are no blanks.
+fn places<const COUNT: usize>(tokens: &[TokenWithSpan], at: usize) -> Option<[usize; COUNT]> {
+    let is_blank = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let all = tokens.iter().enumerate().skip(at + 1);
+    let mut all = all.filter(|(_, token)| !is_blank(token)).map(|(place, _)| place);
+    let mut places = [0; COUNT];
+    for place in &mut places {
+        *place = all.next()?;
+    }
+    Some(places)
+}
+
+/// The places of the next words behind `at`, if they are these.
+fn words<const COUNT: usize>(
+    tokens: &[TokenWithSpan],
+    at: usize,
+    names: [&str; COUNT],
+) -> Option<[usize; COUNT]> {
+    let places = places(tokens, at)?;
+    let is_word =
+        |(place, name): (&usize, &str)| word(&tokens[*place].token).is_some_and(|own| own == name);
+    places.iter().zip(names).all(is_word).then_some(places)
+}
+
+fn blank(tokens: &mut [TokenWithSpan], places: &[usize]) {
+    for place in places {
+        tokens[*place].token = Token::Whitespace(Whitespace::Space);
+    }
+}
+
+/// Leaves out FOR READ ONLY, and what makes the lock of FOR UPDATE or FOR SHARE a weaker one.
+fn without_strength(tokens: &mut [TokenWithSpan], at: usize) {
+    if let Some([read, only]) = words(tokens, at, ["read", "only"]) {
+        blank(tokens, &[at, read, only]);
+    } else if let Some([no, key, _]) = words(tokens, at, ["no", "key", "update"]) {
+        blank(tokens, &[no, key]);
+    } else if let Some([key, _]) = words(tokens, at, ["key", "share"]) {
+        blank(tokens, &[key]);
+    }
+}
+
+/// `INTERVAL(2) 'text'`
+fn has_precision(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let Some(places) = places::<4>(tokens, at) else { return false };
+    matches!(
+        places.map(|place| &tokens[place].token),
+        [
+            Token::LParen,
+            Token::Number(..),
+            Token::RParen,
+            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_)
+        ]
+    )
+}
+
+/// `INTERVAL(2) 'text'` as `'text'::INTERVAL(2)`.
+fn as_cast(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let Some([open, number, close, text]) = places::<4>(tokens, at) else { return };
+    let interval = tokens[at].token.clone();
+    let text_token = std::mem::replace(&mut tokens[text].token, Token::RParen);
+    let number_token = std::mem::replace(&mut tokens[number].token, interval);
+    tokens[at].token = text_token;
+    tokens[open].token = Token::DoubleColon;
+    tokens[close].token = Token::LParen;
+    let place = TokenWithSpan { token: number_token, span: tokens[close].span };
+    tokens.insert(close + 1, place);
+}
+
+/// RESET TRANSACTION ISOLATION LEVEL and RESET TIME ZONE, as the settings are called.
+fn one_name(tokens: &mut [TokenWithSpan], at: usize) {
+    let setting = |name: &str| {
+        let value = name.to_owned();
+        Token::Word(Word { value, quote_style: None, keyword: Keyword::NoKeyword })
+    };
+    if let Some([first, second, third]) = words(tokens, at, ["transaction", "isolation", "level"]) {
+        tokens[first].token = setting("transaction_isolation");
+        blank(tokens, &[second, third]);
+    } else if let Some([first, second]) = words(tokens, at, ["time", "zone"]) {
+        tokens[first].token = setting("timezone");
+        blank(tokens, &[second]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Control, parse};
+
+    #[test]
+    fn clauses_become_what_the_parser_has() {
+        let shown = |text: &str| parse(text).unwrap()[0].tree.to_string();
+        assert_eq!(shown("SELECT 1 FOR READ ONLY"), "SELECT 1");
+        assert_eq!(shown("DECLARE c CURSOR FOR SELECT a FROM t FOR READ ONLY"), "SELECT a FROM t");
+        assert_eq!(shown("SELECT a FROM t FOR NO KEY UPDATE"), "SELECT a FROM t FOR UPDATE");
+        assert_eq!(
+            shown("SELECT a FROM t FOR /* x */ KEY SHARE OF t NOWAIT"),
+            "SELECT a FROM t FOR SHARE OF t NOWAIT"
+        );
+        assert_eq!(shown("SELECT interval ( 2 ) '1.2 s', 1"), "SELECT '1.2 s'::INTERVAL(2), 1");
+        assert_eq!(shown("SELECT a::interval(2), 'x'"), "SELECT a::INTERVAL(2), 'x'");
+        for text in ["DELETE FROM t FOR READ ONLY", "BEGIN FOR READ ONLY", "SELECT 1 FOR READ"] {
+            assert_eq!(parse(text).unwrap_err().state().code(), "42601", "{text}");
+        }
+        for (text, name) in [
+            ("RESET TRANSACTION ISOLATION LEVEL", "transaction_isolation"),
+            ("SELECT 1; RESET TIME ZONE", "timezone"),
+        ] {
+            let reset = Control::Reset(Some(name.to_owned()));
+            assert_eq!(parse(text).unwrap().pop().unwrap().control(), Some(reset), "{text}");
+        }
+    }
+}
