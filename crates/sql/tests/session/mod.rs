@@ -102,14 +102,24 @@ impl Session {
         })
     }
 
-    /// Runs a plan. If its writes can be said before, there are no others.
+    /// Runs a plan. If its writes can be said before, there are no others; if it fails, there are
+    /// none in rows that nobody takes back.
     fn run_plan(&mut self, plan: &Plan, context: &Context) -> Result<sql::run::Answer> {
         let predicted = is_predicted(plan).then(|| {
             // Of a copy, so that sequences give the same numbers again.
             predict(plan, context, &mut self.memory.clone())
         });
         let mut overlay = Overlay::new(&mut self.memory);
-        let answer = run(plan, context, &mut overlay)?;
+        let answer = match run(plan, context, &mut overlay) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let mut alone = self.memory.clone();
+                let is_refused = run(plan, context, &mut alone).is_err();
+                let is_unchanged = alone.rows().eq(self.memory.rows());
+                assert!(!is_refused || is_unchanged, "{plan:?} fails and writes");
+                return Err(error);
+            }
+        };
         if let Some(predicted) = predicted {
             let predicted = predicted.expect("what is refused before does not run");
             for (space, key) in overlay.writes().keys() {
