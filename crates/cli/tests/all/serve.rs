@@ -31,6 +31,9 @@ fn options_that_cannot_be_used_are_refused_in_words() {
         let refused = run(&format!("serve {store} --listen 127.0.0.1:0 --archive {archive}"));
         refused.failed(1, &[how, "choose a directory beside it"]);
     }
+    let file = room.text("empty");
+    let archive = run(&format!("serve {store} --listen 127.0.0.1:0 --archive {file}"));
+    archive.failed(1, &["is no directory", &file]);
     let small = run(&format!("serve {store} --memory-limit-bytes 16777216"));
     small.failed(2, &["the least is 33554432"]);
     assert!(!room.path("store").exists(), "a refused command makes nothing");

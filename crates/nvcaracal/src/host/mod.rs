@@ -1,5 +1,6 @@
 //! The engine on whichever device it runs, and copies of it.
 
+mod archive_room;
 pub(crate) mod driver;
 pub(crate) mod earlier;
 pub(crate) mod open;

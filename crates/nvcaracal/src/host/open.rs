@@ -14,6 +14,7 @@ use storage::{ChangeLog, ChangeLogHook, StorageError, TableId};
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
 use crate::feed::logged::{DIRECTORY as CHANGES, failed};
+use crate::host::archive_room::ArchiveRoom;
 use crate::host::driver::{Driver, Hosted};
 use crate::host::earlier::{Kept, OfNow};
 use crate::table::handle::Shape;
@@ -55,7 +56,7 @@ pub(crate) struct Plan {
 }
 
 /// Opens the device, then the engine on it.
-pub(crate) fn open(mut plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
     let (image, log) = (plan.image_bytes_max, plan.log_bytes_max);
     if plan.read_only && !matches!(plan.device, DeviceSpec::File(_)) {
         return Err(Error::mistake(format!(
@@ -84,28 +85,40 @@ pub(crate) fn open(mut plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> 
         }
         DeviceSpec::File(directory) => {
             check_parent(directory)?;
-            let (create, read_only) = (plan.config.store.create, plan.read_only);
-            let options = FileOptions {
-                create,
-                read_only,
-                detached: read_only,
-                archive: plan.archive.clone(),
-                memory_limit_bytes: plan.memory_limit,
-                background_load_bytes_min: Some(FileOptions::BACKGROUND_LOAD_BYTES),
-                hook: plan.disk.clone(),
-                beside: plan.beside,
-                ..FileOptions::new(image, log)
-            };
-            let device = File::open(directory, &options)?;
-            if !read_only {
-                plan.config.change_log = Some(change_log(directory, &plan)?);
+            let archive = plan.archive.as_deref().filter(|_| !plan.read_only);
+            let room = archive.map(ArchiveRoom::make).transpose()?;
+            let directory = directory.clone();
+            let opened = on_file(&directory, plan);
+            if let (Err(_), Some(room)) = (&opened, room) {
+                room.remove();
             }
-            host(device, plan)
+            opened
         }
         DeviceSpec::Crash => Err(Error::mistake(
             "the crash device is for simulations, which drive the engine themselves",
         )),
     }
+}
+
+/// Opens the engine on the files in a directory.
+fn on_file(directory: &Path, mut plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+    let (create, read_only) = (plan.config.store.create, plan.read_only);
+    let options = FileOptions {
+        create,
+        read_only,
+        detached: read_only,
+        archive: plan.archive.clone(),
+        memory_limit_bytes: plan.memory_limit,
+        background_load_bytes_min: Some(FileOptions::BACKGROUND_LOAD_BYTES),
+        hook: plan.disk.clone(),
+        beside: plan.beside,
+        ..FileOptions::new(plan.image_bytes_max, plan.log_bytes_max)
+    };
+    let device = File::open(directory, &options)?;
+    if !read_only {
+        plan.config.change_log = Some(change_log(directory, &plan)?);
+    }
+    host(device, plan)
 }
 
 /// Opens the change log of a database in a directory.

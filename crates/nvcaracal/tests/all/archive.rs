@@ -274,6 +274,32 @@ fn o_43_a_full_log_says_that_its_archive_fails() -> Result<(), Error> {
     db.close()
 }
 
+/// A database whose archive cannot be is refused before anything of it is there, and an archive is
+/// not made for a database that is refused.
+#[test]
+fn a_refused_archive_or_database_leaves_nothing() -> Result<(), Error> {
+    let place = Place::new();
+    fs::write(place.path("file"), "not ours").unwrap();
+    for archive in ["file", "file/archive"] {
+        let archive = place.path(archive);
+        let refused = options(&archive).open(place.path("store")).unwrap_err().to_string();
+        assert!(refused.contains(&archive.display().to_string()), "{refused}");
+        assert!(!place.path("store").exists(), "{refused}");
+    }
+    assert_eq!(fs::read_to_string(place.path("file")).unwrap(), "not ours");
+
+    fs::create_dir(place.path("taken")).unwrap();
+    fs::write(place.path("taken/file"), "not ours").unwrap();
+    let archive = place.path("made/for/it");
+    options(&archive).open(place.path("taken")).unwrap_err();
+    assert!(!place.path("made").exists());
+    // A directory that was there stays.
+    fs::create_dir(place.path("made")).unwrap();
+    options(&archive).open(place.path("taken")).unwrap_err();
+    assert!(place.path("made").exists() && !place.path("made/for").exists());
+    options(&archive).open(place.path("store"))?.close()
+}
+
 /// Waits until the archive has an epoch.
 fn wait_for(place: &Place, epoch: u64) {
     let has = |file: &PathBuf| {
