@@ -206,21 +206,20 @@ impl Binder<'_> {
     /// Functions of arrays.
     fn array_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
         use Function as F;
-        let is_behind = name == "array_prepend";
-        let of = all.get(usize::from(is_behind)).or(all.first());
-        let Some(element) = of.and_then(Bound::ty).and_then(Type::element) else { return Ok(None) };
-        let other = match (name, &all[..]) {
-            ("array_append" | "array_position" | "array_remove", [_, item]) => item.ty(),
-            ("array_prepend", [item, _]) => item.ty(),
-            ("array_cat", [_, other]) => match other.ty().map(Type::element) {
-                Some(None) => return Ok(None),
-                found => found.flatten(),
-            },
-            _ => None,
+        let parts = match (name, &all[..]) {
+            ("array_append" | "array_position" | "array_remove", [array, item])
+            | ("array_prepend", [item, array]) => vec![(array, true), (item, false)],
+            ("array_cat", [left, right]) => vec![(left, true), (right, true)],
+            (_, [array, ..]) => vec![(array, true)],
+            (_, []) => return Ok(None),
         };
+        let makes_array = matches!(name, "array_append" | "array_prepend" | "array_cat");
+        if !makes_array && parts[0].0.ty().is_none() {
+            return Ok(None);
+        }
         // An array becomes one of the items' type, too, which an argument does not.
-        let willing = if other.is_some() { Willing::Explicit } else { Willing::Implicit };
-        let Some(element) = with_item(element, other) else { return Ok(None) };
+        let willing = if parts.len() > 1 { Willing::Explicit } else { Willing::Implicit };
+        let Some(element) = common_item(&parts) else { return Ok(None) };
         let own = array_of(element)?;
         let (function, arguments, result): (_, &[Type], _) = match (name, all.len()) {
             ("array_to_string", 2 | 3) => {
@@ -274,22 +273,21 @@ impl Binder<'_> {
 
     /// `||` of an array with an array or an item.
     pub(super) fn array_concat(&mut self, left: Bound, right: Bound) -> Result<Option<Bound>> {
-        let element = |bound: &Bound| bound.ty().and_then(Type::element);
-        let is_item = |bound: &Bound| bound.ty().is_some() && element(bound).is_none();
-        let item = |bound: &Bound| element(bound).or(bound.ty());
-        let found = match (item(&left), item(&right)) {
-            _ if element(&left).is_none() && element(&right).is_none() => return Ok(None),
-            (Some(left), right) => with_item(left, right),
-            (None, right) => right,
-        };
-        let Some(own) = found else {
+        let is_array = |bound: &Bound| bound.ty().map(|ty| ty.element().is_some());
+        let (of_left, of_right) = (is_array(&left), is_array(&right));
+        if of_left != Some(true) && of_right != Some(true) {
+            return Ok(None);
+        }
+        // What has no type is an array here.
+        let (has_left, has_right) = (of_left.unwrap_or(true), of_right.unwrap_or(true));
+        let Some(own) = common_item(&[(&left, has_left), (&right, has_right)]) else {
             return Err(no_operator(&format!("{} || {}", left.type_name(), right.type_name())));
         };
         let all = array_of(own)?;
-        let (function, first, second) = match (is_item(&left), is_item(&right)) {
-            (false, false) => (Function::ArrayConcat, all, all),
-            (false, true) => (Function::ArrayAppend, all, own),
-            (true, _) => (Function::ArrayPrepend, own, all),
+        let (function, first, second) = match (has_left, has_right) {
+            (true, true) => (Function::ArrayConcat, all, all),
+            (true, false) => (Function::ArrayAppend, all, own),
+            (false, _) => (Function::ArrayPrepend, own, all),
         };
         let left = self.coerce(left, first, Willing::Explicit)?;
         let right = self.coerce(right, second, Willing::Explicit)?;
@@ -324,9 +322,17 @@ impl Binder<'_> {
     }
 }
 
-/// The type that an array's items and this one become, if there is one.
-fn with_item(own: Type, item: Option<Type>) -> Option<Type> {
-    item.map_or(Some(own), |item| chosen(own, item))
+/// The type that the items of arrays, and items beside them, have in common: text if none of them
+/// has one. `None` if there is none, or what should be an array is not. `parts` says of each
+/// whether it is an array.
+fn common_item(parts: &[(&Bound, bool)]) -> Option<Type> {
+    let mut common = None;
+    for (bound, is_array) in parts {
+        let Some(ty) = bound.ty() else { continue };
+        let item = if *is_array { ty.element()? } else { ty };
+        common = Some(common.map_or(Some(item), |before| chosen(before, item))?);
+    }
+    Some(common.unwrap_or(Type::Text))
 }
 
 fn array_of(element: Type) -> Result<Type> {

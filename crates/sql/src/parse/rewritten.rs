@@ -1,6 +1,7 @@
 //! Clauses that the parser does not have, as tokens of what it has instead: FOR READ ONLY of
 //! queries and the weaker locks, which lock nothing here; INTERVAL with a precision before its
-//! text; RESET of settings whose names are several words.
+//! text; ISNULL; `current_schema` and `current_role`; RESET of settings whose names are several
+//! words.
 
 use super::own::word;
 use sqlparser::keywords::Keyword;
@@ -10,12 +11,13 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     // Whether a statement begins, and whether a query was before in it.
     let (mut is_begin, mut has_query) = (true, false);
-    let mut intervals = Vec::new();
+    let mut longer: Vec<(usize, Longer)> = Vec::new();
+    let mut last: Option<usize> = None;
     for at in 0..tokens.len() {
         let found = match &tokens[at].token {
             Token::Whitespace(_) => continue,
             Token::SemiColon => {
-                (is_begin, has_query) = (true, false);
+                (is_begin, has_query, last) = (true, false, None);
                 continue;
             }
             other => word(other).unwrap_or_default(),
@@ -23,18 +25,27 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         match found.as_str() {
             "select" | "values" | "table" => has_query = true,
             "for" if has_query => without_strength(&mut tokens, at),
-            "interval" if has_precision(&tokens, at) => intervals.push(at),
+            "interval" if has_precision(&tokens, at) => longer.push((at, as_cast)),
+            "isnull" if last.is_some_and(|last| ends_value(&tokens[last].token)) => {
+                longer.push((at, as_is_null));
+            }
+            "current_schema" | "current_role" if is_value(&tokens, last, at) => {
+                longer.push((at, as_call));
+            }
             "reset" if is_begin => one_name(&mut tokens, at),
             _ => {}
         }
-        is_begin = false;
+        (is_begin, last) = (false, Some(at));
     }
-    // From the last one on, as each becomes longer.
-    for at in intervals.into_iter().rev() {
-        as_cast(&mut tokens, at);
+    // From the last one on, as the places of those before stay.
+    for (at, lengthen) in longer.into_iter().rev() {
+        lengthen(&mut tokens, at);
     }
     tokens
 }
+
+/// Replaces what is at a place by more tokens.
+type Longer = fn(&mut Vec<TokenWithSpan>, usize);
 
 /// The places of the next tokens behind `at` that are no blanks.
 fn places<const COUNT: usize>(tokens: &[TokenWithSpan], at: usize) -> Option<[usize; COUNT]> {
@@ -100,8 +111,45 @@ fn as_cast(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     tokens[at].token = text_token;
     tokens[open].token = Token::DoubleColon;
     tokens[close].token = Token::LParen;
-    let place = TokenWithSpan { token: number_token, span: tokens[close].span };
-    tokens.insert(close + 1, place);
+    insert(tokens, close, number_token);
+}
+
+/// Whether a value may end with this token: what is behind it is an operator, or a name.
+fn ends_value(token: &Token) -> bool {
+    match token {
+        Token::RParen | Token::RBracket | Token::Number(..) | Token::SingleQuotedString(_) => true,
+        Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
+        _ => false,
+    }
+}
+
+/// Whether the word at a place, behind the token at `last`, is a value: no name, and no call.
+fn is_value(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool {
+    let is_name = last.is_some_and(|last| {
+        let before = &tokens[last].token;
+        *before == Token::Period
+            || word(before).is_some_and(|own| own == "as")
+            || ends_value(before)
+    });
+    let next = places::<1>(tokens, at).map(|[next]| &tokens[next].token);
+    !is_name && !matches!(next, Some(Token::LParen | Token::Period))
+}
+
+fn insert(tokens: &mut Vec<TokenWithSpan>, at: usize, token: Token) {
+    let span = tokens[at].span;
+    tokens.insert(at + 1, TokenWithSpan { token, span });
+}
+
+/// `ISNULL` as `IS NULL`.
+fn as_is_null(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    tokens[at].token = Token::make_keyword("IS");
+    insert(tokens, at, Token::make_keyword("NULL"));
+}
+
+/// `current_schema` as `current_schema()`.
+fn as_call(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    insert(tokens, at, Token::RParen);
+    insert(tokens, at, Token::LParen);
 }
 
 /// RESET TRANSACTION ISOLATION LEVEL and RESET TIME ZONE, as the settings are called.
@@ -135,6 +183,14 @@ mod tests {
         );
         assert_eq!(shown("SELECT interval ( 2 ) '1.2 s', 1"), "SELECT '1.2 s'::INTERVAL(2), 1");
         assert_eq!(shown("SELECT a::interval(2), 'x'"), "SELECT a::INTERVAL(2), 'x'");
+        assert_eq!(shown("SELECT a isnull, (b) ISNULL"), "SELECT a IS NULL, (b) IS NULL");
+        assert_eq!(shown("SELECT 1 AS isnull, isnull(a)"), "SELECT 1 AS isnull, isnull(a)");
+        assert_eq!(
+            shown("SELECT current_schema, current_role, current_schema ( )"),
+            "SELECT current_schema(), current_role(), current_schema()"
+        );
+        let names = "SELECT a.current_schema, 1 AS current_role, \"current_schema\"";
+        assert_eq!(shown(names), names);
         for text in ["DELETE FROM t FOR READ ONLY", "BEGIN FOR READ ONLY", "SELECT 1 FOR READ"] {
             assert_eq!(parse(text).unwrap_err().state().code(), "42601", "{text}");
         }
