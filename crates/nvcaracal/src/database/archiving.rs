@@ -4,6 +4,9 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use storage::{EpochNumber, StorageError};
+
+use super::handle::Database;
 use crate::error::{Error, Result};
 use crate::host::driver::Driver;
 use crate::observe::events;
@@ -66,6 +69,26 @@ impl End {
             if has_ended || request.is_err() {
                 return;
             }
+        }
+    }
+}
+
+impl Database {
+    /// Waits until the archive of the log has all epochs up to `epoch`. It does not have them
+    /// sooner for that: [`Options::archive_delay`](crate::Options::archive_delay) says when they
+    /// come, and [`Database::checkpoint`] brings them there at once.
+    ///
+    /// # Errors
+    /// [`Error::is_mistake`] if the log is not archived; why it could not be, which is tried again;
+    /// [`Error::is_stopped`] if the database is closed meanwhile.
+    pub fn wait_archived(&self, epoch: u64) -> Result<()> {
+        let watch = self.inner.request(|driver| Ok(driver.archive_watch()))?;
+        let watch = watch.ok_or_else(|| {
+            Error::mistake("the log is not archived: open the database with Options::archive")
+        })?;
+        match watch.wait(EpochNumber(epoch)).map_err(StorageError::from)? {
+            true => Ok(()),
+            false => Err(Error::closed()),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use engine::{Calls, Engine, EpochInfo, EpochOutcome, MemoryUse, Reader};
 use pmem::{Device, Dram, FileUse};
+use storage::input_log::ArchiveWatch;
 use storage::{ChangeLog, EpochNumber, StateHash, TableId};
 
 use crate::table::schema::Schema;
@@ -47,6 +48,8 @@ pub(crate) trait Driver: Send {
     fn archive_log(&mut self);
     /// Why the archive of the log failed, if it did.
     fn archive_error(&self) -> Option<String>;
+    /// What waits for epochs to be archived, if they are.
+    fn archive_watch(&self) -> Option<ArchiveWatch>;
     fn status(&self) -> Status;
     fn schema(&self) -> Arc<Schema>;
     fn procedure_ids(&self) -> &[u16];
@@ -187,6 +190,10 @@ impl<D: Device> Driver for Hosted<D> {
 
     fn archive_error(&self) -> Option<String> {
         self.engine.store().log().archive_status().and_then(|status| status.error)
+    }
+
+    fn archive_watch(&self) -> Option<ArchiveWatch> {
+        self.engine.store().log().archive_watch()
     }
 
     fn files(&self) -> Option<FileUse> {

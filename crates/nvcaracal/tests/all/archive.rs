@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nvcaracal::{Database, Error, Moment, Options};
 
@@ -300,18 +300,48 @@ fn a_refused_archive_or_database_leaves_nothing() -> Result<(), Error> {
     options(&archive).open(place.path("store"))?.close()
 }
 
-/// Waits until the archive has an epoch.
-fn wait_for(place: &Place, epoch: u64) {
-    let has = |file: &PathBuf| {
-        let name = file.file_name().unwrap().to_str().unwrap();
-        let last = name.strip_suffix(".epochs").and_then(|name| name.rsplit('-').next());
-        last.is_some_and(|last| last.parse::<u64>().unwrap() >= epoch)
-    };
-    let started = Instant::now();
-    while !place.files().iter().any(has) {
-        assert!(started.elapsed() < Duration::from_secs(60), "epoch {epoch} is never archived");
-        std::thread::sleep(Duration::from_millis(5));
+/// Who waits for an epoch has it in the archive, or is told why not.
+#[test]
+fn an_archived_epoch_is_waited_for() -> Result<(), Error> {
+    let place = Place::new();
+    let none = common::options().open(place.path("none"))?;
+    assert!(none.wait_archived(1).unwrap_err().is_mistake());
+    none.close()?;
+
+    let delay = Duration::from_millis(20);
+    let options = || common::options().checkpoint_every(1_000_000).wall_clock(clock);
+    let options = || options().archive(place.path("archive")).archive_delay(delay);
+    let mut states = States::new();
+    let db = options().open(place.path("store"))?;
+    run(&db, &mut states, 2, 10)?;
+    let (last, _) = states.last_key_value().unwrap();
+    db.wait_archived(*last)?;
+    assert!(!place.files().is_empty(), "it is there");
+    db.wait_archived(1)?;
+
+    // One that cannot come.
+    fs::remove_dir_all(place.path("archive")).unwrap();
+    fs::write(place.path("archive"), "in the way").unwrap();
+    run(&db, &mut states, 1, 10)?;
+    let (last, _) = states.last_key_value().unwrap();
+    let told = db.wait_archived(*last).unwrap_err().to_string();
+    assert!(told.contains("archive"), "{told}");
+    fs::remove_file(place.path("archive")).unwrap();
+    fs::create_dir(place.path("archive")).unwrap();
+    // It is tried again: the error of before may still be told once.
+    while db.wait_archived(*last).is_err() {
+        db.checkpoint()?;
     }
+
+    // One that never comes, of a database that is closed.
+    let closed = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| db.wait_archived(u64::MAX));
+        db.clone().close()?;
+        let waited = waiting.join().expect("no panic");
+        Ok::<_, Error>(waited.unwrap_err().is_stopped())
+    })?;
+    assert!(closed, "it does not wait for ever");
+    Ok(())
 }
 
 /// O-25: what was answered comes to the archive of a database that is idle and makes no checkpoint,
@@ -329,7 +359,7 @@ fn o_25_epochs_are_archived_without_a_checkpoint() -> Result<(), Error> {
     for round in 0..3 {
         run(&db, &mut states, 2, 10)?;
         let (last, hash) = states.last_key_value().unwrap();
-        wait_for(&place, *last);
+        db.wait_archived(*last)?;
         let name = format!("round-{round}");
         assert_eq!(place.restore(&name, Moment::Newest)?, *last);
         assert_eq!(place.opened(&name)?, (*last, *hash));

@@ -6,7 +6,7 @@ use pmem::sync::{Mutex, MutexGuard};
 
 use pmem::{Device, DeviceError};
 
-use super::archive::{Archive, ArchiveStatus, Job};
+use super::archive::{Archive, ArchiveStatus, ArchiveWatch, Job};
 use super::error::LogError;
 use super::format::Kind;
 use super::geometry::{Demand, Geometry};
@@ -163,6 +163,11 @@ impl<D: Device> InputLog<D> {
     /// How the archive is, if there is one.
     pub fn archive_status(&self) -> Option<ArchiveStatus> {
         self.archive.as_ref().map(Archive::status)
+    }
+
+    /// What waits for epochs to be archived, if they are.
+    pub fn archive_watch(&self) -> Option<ArchiveWatch> {
+        self.archive.as_ref().map(Archive::watch)
     }
 
     /// The committed epochs behind those that are archived, up to one.

@@ -59,7 +59,7 @@ mod copied;
 mod evidence;
 mod give_up;
 
-pub use archive::{ArchiveStatus, Until};
+pub use archive::{ArchiveStatus, ArchiveWatch, Until};
 pub use error::LogError;
 pub use geometry::Demand;
 pub use give_up::GivenUp;

@@ -58,6 +58,31 @@ impl Shared {
     }
 }
 
+/// Waits for the epochs of a log to be archived, beside the one that has the log.
+#[derive(Debug, Clone)]
+pub struct ArchiveWatch(Arc<Shared>);
+
+impl ArchiveWatch {
+    /// Waits until all epochs up to `epoch` are archived. False if the log is closed before.
+    ///
+    /// # Errors
+    /// [`LogError::Archive`] with why it could not be archived. It is tried again.
+    pub fn wait(&self, epoch: EpochNumber) -> Result<bool, LogError> {
+        let has_failed = |state: &State| match &state.failed {
+            Some((up_to, _)) => *up_to >= epoch,
+            None => false,
+        };
+        let waits = |state: &mut State| state.archived < epoch && !has_failed(state) && !state.stop;
+        let state = self.0.changed.wait_while(self.0.state(), waits);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        match &state.failed {
+            _ if state.archived >= epoch => Ok(true),
+            Some((_, why)) => Err(error(why.clone())),
+            None => Ok(false),
+        }
+    }
+}
+
 /// Where the files of a store and branch go.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -130,6 +155,10 @@ impl Archive {
         let state = self.shared.state();
         let busy = |state: &mut State| state.is_busy || state.job.is_some();
         drop(self.shared.changed.wait_while(state, busy));
+    }
+
+    pub(in super::super) fn watch(&self) -> ArchiveWatch {
+        ArchiveWatch(Arc::clone(&self.shared))
     }
 
     pub(in super::super) fn status(&self) -> ArchiveStatus {

@@ -27,7 +27,7 @@ mod keeper;
 mod start;
 
 pub use append::Until;
-pub use keeper::ArchiveStatus;
+pub use keeper::{ArchiveStatus, ArchiveWatch};
 
 pub(crate) use append::{Archived, LastUntil, append_archived, last_until};
 pub(super) use keeper::{Archive, Job};
