@@ -28,7 +28,8 @@
 # without a mutant to see how long it takes and which functions it reaches. Both are kept for
 # --resume, which begins at once if files and options are the same. For each mutant those
 # tests run that reach its function, the nearest crate's first, until one fails or takes three times
-# as long and 5 seconds: a mutant may well wait for ever.
+# as long and 5 seconds of the processor, or 6 times that in waiting: a mutant may well wait for
+# ever. On a machine whose processors have much else to do, "without end" may say just that.
 #
 # DIR/CRATE.jsonl says what became of each mutant, DIR/survivors.txt which ones nobody noticed. Exit
 # codes: 0 all were noticed, 1 some survived, 2 a wrong command line, 3 the tests fail without a

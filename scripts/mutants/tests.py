@@ -17,9 +17,14 @@ import time
 SLOW_SECONDS = 1.0
 # A mutant may write for ever.
 FILE_BYTES = 8 << 30
+# On a busy machine a test takes so many times its processor time.
+WAITS = 6
 
 
-def limits():
+def limits(seconds):
+    """Limits of a test: `seconds` of the processor, which what else runs does not shorten."""
+    seconds = int(seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # A mutant may allocate for ever too, and must be the first to go. Devices reserve so much
@@ -48,7 +53,8 @@ class Runner:
         self.log = os.path.join(work, "last.log")
 
     def run(self, binary, names, seconds, extra):
-        """Whether the tests pass: `passed`, `failed` or `without end`."""
+        """Whether the tests pass, within so many seconds of the processor: `passed`, `failed` or
+        `without end`."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         os.makedirs(self.scratch)
         env = {**self.env, "TMPDIR": self.scratch, "RUST_BACKTRACE": "0", **extra,
@@ -57,10 +63,11 @@ class Runner:
             process = subprocess.Popen(
                 [binary["path"], "--exact", *names], cwd=binary["folder"], env=env, stdout=log,
                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-                preexec_fn=limits)
+                preexec_fn=lambda: limits(seconds))
             try:
-                process.wait(timeout=seconds)
-                result = "passed" if process.returncode == 0 else "failed"
+                process.wait(timeout=WAITS * seconds)
+                outcomes = {0: "passed", -signal.SIGKILL: "without end"}
+                result = outcomes.get(process.returncode, "failed")
             except subprocess.TimeoutExpired:
                 result = "without end"
             finally:
