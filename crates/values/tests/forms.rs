@@ -193,6 +193,15 @@ fn dates_and_times() {
 }
 
 #[test]
+fn a_fixed_zone_is_less_than_16_hours_from_utc() {
+    for seconds in [16 * 3_600, -16 * 3_600] {
+        assert!(Zone::fixed(seconds).is_none());
+        let nearest = Zone::fixed(seconds - seconds.signum()).unwrap();
+        assert_eq!(nearest.fixed_seconds(), Some(seconds - seconds.signum()));
+    }
+}
+
+#[test]
 fn intervals_of_years_and_months() {
     check(
         Type::Interval,
