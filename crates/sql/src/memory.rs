@@ -4,19 +4,31 @@
 //! from it with a [`Grant`] of its own, as it grows, and gives back what it has when the grant is
 //! dropped. The first [`FREE_BYTES`] are never refused, so that a client can always end a block or
 //! close a cursor. Calls take nothing: what they come to must not depend on what others do.
+//!
+//! Memory that a statement frees stays with the allocator, in the heap of its thread, where
+//! statements of other threads cannot use it. The pool counts it, and has it given back to the
+//! system before statements and freed memory together exceed the bound.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use values::{Error, Result, SqlState};
 
 /// The bytes of a grant that are never refused.
 pub const FREE_BYTES: usize = 64 << 10;
+
+/// The part of a pool's bytes below which freed memory is not given back: a call of `reclaim` takes
+/// as long for a little as for much.
+const RECLAIM_PART: usize = 8;
 
 /// Memory that is counted, of which statements take some.
 #[derive(Debug)]
 pub struct MemoryPool {
     bytes_max: usize,
     bytes: AtomicUsize,
+    /// Bytes that grants have given back since `reclaim` was last called.
+    freed: AtomicUsize,
+    /// Gives freed memory back to the system. Locked while it does: who takes memory waits for it.
+    reclaim: Mutex<fn()>,
 }
 
 /// The memory that one statement has of a [`MemoryPool`].
@@ -28,9 +40,16 @@ pub struct Grant {
 }
 
 impl MemoryPool {
-    /// A pool of `bytes_max` bytes.
+    /// A pool of `bytes_max` bytes whose freed memory stays with the allocator.
     pub fn new(bytes_max: usize) -> Arc<MemoryPool> {
-        Arc::new(MemoryPool { bytes_max, bytes: AtomicUsize::new(0) })
+        MemoryPool::with_reclaim(bytes_max, || ())
+    }
+
+    /// A pool of `bytes_max` bytes. `reclaim` gives memory that the allocator keeps back to the
+    /// system; a statement that takes from the pool calls it, before it has what it takes.
+    pub fn with_reclaim(bytes_max: usize, reclaim: fn()) -> Arc<MemoryPool> {
+        let (bytes, freed) = Default::default();
+        Arc::new(MemoryPool { bytes_max, bytes, freed, reclaim: Mutex::new(reclaim) })
     }
 
     /// The bytes that statements have.
@@ -54,10 +73,11 @@ impl MemoryPool {
         self.bytes.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Takes bytes if there are as many.
     fn take(&self, more: usize) -> Result<()> {
         let fits = |bytes: usize| bytes.checked_add(more).filter(|sum| *sum <= self.bytes_max);
         let taken = self.bytes.try_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        taken.map(drop).map_err(|bytes| {
+        taken.map(|bytes| self.reclaim_beyond(bytes + more)).map_err(|bytes| {
             let message = "the memory for statements is used up";
             let detail = format!(
                 "Statements have {bytes} of {} bytes together, and this one needs {more} more.",
@@ -67,6 +87,33 @@ impl MemoryPool {
                 .with_detail(detail)
                 .with_hint("Try again when others have ended, or read or change fewer rows.")
         })
+    }
+
+    /// Gives `bytes` back.
+    fn give(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.freed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Freed memory, if it and `bytes` of statements are more than the pool may have.
+    fn freed_beyond(&self, bytes: usize) -> Option<usize> {
+        let freed = self.freed.load(Ordering::Relaxed);
+        let is_beyond = bytes.saturating_add(freed) > self.bytes_max;
+        (is_beyond && freed >= self.bytes_max / RECLAIM_PART).then_some(freed)
+    }
+
+    /// Gives freed memory back to the system if it and `bytes` of statements are more than the pool
+    /// may have.
+    fn reclaim_beyond(&self, bytes: usize) {
+        if self.freed_beyond(bytes).is_none() {
+            return;
+        }
+        // After a wait for another reclaim nothing may be left to do.
+        let reclaim = self.reclaim.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(freed) = self.freed_beyond(bytes) {
+            reclaim();
+            self.freed.fetch_sub(freed, Ordering::Relaxed);
+        }
     }
 }
 
@@ -99,7 +146,7 @@ impl Grant {
     /// Gives all but `bytes` back.
     pub fn shrink_to(&self, bytes: usize) {
         let before = self.bytes.fetch_min(bytes, Ordering::Relaxed);
-        self.pool.bytes.fetch_sub(before.saturating_sub(bytes), Ordering::Relaxed);
+        self.pool.give(before.saturating_sub(bytes));
     }
 
     /// A grant of nothing of the same pool.
@@ -132,6 +179,7 @@ impl Drop for Grant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn a_grant_gives_back_what_it_has() {
@@ -153,6 +201,28 @@ mod tests {
         drop(first);
         assert_eq!(pool.bytes(), 0);
         assert!(pool.grant().grow(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn freed_memory_goes_to_the_system_before_it_exceeds_the_bound() {
+        thread_local!(static CALLS: Cell<usize> = const { Cell::new(0) });
+        const KIB: usize = 1 << 10;
+        let reclaim = || CALLS.set(CALLS.get() + 1);
+        let pool = MemoryPool::with_reclaim(1_000 * KIB, reclaim);
+        let used = |kib: usize| pool.grant().grow(kib * KIB).unwrap();
+        used(400);
+        used(600);
+        assert_eq!(CALLS.get(), 0, "statements and freed memory fill the pool");
+        used(100);
+        assert_eq!(CALLS.get(), 1);
+        let kept = pool.grant();
+        kept.grow(800 * KIB).unwrap();
+        used(101);
+        assert_eq!(CALLS.get(), 1);
+        used(100);
+        assert_eq!(CALLS.get(), 2, "101 KiB freed, 800 kept and 100 taken");
+        kept.grow(101 * KIB).unwrap();
+        assert_eq!(CALLS.get(), 2, "less than an eighth of the pool is freed");
     }
 
     #[test]

@@ -129,6 +129,12 @@ fn joins_groups_and_orders() {
             "        Index Cond: (customer_id = ...)",
         ],
     );
+    // Expressions of one table that equal some of others are hashed, as columns are.
+    check(
+        "SELECT 1 FROM customer c JOIN (SELECT total + 1 AS next FROM orders) o \
+         ON o.next = c.id * 2",
+        &["Hash Join", "  ->  Seq Scan on customer", "  ->  Seq Scan on orders"],
+    );
     check(
         "SELECT name FROM parisian WHERE id < 9 UNION ALL SELECT 'x'",
         &[

@@ -15,6 +15,10 @@ const STATEMENT_BYTES_MIN: u64 = 1 << 24;
 /// What a store gets at least, as the ranges of the options say.
 const STORE_BYTES_MIN: u64 = 1 << 24;
 
+/// What the program takes itself, and statements beyond their part while freed memory is on its way
+/// back to the system.
+const PROGRAM_BYTES: u64 = 1 << 26;
+
 /// What decides about the shares.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
@@ -97,11 +101,11 @@ fn check_serves(limit: u64, statements: u64) -> Result<(), Failure> {
     )))
 }
 
-/// The rows and values that a store of so much memory may have: the rest is for its indexes, and
-/// for what grows with the work. A store that is full refuses what would make it larger; one
-/// that took more would be killed by the system.
+/// The rows and values that a store may have where `bytes` are left for it and the program: the
+/// rest is for its indexes, and for what grows with the work. A store that is full refuses what
+/// would make it larger; one that took more would be killed by the system.
 fn image_within(bytes: u64) -> u64 {
-    (bytes / 8 * 5).max(STORE_BYTES_MIN)
+    (bytes.saturating_sub(PROGRAM_BYTES) / 8 * 5).max(STORE_BYTES_MIN)
 }
 
 /// Gives the memory of statements and calls that have ended back to the system.
@@ -173,11 +177,11 @@ mod tests {
     #[test]
     fn a_control_group_bounds_statements_and_data() {
         let grouped = Asked { group: Some(4 * GIB), ..MACHINE };
-        check(grouped, GIB, None, Some(3 * GIB / 8 * 5));
+        check(grouped, GIB, None, Some((3 * GIB - PROGRAM_BYTES) / 8 * 5));
         check(Asked { image: Some(GIB), ..grouped }, GIB, None, Some(GIB));
         check(Asked { limit: Some(2 * GIB), ..grouped }, GIB / 2, Some(3 * GIB / 2), None);
         let told = Shares::divided(grouped).unwrap().plain();
-        assert_eq!(told, "1024 MiB of memory for statements, at most 1920 MiB of data");
+        assert_eq!(told, "1024 MiB of memory for statements, at most 1880 MiB of data");
     }
 
     #[test]

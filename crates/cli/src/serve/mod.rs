@@ -61,6 +61,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         archive_delay: Duration::from_secs(arguments.archive_delay),
         memory_limit_bytes: shares.limit,
         statement_memory_bytes: shares.statements,
+        reclaim: pmem::give_back_freed,
         ..StoreOptions::at(device.clone())
     };
     of_store.plans_bytes_max = of_store.plans_bytes_max.min(shares.statements / 4);

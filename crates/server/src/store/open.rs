@@ -86,7 +86,7 @@ impl Store {
             pool,
             spaces,
             procedure: database.raw_procedure(NAME)?,
-            memory: MemoryPool::new(options.statement_memory_bytes),
+            memory: MemoryPool::with_reclaim(options.statement_memory_bytes, options.reclaim),
             gate: RwLock::default(),
             held: Held::default(),
             catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),

@@ -44,6 +44,9 @@ pub struct StoreOptions {
     /// Bytes that all statements together may have outside of calls: what they collect, the rows
     /// of answers until they are sent, of cursors and blocks, and texts with what was made of them.
     pub statement_memory_bytes: usize,
+    /// Gives memory that the allocator keeps after statements freed it back to the system. Called
+    /// before statements and freed memory together exceed `statement_memory_bytes`.
+    pub reclaim: fn(),
     /// Bytes of rows of a COPY that is one call, or part of one.
     pub copy_bytes_max: usize,
     /// Bytes of rows that one of several calls of a COPY or a definition writes.
@@ -81,6 +84,7 @@ impl StoreOptions {
             steps_max: 1_000_000,
             memory_bytes_max: 64 << 20,
             statement_memory_bytes: 1 << 30,
+            reclaim: || (),
             copy_bytes_max: 16 << 20,
             part_bytes: 1 << 20,
             plans_bytes_max: 64 << 20,

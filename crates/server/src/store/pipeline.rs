@@ -390,10 +390,16 @@ impl Pipeline {
         let shared = &self.shared;
         let reads = Reads::Newest { database: &shared.database, waits, is_later: false };
         let mut rows = ReadRows::new(&shared.spaces, reads, steps);
-        let answer = sql::run::run(&planned.plan, &self.context(work, Some(planned)), &mut rows);
+        // What does little collects little.
+        let memory = waits.then(|| shared.memory.grant());
+        let context = Context { grant: memory.clone(), ..self.context(work, Some(planned)) };
+        let answer = sql::run::run(&planned.plan, &context, &mut rows);
+        if let Some(memory) = &memory {
+            keep_rows(memory, &answer);
+        }
         match rows.is_later() || !waits && rows.steps.is_over() {
             true => None,
-            false => Some(answer.map(Answer::from)),
+            false => Some(answer.map(|answer| Answer::of(answer, memory))),
         }
     }
 

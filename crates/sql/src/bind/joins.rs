@@ -277,7 +277,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// What a conjunct says is equal to a column of the item in all rows before it.
+    /// What a conjunct says is equal to a value of the item's row in all rows before it.
     fn equality<'c>(
         &self,
         at: usize,
@@ -285,9 +285,10 @@ impl Planner<'_, '_> {
         conjunct: &'c Conjunct,
     ) -> Option<&'c Comparison> {
         conjunct.notes.iter().find(|note| {
-            let uses = self.uses(&note.value.code, self.items.len() - 1);
+            let last = self.items.len() - 1;
+            let uses = self.uses(&note.value.code, last);
             note.function == Function::Equal
-                && note.column().is_some_and(|column| self.item_of(column) == at)
+                && self.uses(&note.subject, last) == 1 << at
                 && uses != 0
                 && uses & !placed == 0
         })

@@ -1,6 +1,6 @@
 //! What a statement knows of the rows that count, and whether all of them are in a partial index.
 
-use crate::ir::{ColumnNumber, Expression, Function, Index, Op};
+use crate::ir::{Expression, Function, Index, Op};
 use std::cmp::Ordering;
 use values::Datum;
 
@@ -12,16 +12,6 @@ pub(super) struct Comparison {
     pub(super) subject: Vec<Op>,
     pub(super) function: Function,
     pub(super) value: Expression,
-}
-
-impl Comparison {
-    /// The column that is compared, if it is one.
-    pub(super) fn column(&self) -> Option<ColumnNumber> {
-        match self.subject[..] {
-            [Op::Column(column)] => Some(column),
-            _ => None,
-        }
-    }
 }
 
 /// What is true of all rows of a table that count.
@@ -111,7 +101,7 @@ fn follows(known: &Comparison, function: Function, wanted: &Datum) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::Value;
+    use crate::ir::{ColumnNumber, Value};
 
     fn knows(function: Function, value: i32) -> Known {
         let constant = |value| Expression::constant(Value(Datum::Int4(value)));

@@ -35,6 +35,8 @@ pub(super) struct Evaluator<'a> {
     stack: Vec<Datum>,
     /// The bytes of long values that were made for the same row, and are no longer on the stack.
     held: usize,
+    /// Whether a long value was made.
+    has_long: bool,
 }
 
 impl<'a> Evaluator<'a> {
@@ -61,6 +63,7 @@ impl<'a> Evaluator<'a> {
             randoms: 0,
             stack: Vec::new(),
             held: 0,
+            has_long: false,
         }
     }
 
@@ -112,12 +115,18 @@ impl<'a> Evaluator<'a> {
             }
             Op::Call(function, count) => {
                 let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
+                if self.has_long || weight::fills(*function) {
+                    self.reserve(weight::of_result(*function, &self.stack[begin..]))?;
+                }
                 let result = call(*function, &self.stack[begin..], self.context, self.rows)?;
                 self.stack.truncate(begin);
                 result
             }
             Op::System(function, count) => self.system(*function, *count as usize)?,
             Op::Cast(kind, strict) => {
+                if self.has_long {
+                    self.reserve(self.stack.last().map_or(0, Datum::heap_bytes))?;
+                }
                 let value = self.stack.pop().ok_or_else(malformed)?;
                 let strictness =
                     if *strict { Strictness::Assignment } else { Strictness::Explicit };
@@ -175,14 +184,18 @@ impl<'a> Evaluator<'a> {
             self.rows.steps(steps)?;
         }
         self.stack.push(value);
-        if bytes >= LONG_BYTES { self.reserve() } else { Ok(()) }
+        if bytes >= LONG_BYTES {
+            self.has_long = true;
+            self.reserve(0)?;
+        }
+        Ok(())
     }
 
-    /// Takes memory for the values that are being made.
+    /// Takes memory for the values of this row, and for one of `more` bytes that is made next.
     #[cold]
-    fn reserve(&mut self) -> Result<()> {
+    fn reserve(&mut self, more: usize) -> Result<()> {
         let bytes = self.held + weight::heap_bytes(&self.stack);
-        self.memory.reserve(bytes)
+        self.memory.reserve(bytes.saturating_add(more))
     }
 
     /// A copy of a row.

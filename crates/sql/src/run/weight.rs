@@ -200,6 +200,27 @@ fn of_special(function: Function, arguments: &[Datum]) -> u64 {
     }
 }
 
+/// Whether a function makes long values of short ones.
+#[inline]
+pub(super) fn fills(function: Function) -> bool {
+    matches!(function, Function::Repeat | Function::PadLeft | Function::PadRight)
+}
+
+/// About how many bytes the result of a function has, beside itself; 0 of what is too long and
+/// refused before it is made.
+pub(super) fn of_result(function: Function, arguments: &[Datum]) -> usize {
+    let bytes = heap_bytes(arguments);
+    match (function, arguments) {
+        (_, [_, Datum::Int4(count), ..]) if fills(function) => {
+            let count = usize::try_from(*count).unwrap_or(0);
+            let filled =
+                if function == Function::Repeat { bytes.saturating_mul(count) } else { count };
+            if filled > TEXT_BYTES_MAX { 0 } else { filled }
+        }
+        _ => bytes,
+    }
+}
+
 /// The steps of text that is filled in; none of what is too long and refused before it is made.
 fn of_filled(bytes: usize) -> u64 {
     if bytes > TEXT_BYTES_MAX { 0 } else { of_bytes(bytes) }

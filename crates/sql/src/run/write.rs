@@ -28,10 +28,9 @@ pub fn run(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer
             Ok(answer_of(select(query, &mut evaluator)?))
         }
         Plan::Composed(Composed { queries, main: Main::Query(number) }) => {
-            let mut evaluator = Evaluator::of(queries, context, rows);
-            let found = evaluator.rows_of(*number, usize::MAX)?;
-            // It may be kept for others, as a query of WITH is.
-            Ok(answer_of(Rc::try_unwrap(found).unwrap_or_else(|kept| (*kept).clone())))
+            // The evaluator keeps the rows for other queries of the statement, until it is dropped.
+            let found = Evaluator::of(queries, context, rows).rows_of(*number, usize::MAX)?;
+            Ok(answer_of(Rc::into_inner(found).expect("no evaluator keeps them any more")))
         }
         _ if writes_last(plan) && rows.are_undone() => guarded_write(plan, context, rows),
         _ => {
