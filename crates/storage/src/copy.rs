@@ -145,13 +145,17 @@ fn try_copy(
         true => checkpoint_record(&pinned)?.timestamp_ns,
         false => end.timestamp_ns,
     };
-    let mark = mark.filter(|mark| EndMark::decode(mark).is_some_and(|m| m.epoch <= end.last));
+    let known = mark.filter(|mark| EndMark::decode(mark).is_some_and(|m| m.epoch <= end.last));
+    let mark = match restore {
+        Some(_) if end.last > checkpoint => Some(restored_mark(known.as_ref(), end.last)),
+        _ => known,
+    };
     let pages = |done: u64, all: u64| progress(done * PAGE_BYTES, all * PAGE_BYTES);
     let written = copy.finish(&pinned, mark.as_ref(), pages)?;
     Ok(Some(Copied {
         checkpoint,
         last: end.last,
-        hash: mark.as_ref().and_then(known_hash),
+        hash: known.as_ref().and_then(known_hash),
         page_bytes: pinned.pages() * PAGE_BYTES,
         written_bytes: written * PAGE_BYTES,
         log_bytes: end.bytes,
@@ -227,6 +231,14 @@ fn checkpoint_record(pinned: &PinnedSnapshot) -> Result<CheckpointRecord> {
         pinned.image_read(CHECKPOINTS_OFFSET + number * CHECKPOINT_STRIDE, copy.as_mut_bytes())?;
     }
     checkpoint::newest(copies)
+}
+
+/// The mark of a store that was restored up to `last`: a log that is cut later is damaged, and not
+/// one whose end was never written. `known` is the mark of the copy that it was made of; the hash
+/// of an earlier epoch is in the commit record of the next one.
+fn restored_mark(known: Option<&[u8; MARK_BYTES]>, last: EpochNumber) -> [u8; MARK_BYTES] {
+    let known = known.and_then(EndMark::decode).filter(|mark| mark.epoch == last);
+    known.unwrap_or(EndMark { epoch: last, hash: None }).encode()
 }
 
 fn known_hash(mark: &[u8; MARK_BYTES]) -> Option<(EpochNumber, StateHash)> {

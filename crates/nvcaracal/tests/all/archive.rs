@@ -113,6 +113,27 @@ fn s_23_a_database_is_restored_to_any_epoch_or_time() -> Result<(), Error> {
     Ok(())
 }
 
+/// S23: a database that was restored, and whose log was cut before it was opened, is damaged.
+#[test]
+fn s_23_the_log_of_a_restored_database_has_an_end() -> Result<(), Error> {
+    let place = Place::new();
+    archived(&place, 40)?;
+    let last = place.restore("whole", Moment::Newest)?;
+    let log = std::fs::read(place.path("whole").join("log")).unwrap();
+    let end = log.iter().rposition(|byte| *byte != 0).unwrap();
+    for keep in [end / 2, end * 9 / 10, end - 8] {
+        let name = format!("cut-{keep}");
+        place.restore(&name, Moment::Newest)?;
+        let mut cut = log[..keep].to_vec();
+        cut.resize(log.len(), 0);
+        std::fs::write(place.path(&name).join("log"), cut).unwrap();
+        let error = place.opened(&name).unwrap_err();
+        assert!(error.is_corrupt(), "{keep} of {end}: {error}");
+    }
+    assert_eq!(place.opened("whole")?.0, last);
+    Ok(())
+}
+
 /// S23: a database that was restored is a branch. Neither does the future that it gave up become a
 /// part of it, though the numbers of its epochs are the same, nor the other way round.
 #[test]

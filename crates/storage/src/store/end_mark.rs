@@ -26,6 +26,11 @@ impl EndMark {
     /// # Errors
     /// The device's, sticky.
     pub fn write<D: Device>(&self, device: &D) -> Result<()> {
+        Ok(device.write_mark(&self.encode())?)
+    }
+
+    /// The bytes of the mark.
+    pub(crate) fn encode(&self) -> [u8; MARK_BYTES] {
         let StateHash(hash) = self.hash.unwrap_or_default();
         let known = u64::from(self.hash.is_some());
         let words = [self.epoch.0, hash as u64, (hash >> 64) as u64, known];
@@ -33,7 +38,7 @@ impl EndMark {
         for (bytes, word) in mark.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.to_le_bytes();
         }
-        Ok(device.write_mark(&mark)?)
+        mark
     }
 
     /// The newest mark that the device found.
