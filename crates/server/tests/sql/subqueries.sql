@@ -82,3 +82,12 @@ SELECT 2 BETWEEN 1 AND 2.5, '2' BETWEEN 1 AND 3, '10' BETWEEN '1' AND '2', 2.5 B
 SELECT (1 BETWEEN 0 AND 2) BETWEEN false AND true, 5 BETWEEN (SELECT 6 BETWEEN 5 AND 7)::int AND 5;
 SELECT 'x' BETWEEN 1 AND 2;
 SELECT 1 BETWEEN 0 AND 'x';
+-- Rows with a NULL on the left side.
+CREATE TABLE pairs (id int PRIMARY KEY, g int);
+INSERT INTO pairs VALUES (1, 1), (2, 2), (3, NULL);
+SELECT (NULL::int, 2) IN (SELECT g, id FROM pairs), (NULL::int, 9) IN (SELECT g, id FROM pairs), (NULL::int, NULL::int) IN (SELECT g, id FROM pairs WHERE id = 1), (NULL::int, 2) IN (VALUES (2, 2)), (NULL::int, 2) = ANY (SELECT g, id FROM pairs), (NULL::int, 9) NOT IN (SELECT id, id FROM pairs), (NULL::int, 2) <> ALL (SELECT g, id FROM pairs), (NULL::int, 3) IN (SELECT g, id FROM pairs);
+SELECT id FROM pairs a WHERE (g, id) NOT IN (SELECT b.id, b.id FROM pairs b WHERE b.id > 1) ORDER BY id;
+SELECT id FROM pairs WHERE (NULL::int, id) NOT IN (SELECT g, id FROM pairs) ORDER BY id;
+DELETE FROM pairs WHERE (g, id) NOT IN (SELECT 3, 3);
+SELECT * FROM pairs ORDER BY id;
+DROP TABLE pairs;

@@ -159,10 +159,12 @@ impl Evaluator<'_> {
         if found.is_empty() {
             return Ok(Datum::Bool(all));
         }
-        if left.iter().any(Datum::is_null) && left.len() == 1 {
+        let has_null = left.iter().any(Datum::is_null);
+        if has_null && left.len() == 1 {
             return Ok(Datum::Null);
         }
-        if function == Function::Equal && !all && !self.is_correlated(number) {
+        // A row with a NULL is a member of none, and may be unlike all.
+        if function == Function::Equal && !all && !has_null && !self.is_correlated(number) {
             return self.is_member(left, number, &found);
         }
         let mut is_unknown = false;
