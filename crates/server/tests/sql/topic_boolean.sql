@@ -28,3 +28,8 @@ SELECT true + true;
 CREATE INDEX truth_a ON truth (a) WHERE a;
 SELECT count(*) FROM truth WHERE a AND b IS NOT NULL;
 DROP TABLE truth;
+-- ISNULL behind each kind of value.
+SELECT null isnull, true isnull, not null isnull, null::int isnull, 'a'::text isnull, $$a$$ isnull, e'a' isnull, 1.5::double precision isnull, case when true then null end isnull, current_date isnull, null notnull;
+SELECT x is true isnull FROM (SELECT true AS x) q;
+SELECT 1 WHERE null isnull;
+SELECT null isnull = true, null isnull AS isnull;

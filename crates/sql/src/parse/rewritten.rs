@@ -26,7 +26,7 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             "select" | "values" | "table" => has_query = true,
             "for" if has_query => without_strength(&mut tokens, at),
             "interval" if has_precision(&tokens, at) => longer.push((at, as_cast)),
-            "isnull" if last.is_some_and(|last| ends_value(&tokens[last].token)) => {
+            "isnull" if last.is_some_and(|last| ends_value(&tokens, last)) => {
                 longer.push((at, as_is_null));
             }
             "current_schema" | "current_role" if is_value(&tokens, last, at) => {
@@ -114,13 +114,46 @@ fn as_cast(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     insert(tokens, close, number_token);
 }
 
-/// Whether a value may end with this token: what is behind it is an operator, or a name.
-fn ends_value(token: &Token) -> bool {
-    match token {
-        Token::RParen | Token::RBracket | Token::Number(..) | Token::SingleQuotedString(_) => true,
-        Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
+/// Whether a value may end with the token at a place: what is behind it is an operator, or a name.
+fn ends_value(tokens: &[TokenWithSpan], at: usize) -> bool {
+    match &tokens[at].token {
+        Token::RParen | Token::RBracket | Token::Number(..) | Token::Placeholder(_) => true,
+        Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => true,
+        Token::DollarQuotedString(_) | Token::HexStringLiteral(_) => true,
+        Token::Word(word) if word.quote_style.is_some() => true,
+        Token::Word(word) if word.keyword == Keyword::NoKeyword => true,
+        Token::Word(word) => ENDS_OF_VALUES.contains(&word.keyword) || is_type(tokens, at),
         _ => false,
     }
+}
+
+/// Words of the grammar that are a value, or the last word of one.
+const ENDS_OF_VALUES: [Keyword; 18] = [
+    Keyword::NULL,
+    Keyword::TRUE,
+    Keyword::FALSE,
+    Keyword::UNKNOWN,
+    Keyword::END,
+    Keyword::CURRENT_DATE,
+    Keyword::CURRENT_TIME,
+    Keyword::CURRENT_TIMESTAMP,
+    Keyword::LOCALTIME,
+    Keyword::LOCALTIMESTAMP,
+    Keyword::CURRENT_USER,
+    Keyword::SESSION_USER,
+    Keyword::USER,
+    Keyword::CURRENT_CATALOG,
+    Keyword::CURRENT_ROLE,
+    Keyword::PRECISION,
+    Keyword::VARYING,
+    Keyword::ZONE,
+];
+
+/// Whether the word at a place is a type behind `::`.
+fn is_type(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let before = tokens[..at].iter().rev().map(|token| &token.token);
+    let mut before = before.filter(|token| !matches!(token, Token::Whitespace(_)));
+    before.next() == Some(&Token::DoubleColon)
 }
 
 /// Whether the word at a place, behind the token at `last`, is a value: no name, and no call.
@@ -129,7 +162,7 @@ fn is_value(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool {
         let before = &tokens[last].token;
         *before == Token::Period
             || word(before).is_some_and(|own| own == "as")
-            || ends_value(before)
+            || ends_value(tokens, last)
     });
     let next = places::<1>(tokens, at).map(|[next]| &tokens[next].token);
     !is_name && !matches!(next, Some(Token::LParen | Token::Period))
