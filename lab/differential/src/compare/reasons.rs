@@ -63,7 +63,7 @@ fn of_two_errors(step: &Step, theirs: &[Event], ours: &[Event]) -> Option<&'stat
 /// Why a value may fail on one of the servers, or a row be refused.
 fn of_values(step: &Step, theirs: &[Event], ours: &[Event]) -> Option<&'static str> {
     let (their_code, our_code) = (kind_of_error(theirs), kind_of_error(ours));
-    let theirs_fails = in_class(their_code, "22") || is_infinity(theirs);
+    let theirs_fails = in_class(their_code, "22") || is_infinity(theirs) || is_format(theirs);
     if !is_strict(step) && (theirs_fails || in_class(our_code, "22")) {
         return Some("a value fails where the order of evaluation is free");
     }
@@ -116,6 +116,13 @@ fn is_infinity(theirs: &[Event]) -> bool {
     let begins = |start| message(theirs).starts_with(start);
     kind_of_error(theirs) == Some("0A000")
         && (begins("cannot convert infinity to ") || begins("cannot convert NaN to "))
+}
+
+/// Whether a format of a number is wrong, which is seen there when a value is made by it.
+fn is_format(theirs: &[Event]) -> bool {
+    kind_of_error(theirs) == Some("42601")
+        && message(theirs).starts_with("cannot use ")
+        && message(theirs).ends_with(" together")
 }
 
 /// Whether a statement that writes was answered, and wrote no row.
@@ -213,6 +220,16 @@ mod tests {
         let done = || complete("SELECT 1");
         let ours = [done(), failed("22012", "")];
         assert_eq!(excuse(&query, &[row(), done(), row(), limited], &ours), None);
+    }
+
+    #[test]
+    fn formats_fail_where_the_order_of_evaluation_is_free() {
+        let mut query = step("SELECT 1 FROM t WHERE to_char(a, 'SPR') = '1'");
+        query.statements[0].is_strict = false;
+        let format = [failed("42601", "cannot use \"PR\" and \"S\" together")];
+        assert!(excuse(&query, &format, &[complete("SELECT 0")]).is_some());
+        let syntax = [failed("42601", "syntax error at or near \"PR\"")];
+        assert_eq!(excuse(&query, &syntax, &[complete("SELECT 0")]), None);
     }
 
     #[test]
