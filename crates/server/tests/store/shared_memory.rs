@@ -72,6 +72,25 @@ fn a_long_value_has_memory_while_an_expression_has_it() {
     second.commit().unwrap();
 }
 
+/// A text of half a megabyte, of which 200,000 items are made: they have some 20.
+#[test]
+fn items_have_memory_before_they_are_made() {
+    let store = store(4 * MIB);
+    let mut client = Client::new(&store);
+    for (whole, few) in [
+        ("cardinality(string_to_array(repeat('x,', {}), ','))", "9"),
+        ("cardinality(('{' || repeat('1,', {}) || '1}')::int[])", "9"),
+        ("jsonb_array_length(('[' || repeat('1,', {}) || '1]')::jsonb)", "9"),
+        ("('[' || repeat('1,', {}) || '1]')::json ->> 5", "1"),
+    ] {
+        let text =
+            |count: &str| format!("SELECT {} FROM t WHERE a + 0 = 1", whole.replace("{}", count));
+        let refused = client.run(&text("200000")).unwrap_err();
+        assert_eq!(refused.state(), SqlState::OUT_OF_MEMORY, "{whole}");
+        assert_eq!(client.value(&text("8")), few, "{whole}");
+    }
+}
+
 #[test]
 fn a_block_has_memory_for_what_it_writes_and_cannot_commit_what_was_refused() {
     let store = store(4 * MIB);

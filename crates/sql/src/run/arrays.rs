@@ -2,7 +2,7 @@
 
 use super::strings::bounded;
 use crate::ir::Function;
-use values::{Array, Datum, Error, Result, SqlState, Type, Zone, text};
+use values::{Array, Datum, Error, ITEMS_MAX, Result, SqlState, Type, Zone, text};
 
 /// The most comparisons of one call.
 pub(super) const COMPARISONS_MAX: usize = 1 << 26;
@@ -122,19 +122,24 @@ fn joined(array: &Array, between: &str, nothing: Option<&Datum>, zone: &Zone) ->
 
 /// The parts of a text; its characters if nothing is between them.
 fn split(text: &str, between: &Datum, nothing: Option<&Datum>) -> Result<Datum> {
-    let parts: Vec<String> = match between {
+    let item = |part: &str| match nothing {
+        Some(Datum::Text(nothing)) if **nothing == *part => Datum::Null,
+        _ => Datum::text(part.to_owned()),
+    };
+    // One more than an array may have is enough to refuse it.
+    let enough = ITEMS_MAX + 1;
+    let items = match between {
         _ if text.is_empty() => Vec::new(),
-        Datum::Null => text.chars().map(String::from).collect(),
-        Datum::Text(between) if between.is_empty() => vec![text.to_owned()],
-        Datum::Text(between) => text.split(&**between).map(str::to_owned).collect(),
+        Datum::Null => {
+            let mut room = [0; 4];
+            text.chars().take(enough).map(|char| item(char.encode_utf8(&mut room))).collect()
+        }
+        Datum::Text(between) if between.is_empty() => vec![item(text)],
+        Datum::Text(between) => text.split(&**between).take(enough).map(item).collect(),
         _ => {
             let message = "plan splits text at what is no text";
             return Err(Error::new(SqlState::DATA_CORRUPTED, message));
         }
     };
-    let item = |part: String| match nothing {
-        Some(Datum::Text(nothing)) if **nothing == *part => Datum::Null,
-        _ => Datum::text(part),
-    };
-    array(Type::Text, parts.into_iter().map(item).collect())
+    array(Type::Text, items)
 }

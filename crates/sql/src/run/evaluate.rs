@@ -125,7 +125,8 @@ impl<'a> Evaluator<'a> {
             Op::System(function, count) => self.system(*function, *count as usize)?,
             Op::Cast(kind, strict) => {
                 if self.has_long {
-                    self.reserve(self.stack.last().map_or(0, Datum::heap_bytes))?;
+                    let of = |value| weight::of_cast_result(value, *kind);
+                    self.reserve(self.stack.last().map_or(0, of))?;
                 }
                 let value = self.stack.pop().ok_or_else(malformed)?;
                 let strictness =
@@ -193,7 +194,7 @@ impl<'a> Evaluator<'a> {
 
     /// Takes memory for the values of this row, and for one of `more` bytes that is made next.
     #[cold]
-    fn reserve(&mut self, more: usize) -> Result<()> {
+    pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
         let bytes = self.held + weight::heap_bytes(&self.stack);
         self.memory.reserve(bytes.saturating_add(more))
     }

@@ -30,6 +30,7 @@ pub(super) fn function_rows(
         let arguments = evaluator.values(&call.arguments, &[])?;
         let times = if matches!(arguments[..], [Datum::Jsonb(_)]) { weight::JSON_TIMES } else { 4 };
         evaluator.count_bytes(weight::heap_bytes(&arguments).saturating_mul(times))?;
+        evaluator.reserve(arguments.iter().map(weight::of_parts).sum())?;
         all.push(Results::of(call.function, arguments, evaluator)?);
     }
     for number in 1.. {

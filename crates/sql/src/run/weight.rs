@@ -9,12 +9,15 @@
 
 use super::strings::TEXT_BYTES_MAX;
 use crate::ir::{Function, Kind};
-use values::{Datum, Type};
+use values::{Datum, ITEMS_MAX, Type};
 
 /// The bytes that are copied in a step.
 const STEP_BYTES: usize = 1_024;
 /// The bytes in which two values are compared, for a byte that is copied.
 const COMPARED: usize = 8;
+/// About how many bytes a part of JSON or an item of an array has while the whole is made, beside
+/// its text.
+const PART_BYTES: usize = 96;
 /// The bytes that are copied while a byte becomes JSON, or comes from it.
 pub(super) const JSON_TIMES: usize = 16;
 /// The same while a byte of a row is read.
@@ -200,6 +203,33 @@ fn of_special(function: Function, arguments: &[Datum]) -> u64 {
     }
 }
 
+/// About how many bytes what is read of a text by a cast has, beside itself.
+pub(super) fn of_cast_result(value: &Datum, kind: Kind) -> usize {
+    match value {
+        Datum::Text(text) | Datum::Char(text) | Datum::Json(text)
+            if matches!(kind.ty, Type::Json | Type::Jsonb | Type::Array(_)) =>
+        {
+            of_tree(text)
+        }
+        other => other.heap_bytes(),
+    }
+}
+
+/// About how many bytes a value has that a function has read.
+pub(super) fn of_parts(value: &Datum) -> usize {
+    match value {
+        Datum::Json(text) => of_tree(text),
+        other => other.heap_bytes(),
+    }
+}
+
+/// About how many bytes the tree of a text of JSON or an array has: its parts end with a comma, and
+/// members have a name besides.
+fn of_tree(text: &str) -> usize {
+    let parts = text.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
+    (2 * text.len()).saturating_add(parts * PART_BYTES)
+}
+
 /// Whether a function makes long values of short ones.
 #[inline]
 pub(super) fn fills(function: Function) -> bool {
@@ -209,8 +239,15 @@ pub(super) fn fills(function: Function) -> bool {
 /// About how many bytes the result of a function has, beside itself; 0 of what is too long and
 /// refused before it is made.
 pub(super) fn of_result(function: Function, arguments: &[Datum]) -> usize {
-    let bytes = heap_bytes(arguments);
+    let bytes = arguments.iter().map(of_parts).sum::<usize>();
     match (function, arguments) {
+        (Function::StringToArray, [Datum::Text(text), Datum::Text(between), ..]) => {
+            let items = 1 + text.matches(&**between).take(ITEMS_MAX).count();
+            bytes.saturating_add(items * PART_BYTES)
+        }
+        (Function::StringToArray, [Datum::Text(text), ..]) => {
+            bytes.saturating_add(text.len().min(ITEMS_MAX) * PART_BYTES)
+        }
         (_, [_, Datum::Int4(count), ..]) if fills(function) => {
             let count = usize::try_from(*count).unwrap_or(0);
             let filled =
