@@ -16,7 +16,7 @@ impl Conversation {
         self.block.standing != Standing::Idle
     }
 
-    /// Says that the next statement may come, and before that which settings have changed.
+    /// Sends ReadyForQuery, after the settings that have changed.
     pub(super) fn ready(&mut self) {
         if !self.settings.is_as(&self.reported) {
             self.settings.report(Some(&self.reported), &mut self.out);
@@ -29,27 +29,27 @@ impl Conversation {
         });
     }
 
-    /// Fails the transaction, as an error ends it: an open block goes no further, and changes of
-    /// settings are undone. What its client is told may depend on the catalog.
+    /// Fails the transaction after an error: an open block runs no further statement, and changes
+    /// of settings are undone. Its answers may depend on the catalog.
     pub(super) fn fail_block(&mut self) {
         if self.block.standing == Standing::Open {
             self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
         }
         if self.block.standing == Standing::Idle {
-            // What comes until the end of the segment is not run.
+            // The rest of the segment does not run.
             self.end_cursors(false);
         }
         self.undo_changes();
     }
 
-    /// Whether a statement is within a transaction that goes on behind it, so that what ends with
-    /// the transaction makes sense.
+    /// Whether a statement is within a transaction that continues after it, so that an effect which
+    /// ends with the transaction makes sense.
     pub(super) fn is_within_more(&self) -> bool {
         self.is_one_of_several || self.is_in_block() && !self.block.is_implicit
     }
 
-    /// Warns that what `name` does ends at once, unless it is within more.
+    /// Warns that the effect of the command `name` ends at once, outside of a longer transaction.
     pub(super) fn warn_alone(&mut self, name: &str) {
         if !self.is_within_more() {
             let message = format!("{name} can only be used in transaction blocks");
@@ -67,7 +67,7 @@ impl Conversation {
         Err(Error::new(SqlState::ACTIVE_TRANSACTION, message))
     }
 
-    /// Refuses what does not end a block that has failed.
+    /// Refuses all but the end of a failed block.
     pub(super) fn check_block(&self, control: Option<&Control>) -> Result<()> {
         let ends = matches!(
             control,
@@ -81,13 +81,13 @@ impl Conversation {
         Err(Error::new(SqlState::FAILED_TRANSACTION, message))
     }
 
-    /// How long the client may do nothing now; `None` for as long as it likes.
+    /// The current idle timeout of the client; `None` for no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
         let limit = self.settings.idle_in_transaction();
         limit.filter(|_| self.is_in_block())
     }
 
-    /// Does what a statement says about blocks; `None` of one that says nothing about them.
+    /// Executes a statement about blocks; `None` for any other statement.
     pub(super) async fn block_control(
         &mut self,
         control: &Control,
