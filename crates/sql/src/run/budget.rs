@@ -30,6 +30,11 @@ impl Memory {
         Memory { used: 0, granted, max, grant: grant.cloned() }
     }
 
+    /// Whether memory is taken from what all statements share, as outside of calls.
+    pub(super) fn has_grant(&self) -> bool {
+        self.grant.is_some()
+    }
+
     pub(super) fn add(&mut self, row: &[Datum]) -> Result<()> {
         self.add_bytes(bytes_of(row))
     }

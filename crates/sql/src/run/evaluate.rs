@@ -35,7 +35,7 @@ pub(super) struct Evaluator<'a> {
     stack: Vec<Datum>,
     /// The bytes of long values that were made for the same row, and are no longer on the stack.
     held: usize,
-    /// Whether a long value was made.
+    /// Whether a long value was made, of a statement that takes memory for such.
     has_long: bool,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'a> {
             self.rows.steps(steps)?;
         }
         self.stack.push(value);
-        if bytes >= LONG_BYTES {
+        if bytes >= LONG_BYTES && self.memory.has_grant() {
             self.has_long = true;
             self.reserve(0)?;
         }
