@@ -16,8 +16,8 @@ use values::{Error, Result, SqlState};
 /// The bytes of a grant that are never refused.
 pub const FREE_BYTES: usize = 64 << 10;
 
-/// The part of a pool's bytes below which freed memory is not given back: a call of `reclaim` takes
-/// as long for a little as for much.
+/// The part of a pool's bytes below which freed memory stays with the allocator, since each call of
+/// `reclaim` visits all heaps.
 const RECLAIM_PART: usize = 8;
 
 /// Memory that is counted, of which statements take some.
@@ -27,7 +27,7 @@ pub struct MemoryPool {
     bytes: AtomicUsize,
     /// Bytes that grants have given back since `reclaim` was last called.
     freed: AtomicUsize,
-    /// Gives freed memory back to the system. Locked while it does: who takes memory waits for it.
+    /// Gives freed memory back to the system. Locked while it runs, so that other takers wait.
     reclaim: Mutex<fn()>,
 }
 
@@ -114,6 +114,14 @@ impl MemoryPool {
             reclaim();
             self.freed.fetch_sub(freed, Ordering::Relaxed);
         }
+    }
+
+    /// Gives all freed memory back to the system.
+    pub fn reclaim(&self) {
+        let reclaim = self.reclaim.lock().unwrap_or_else(PoisonError::into_inner);
+        let freed = self.freed.load(Ordering::Relaxed);
+        reclaim();
+        self.freed.fetch_sub(freed, Ordering::Relaxed);
     }
 }
 
@@ -223,6 +231,10 @@ mod tests {
         assert_eq!(CALLS.get(), 2, "101 KiB freed, 800 kept and 100 taken");
         kept.grow(101 * KIB).unwrap();
         assert_eq!(CALLS.get(), 2, "less than an eighth of the pool is freed");
+        drop(kept);
+        pool.reclaim();
+        used(1_000);
+        assert_eq!(CALLS.get(), 3, "nothing was left of what was freed before");
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl GiveBack {
             self.freed = self.freed.wrapping_add_signed(more);
         }
         if self.most - bytes >= Self::BYTES_MIN || more >= Self::BYTES_MIN as i32 {
-            pmem::give_back_freed();
+            self.store.reclaim_memory();
             (self.most, self.freed) = (bytes, pmem::freed_bytes());
         }
     }

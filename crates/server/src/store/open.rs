@@ -142,6 +142,12 @@ impl Store {
         self.shared.memory.bytes()
     }
 
+    /// Gives the memory that statements have freed back to the system by
+    /// [`StoreOptions::reclaim`].
+    pub fn reclaim_memory(&self) {
+        self.shared.memory.reclaim();
+    }
+
     /// The steps that statements have computed outside of calls since the store was opened, as far
     /// as slices have counted them.
     #[must_use]
