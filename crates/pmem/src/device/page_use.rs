@@ -16,6 +16,8 @@ pub struct PageUse {
     pub fetched: u64,
     /// Pages that a thread touched before they were there, and waited for.
     pub faults: u64,
+    /// Pages that were read, besides, behind those that a thread touched one after the other.
+    pub guessed: u64,
     /// Pages that went from memory.
     pub evicted: u64,
 }

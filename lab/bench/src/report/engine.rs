@@ -285,6 +285,7 @@ impl Report {
             self.memory_bytes.count("pages_limit", pages.pages_bytes_now);
             self.counters.count("pages_fetched", pages.fetched);
             self.counters.count("page_faults", pages.faults);
+            self.counters.count("pages_guessed", pages.guessed);
             self.counters.count("pages_evicted", pages.evicted);
         }
     }

@@ -142,6 +142,21 @@ impl Shared {
         Some(evicted)
     }
 
+    /// Returns whether too many pages are in memory although [`Shared::make_room`] was called: they
+    /// are dirty, or being saved.
+    pub(super) fn is_crowded(&self) -> bool {
+        let over = |evictor: &Evictor| self.states.present().saturating_sub(evictor.allowed());
+        self.evictor.as_ref().is_some_and(|evictor| over(evictor) >= MORE_PAGES)
+    }
+
+    /// Leaves a page absent that was evicted, or begun and not read, unless a thread waits for it.
+    pub(super) fn leave_absent(&self, page: u64) {
+        if self.states.leave_absent(page) && self.states.begin_awaited(page) {
+            lock(&self.queue).push_awaited(page);
+            self.queued.notify_one();
+        }
+    }
+
     /// Evicts clean pages until no more are in memory than [`Evictor::allowed`]. Dirty pages alone
     /// may exceed that, and clean ones may be touched all the time, so it also returns after two
     /// rounds that evicted nothing.
@@ -191,10 +206,7 @@ impl Shared {
         // ends; what they hold is read again when they are touched.
         unsafe { advice::drop_ranges(&ranges) };
         for page in going.drain(..).flatten() {
-            if self.states.end_eviction(page) && self.states.begin_awaited(page) {
-                lock(&self.queue).pages.push_front(page);
-                self.queued.notify_one();
-            }
+            self.leave_absent(page);
             dirty.end_eviction(page);
         }
     }

@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::failures::{Failures, end_process};
+use super::queue::Why;
 use super::server::{Keeping, STACK_BYTES, Saved, Server, Shared, readers_of};
 use crate::failure::{DeviceError, Health, lock};
 use crate::file::disk::Files;
@@ -281,7 +282,7 @@ impl Shared {
                 false => self.bring(entry.page),
             };
             if let Err(error) = installed {
-                self.fail(entry.page, error);
+                self.fail(entry.page, error, Why::Needed);
             }
         }
     }

@@ -18,13 +18,18 @@
 //!    it lets it be read again, if no other one has begun to.
 //! 5. A page that a snapshot saves is clean when its writer has told the new slot
 //!    (S10).
+//! 6. A thread that touches one absent page after the other has those behind it read, too
+//!    (`ahead`). Such a guess stays absent where it cannot be read, or where there is no room for
+//!    it: it is read when it is touched.
 //!
 //! No answer depends on which pages are in memory (S15).
 //!
 //! Without a limit of memory, an image can be opened before it was read (`load`): pages come in the
 //! same way, none goes, and at the end all are there and the threads have ended.
 
+mod ahead;
 mod failures;
+mod queue;
 mod states;
 
 mod server;
@@ -184,6 +189,7 @@ impl Residency {
             resident_bytes: self.shared.states.present() * PAGE_BYTES,
             fetched: counts.fetched.load(Ordering::Relaxed),
             faults: counts.faults.load(Ordering::Relaxed),
+            guessed: counts.guessed.load(Ordering::Relaxed),
             evicted: counts.evicted.load(Ordering::Relaxed),
         }
     }

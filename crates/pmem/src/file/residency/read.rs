@@ -5,8 +5,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::Residency;
+use super::ahead::{Ahead, MOST_PAGES};
 use super::failures::end_process;
-use super::server::{Queue, Shared};
+use super::queue::{Queue, Why};
+use super::server::Shared;
 use crate::device::Needed;
 use crate::failure::{DeviceError, lock};
 use crate::file::disk::{PageBuffers, RUN_PAGES};
@@ -14,9 +16,14 @@ use crate::file::format::{Entry, page_crc};
 use crate::file::page_reads::{check_page, read_pages};
 use crate::memory::PAGE_BYTES;
 
+/// Pages that may be in memory, for each that is read ahead at once: a guess must not drive out
+/// what was just read.
+const PAGES_A_GUESS: u64 = 64;
+
 impl Shared {
     /// Hears of touches of absent pages until it is over.
     pub(super) fn serve(&self) {
+        let mut ahead = Ahead::default();
         let served = self.faults.serve(|address| {
             let page = (address - self.base) as u64 / PAGE_BYTES;
             self.counts.faults.fetch_add(1, Ordering::Relaxed);
@@ -24,7 +31,10 @@ impl Shared {
             let mut queue = lock(&self.queue);
             // A page that is being read wakes all who wait for it.
             if self.states.begin_awaited(page) {
-                queue.pages.push_front(page);
+                queue.push_awaited(page);
+                self.queued.notify_one();
+                self.read_ahead(page, &mut ahead, &mut queue);
+            } else if queue.is_awaited_now(page) {
                 self.queued.notify_one();
             }
         });
@@ -33,23 +43,45 @@ impl Shared {
         }
     }
 
+    /// Queues the pages that the thread which has touched a page is likely to touch next.
+    fn read_ahead(&self, page: u64, ahead: &mut Ahead, queue: &mut Queue) {
+        // Without a limit all pages come in any case.
+        let Some(evictor) = &self.evictor else { return };
+        let (states, room) = (&self.states, evictor.allowed() / PAGES_A_GUESS);
+        let most = MOST_PAGES.min(room).min(queue.guesses_left() as u64);
+        let is_there = |page| page < states.pages() && !states.is_absent(page);
+        let pages = ahead.touched(page, most, is_there).take_while(|page| *page < states.pages());
+        // What was never saved takes no read, and the image ends there.
+        let saved = pages.take_while(|page| states.place(*page).is_some());
+        let mut guessed = 0;
+        for page in saved.filter(|page| states.begin_guessed(*page)) {
+            queue.push_guessed(page);
+            guessed += 1;
+        }
+        self.counts.guessed.fetch_add(guessed, Ordering::Relaxed);
+        (0..guessed.div_ceil(RUN_PAGES as u64)).for_each(|_| self.queued.notify_one());
+    }
+
     /// Reads pages of the queue until it is over.
     pub(super) fn read_queued(&self) {
         let mut has_read = false;
-        while let Some(pages) = self.next(has_read) {
-            self.bring_begun(pages);
+        while let Some((pages, why)) = self.next(has_read) {
+            self.bring_begun(pages, why);
             has_read = true;
         }
     }
 
     /// Reads neighbouring pages that were begun, and installs them: those whose slots follow each
-    /// other are one read.
-    fn bring_begun(&self, pages: Range<u64>) {
+    /// other are one read. Guesses for which there is no room stay absent.
+    fn bring_begun(&self, pages: Range<u64>, why: Why) {
         self.make_room();
+        if why == Why::Guessed && self.is_crowded() {
+            return pages.for_each(|page| self.leave_absent(page));
+        }
         let mut left = pages;
         while let Some(first) = left.next() {
             let Some(entry) = self.states.place(first) else {
-                self.bring_one(first);
+                self.bring_one(first, why);
                 continue;
             };
             let mut entries = [entry; RUN_PAGES];
@@ -62,27 +94,27 @@ impl Shared {
                 entries[count] = entry;
                 (count, left.start) = (count + 1, left.start + 1);
             }
-            self.bring_run(&entries[..count]);
+            self.bring_run(&entries[..count], why);
         }
     }
 
-    fn bring_one(&self, page: u64) {
+    fn bring_one(&self, page: u64, why: Why) {
         if let Err(error) = self.bring(page) {
-            self.fail(page, error);
+            self.fail(page, error, why);
         }
     }
 
     /// Pages that were begun, in slots that follow each other.
-    fn bring_run(&self, entries: &[Entry]) {
+    fn bring_run(&self, entries: &[Entry], why: Why) {
         let mut buffers = PageBuffers::new();
         let (data, offset) = (&self.files.data, entries[0].slot * PAGE_BYTES);
         let is_read = data.read_pages_at(offset, entries.len(), &mut buffers).is_ok();
         for (entry, bytes) in entries.iter().zip(&buffers.0) {
             // The slot may have another page by now, or not be there any more.
             if !is_read || self.states.place(entry.page) != Some(*entry) {
-                self.bring_one(entry.page);
+                self.bring_one(entry.page, why);
             } else if let Err(error) = self.install_checked(entry, bytes) {
-                self.fail(entry.page, error);
+                self.fail(entry.page, error, why);
             }
         }
     }
@@ -108,29 +140,24 @@ impl Shared {
     #[cold]
     fn bring_wanted(&self, pages: Range<u64>) {
         self.counts.fetched.fetch_add(pages.end - pages.start, Ordering::Relaxed);
-        self.bring_begun(pages);
+        self.bring_begun(pages, Why::Needed);
     }
 
     /// The next pages of the queue, which are neighbours, for a thread that has read some or that
     /// begins.
-    fn next(&self, has_read: bool) -> Option<Range<u64>> {
+    fn next(&self, has_read: bool) -> Option<(Range<u64>, Why)> {
         let mut queue = lock(&self.queue);
         queue.reading -= u64::from(has_read);
         if self.failures.is_some() && queue.is_idle() {
             self.idle.notify_all();
         }
         let has_to_wait =
-            |queue: &mut Queue| queue.pages.is_empty() && !self.is_over.load(Ordering::Acquire);
+            |queue: &mut Queue| queue.is_empty() && !self.is_over.load(Ordering::Acquire);
         let queue = self.queued.wait_while(queue, has_to_wait);
         let mut queue = queue.unwrap_or_else(PoisonError::into_inner);
-        let first = queue.pages.pop_front()?;
+        let next = queue.pop()?;
         queue.reading += 1;
-        let mut end = first + 1;
-        while end - first < RUN_PAGES as u64 && queue.pages.front() == Some(&end) {
-            queue.pages.pop_front();
-            end += 1;
-        }
-        Some(first..end)
+        Some(next)
     }
 
     /// Waits until the queue is empty, and all of it was read.
@@ -140,9 +167,10 @@ impl Shared {
     }
 
     /// A page cannot be read: a thread that waits for it can have no error. If none does, the
-    /// device fails.
-    pub(super) fn fail(&self, page: u64, error: DeviceError) {
+    /// device fails; not for a guess, which nothing may ever need.
+    pub(super) fn fail(&self, page: u64, error: DeviceError, why: Why) {
         match &self.failures {
+            _ if why == Why::Guessed && !self.states.give_up(page) => {}
             Some(failures) if !self.states.give_up(page) => failures.note(error),
             _ => end_process(&format!("a page of the store cannot be read: {error}")),
         }

@@ -1,12 +1,12 @@
 //! The threads that bring absent pages: one hears of touches, others read.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
 
 use super::evict::Evictor;
 use super::failures::Failures;
+use super::queue::Queue;
 use super::states::{PageStates, Stay};
 use crate::failure::lock;
 use crate::file::disk::Files;
@@ -32,22 +32,8 @@ pub(super) const STACK_BYTES: usize = 128 << 10;
 pub(super) struct Counts {
     pub(super) fetched: AtomicU64,
     pub(super) faults: AtomicU64,
+    pub(super) guessed: AtomicU64,
     pub(super) evicted: AtomicU64,
-}
-
-/// Pages to be read.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    /// Those that threads wait for first.
-    pub(super) pages: VecDeque<u64>,
-    /// How many have left the queue and are being read, and threads that read others.
-    pub(super) reading: u64,
-}
-
-impl Queue {
-    pub(super) fn is_idle(&self) -> bool {
-        self.pages.is_empty() && self.reading == 0
-    }
 }
 
 /// What the threads share.
@@ -79,18 +65,14 @@ impl Shared {
 
     /// Forgets pages that no thread needs any more.
     pub(super) fn forget_queue(&self) {
-        lock(&self.queue).pages.clear();
+        lock(&self.queue).clear();
         self.idle.notify_all();
     }
 
     /// Queues pages behind those that threads wait for.
     pub(super) fn enqueue(&self, pages: impl Iterator<Item = u64>) {
-        let mut queue = lock(&self.queue);
-        let before = queue.pages.len();
-        queue.pages.extend(pages);
-        let added = queue.pages.len() - before;
+        let added = lock(&self.queue).push_wanted(pages);
         self.counts.fetched.fetch_add(added as u64, Ordering::Relaxed);
-        drop(queue);
         if added as u64 >= READERS {
             return self.queued.notify_all();
         }

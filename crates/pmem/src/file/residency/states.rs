@@ -135,6 +135,12 @@ impl PageStates {
         self.is_absent(page) && self.begin(page)
     }
 
+    /// Begins to read a page that is likely to be touched, if it is absent. It goes with the next
+    /// look, unless it is needed: wrong guesses displace nothing that is needed.
+    pub(super) fn begin_guessed(&self, page: u64) -> bool {
+        self.is_absent(page) && self.begin_with(page, LOADING)
+    }
+
     /// Begins to read a page: one thread does (S11).
     pub(super) fn begin(&self, page: u64) -> bool {
         self.begin_with(page, LOADING | USED)
@@ -217,8 +223,9 @@ impl PageStates {
         is_mine
     }
 
-    /// A page was evicted. Whether a thread touched it meanwhile, and waits: then it is to be read.
-    pub(super) fn end_eviction(&self, page: u64) -> bool {
+    /// A page was evicted, or was begun and is not read. Whether a thread touched it meanwhile, and
+    /// waits: then it is to be read.
+    pub(super) fn leave_absent(&self, page: u64) -> bool {
         let state = &self.states[page as usize];
         state.fetch_and(!(LOADING | AWAITED), Ordering::AcqRel) & AWAITED != 0
     }
@@ -244,7 +251,7 @@ mod tests {
         states.installed(1);
         assert!(!goes(1) && goes(1) && states.begin_eviction(1));
         assert!(!states.begin_eviction(1) && !states.begin_awaited(1), "it is being evicted");
-        assert!(states.end_eviction(1) && states.is_absent(1), "a thread waits for it");
+        assert!(states.leave_absent(1) && states.is_absent(1), "a thread waits for it");
         assert!(states.begin_wanted(2), "it is to be read");
         assert!(!states.begin_wanted(2) && !states.want(2, Needed::Seldom), "by one thread (S11)");
         assert!(!goes(2) && !states.begin_eviction(2), "it is being read");
@@ -260,7 +267,7 @@ mod tests {
         let entry = Entry { page: 2, slot: 77, crc: 5 };
         states.saved(&entry);
         assert_eq!(states.place(2), Some(entry));
-        assert!(states.begin_eviction(2) && !states.end_eviction(2));
+        assert!(states.begin_eviction(2) && !states.leave_absent(2));
         assert_eq!(states.present(), 0);
         assert!(!goes(2) && !states.begin_eviction(2));
         assert_eq!(states.place(0), None);
@@ -283,6 +290,21 @@ mod tests {
         assert!(!states.want(2, Needed::Often));
         states.read_once(2);
         assert!(!states.may_go(2, false) && states.staying() == 1);
+    }
+
+    #[test]
+    fn a_guess_goes_with_the_next_look_unless_it_is_needed() {
+        let states = PageStates::new(4, Stay::UntilEvicted);
+        assert!(states.begin_guessed(1) && states.begin_guessed(2) && states.begin_guessed(3));
+        assert!(!states.begin_guessed(1), "by one thread (S11)");
+        assert!(!states.begin_awaited(2), "it is being read");
+        assert!(!states.leave_absent(1) && states.is_absent(1), "no thread waits");
+        states.installed(2);
+        states.installed(3);
+        assert!(!states.begin_guessed(2), "it is there");
+        assert!(!states.may_go(2, false) && states.may_go(3, false), "one of them was touched");
+        assert!(states.begin_guessed(1) && !states.begin_awaited(1));
+        assert!(states.leave_absent(1), "a thread waits");
     }
 
     #[test]
@@ -309,7 +331,7 @@ mod tests {
         // What seldom needed pages need of it is no reason to stay.
         assert!(!states.want(1, Needed::Seldom));
         assert!(!states.may_go(1, false) && states.may_go(1, false));
-        assert!(states.begin_eviction(1) && !states.end_eviction(1));
+        assert!(states.begin_eviction(1) && !states.leave_absent(1));
         assert_eq!((states.staying(), states.present()), (0, 0));
     }
 

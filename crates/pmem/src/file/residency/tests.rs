@@ -10,6 +10,7 @@ use super::load::Told;
 use super::server::Shared;
 use super::{Loading, Residency};
 use crate::epoch_number::EpochNumber;
+use crate::failure::lock;
 use crate::file::dirty::DirtyPages;
 use crate::file::disk::{DiskCall, DiskFile, DiskHook, Outcome};
 use crate::file::format::Entry;
@@ -131,6 +132,119 @@ fn a_device_that_goes_does_not_read_on() {
     hook.told.set(Arc::clone(&loading.told)).unwrap();
     drop(loading);
     assert!(hook.reads.load(Ordering::Relaxed) <= 1);
+}
+
+/// The pages of a store, some of which are in memory.
+struct Limited {
+    residency: Residency,
+    /// Goes after what brings its pages.
+    image: Arc<Mapping>,
+}
+
+impl Limited {
+    /// Those of [filled](fill) files.
+    fn open(dir: &Path, options: &FileOptions, pages: u64, limit_bytes: u64) -> Self {
+        let Found { files, state, .. } = open_state(dir, options).unwrap();
+        let bytes = pages * PAGE_BYTES;
+        let image = Arc::new(Mapping::anonymous(bytes, Pages::Small).unwrap());
+        let dirty = Arc::new(DirtyPages::new(Arc::clone(&image)));
+        // SAFETY: it is dropped before the mapping, of which nothing was touched.
+        let residency =
+            unsafe { Residency::over(&image, &files, &state.table, &dirty, bytes, limit_bytes) };
+        Self { residency: residency.unwrap(), image }
+    }
+
+    /// Touches a page, and waits until all that is read for that is there.
+    fn touch(&self, page: u64) {
+        assert_eq!(self.image.load_u64(page * PAGE_BYTES), page + 1);
+        while !lock(&self.residency.shared.queue).is_idle() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Touches of pages that were absent, and pages that were guessed.
+    fn counts(&self) -> (u64, u64) {
+        let used = self.residency.stats();
+        (used.faults, used.guessed)
+    }
+
+    fn is_present(&self, page: u64) -> bool {
+        self.residency.shared.states.is_present(page)
+    }
+}
+
+/// Pages of the tests of reading ahead, and a limit that all of them fit into.
+const SCANNED: u64 = 2000;
+const AMPLE: u64 = 16 << 20;
+
+#[test]
+fn a_scan_waits_for_few_of_its_pages() {
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = FileOptions::new(16 << 20, 1 << 20);
+    fill(dir.path(), &options, SCANNED);
+    let store = Limited::open(dir.path(), &options, SCANNED, AMPLE);
+    (0..SCANNED).for_each(|page| store.touch(page));
+    let (faults, guessed) = store.counts();
+    assert_eq!(faults + guessed, SCANNED, "each page is read once");
+    assert!(faults < SCANNED / 25, "{faults} touches of {SCANNED} were waited for");
+}
+
+#[test]
+fn touches_at_random_read_nothing_ahead() {
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = FileOptions::new(16 << 20, 1 << 20);
+    fill(dir.path(), &options, SCANNED);
+    let store = Limited::open(dir.path(), &options, SCANNED, AMPLE);
+    // Each page once; none comes right behind the one before.
+    (0..SCANNED).for_each(|nth| store.touch(nth * 773 % SCANNED));
+    assert_eq!(store.counts(), (SCANNED, 0));
+}
+
+/// Where pages cannot go, no more come than are touched.
+#[test]
+fn nothing_is_read_ahead_where_there_is_no_room() {
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = FileOptions::new(16 << 20, 1 << 20);
+    fill(dir.path(), &options, SCANNED);
+    let store = Limited::open(dir.path(), &options, SCANNED, 1 << 20);
+    let least = store.residency.stats().pages_bytes / PAGE_BYTES;
+    // All of them stay, as if a snapshot saved them.
+    (0..SCANNED).for_each(|page| store.residency.shared.states.saving(page));
+    for page in 0..SCANNED / 2 {
+        store.touch(page);
+        assert!(page < 2 * least || !store.is_present(page + 1), "page {page} of {least}");
+    }
+    assert!(store.counts().1 > 0, "as long as there was room");
+}
+
+/// S12: a page that cannot be read ends the process when it is touched, and not before.
+#[test]
+fn s_12_a_guess_that_cannot_be_read_does_no_harm() {
+    const DAMAGED: u64 = 60;
+    if is_impossible() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = FileOptions::new(16 << 20, 1 << 20);
+    fill(dir.path(), &options, SCANNED);
+    let store = Limited::open(dir.path(), &options, SCANNED, AMPLE);
+    let at = store.residency.shared.states.place(DAMAGED).unwrap().slot * PAGE_BYTES;
+    let mut to_write = std::fs::OpenOptions::new();
+    let data = to_write.write(true).open(dir.path().join("data")).unwrap();
+    data.write_all_at(&[0x5a; 100], at).unwrap();
+    (0..DAMAGED).for_each(|page| store.touch(page));
+    assert!(store.is_present(DAMAGED - 1) && store.is_present(DAMAGED + 1));
+    assert!(!store.is_present(DAMAGED), "it was guessed, and nothing has come of it");
+    (DAMAGED + 1..SCANNED).for_each(|page| store.touch(page));
 }
 
 /// Forbids this thread `userfaultfd`, as containers do.
