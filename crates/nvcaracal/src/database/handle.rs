@@ -36,7 +36,7 @@ use crate::observe::stats::{Recorder, Stats};
 use crate::sequencer::queue::{Limits, OnFull, Queue};
 use crate::sequencer::routing::Routing;
 use crate::sequencer::run::{self, Epochs, Pace, Seat, Sequencer, Shared, Tools, panicked};
-use crate::sequencer::standing::{Held, Standing};
+use crate::sequencer::standing::{Asked, Held, Standing, Waiting};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::mpsc::sync_channel;
 use crate::sync::thread::{self, JoinHandle};
@@ -638,6 +638,29 @@ impl Inner {
     pub(crate) fn standing_snapshot(&self) -> Result<Option<Arc<Held>>> {
         self.shared.queue.check_here()?;
         Ok(self.shared.standing.get(self.reader.epoch()))
+    }
+
+    /// The same; if none stands, `waiting` has one as soon as the engine takes it, or the reason
+    /// why there is none.
+    ///
+    /// # Errors
+    /// As [`Inner::standing_snapshot`].
+    pub(crate) fn ask_for_snapshot(&self, waiting: Waiting) -> Result<Option<Arc<Held>>> {
+        self.shared.queue.check_here()?;
+        let is_first = match self.shared.standing.ask(self.reader.epoch(), waiting) {
+            Asked::Has(held) => return Ok(Some(held)),
+            Asked::Waits { is_first } => is_first,
+        };
+        // The first one asks for all.
+        let shared = Arc::clone(&self.shared);
+        let begin = move |driver: Result<&mut dyn Driver, &Error>| match driver {
+            Ok(driver) => shared.standing.begin(&shared, driver),
+            Err(error) => shared.standing.fail(error),
+        };
+        if is_first && let Err(error) = self.request_later(begin) {
+            self.shared.standing.fail(&error);
+        }
+        Ok(None)
     }
 
     /// Has a snapshot read on this thread, whose number `read` gets.

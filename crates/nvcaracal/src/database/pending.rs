@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use crate::body;
 use crate::database::handle::Database;
 use crate::database::snapshot::Snapshot;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sequencer::standing::Held;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -80,12 +80,13 @@ impl Database {
             return Ok(Snapshot::of(&self.inner, held));
         }
         let slot = Arc::<Slot>::default();
-        let (of_request, shared) = (Arc::clone(&slot), Arc::clone(self.inner.shared()));
-        self.inner.request_later(move |driver| {
-            let begin = |driver| shared.standing.begin(&shared, driver);
-            of_request.leave(driver.map(begin).map_err(Error::clone));
-        })?;
-        Ok(Snapshot::of(&self.inner, Pending(slot).await?))
+        let of_request = Arc::clone(&slot);
+        let asked = self.inner.ask_for_snapshot(Box::new(move |made| of_request.leave(made)))?;
+        let held = match asked {
+            Some(held) => held,
+            None => Pending(slot).await?,
+        };
+        Ok(Snapshot::of(&self.inner, held))
     }
 }
 

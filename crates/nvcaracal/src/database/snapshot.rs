@@ -13,9 +13,9 @@ use crate::data::stored;
 use crate::data::value::Data;
 use crate::database::handle::{Database, Inner};
 use crate::error::{Error, Result};
-use crate::host::driver::Driver;
 use crate::key::bytes::Key;
 use crate::sequencer::standing::Held;
+use crate::sync::mpsc::sync_channel;
 use crate::table::handle::{HashTable, Scannable, Sequence, Shape, Table};
 use crate::table::index::Index;
 use crate::table::range::{Bytes, KeyRange, LAST_WORD};
@@ -74,7 +74,7 @@ pub struct Snapshot {
 impl Database {
     /// Takes a snapshot of the state at the end of the newest epoch, which holds every call that
     /// was answered before. Waits for the epoch that runs now if no snapshot was asked for in the
-    /// second before it began.
+    /// second before it began, nor during the epoch before.
     ///
     /// # Errors
     /// [`Error::is_stopped`].
@@ -83,9 +83,15 @@ impl Database {
         if let Some(held) = self.inner.standing_snapshot()? {
             return Ok(Snapshot::of(&self.inner, held));
         }
-        let shared = Arc::clone(self.inner.shared());
-        let begin = move |driver: &mut dyn Driver| Ok(shared.standing.begin(&shared, driver));
-        let held = self.inner.request(begin)?;
+        let (sender, receiver) = sync_channel(1);
+        let waiting = move |made| {
+            // No thread waits any more if the caller was killed.
+            let _ = sender.send(made);
+        };
+        let held = match self.inner.ask_for_snapshot(Box::new(waiting))? {
+            Some(held) => held,
+            None => receiver.recv().unwrap_or_else(|_| Err(Error::closed()))?,
+        };
         Ok(Snapshot::of(&self.inner, held))
     }
 }

@@ -199,7 +199,7 @@ pub(crate) fn run(shared: &Shared, seat: &Seat, wait_max: Duration) -> Result<()
                 // Requests that came while the last one was being done.
                 shared.queue.fail(&Error::closed());
                 shared.feeds.end(&Error::closed());
-                shared.standing.end();
+                shared.standing.end(&Error::closed());
                 sequencer.driver.close()?;
                 events::closed();
                 return Ok(());
@@ -511,7 +511,7 @@ impl Sequencer {
         events::stopped(error);
         self.shared.queue.fail(error);
         self.shared.feeds.end(error);
-        self.shared.standing.end();
+        self.shared.standing.end(error);
         self.running.take().into_iter().for_each(|group| group.end(error));
         self.deferred.drain(..).flatten().for_each(|(group, ..)| group.end(error));
     }

@@ -1,9 +1,11 @@
 //! Reads from any thread, while epochs run: they wait for no call, see every call that was answered
 //! before, whole, and never go back.
 
-use std::sync::Mutex;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use nvcaracal::{
@@ -144,6 +146,12 @@ fn o_106_reads_beside_epochs_on_a_file_see_whole_values_too() {
 /// Where a slow call says that it runs, and waits for its end.
 static SLOW: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
 
+/// One test at a time uses it.
+fn one_slow_call() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn slow_set(call: &Slow, set: &mut WriteSet) {
     set.insert(ACCOUNTS, call.account);
 }
@@ -162,6 +170,7 @@ fn slow(tx: &mut Transaction, account: u64) -> Result<(), Stop> {
 /// parallel part of an epoch and in the serial one.
 #[test]
 fn o_106_a_read_waits_for_no_procedure() {
+    let _one = one_slow_call();
     for serial_calls_max in [0, 64] {
         let tuning = Tuning { serial_calls_max, ..Tuning::default() };
         let db = dram(options().procedure::<Slow>().tuning(tuning));
@@ -193,6 +202,48 @@ fn o_106_a_read_waits_for_no_procedure() {
         assert_eq!(before.get(ACCOUNTS, 1).unwrap(), Some(5));
         assert_eq!(db.snapshot().unwrap().get(ACCOUNTS, 1).unwrap(), Some(-1));
     }
+}
+
+/// Those who ask for a snapshot while an epoch runs have one as soon as it ends, however many they
+/// are, and whatever else is to be done: they wait for no other epoch.
+#[test]
+fn o_106_all_who_wait_for_a_snapshot_get_it_when_the_epoch_ends() {
+    const READERS: usize = 20;
+    let _one = one_slow_call();
+    let db = dram(options().procedure::<Slow>());
+    db.call(Deposit { account: 1, cents: 5 }).unwrap();
+    let slow = |account| {
+        let ((runs, is_running), (end, may_end)) = (channel(), channel());
+        *SLOW.lock().unwrap() = Some((runs, may_end));
+        (db.submit(Slow { account }).unwrap(), is_running, end)
+    };
+    let (first, is_running, end) = slow(2);
+    is_running.recv().unwrap();
+    // No snapshot was asked for so far.
+    let mut context = Context::from_waker(Waker::noop());
+    let mut readers: Vec<_> = (0..READERS).map(|_| Box::pin(db.snapshot_async())).collect();
+    for reader in &mut readers {
+        assert!(reader.as_mut().poll(&mut context).is_pending(), "an epoch runs");
+    }
+    let other = db.clone();
+    let thread = thread::spawn(move || other.snapshot().unwrap().count(ACCOUNTS, ..).unwrap());
+    let (second, is_running, end_second) = slow(3);
+    end.send(()).unwrap();
+    first.wait().unwrap();
+    is_running.recv().unwrap();
+    // The second epoch stands still.
+    for mut reader in readers {
+        let Poll::Ready(made) = reader.as_mut().poll(&mut context) else {
+            panic!("a reader waits for the second epoch");
+        };
+        let snapshot = made.unwrap();
+        let rows: Vec<_> = snapshot.range(ACCOUNTS, ..).map(Result::unwrap).collect();
+        assert_eq!(rows, [(1, 5), (2, -1)], "each has the call that was answered");
+    }
+    assert_eq!(thread.join().unwrap(), 2);
+    assert!(second.try_get().is_none(), "the second call still runs");
+    end_second.send(()).unwrap();
+    second.wait().unwrap();
 }
 
 /// What a thread has read of a row, in a snapshot or without one, does not go back, and a snapshot
