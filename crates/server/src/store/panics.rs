@@ -65,6 +65,8 @@ pub(crate) enum Place {
     Query,
     LookUp,
     Block,
+    /// Where a snapshot is taken for a query.
+    Snapshot,
     Definition,
     Message,
 }

@@ -260,6 +260,8 @@ impl Rows for DeclaredRows<'_, '_, '_> {
 
 /// What queries and definitions read.
 pub(super) enum Reads<'r> {
+    /// No row.
+    Nothing,
     Snapshot(&'r Snapshot),
     /// The newest state, of which one row is read.
     Newest {
@@ -268,6 +270,17 @@ pub(super) enum Reads<'r> {
         waits: bool,
         is_later: bool,
     },
+}
+
+fn reads_all_the_same() -> Error {
+    Error::new(SqlState::INTERNAL, "a statement without tables reads one")
+}
+
+impl<'r> Reads<'r> {
+    /// Those of a statement that has a snapshot if it reads rows.
+    pub(super) fn of(snapshot: Option<&'r Snapshot>) -> Reads<'r> {
+        snapshot.map_or(Reads::Nothing, Reads::Snapshot)
+    }
 }
 
 /// The rows of queries and definitions: what they write stays above them.
@@ -317,6 +330,7 @@ impl Rows for ReadRows<'_> {
         }
         let table = self.spaces.table(space);
         let found = match &mut self.reads {
+            Reads::Nothing => return Err(reads_all_the_same()),
             Reads::Snapshot(snapshot) => snapshot.get(table, key),
             Reads::Newest { database, waits: true, .. } => database.get(table, key),
             Reads::Newest { database, is_later, .. } => {
@@ -334,8 +348,12 @@ impl Rows for ReadRows<'_> {
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
-        let Reads::Snapshot(snapshot) = self.reads else {
-            return Err(Error::new(SqlState::INTERNAL, "a look-up of one row reads several"));
+        let snapshot = match self.reads {
+            Reads::Snapshot(snapshot) => snapshot,
+            Reads::Nothing => return Err(reads_all_the_same()),
+            Reads::Newest { .. } => {
+                return Err(Error::new(SqlState::INTERNAL, "a look-up of one row reads several"));
+            }
         };
         if self.is_hidden(scan.from) {
             return Ok(());

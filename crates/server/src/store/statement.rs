@@ -241,6 +241,11 @@ impl Planned {
         Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }), catalog)
     }
 
+    /// Whether it reads rows of tables.
+    pub(super) fn needs_rows(&self) -> bool {
+        !self.plan.is_query() || self.plan.reads_tables()
+    }
+
     /// What it reads beside rows.
     pub(super) fn system(&self, session: &Arc<Session>) -> Option<Arc<System>> {
         let catalog = Arc::clone(self.catalog.as_ref()?);

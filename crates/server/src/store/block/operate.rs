@@ -7,7 +7,7 @@ use super::super::pool::lock;
 use super::super::rows::{Reads, Steps};
 use super::super::shared::Alone;
 use super::super::spaces::sequence;
-use super::super::statement::{Statement, Way};
+use super::super::statement::{Planned, Statement, Way};
 use super::super::{failure, panics};
 use super::defined::Made;
 use super::loaded::half_loaded;
@@ -240,6 +240,22 @@ impl Pipeline {
         Ok(again)
     }
 
+    /// The snapshot that a planned statement of the block reads; `None` if it reads no table, and
+    /// is not the one that the block's snapshot is taken for.
+    async fn snapshot_for(
+        &self,
+        block: &mut BlockState,
+        statement: &Statement,
+    ) -> Result<Option<Snapshot>> {
+        let needs_rows = statement.planned.as_ref().is_none_or(Planned::needs_rows);
+        if !needs_rows && !block.modes.keeps_snapshot {
+            return Ok(None);
+        }
+        #[cfg(test)]
+        panics::planted(panics::Place::Snapshot, statement.parsed.text());
+        self.snapshot_of(block).await.map(Some)
+    }
+
     /// The snapshot that a statement of the block reads.
     async fn snapshot_of(&self, block: &mut BlockState) -> Result<Snapshot> {
         if let Some(snapshot) = &block.snapshot {
@@ -326,7 +342,8 @@ impl Pipeline {
             if let Some(result) = self.run_short(block, &statement, run, version) {
                 return result;
             }
-            let snapshot = match watch.interrupt().or(self.snapshot_of(block)).await? {
+            let made = watch.interrupt().or(self.snapshot_for(block, &statement)).await?;
+            let snapshot = match made {
                 Ok(snapshot) => snapshot,
                 Err(error) => {
                     block.bar_commit(&error);
@@ -342,7 +359,7 @@ impl Pipeline {
         block.check(shared, &catalog, &statement, run)?;
         let made = block.base.as_ref().map(|base| base.next_id());
         loop {
-            let reads = Reads::Snapshot(&snapshot);
+            let reads = Reads::of(snapshot.as_ref());
             let below = Below { reads, gets_max: None, watch: Some(watch.clone()) };
             let wanted = match block.attempt(shared, &statement, run, below) {
                 Tried::Done(result) => return result,

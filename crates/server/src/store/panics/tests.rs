@@ -109,6 +109,47 @@ fn a_panic_in_a_block_leaves_nothing_but_its_end() {
     run(&mut client, "INSERT INTO a VALUES (1)").unwrap();
 }
 
+/// A snapshot may have to wait for the epoch that runs. What reads no table takes none, except in a
+/// block whose statements all see one.
+#[test]
+fn a_query_without_tables_takes_no_snapshot() {
+    let store = Store::open(StoreOptions::memory()).unwrap();
+    let mut client = store.connect();
+    run(&mut client, "CREATE TABLE a (id int PRIMARY KEY)").unwrap();
+    let begin = |client: &mut Connection, keeps_snapshot| {
+        let modes = Modes { keeps_snapshot, ..Modes::default() };
+        client.block(BlockOperation::Begin(modes)).wait().unwrap();
+    };
+    for (query, reads) in [
+        ("SELECT 1", false),
+        ("SELECT now(), version(), pg_backend_pid()", false),
+        ("VALUES (1), (2)", false),
+        ("SELECT sum(g) FROM generate_series(1, 5) g", false),
+        ("WITH RECURSIVE r AS (SELECT 1 n UNION SELECT 2 FROM r) SELECT n FROM r", false),
+        ("SELECT relname FROM pg_catalog.pg_class WHERE relname = 'a'", false),
+        ("SELECT count(*) FROM a", true),
+        ("SELECT 1 WHERE EXISTS (SELECT FROM a WHERE id > 7)", true),
+        ("SELECT (SELECT max(id) FROM a)", true),
+        ("SELECT 1 UNION SELECT id FROM a", true),
+        ("SELECT relname FROM pg_catalog.pg_class, a", true),
+    ] {
+        let text = format!("{query} /* panic in Snapshot */");
+        let expected = if reads { "XX000" } else { "no error" };
+        assert_eq!(code(run(&mut client, &text)), expected, "{query}");
+        for keeps_snapshot in [false, true] {
+            begin(&mut client, keeps_snapshot);
+            let expected = if reads || keeps_snapshot { "XX000" } else { "no error" };
+            assert_eq!(code(run_in(&mut client, &text, true)), expected, "{query} in a block");
+            client.block(BlockOperation::RollBack).wait().unwrap();
+        }
+    }
+    // A write reads what it may violate.
+    begin(&mut client, false);
+    run_in(&mut client, "INSERT INTO a SELECT generate_series(1, 3)", true).unwrap();
+    let again = run_in(&mut client, "INSERT INTO a SELECT generate_series(3, 4)", true);
+    assert_eq!(code(again), "23505");
+}
+
 #[test]
 fn a_panic_that_panics_when_it_is_dropped_is_an_error() {
     struct Bad;
