@@ -27,7 +27,7 @@ pub(crate) fn run(world: &World, caller: u64, random: &mut Random) {
     for step in 0..steps {
         let count = call(caller, step << 8);
         let number = count.call;
-        match random.below(6) {
+        match random.below(8) {
             0 => match db.call(count) {
                 Ok(counted) => world.answered(number, counted),
                 // It may have been accepted before the database was closed, and is answered then.
@@ -38,7 +38,11 @@ pub(crate) fn run(world: &World, caller: u64, random: &mut Random) {
                 Err(error) => refused(&error),
             },
             2 => batch(world, caller, step << 8, random, &mut tickets),
-            3 => drop(db.submit(count).map_err(|error| refused(&error))),
+            3 | 4 => {
+                let answered = world.answers();
+                world.has_all(db.snapshot(), answered);
+            }
+            5 => drop(db.submit(count).map_err(|error| refused(&error))),
             _ => match db.submit(count) {
                 Ok(ticket) => tickets.push((number, ticket)),
                 Err(error) => refused(&error),

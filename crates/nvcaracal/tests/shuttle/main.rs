@@ -1,11 +1,12 @@
-//! Queue, tickets, event count and the sequencer's seat under schedules that `shuttle` chooses by a
-//! seed:
+//! Queue, tickets, event count, snapshots and the sequencer's seat under schedules that `shuttle`
+//! chooses by a seed:
 //!
 //!     cargo test -p nvcaracal --features shuttle --test shuttle
 //!
 //! Each schedule opens a database in memory, lets callers of all kinds at it, and closes it, at the
-//! end or in between. Every answer comes to its caller, a call that was accepted has one, and no
-//! thread and no task waits for ever, which the explorer finds as a deadlock.
+//! end or in between. Every answer comes to its caller, a call that was accepted has one, a
+//! snapshot has what was answered before, and no thread and no task waits for ever, which the
+//! explorer finds as a deadlock.
 
 mod callers;
 mod tasks;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nvcaracal::{
-    Database, DeviceSpec, HashTable, Options, Procedure, Stop, Table, Transaction, Tuning,
-    WriteSet, plain,
+    Database, DeviceSpec, Error, HashTable, Options, Procedure, Snapshot, Stop, Table, Transaction,
+    Tuning, WriteSet, plain,
 };
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::Mutex;
@@ -68,6 +69,26 @@ impl World {
     }
 }
 
+impl World {
+    /// How many calls were answered so far.
+    fn answers(&self) -> u64 {
+        self.serials.lock().unwrap().len() as u64
+    }
+
+    /// A snapshot that was asked for when so many calls were answered has all of them; or the
+    /// database was closed before.
+    fn has_all(&self, made: Result<Snapshot, Error>, answered: u64) {
+        let sum = made.and_then(|snapshot| {
+            let mut rows = (0..callers::ROWS).map(|row| snapshot.get(ROWS, row));
+            rows.try_fold(0, |sum, row| Ok(sum + row?.unwrap_or(0)))
+        });
+        match sum {
+            Ok(sum) => assert!(sum >= answered, "{answered} calls were answered, it has {sum}"),
+            Err(error) => assert!(error.is_stopped(), "{error}"),
+        }
+    }
+}
+
 fn options(random: &mut Random, is_crowd: bool) -> Options {
     let queue_calls_max = random.pick(&[1, 1, 2, 3, 8]);
     let tuning = Tuning {
@@ -114,9 +135,7 @@ fn run(seed: u64) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     if !closes_early {
         let snapshot = world.db.snapshot().unwrap();
-        let rows = (0..callers::ROWS).filter_map(|row| snapshot.get(ROWS, row).unwrap());
-        let answered = world.serials.lock().unwrap().len() as u64;
-        assert!(rows.sum::<u64>() >= answered, "{answered} calls were answered");
+        world.has_all(Ok(snapshot), world.answers());
     }
     world.db.clone().close().unwrap();
     let stats = world.db.stats();

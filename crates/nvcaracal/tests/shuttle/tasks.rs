@@ -58,6 +58,12 @@ fn finish<F: Future>(mut future: Pin<&mut F>, random: &mut Random) -> Option<F::
 /// Submits calls, each as a future that waits for room, and then for its answer.
 pub(crate) fn run(world: &World, caller: u64, random: &mut Random) {
     for step in 0..1 + random.below(CALLS) {
+        if random.percent(30) {
+            let answered = world.answers();
+            if let Some(made) = finish(pin!(world.db.snapshot_async()), random) {
+                world.has_all(made, answered);
+            }
+        }
         let count = call(caller, step);
         let number = count.call;
         let ticket = match finish(pin!(world.db.submit_async(count)), random) {
