@@ -54,6 +54,19 @@ fn groups_and_aggregates_have_a_limit() {
     assert_eq!(state(&query(2_000)), "54011");
 }
 
+/// What a join looks up for one row is given back before the next; what was collected is not.
+#[test]
+fn rows_beside_rows_that_are_looked_up_are_counted() {
+    let lateral = |rows: usize| {
+        format!(
+            "SELECT repeat('x', 10000) FROM generate_series(1, {rows}) g, \
+             LATERAL (SELECT repeat('y', 10000), g) x"
+        )
+    };
+    assert_eq!(state(&lateral(5_000)), "ok");
+    assert_eq!(state(&lateral(7_000)), "53200");
+}
+
 #[test]
 fn joins_and_queries_in_queries_have_limits() {
     let table = |count: usize| {

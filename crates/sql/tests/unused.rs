@@ -74,6 +74,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("UPDATE t SET b = 1 LIMIT 1", "0A000"),
     ("UPDATE t SET b = 1 ORDER BY a", "42601"),
     ("UPDATE OR IGNORE t SET b = 1", "0A000"),
+    ("UPDATE t ON CLUSTER c SET b = 1", "0A000"),
     ("DELETE FROM t LIMIT 1", "0A000"),
     ("DELETE FROM t ORDER BY a", "0A000"),
     ("DELETE t FROM t", "0A000"),

@@ -15,6 +15,7 @@ pub mod float;
 pub mod identity;
 pub mod json;
 mod kind;
+pub mod made;
 pub mod numeric;
 mod stored;
 pub mod text;

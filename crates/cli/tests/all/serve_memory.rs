@@ -1,12 +1,15 @@
 //! The memory of a server in a process of its own, for loads of all kinds: at its peak within what
 //! statements may have, and given back when the load is over.
 
+use std::error::Error as Failure;
 use std::io::{Cursor, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use futures_util::SinkExt;
 use tokio::runtime::Builder;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Error};
 
 use crate::served::Server;
@@ -80,6 +83,97 @@ async fn sets(client: &Client, number: usize) {
         _ => format!("SELECT count(*) {from} JOIN generate_series(1, 9) h ON {value} = h::text"),
     };
     let _ = client.simple_query(&text).await;
+}
+
+/// Sets of short texts, beside which as short ones are made and dropped.
+async fn short_texts(client: &Client, number: usize) {
+    let rows = "SELECT repeat('d', 100) || g FROM generate_series(1, 300000) g";
+    let text = match number % 6 {
+        0 => format!("SELECT count(*) FROM (SELECT DISTINCT * FROM ({rows}) y) x"),
+        1 => format!("SELECT count(*) FROM ({rows} EXCEPT {rows}) x"),
+        2 => format!("SELECT count(*) FROM ({rows} INTERSECT {rows}) x"),
+        3 => format!("SELECT count(*) FROM ({rows} GROUP BY 1) x"),
+        4 => "SELECT count(*) FROM generate_series(1, 300000) g \
+              JOIN generate_series(1, 300000) h ON repeat('d', 20) || g = repeat('d', 20) || h"
+            .to_owned(),
+        _ => "SELECT count(*) FROM generate_series(1, 9) g \
+              WHERE g IN (SELECT h + 9 FROM generate_series(1, 300000) h)"
+            .to_owned(),
+    };
+    let _ = client.simple_query(&text).await;
+}
+
+/// DISTINCT of short texts alone.
+async fn distinct(client: &Client, _: usize) {
+    short_texts(client, 0).await;
+}
+
+/// A parameter of any type, in the bytes that are sent.
+#[derive(Debug)]
+struct Raw(Vec<u8>, Format);
+
+impl ToSql for Raw {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Failure + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        self.1
+    }
+
+    to_sql_checked!();
+}
+
+/// The text of so many items, 1 each.
+fn items(begin: &str, count: usize, end: &str) -> String {
+    format!("{begin}{}1{end}", "1,".repeat(count - 1))
+}
+
+/// Values of many items as parameters and constants; returns the answered rows.
+async fn items_given(client: &Client, number: usize) -> Result<usize, Error> {
+    const COUNT: usize = 1 << 18;
+    let (json, array) = (items("[", COUNT, "]"), items("{", COUNT, "}"));
+    let text = |text: String| Raw(text.into_bytes(), Format::Text);
+    let (of_json, of_array) = ("SELECT jsonb_array_length($1)", "SELECT cardinality($1::int[])");
+    let (query, raw) = match number % 5 {
+        0 => (of_json, text(json)),
+        1 => (of_json, Raw([b"\x01", json.as_bytes()].concat(), Format::Binary)),
+        2 => (of_array, text(array)),
+        3 => {
+            let head = [1, 0, 23, COUNT as u32, 1].map(u32::to_be_bytes).concat();
+            let item = [4_u32, 1].map(u32::to_be_bytes).concat();
+            (of_array, Raw([head, item.repeat(COUNT)].concat(), Format::Binary))
+        }
+        _ => {
+            let query = format!("SELECT jsonb_array_length('{json}')");
+            return client.simple_query(&query).await.map(|rows| rows.len());
+        }
+    };
+    client.query(query, &[&raw]).await.map(|rows| rows.len())
+}
+
+async fn many_items(client: &Client, number: usize) {
+    for number in number..number + 3 {
+        let _ = items_given(client, number).await;
+    }
+}
+
+/// Lines of COPY with values of many items.
+async fn copied_items(client: &Client, number: usize) {
+    let line = format!("{number}\t{}\n", items("[", 1 << 18, "]"));
+    let Ok(sink) = client.copy_in::<_, Cursor<Vec<u8>>>("COPY j FROM STDIN").await else { return };
+    let mut sink = Box::pin(sink);
+    let _ = sink.send(Cursor::new(line.into_bytes())).await;
+    let _ = sink.as_mut().finish().await;
 }
 
 async fn blocks(client: &Client, number: usize) {
@@ -187,6 +281,10 @@ fn all_kinds_of_loads_stay_within_the_memory_of_statements() {
     block_on(async {
         let client = server.connect().await.expect("a server");
         client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
+        client.batch_execute("CREATE TABLE j (a int PRIMARY KEY, b jsonb)").await.unwrap();
+        for number in 0..5 {
+            assert!(items_given(&client, number).await.expect("one alone is answered") > 0);
+        }
     });
     let before = status(&server, "VmRSS");
     let mut wrong: Vec<String> = [
@@ -199,6 +297,10 @@ fn all_kinds_of_loads_stay_within_the_memory_of_statements() {
         measured(&server, "cursors", &cursors),
         measured(&server, "prepared", &prepared),
         measured(&server, "unread answers", &Unread),
+        measured(&server, "short texts", &short_texts),
+        measured(&server, "DISTINCT", &distinct),
+        measured(&server, "many items", &many_items),
+        measured(&server, "copied items", &copied_items),
     ]
     .into_iter()
     .flatten()

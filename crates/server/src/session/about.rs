@@ -194,6 +194,7 @@ impl Conversation {
             at: cursor.at_time,
             is_held: cursor.is_held,
             is_scrollable: !cursor.is_forward,
+            is_binary: cursor.is_binary,
         });
         let (prepared, cursors) = (prepared.collect(), cursors.collect());
         self.connection.set_session(Session { process, settings, prepared, cursors });

@@ -11,6 +11,7 @@ use crate::codec::{Closing, Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::{GONE_PATIENCE, SENT_BYTES};
 use crate::shared::Shared;
 use crate::store::{Answer, Cause, Connection, CopyIn, Ender, Parsed, Statement, caught_in};
+use sql::Grant;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -71,6 +72,8 @@ pub(super) struct Submission {
     pub(super) prepared: Arc<Prepared>,
     pub(super) statement: Arc<Statement>,
     pub(super) values: Vec<Datum>,
+    /// The memory of the values, if they are long.
+    pub(super) memory: Option<Arc<Grant>>,
     pub(super) bytes: usize,
     pub(super) shape: Shape,
     /// The limit of rows, if the client has set one.
@@ -410,7 +413,8 @@ impl Conversation {
         let outcome = Outcome::Pending(pending);
         let execution = Execution::new(outcome, submission.shape, cost);
         let patience = self.settings.statement_timeout();
-        Ok((Execution { before: submission.before, patience, ..execution }, room))
+        let (before, _memory) = (submission.before, submission.memory);
+        Ok((Execution { before, _memory, patience, ..execution }, room))
     }
 
     /// Returns when `statement_timeout` ends a statement that begins now.
@@ -427,7 +431,7 @@ impl Conversation {
     pub(super) async fn awaited(&self, execution: Execution) -> Execution {
         let deadline = execution.patience.map(|patience| Instant::now() + patience);
         let answer = outcome(execution.outcome, self.ends_by(deadline)).await;
-        Execution { outcome: Outcome::Ready(answer), ..execution }
+        Execution { outcome: Outcome::Ready(answer), _memory: None, ..execution }
     }
 
     /// Waits for an answer and queues it; an error fails the segment.

@@ -42,8 +42,9 @@ impl Conversation {
                 self.flush().await?;
                 let table = copy.table.as_ref().map_or("", |table| &table.relation.name);
                 let columns = copy.columns.iter().map(|column| (column.name.as_str(), column.kind));
+                let (zone, memory) = (self.settings.zone(), self.connection.memory().grant());
                 self.copying = Some(Box::new(Copying {
-                    reader: Reader::new(table, &copy.form, columns, self.settings.zone()),
+                    reader: Reader::new(table, &copy.form, columns, zone, memory),
                     rows: CopyIn::new(statement, self.is_in_block(), &self.connection),
                     is_simple,
                     deadline: self.deadline(),

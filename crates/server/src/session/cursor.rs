@@ -6,6 +6,7 @@ use super::planned::{Cursor, Prepared, Work};
 use super::queue::Shape;
 use crate::codec::Format;
 use crate::store::Answer;
+use sql::Grant;
 use sql::parse::{Declared, Fetch, FetchTo};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
@@ -16,13 +17,14 @@ impl Conversation {
         &mut self,
         prepared: &Arc<Prepared>,
         values: Vec<Datum>,
+        memory: Option<Arc<Grant>>,
         bytes: usize,
     ) -> Result<(), Stop> {
         let Work::Declare(declared, statement) = &prepared.work else {
             unreachable!("it declares a cursor")
         };
         self.open_held().await?;
-        let Declared { name, is_held, is_forward } = declared;
+        let Declared { name, is_held, is_forward, is_binary } = declared;
         if !is_held && !self.is_within_more() {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message).into());
@@ -34,6 +36,7 @@ impl Conversation {
             prepared: Arc::clone(prepared),
             statement: Arc::clone(statement),
             values,
+            memory,
             bytes,
             shape: Shape::of(prepared, &formats, self.settings.zone()),
             limit: None,
@@ -53,6 +56,7 @@ impl Conversation {
             at: 0,
             bytes,
             is_forward,
+            is_binary: *is_binary,
             is_held,
             is_of_transaction: true,
             savepoints: self.block.savepoints.len(),

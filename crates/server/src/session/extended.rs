@@ -5,8 +5,9 @@ use super::planned::{Known, Portal, Prepared, Progress, Work};
 use super::queue::Shape;
 use crate::codec::{Bind, Format, Message, Target, vector_of};
 use sql::catalog::Catalog;
+use sql::{FREE_BYTES, Grant, MemoryPool};
 use std::sync::Arc;
-use values::{Datum, Error, Oid, Result, SqlState, Type, Zone, binary, text};
+use values::{Datum, Error, Oid, Result, SqlState, Type, Zone, binary, made, text};
 
 /// The object id of literals whose type is not known; drivers send it for "tell me".
 const UNKNOWN: Oid = Oid::new(705);
@@ -100,7 +101,8 @@ impl Conversation {
         };
         let columns = Arc::clone(&prepared.columns);
         let given = prepared.given.clone();
-        let renewed = Prepared { given, ..Prepared::new(work, columns, prepared.bytes) };
+        let memory = prepared.memory.clone();
+        let renewed = Prepared { given, memory, ..Prepared::new(work, columns, prepared.bytes) };
         let renewed = Arc::new(renewed);
         let known = Known { prepared: Arc::clone(&renewed), text, at, is_sql };
         self.statements.insert(name.to_owned(), known);
@@ -127,20 +129,22 @@ impl Conversation {
             [format] => *format,
             formats => formats[at],
         };
-        let zone = self.settings.zone();
-        let pairs = types.iter().zip(&bind.values).enumerate();
-        let values = pairs
-            .map(|(at, (ty, value))| match value {
-                None => Ok(Datum::Null),
-                Some(bytes) => value_of(*ty, bytes, format(at), zone),
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let values = prepared.given.clone().unwrap_or(values);
+        let given: Vec<Given<'_>> = types
+            .iter()
+            .zip(&bind.values)
+            .enumerate()
+            .map(|(at, (ty, bytes))| Given { ty: *ty, bytes: bytes.as_deref(), format: format(at) })
+            .collect();
+        let (values, memory) = match &prepared.given {
+            Some(values) => (values.clone(), prepared.memory.clone()),
+            None => values_of(&given, self.settings.zone(), &self.connection.memory())?,
+        };
         let formats = bind.result_formats.into();
         let (progress, savepoints) = (Progress::New, self.block.savepoints.len());
         self.bound += 1;
         let number = self.bound;
-        let portal = Portal { number, prepared, values, formats, bytes, progress, savepoints };
+        let portal =
+            Portal { number, prepared, values, memory, formats, bytes, progress, savepoints };
         self.portals.insert(bind.portal, portal);
         self.out.bind_complete();
         Ok(())
@@ -221,9 +225,47 @@ fn type_of(catalog: &Catalog, oid: Oid) -> Result<Option<Type>> {
     Ok(Some(ty))
 }
 
-fn value_of(ty: Type, bytes: &[u8], format: Format, zone: &Zone) -> Result<Datum> {
-    match format {
-        Format::Binary => binary::decode(ty, bytes),
-        Format::Text | Format::Vector => text::parse(ty, crate::codec::utf8(bytes)?, zone),
+/// The value of a parameter as the client gives it; no bytes are NULL.
+struct Given<'m> {
+    ty: Type,
+    bytes: Option<&'m [u8]>,
+    format: Format,
+}
+
+impl Given<'_> {
+    /// About how much memory the value takes.
+    fn bytes_made(&self) -> usize {
+        let bytes = self.bytes.unwrap_or_default();
+        match self.format {
+            Format::Binary => made::of_binary(self.ty, bytes),
+            Format::Text | Format::Vector => made::of_text(self.ty, bytes),
+        }
     }
+
+    fn value(&self, zone: &Zone) -> Result<Datum> {
+        let Some(bytes) = self.bytes else { return Ok(Datum::Null) };
+        match self.format {
+            Format::Binary => binary::decode(self.ty, bytes),
+            Format::Text | Format::Vector => text::parse(self.ty, crate::codec::utf8(bytes)?, zone),
+        }
+    }
+}
+
+/// The values of parameters, and their memory, which is taken before they are made. Short ones
+/// count with their message.
+fn values_of(
+    given: &[Given<'_>],
+    zone: &Zone,
+    pool: &Arc<MemoryPool>,
+) -> Result<(Vec<Datum>, Option<Arc<Grant>>)> {
+    let bytes = given.iter().map(Given::bytes_made).sum();
+    let memory = (bytes > FREE_BYTES).then(|| pool.grant());
+    if let Some(memory) = &memory {
+        memory.grow(bytes)?;
+    }
+    let values = given.iter().map(|given| given.value(zone)).collect::<Result<Vec<_>>>()?;
+    if let Some(memory) = &memory {
+        memory.shrink_to(values.iter().map(Datum::memory_bytes).sum());
+    }
+    Ok((values, memory))
 }

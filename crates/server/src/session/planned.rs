@@ -35,6 +35,8 @@ pub(super) struct Prepared {
     pub(super) columns: Arc<[OutputColumn]>,
     /// The values that EXECUTE gives: then the client gives none.
     pub(super) given: Option<Vec<Datum>>,
+    /// The memory of those.
+    pub(super) memory: Option<Arc<Grant>>,
     /// The bytes of its text.
     pub(super) bytes: usize,
     /// What an answer takes, as far as is known.
@@ -44,7 +46,7 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(work: Work, columns: Arc<[OutputColumn]>, bytes: usize) -> Prepared {
         let cost = Arc::new(AtomicUsize::new(ANSWER_BYTES_GUESSED));
-        Prepared { work, columns, given: None, bytes, cost }
+        Prepared { work, columns, given: None, memory: None, bytes, cost }
     }
 
     /// What it says about the session.
@@ -113,6 +115,8 @@ pub(super) struct Portal {
     pub(super) number: u64,
     pub(super) prepared: Arc<Prepared>,
     pub(super) values: Vec<Datum>,
+    /// The memory of the values, if they are long.
+    pub(super) memory: Option<Arc<Grant>>,
     pub(super) formats: Arc<[Format]>,
     /// The bytes of its values.
     pub(super) bytes: usize,
@@ -138,6 +142,8 @@ pub(super) struct Cursor {
     pub(super) bytes: usize,
     /// Whether it may not go back.
     pub(super) is_forward: bool,
+    /// Whether it was declared as BINARY, which its rows are only if the client asks for it.
+    pub(super) is_binary: bool,
     pub(super) is_held: bool,
     /// Whether the transaction that declared it goes on.
     pub(super) is_of_transaction: bool,

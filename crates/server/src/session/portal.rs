@@ -63,6 +63,7 @@ impl Conversation {
         let shape = Shape { wants_notices: self.settings.wants_notices(), ..shape };
         let portal = self.portals.get(name)?;
         let (values, bytes) = (std::mem::take(&mut portal.values), portal.bytes);
+        let memory = portal.memory.take();
         match std::mem::replace(&mut portal.progress, Progress::Done) {
             Progress::New => {}
             Progress::Left(answer) => {
@@ -75,12 +76,12 @@ impl Conversation {
             }
         }
         match &prepared.work {
-            Work::Declare(..) => self.declare(&prepared, values, bytes).await,
+            Work::Declare(..) => self.declare(&prepared, values, memory, bytes).await,
             Work::Store(statement) => {
                 let (statement, limit) = (Arc::clone(statement), None);
                 let before = Messages::default();
                 let submission =
-                    Submission { prepared, statement, values, bytes, shape, limit, before };
+                    Submission { prepared, statement, values, memory, bytes, shape, limit, before };
                 self.execute_stored(name, submission, rows_max).await
             }
             _ => self.about_session(name, &prepared, &shape, rows_max).await,

@@ -4,6 +4,7 @@
 use crate::codec::{Format, Messages};
 use crate::limits::{UNSENT_BYTES_MAX, UNSENT_MAX};
 use crate::store::{Answer, OutputColumn, Pending};
+use sql::Grant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub(super) struct Execution {
     pub(super) patience: Option<Duration>,
     /// Whether rows are left in a portal.
     pub(super) is_suspended: bool,
+    /// The memory of its parameters, if they are long.
+    pub(super) _memory: Option<Arc<Grant>>,
     /// What is sent before the answer.
     pub(super) before: Messages,
     /// What is sent behind it, if it is no error.
@@ -68,8 +71,8 @@ impl Execution {
     /// An execution with nothing before or behind it.
     pub(super) fn new(outcome: Outcome, shape: Shape, cost: Arc<AtomicUsize>) -> Execution {
         let (before, then, after) = Default::default();
-        let (is_suspended, patience) = (false, None);
-        Execution { outcome, shape, patience, is_suspended, before, then, after, cost }
+        let (is_suspended, patience, _memory) = (false, None, None);
+        Execution { outcome, shape, patience, is_suspended, _memory, before, then, after, cost }
     }
 
     /// Remembers what an answer takes, for the next one of the statement.

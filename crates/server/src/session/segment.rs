@@ -150,8 +150,10 @@ impl Conversation {
     pub(super) async fn run_together(&mut self, all: Vec<Submission>) -> Result<(), Stop> {
         let mut statements = Vec::with_capacity(all.len());
         let mut shapes = Vec::with_capacity(all.len());
+        let mut _memory = Vec::with_capacity(all.len());
         for one in all {
             statements.push((one.statement, one.values));
+            _memory.push(one.memory);
             shapes.push((one.before, one.shape, one.limit));
         }
         let (pending, results) = self.connection.submit_together(statements);

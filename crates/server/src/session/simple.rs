@@ -125,6 +125,7 @@ impl Conversation {
         Ok(Some(Submission {
             statement: Arc::clone(statement),
             values: values_of(&prepared)?,
+            memory: prepared.memory.clone(),
             bytes,
             shape: self.shape(&prepared),
             limit: None,
@@ -153,7 +154,9 @@ impl Conversation {
             Work::Declare(_, statement) if !statement.parameters.is_empty() => {
                 return Err(no_parameter().into());
             }
-            Work::Declare(..) => return self.declare(&prepared, Vec::new(), bytes).await,
+            Work::Declare(..) => {
+                return self.declare(&prepared, Vec::new(), None, bytes).await;
+            }
             Work::Store(statement) => Arc::clone(statement),
         };
         if statement.copy.is_some() {
@@ -166,6 +169,7 @@ impl Conversation {
         self.refuse_by_block(&statement).await?;
         let is_read = statement.is_read() || self.is_in_block();
         let submission = Submission {
+            memory: prepared.memory.clone(),
             prepared,
             statement,
             values,

@@ -42,9 +42,15 @@ impl Conversation {
             Some(again) => again,
             None => Arc::clone(statement),
         };
-        let given = Some(self.connection.arguments(parsed, &statement.parameters).await?);
+        let memory = self.connection.memory().grant();
+        let given = self.connection.arguments(parsed, &statement.parameters, &memory).await?;
+        let (given, memory) = (Some(given), Some(memory));
         let columns = Arc::clone(&prepared.columns);
-        Ok(Some(Prepared { given, ..Prepared::new(Work::Store(statement), columns, bytes) }))
+        Ok(Some(Prepared {
+            given,
+            memory,
+            ..Prepared::new(Work::Store(statement), columns, bytes)
+        }))
     }
 
     fn explained(&self, statement: &Statement, bytes: usize) -> Result<Prepared> {

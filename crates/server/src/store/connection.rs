@@ -8,6 +8,7 @@ use super::pipeline::{Pipeline, Task, Work};
 use super::pool::lock;
 use super::shared::Shared;
 use super::statement::{Parsed, Statement};
+use sql::Grant;
 use sql::MemoryPool;
 use sql::catalog::Catalog;
 use sql::system::Session;
@@ -200,13 +201,20 @@ impl Connection {
         self.shared.pool.run(work).await
     }
 
-    /// The values of EXECUTE for a statement with parameters of these types.
+    /// The values of EXECUTE for a statement with parameters of these types, which take their
+    /// memory from `grant`.
     ///
     /// # Errors
     /// What is wrong with the values.
-    pub async fn arguments(&self, parsed: &Parsed, types: &[Type]) -> Result<Vec<Datum>> {
+    pub async fn arguments(
+        &self,
+        parsed: &Parsed,
+        types: &[Type],
+        grant: &Arc<Grant>,
+    ) -> Result<Vec<Datum>> {
         let context = sql::run::Context {
             zone: self.zone.clone(),
+            grant: Some(Arc::clone(grant)),
             ..sql::run::Context::at((self.shared.options.clock)())
         };
         let (catalog, parsed, types) = (self.catalog(), parsed.clone(), types.to_vec());

@@ -176,6 +176,8 @@ pub struct Statement {
     pub(super) version: u64,
     /// `None` of a definition.
     pub(super) planned: Option<Planned>,
+    /// The memory of the plan's constants.
+    _constants: Arc<Grant>,
 }
 
 /// A plan, and how it runs.
@@ -288,6 +290,7 @@ impl Statement {
         #[cfg(test)]
         super::panics::planted(super::panics::Place::Plan, parsed.text());
         let (parsed, zone, version) = (parsed.with_tree()?, zone.clone(), catalog.version());
+        let grant = parsed.tree.source.grant.another();
         let mut statement = Statement {
             parameters: Vec::new(),
             columns: Vec::new(),
@@ -297,11 +300,13 @@ impl Statement {
             zone,
             version,
             planned: None,
+            _constants: Arc::clone(&grant),
         };
         let options = Options {
             parameters: types.to_vec(),
             zone: statement.zone.clone(),
             session,
+            grant: Some(grant),
             ..Options::default()
         };
         if statement.parsed.is_definition() {

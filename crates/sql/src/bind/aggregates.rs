@@ -4,6 +4,7 @@ use super::binder::Binder;
 use super::coerce::Bound;
 use super::kinds::Willing;
 use super::order::direction;
+use super::scope::AMONG_COLUMNS;
 use crate::ir::{Aggregate, AggregateKind, Direction, Kind, Op, OrderedKind};
 use sqlparser::ast::{Expr, Function as Call, OrderByExpr};
 use values::{Error, Result, SqlState, Type};
@@ -70,6 +71,12 @@ impl Binder<'_> {
         let refused = |message: &str| Error::new(SqlState::GROUPING_ERROR, message.to_owned());
         let position = self.position(&function.name);
         match &mut self.grouping {
+            None if self.clause == AMONG_COLUMNS => {
+                let message = "an aggregate within a function that returns rows is not supported";
+                let hint = "Compute it in a query in FROM: SELECT unnest(a) FROM (SELECT \
+                            array_agg(id) AS a FROM t) x.";
+                return Err(Error::unsupported(message, hint).at(position));
+            }
             None => {
                 let clause = self.shown_clause();
                 let message = format!("aggregate functions are not allowed {clause}");
@@ -277,6 +284,7 @@ fn aggregate_types(kind: &AggregateKind, argument: Option<Type>) -> Result<(Type
         },
         AggregateKind::Average => match own {
             Type::Float4 | Type::Float8 => both(Type::Float8),
+            Type::Interval => both(Type::Interval),
             ty if ty.is_number() => both(Type::Numeric),
             _ => Err(refused("avg")),
         },

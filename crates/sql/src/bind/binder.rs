@@ -7,6 +7,7 @@ use super::window_list::WindowList;
 use super::working::{Recursion, Reference};
 use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Main, Op, Query, QueryNumber};
+use crate::memory::Grant;
 use crate::parse::Lines;
 use crate::system::SessionValues;
 use sqlparser::ast::{
@@ -59,6 +60,8 @@ pub(crate) struct Binder<'a> {
     pub(super) expressions: &'a [Expr],
     /// The command that locks rows, if one does.
     pub(super) locking: Option<&'static str>,
+    /// The memory of constants, if it is counted.
+    pub(crate) grant: Option<&'a Grant>,
     /// Whether what is bound may name no parameters.
     has_no_parameters: bool,
 }
@@ -248,6 +251,7 @@ impl<'a> Binder<'a> {
             uses_zone: false,
             expressions: &[],
             locking: None,
+            grant: None,
             has_no_parameters: false,
         }
     }
@@ -295,7 +299,7 @@ impl<'a> Binder<'a> {
 
     fn coercer(&mut self) -> Coercer<'_> {
         let zone = self.literal_zone.as_ref().unwrap_or(self.zone);
-        Coercer { parameters: &mut self.parameters, zone }
+        Coercer { parameters: &mut self.parameters, zone, grant: self.grant }
     }
 
     pub(super) fn coerce(&mut self, bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {

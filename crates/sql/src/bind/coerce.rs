@@ -2,7 +2,8 @@
 
 use super::kinds::{Willing, may_cast};
 use crate::ir::{ColumnNumber, Expression, Function, Kind, Op, SystemFunction, Value};
-use values::{Datum, Error, Position, Result, SqlState, Type, Zone, text};
+use crate::memory::Grant;
+use values::{Datum, Error, Position, Result, SqlState, Type, Zone, made, text};
 
 /// An expression with its type; a literal or parameter may not have one yet.
 #[derive(Clone, Debug)]
@@ -88,10 +89,16 @@ impl Bound {
     }
 }
 
+/// The bytes of a constant from which on they count. Short ones have about the size of their text,
+/// which counts.
+const CONSTANT_BYTES_MIN: usize = 1 << 10;
+
 /// Gives parameters types, and casts.
 pub(super) struct Coercer<'a> {
     pub(super) parameters: &'a mut Vec<Option<Type>>,
     pub(super) zone: &'a Zone,
+    /// The memory of constants, if it is counted.
+    pub(super) grant: Option<&'a Grant>,
 }
 
 impl Coercer<'_> {
@@ -124,6 +131,12 @@ impl Coercer<'_> {
 
     /// The constant of a type that a literal without one is.
     fn literal(&self, text: &str, kind: Kind, position: Option<Position>) -> Result<Bound> {
+        if let Some(grant) = self.grant {
+            let bytes = made::of_text(kind.ty, text.as_bytes());
+            if bytes >= CONSTANT_BYTES_MIN {
+                grant.grow(bytes)?;
+            }
+        }
         let value = text::parse_as(kind.ty, kind.modifier, text, self.zone);
         let value = value.map_err(|error| error.at(position))?;
         Ok(Bound { position, ..Bound::constant(value, kind.ty) })

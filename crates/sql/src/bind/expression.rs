@@ -375,7 +375,7 @@ impl Binder<'_> {
             )
             .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
         }
-        let (items, kind) = self.of_one_kind(bound)?;
+        let (items, kind) = self.of_one_kind(bound, "ARRAY")?;
         let element = kind.ty;
         let ty = element.array().ok_or_else(|| {
             Error::unsupported("ARRAY of arrays", "Write the array as text: '{{1,2},{3,4}}'.")
@@ -417,7 +417,7 @@ impl Binder<'_> {
         });
         // The type is that of the last result, where neither of two is better.
         results.rotate_right(1);
-        let (mut results, kind) = self.of_one_kind(results)?;
+        let (mut results, kind) = self.of_one_kind(results, "CASE")?;
         results.rotate_left(1);
         let last = results.pop().ok_or_else(bug)?;
         // Each test jumps over its result and the jump behind it, which leads to the end.
@@ -438,10 +438,19 @@ impl Binder<'_> {
     }
 
     /// All of one type, and what one of them is: it has a length, or precision and scale, if all
-    /// have the same.
-    pub(super) fn of_one_kind(&mut self, all: Vec<Bound>) -> Result<(Vec<Bound>, Kind)> {
+    /// have the same. `what` they are of is for the error that they have no type in common.
+    pub(super) fn of_one_kind(
+        &mut self,
+        all: Vec<Bound>,
+        what: &str,
+    ) -> Result<(Vec<Bound>, Kind)> {
         let kinds: Vec<Option<Kind>> = all.iter().map(|bound| bound.kind).collect();
-        let mut all = self.unify_as(all, chosen)?;
+        let refused = |left: Type, right: Type, position: Option<Position>| {
+            let (left, right) = (left.name(), right.name());
+            let message = format!("{what} types {left} and {right} cannot be matched");
+            Error::new(SqlState::DATATYPE_MISMATCH, message).at(position)
+        };
+        let mut all = self.unify_as(all, chosen, refused)?;
         // Of types of text the first one stays.
         let first = kinds.iter().find_map(|kind| *kind).map(|kind| kind.ty);
         let unified = all.first().and_then(Bound::ty).ok_or_else(bug)?;
@@ -459,31 +468,23 @@ impl Binder<'_> {
 
     /// All of one type, for an operator.
     pub(super) fn unify(&mut self, all: Vec<Bound>) -> Result<Vec<Bound>> {
-        self.unify_as(all, common)
+        self.unify_as(all, common, not_equal)
     }
 
-    /// All of one type, which `common` says for each two.
+    /// All of one type, which `common` says for each two; `refused` makes the error where it says
+    /// none.
     pub(super) fn unify_as(
         &mut self,
         all: Vec<Bound>,
         common: fn(Type, Type) -> Option<Type>,
+        refused: impl Fn(Type, Type, Option<Position>) -> Error,
     ) -> Result<Vec<Bound>> {
         let mut ty: Option<Type> = None;
         for bound in &all {
             let Some(own) = bound.ty() else { continue };
             ty = Some(match ty {
                 None => own,
-                Some(ty) => common(ty, own).ok_or_else(|| {
-                    let (left, right) = (ty.name(), own.name());
-                    Error::new(
-                        SqlState::UNDEFINED_FUNCTION,
-                        format!("operator does not exist: {left} = {right}"),
-                    )
-                    .with_hint(
-                        "No operator matches the given name and argument types. You might need \
-                         to add explicit type casts.",
-                    )
-                })?,
+                Some(ty) => common(ty, own).ok_or_else(|| refused(ty, own, bound.position))?,
             });
         }
         self.all_as(all, ty)
@@ -585,4 +586,9 @@ fn field_of_pair(pair: Bound, element: Type, field: &Ident) -> Result<Bound> {
     };
     let place = Bound::constant(Datum::Int4(at), Type::Int4);
     Ok(call(Function::Subscript, vec![pair, place], element))
+}
+
+/// The error of values of two types that nothing compares: its place is that of the operator.
+pub(super) fn not_equal(left: Type, right: Type, _: Option<Position>) -> Error {
+    no_operator(&format!("{} = {}", left.name(), right.name()))
 }

@@ -14,7 +14,7 @@ use sqlparser::ast::{
     TrimWhereField,
 };
 use values::time::Field;
-use values::{Datum, Error, Result, SqlState, Type};
+use values::{Datum, Error, Numeric, Result, SqlState, Type};
 
 /// The most arguments, as in PostgreSQL.
 const ARGUMENTS_MAX: usize = 100;
@@ -132,6 +132,9 @@ impl Binder<'_> {
 
     pub(super) fn extract(&mut self, field: &str, value: Bound) -> Result<Bound> {
         let value = match value.ty() {
+            Some(Type::Timestamptz) if distance_part(field).is_some() => {
+                return Ok(self.distance_of_zone(field, value));
+            }
             Some(Type::Timestamptz) => {
                 // Fields are those that clocks of the session's zone show.
                 self.uses_zone = true;
@@ -158,6 +161,26 @@ impl Binder<'_> {
             _ => self.coerce(value, Type::Timestamp, Willing::Implicit)?,
         };
         Ok(call(Function::Extract, vec![word(&field.to_ascii_lowercase()), value], Type::Numeric))
+    }
+
+    /// `timezone` and its parts: how far clocks of the session's zone are before those of UTC. NULL
+    /// of an infinity, whose distance is none.
+    fn distance_of_zone(&mut self, field: &str, value: Bound) -> Bound {
+        self.uses_zone = true;
+        let epoch = |zone: &str, value: Bound| {
+            let at = call(Function::AtTimeZone, vec![word(zone), value], Type::Timestamp);
+            call(Function::Extract, vec![word("epoch"), at], Type::Numeric)
+        };
+        let number = |number: Numeric| Bound::constant(Datum::Numeric(number), Type::Numeric);
+        let both = vec![epoch(&self.zone.text(), value.clone()), epoch("UTC", value)];
+        let distance = call(Function::Subtract, both, Type::Numeric);
+        let known = vec![distance, number(Numeric::NAN)];
+        let mut part = call(Function::NullIf, known, Type::Numeric);
+        for (function, divisor) in distance_part(field).unwrap_or_default() {
+            let both = vec![part, number(Numeric::from(*divisor))];
+            part = call(*function, both, Type::Numeric);
+        }
+        call(Function::Truncate, vec![part], Type::Numeric)
     }
 
     fn function(&mut self, function: &Call) -> Result<Bound> {
@@ -371,7 +394,7 @@ impl Binder<'_> {
             ("coalesce", 1..) => self.coalesce(all)?,
             ("greatest" | "least", 1..) => {
                 let function = if name == "least" { Function::Least } else { Function::Greatest };
-                let (all, kind) = self.of_one_kind(all)?;
+                let (all, kind) = self.of_one_kind(all, &name.to_ascii_uppercase())?;
                 let found = call(function, all, kind.ty);
                 Bound { kind: Some(kind), ..found }
             }
@@ -459,7 +482,7 @@ impl Binder<'_> {
 
     /// The first that is not NULL; those behind it are not computed.
     pub(super) fn coalesce(&mut self, all: Vec<Bound>) -> Result<Bound> {
-        let (all, kind) = self.of_one_kind(all)?;
+        let (all, kind) = self.of_one_kind(all, "COALESCE")?;
         let mut code: Vec<Op> = Vec::new();
         for bound in all.into_iter().rev() {
             let mut next = bound.code;
@@ -509,6 +532,16 @@ fn undo_local(mut local: Bound) -> Bound {
 fn catalog_name(name: &sqlparser::ast::ObjectName) -> Option<String> {
     let shown = name.to_string().to_ascii_lowercase();
     shown.strip_prefix("pg_catalog.").map(str::to_owned)
+}
+
+/// What makes a part of a zone's distance of its seconds, by the part's name.
+fn distance_part(field: &str) -> Option<&'static [(Function, i64)]> {
+    match field.to_ascii_lowercase().as_str() {
+        "timezone" => Some(&[]),
+        "timezone_hour" => Some(&[(Function::Divide, 3_600)]),
+        "timezone_minute" => Some(&[(Function::Modulo, 3_600), (Function::Divide, 60)]),
+        _ => None,
+    }
 }
 
 /// True if a time of the day has the field with this name.

@@ -2,7 +2,7 @@
 
 use super::binder::{Binder, row_parts, unsupported};
 use super::coerce::{Bound, Form};
-use super::expression::{call, negate_if, refuse_long};
+use super::expression::{call, negate_if, not_equal, refuse_long};
 use super::kinds::{check_compares, chosen, common, compared};
 use super::operators::joined;
 use crate::ir::Function;
@@ -21,7 +21,7 @@ impl Binder<'_> {
             Ok([item]) => self.equals_item(value, item)?,
             // A list without columns is an array, whose type is chosen with that of the value.
             Err(items) if !items.iter().any(Bound::has_column) => {
-                let all = self.unify_as([vec![value], items].concat(), chosen)?;
+                let all = self.unify_as([vec![value], items].concat(), chosen, not_equal)?;
                 is_in(all)?
             }
             Err(items) if compare_alike(&value, &items) => {
@@ -39,7 +39,7 @@ impl Binder<'_> {
         let (mut single, others): (Vec<_>, Vec<_>) = items.into_iter().partition(Bound::has_column);
         let mut found: Option<Bound> = None;
         if others.len() > 1 {
-            let all = self.unify_as([vec![value.clone()], others].concat(), chosen)?;
+            let all = self.unify_as([vec![value.clone()], others].concat(), chosen, not_equal)?;
             found = Some(is_in(all)?);
         } else {
             single.extend(others);

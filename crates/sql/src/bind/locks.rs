@@ -2,8 +2,73 @@
 //! tables are not locked where nothing may be written.
 
 use super::binder::{Binder, name_of, table_name};
-use sqlparser::ast::{LockClause, LockType, Query, SetExpr, TableFactor, TableWithJoins};
+use sqlparser::ast::{
+    Distinct, GroupByExpr, JoinOperator, LockClause, LockType, Select, SetExpr, TableFactor,
+    TableWithJoins,
+};
 use values::{Error, Result, SqlState};
+
+/// Refuses clauses of locks where rows of the answer are no rows of tables; `what` says why.
+pub(super) fn refuse_locks(locks: &[LockClause], what: &str) -> Result<()> {
+    match locks.first() {
+        Some(lock) => Err(refused(lock.lock_type, &format!("is not allowed with {what}"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses clauses of locks of VALUES.
+pub(super) fn refuse_locks_of_values(locks: &[LockClause]) -> Result<()> {
+    let lock = locks.first().map(|lock| lock.lock_type);
+    lock.map_or(Ok(()), |lock| Err(refused(lock, "cannot be applied to VALUES")))
+}
+
+/// Why rows of a select are no rows of tables, as far as its tree says it.
+pub(super) fn without_rows(tree: &Select) -> Option<&'static str> {
+    let is_grouped = !matches!(&tree.group_by,
+        GroupByExpr::Expressions(keys, modifiers) if keys.is_empty() && modifiers.is_empty());
+    if tree.distinct.as_ref().is_some_and(|distinct| !matches!(distinct, Distinct::All)) {
+        Some("DISTINCT clause")
+    } else if is_grouped {
+        Some("GROUP BY clause")
+    } else {
+        tree.having.as_ref().map(|_| "HAVING clause")
+    }
+}
+
+fn refused(lock: LockType, why: &str) -> Error {
+    Error::new(SqlState::FEATURE_NOT_SUPPORTED, format!("FOR {lock} {why}"))
+}
+
+/// Refuses to lock an item of FROM that may be NULL, or whose rows are no rows of tables.
+fn check_lockable(item: &TableFactor, lock: LockType, is_nullable: bool) -> Result<()> {
+    if is_nullable {
+        return Err(refused(lock, "cannot be applied to the nullable side of an outer join"));
+    }
+    let TableFactor::Derived { subquery, .. } = item else { return Ok(()) };
+    let what = match &*subquery.body {
+        SetExpr::SetOperation { .. } => Some("UNION/INTERSECT/EXCEPT"),
+        SetExpr::Select(select) => without_rows(select),
+        _ => None,
+    };
+    what.map_or(Ok(()), |what| Err(refused(lock, &format!("is not allowed with {what}"))))
+}
+
+/// The items of a FROM, and whether an outer join may fill them up with NULL.
+fn items_of(tables: &TableWithJoins) -> Vec<(&TableFactor, bool)> {
+    let mut items = vec![(&tables.relation, false)];
+    for join in &tables.joins {
+        use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+        let (fills_before, fills_own) = match &join.join_operator {
+            Left(_) | LeftOuter(_) => (false, true),
+            Right(_) | RightOuter(_) => (true, false),
+            FullOuter(_) => (true, true),
+            _ => (false, false),
+        };
+        items.iter_mut().for_each(|(_, is_nullable)| *is_nullable |= fills_before);
+        items.push((&join.relation, fills_own));
+    }
+    items
+}
 
 impl Binder<'_> {
     /// Notes what the clauses of a query over `from` lock, and refuses FOR UPDATE OF what is not in
@@ -22,6 +87,11 @@ impl Binder<'_> {
                     "relation \"{name}\" in FOR {lock_type} clause not found in FROM clause"
                 );
                 return Err(Error::new(SqlState::UNDEFINED_TABLE, message).at(self.position(of)));
+            }
+            for (item, is_nullable) in from.iter().flat_map(items_of) {
+                if self.has_rows_of(item, only.as_deref()) {
+                    check_lockable(item, *lock_type, is_nullable)?;
+                }
             }
             if from.iter().any(|tables| self.has_rows(tables, only.as_deref())) {
                 self.locking.get_or_insert(match lock_type {
@@ -52,7 +122,7 @@ impl Binder<'_> {
             }
             TableFactor::Derived { subquery, alias, .. } => {
                 is_meant(alias.as_ref().map(|alias| name_of(&alias.name)))
-                    && self.reads_rows(subquery)
+                    && self.reads_rows(&subquery.body)
             }
             TableFactor::NestedJoin { table_with_joins, .. } => {
                 self.has_rows(table_with_joins, only)
@@ -61,10 +131,13 @@ impl Binder<'_> {
         }
     }
 
-    fn reads_rows(&self, query: &Query) -> bool {
-        match &*query.body {
+    fn reads_rows(&self, body: &SetExpr) -> bool {
+        match body {
             SetExpr::Select(select) => select.from.iter().any(|tables| self.has_rows(tables, None)),
-            SetExpr::Query(inner) => self.reads_rows(inner),
+            SetExpr::Query(inner) => self.reads_rows(&inner.body),
+            SetExpr::SetOperation { left, right, .. } => {
+                self.reads_rows(left) || self.reads_rows(right)
+            }
             _ => false,
         }
     }

@@ -8,10 +8,12 @@ use super::output::OutputColumn;
 use super::parts::has_parts;
 use crate::catalog::Catalog;
 use crate::ir::{Composed, Input, Main, Plan, QUERY_DEPTH_MAX, Writing};
+use crate::memory::Grant;
 use crate::parse::Statement;
 use crate::system::SessionValues;
 use sqlparser::ast::{Query, SetExpr, Statement as Tree};
 use std::borrow::Cow;
+use std::sync::Arc;
 use values::{Error, Modifier, Result, SqlState, Type, Zone};
 
 /// A plan, and what a client asks about it.
@@ -41,11 +43,14 @@ pub struct Options {
     pub choice: Choice,
     /// What stands in the place of functions of the session, for a plan that runs once.
     pub session: Option<SessionValues>,
+    /// What the plan's constants take of the memory that all statements share, if they do.
+    pub grant: Option<Arc<Grant>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { parameters: Vec::new(), zone: Zone::utc(), choice: Choice::Best, session: None }
+        let (parameters, zone) = (Vec::new(), Zone::utc());
+        Options { parameters, zone, choice: Choice::Best, session: None, grant: None }
     }
 }
 
@@ -54,6 +59,7 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
     let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
     binder.session = options.session.as_ref();
+    binder.grant = options.grant.as_deref();
     binder.no_queries = None;
     binder.expressions = &statement.expressions;
     if let Tree::Copy { .. } = &statement.tree {

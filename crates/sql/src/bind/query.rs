@@ -7,6 +7,7 @@ use super::door::{check_query, check_select, check_values};
 use super::from::{FromItem, FromRows};
 use super::items::{Bounded, Filtered, Item, Untyped, identity};
 use super::kinds::check_compares;
+use super::locks::{refuse_locks, refuse_locks_of_values, without_rows};
 use super::order::{no_position, ordinal};
 use super::window_list::{Place, WindowList};
 use crate::ir::{ColumnNumber, Expression, Group, Input, Op, Query as Plan, Select, Source};
@@ -64,9 +65,13 @@ impl Binder<'_> {
         match &*query.body {
             SetExpr::Select(tree) => self.select(tree, query, untyped),
             SetExpr::Query(inner) => self.ordered(inner, query, untyped),
-            SetExpr::SetOperation { .. } => self.set_operation(query),
+            SetExpr::SetOperation { .. } => {
+                refuse_locks(&query.locks, "UNION/INTERSECT/EXCEPT")?;
+                self.set_operation(query)
+            }
             SetExpr::Values(values) => {
                 check_values(values)?;
+                refuse_locks_of_values(&query.locks)?;
                 self.values(values, query, untyped)
             }
             _ => Err(unsupported("this form of query")),
@@ -78,7 +83,9 @@ impl Binder<'_> {
         let mut from = self.from(&tree.from)?;
         self.check_locked(&query.locks, &tree.from)?;
         self.grouping = None;
+        let items_before = from.len();
         let projection = self.rows_among_columns(&tree.projection, &mut from)?;
+        let has_rows_among_columns = from.len() > items_before;
         let is_step = from.iter().any(|item| self.is_working(&item.rows));
         let conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
         let (input, source, table) = self.input(from, conditions)?;
@@ -109,6 +116,13 @@ impl Binder<'_> {
         }
         if is_step && !grouping.aggregates.is_empty() {
             return Err(super::working::aggregated().at(grouping.position));
+        }
+        let without_rows = without_rows(tree)
+            .or((!grouping.aggregates.is_empty()).then_some("aggregate functions"))
+            .or((!grouping.windows.is_empty()).then_some("window functions"))
+            .or(has_rows_among_columns.then_some("set-returning functions in the target list"));
+        if let Some(what) = without_rows {
+            refuse_locks(&query.locks, what)?;
         }
         let group = grouped.then(|| Group {
             keys: grouping.keys.into_iter().map(|(_, bound)| bound.expression()).collect(),

@@ -202,7 +202,10 @@ impl Binder<'_> {
         if calls.is_empty() {
             return Ok(projection);
         }
-        let (query, kinds) = self.rows_query(calls, false)?;
+        let clause = std::mem::replace(&mut self.clause, AMONG_COLUMNS);
+        let of_calls = self.rows_query(calls, false);
+        self.clause = clause;
+        let (query, kinds) = of_calls?;
         let (begin, width) = (self.scope.width(), kinds.len());
         let rows = self.rows_of_query(query, JoinKind::Inner)?;
         let columns = kinds.iter().enumerate().map(|(at, kind)| (at, at.to_string(), *kind));

@@ -1,6 +1,6 @@
 //! Queries in expressions.
 
-use super::binder::{Binder, Level};
+use super::binder::{Binder, Level, row_parts};
 use super::coerce::Bound;
 use super::expression::{negate_if, unsupported};
 use super::items::{Bounded, Untyped};
@@ -98,15 +98,13 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let function = comparison(op)
             .ok_or_else(|| Error::unsupported(format!("operator {op} with ANY or ALL"), ""))?;
-        let lefts = match left {
-            Expr::Tuple(parts) => &parts[..],
-            one => std::slice::from_ref(one),
-        };
+        let lefts = row_parts(left).unwrap_or_else(|| vec![left]);
         let orders = !matches!(function, Function::Equal | Function::NotEqual);
         if orders && lefts.len() > 1 {
             return Err(unsupported(left));
         }
-        let lefts = lefts.iter().map(|left| self.expression(left)).collect::<Result<Vec<_>>>()?;
+        let lefts =
+            lefts.into_iter().map(|left| self.expression(left)).collect::<Result<Vec<_>>>()?;
         let mut bound = self.inner(query)?;
         if bound.items.len() != lefts.len() {
             let many = if bound.items.len() > lefts.len() { "many" } else { "few" };

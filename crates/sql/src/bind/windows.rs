@@ -179,7 +179,11 @@ impl Binder<'_> {
     /// The value, the offset and the default of `lag` and `lead`; the type of the result.
     fn shifted_arguments(&mut self, all: &mut [Bound]) -> Result<Type> {
         if let [value, _, default] = all {
-            let (both, _) = self.of_one_kind(vec![value.clone(), default.clone()])?;
+            let both = self.of_one_kind(vec![value.clone(), default.clone()], "");
+            let (both, _) = both.map_err(|error| {
+                let message = "lag and lead have no default of another type than the value";
+                Error::new(SqlState::UNDEFINED_FUNCTION, message).at(error.position())
+            })?;
             let [first, second] = <[Bound; 2]>::try_from(both).expect("two in, two out");
             (*value, *default) = (first, second);
         } else {

@@ -4,7 +4,8 @@
 use super::lines::LINE_BYTES_MAX;
 use super::records::Column;
 use crate::ir::Kind;
-use values::{Datum, Error, Result, SqlState, Strictness, binary, fit};
+use crate::memory::Grant;
+use values::{Datum, Error, Result, SqlState, Strictness, binary, fit, made};
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 /// The count of fields behind the last row.
@@ -110,8 +111,8 @@ impl BinaryRows {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole row.
-    pub(super) fn next_row(&mut self) -> Result<Option<Vec<Datum>>> {
+    /// The next whole row, for which `memory` is taken before it is made.
+    pub(super) fn next_row(&mut self, memory: &Grant) -> Result<Option<Vec<Datum>>> {
         if !self.has_header && !self.header()? {
             return Ok(None);
         }
@@ -126,7 +127,7 @@ impl BinaryRows {
             return Ok(None);
         }
         let row = match self.extent(bytes)? {
-            Extent::Whole(count) => self.row(&bytes[..count])?,
+            Extent::Whole(count) => self.row(&bytes[..count], memory)?,
             Extent::AtLeast(needed) if needed > LINE_BYTES_MAX => {
                 let message = format!("a row of COPY has more than {LINE_BYTES_MAX} bytes");
                 return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
@@ -140,7 +141,7 @@ impl BinaryRows {
         let Some((row, count)) = row else {
             self.begin += size_of::<i16>();
             self.has_ended = true;
-            return self.next_row();
+            return self.next_row(memory);
         };
         self.begin += count;
         self.number += 1;
@@ -236,13 +237,13 @@ impl BinaryRows {
     }
 
     /// The row of these bytes, and how many they are; none at the end of all.
-    fn row(&self, bytes: &[u8]) -> Result<Option<(Vec<Datum>, usize)>> {
+    fn row(&self, bytes: &[u8], memory: &Grant) -> Result<Option<(Vec<Datum>, usize)>> {
         let mut front = Front(bytes);
         if front.array() == Some(END.to_be_bytes()) {
             return Ok(None);
         }
         let damaged = || wrong("unexpected EOF in COPY data").with_context(self.place());
-        let mut row = Vec::with_capacity(self.columns.len());
+        let (mut row, mut made) = (Vec::with_capacity(self.columns.len()), 0);
         for column in &self.columns {
             let length = front.array().map(i32::from_be_bytes).ok_or_else(damaged)?;
             let Ok(length) = usize::try_from(length) else {
@@ -250,7 +251,10 @@ impl BinaryRows {
                 continue;
             };
             let kind = column.kind;
-            let value = binary::decode(kind.ty, front.take(length).ok_or_else(damaged)?)
+            let field = front.take(length).ok_or_else(damaged)?;
+            made += made::of_binary(kind.ty, field);
+            memory.grow_to(made).map_err(|error| error.with_context(self.place_of(column)))?;
+            let value = binary::decode(kind.ty, field)
                 .and_then(|value| fit(value, kind.ty, kind.modifier, Strictness::Assignment));
             row.push(value.map_err(|error| error.with_context(self.place_of(column)))?);
         }
@@ -261,6 +265,7 @@ impl BinaryRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::MemoryPool;
     use values::Type;
 
     fn rows() -> BinaryRows {
@@ -271,9 +276,10 @@ mod tests {
     /// The rows of bytes that come in parts of a size, or the error.
     fn read(bytes: &[u8], part: usize) -> Result<Vec<Vec<Datum>>> {
         let (mut reader, mut found) = (rows(), Vec::new());
+        let memory = MemoryPool::new(0).grant();
         for part in bytes.chunks(part) {
             reader.push(part);
-            while let Some(row) = reader.next_row()? {
+            while let Some(row) = reader.next_row(&memory)? {
                 found.push(row);
             }
         }

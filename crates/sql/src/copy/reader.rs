@@ -5,12 +5,16 @@ use super::form::{Form, Style};
 use super::lines::{Line, Lines};
 use super::records::Records;
 use crate::ir::Kind;
+use crate::memory::Grant;
+use std::sync::Arc;
 use values::{Datum, Result, Zone};
 
 /// Makes rows of bytes that come in parts.
 #[derive(Debug)]
 pub struct Reader {
     kind: ReaderKind,
+    /// What a row takes while it is made: as much as the largest so far.
+    memory: Arc<Grant>,
 }
 
 #[derive(Debug)]
@@ -28,12 +32,13 @@ enum ReaderKind {
 pub type NumberedRow = (u64, Vec<Datum>);
 
 impl Reader {
-    /// For rows with these columns of a table.
+    /// For rows with these columns of a table, which take `memory` while they are made.
     pub fn new<'a>(
         table: &str,
         form: &Form,
         columns: impl Iterator<Item = (&'a str, Kind)>,
         zone: &Zone,
+        memory: Arc<Grant>,
     ) -> Reader {
         let kind = match form.style {
             Style::Binary => ReaderKind::Binary(BinaryRows::new(table, columns)),
@@ -43,7 +48,7 @@ impl Reader {
                 is_header: form.header,
             },
         };
-        Reader { kind }
+        Reader { kind, memory }
     }
 
     /// More bytes.
@@ -63,12 +68,14 @@ impl Reader {
             ReaderKind::Lines { lines, records, is_header } => {
                 while let Some(line) = lines.next_line()? {
                     if !std::mem::take(is_header) {
-                        return numbered(records, &line).map(Some);
+                        return numbered(records, &line, &self.memory).map(Some);
                     }
                 }
                 Ok(None)
             }
-            ReaderKind::Binary(rows) => Ok(rows.next_row()?.map(|row| (rows.number, row))),
+            ReaderKind::Binary(rows) => {
+                Ok(rows.next_row(&self.memory)?.map(|row| (rows.number, row)))
+            }
         }
     }
 
@@ -81,7 +88,9 @@ impl Reader {
         match &mut self.kind {
             ReaderKind::Lines { lines, records, is_header } => {
                 match lines.last_line().map_err(|error| error.with_context(place))? {
-                    Some(line) if !std::mem::take(is_header) => numbered(records, &line).map(Some),
+                    Some(line) if !std::mem::take(is_header) => {
+                        numbered(records, &line, &self.memory).map(Some)
+                    }
                     _ => Ok(None),
                 }
             }
@@ -99,6 +108,6 @@ impl Reader {
     }
 }
 
-fn numbered(records: &Records, line: &Line<'_>) -> Result<NumberedRow> {
-    Ok((line.number, records.row(line)?))
+fn numbered(records: &Records, line: &Line<'_>, memory: &Grant) -> Result<NumberedRow> {
+    Ok((line.number, records.row(line, memory)?))
 }

@@ -4,7 +4,8 @@ use super::fields::{Field, csv_fields, text_fields};
 use super::form::{Form, Style};
 use super::lines::Line;
 use crate::ir::Kind;
-use values::{Datum, Error, Result, SqlState, Strictness, Zone, fit, text};
+use crate::memory::Grant;
+use values::{Datum, Error, Result, SqlState, Strictness, Zone, fit, made, text};
 
 /// A column that is copied.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,11 +65,11 @@ impl Records {
         &self.table
     }
 
-    /// The values of a line.
+    /// The values of a line, for which `memory` is taken before they are made.
     ///
     /// # Errors
     /// What is wrong with it, and where.
-    pub(super) fn row(&self, line: &Line<'_>) -> Result<Vec<Datum>> {
+    pub(super) fn row(&self, line: &Line<'_>, memory: &Grant) -> Result<Vec<Datum>> {
         let place = || format!("COPY {}, line {}", self.table, line.number);
         let text = std::str::from_utf8(line.bytes).ok().filter(|text| !text.contains('\0'));
         let Some(text) = text else {
@@ -84,6 +85,12 @@ impl Records {
         if fields.len() > self.columns.len() {
             return Err(whole(bad_line("extra data after last expected column".to_owned())));
         }
+        let made = |(column, field): (&Column, &Field<'_>)| {
+            field.as_ref().map_or(0, |field| made::of_text(column.kind.ty, field.as_bytes()))
+        };
+        memory
+            .grow_to(self.columns.iter().zip(&fields).map(made).sum())
+            .map_err(|error| error.with_context(place()))?;
         let mut row = Vec::with_capacity(fields.len());
         for (column, field) in self.columns.iter().zip(fields) {
             let Some(field) = field else {
@@ -122,6 +129,7 @@ mod tests {
     use super::super::lines::Lines;
     use super::*;
     use crate::copy::CopiedRows;
+    use crate::memory::MemoryPool;
     use values::Type;
 
     fn form(style: Style) -> Form {
@@ -144,8 +152,10 @@ mod tests {
         let columns = [("a", Kind::plain(Type::Text)), ("b", Kind::plain(Type::Int4))];
         let records = Records::new("t", form, columns.into_iter(), &Zone::utc());
         let (mut lines, mut found) = (Lines::new(form), Vec::new());
+        let memory = MemoryPool::new(0).grant();
         let mut take = |line: Result<Option<Line<'_>>>| {
-            let row = line.and_then(|line| line.map(|line| records.row(&line)).transpose());
+            let row =
+                line.and_then(|line| line.map(|line| records.row(&line, &memory)).transpose());
             match row {
                 Ok(Some(row)) => found.push(format!("{:?}|{:?}", row[0], row[1])),
                 Ok(None) => return false,

@@ -102,6 +102,7 @@ impl Statement {
                 let words: Vec<String> = variable.iter().map(name_of).collect();
                 Control::Show(match words.join(" ").as_str() {
                     "time zone" => "timezone".to_owned(),
+                    "session authorization" => "session_authorization".to_owned(),
                     "transaction isolation level" => "transaction_isolation".to_owned(),
                     name => name.replace(' ', "."),
                 })

@@ -57,6 +57,8 @@ pub struct Declared {
     pub is_held: bool,
     /// Whether NO SCROLL forbids it to go back.
     pub is_forward: bool,
+    /// Whether it is BINARY.
+    pub is_binary: bool,
 }
 
 /// Statements that the parser does not have.
@@ -161,9 +163,12 @@ pub(super) fn cursor(tree: Statement) -> (Statement, Option<Declared>) {
     );
     let declared = stmts.pop().filter(|_| is_cursor);
     match declared {
-        Some(Declare { names, hold, scroll, for_query: Some(query), .. }) if names.len() == 1 => {
+        Some(Declare { names, hold, scroll, binary, for_query: Some(query), .. })
+            if names.len() == 1 =>
+        {
             let (name, is_held) = (name_of(&names[0]), hold == Some(true));
-            let declared = Declared { name, is_held, is_forward: scroll == Some(false) };
+            let (is_forward, is_binary) = (scroll == Some(false), binary == Some(true));
+            let declared = Declared { name, is_held, is_forward, is_binary };
             (Statement::Query(query), Some(declared))
         }
         other => (Statement::Declare { stmts: other.into_iter().collect(), separator }, None),
@@ -326,7 +331,8 @@ mod tests {
             assert_eq!(parse(text).unwrap_err().state().code(), "42601", "{text}");
         }
         let held = parse("DECLARE \"C\" NO SCROLL CURSOR WITH HOLD FOR SELECT 1").unwrap();
-        let declared = Declared { name: "C".to_owned(), is_held: true, is_forward: true };
+        let declared =
+            Declared { name: "C".to_owned(), is_held: true, is_forward: true, is_binary: false };
         assert_eq!(held[0].declared(), Some(&declared));
         assert!(held[0].is_query());
         assert_eq!(parse("SELECT 1").unwrap()[0].declared(), None);

@@ -38,6 +38,7 @@ pub fn arguments(
     let mut memory = Memory::new(STEPS_MAX);
     let value = |(at, (expr, ty)): (usize, (_, &Type))| {
         let mut binder = Binder::without_parameters(catalog, &statement.lines, &context.zone);
+        binder.grant = context.grant.as_deref();
         let bound = binder.argument(expr, Kind::plain(*ty), at)?.expression();
         if bound.takes_number() || bound.needs_seed() || bound.needs_system() {
             let message = "a sequence, a random value or the catalog in a parameter of EXECUTE";

@@ -1,7 +1,7 @@
 //! Groups and aggregates. Groups come by first appearance, rows in canonical order, so that sums of
 //! floats do not depend on the plan.
 
-use super::budget::bytes_of;
+use super::budget::{bytes_of, bytes_of_entry};
 use super::compute;
 use super::context::Context;
 use super::evaluate::Evaluator;
@@ -64,7 +64,7 @@ impl<'p> Groups<'p> {
         let group = self.group;
         let keys = evaluator.values(&group.keys, row)?;
         let key = evaluator.identity(&keys, self.places.len())?;
-        let key_bytes = key.len();
+        let key_bytes = bytes_of_entry(&key, size_of::<usize>());
         let place = *self.places.entry(key).or_insert(self.groups.len());
         if place == self.groups.len() {
             let bytes = bytes_of(&keys) + key_bytes + group.aggregates.len() * size_of::<State>();
@@ -193,7 +193,7 @@ fn makes_json(kind: &AggregateKind) -> bool {
 /// Whether these values were not there before.
 fn is_new(state: &mut State, values: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<bool> {
     let identity = evaluator.identity(values, state.seen.len())?;
-    let bytes = size_of::<Vec<u8>>() + identity.len();
+    let bytes = bytes_of_entry(&identity, 0);
     let is_new = state.seen.insert(identity);
     if is_new {
         state.bytes += bytes;
@@ -328,6 +328,10 @@ pub(super) fn result(
             Datum::Numeric(sum) => Datum::Numeric(sum.divide(&Numeric::from(state.count))?),
             Datum::Float4(sum) => Datum::Float8(f64::from(*sum) / state.count as f64),
             Datum::Float8(sum) => Datum::Float8(sum / state.count as f64),
+            sum @ Datum::Interval(_) => {
+                let both = [sum.clone(), Datum::Float8(state.count as f64)];
+                compute::call(Function::ScaleDown, &both, evaluator.context, evaluator.rows)?
+            }
             Datum::Null => Datum::Null,
             _ => return Err(malformed()),
         },

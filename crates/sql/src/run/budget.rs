@@ -14,13 +14,22 @@ pub(super) struct Memory {
     grant: Option<Arc<Grant>>,
 }
 
-/// What a row takes beside its values: its place in a list, which is as long again when it grows,
-/// and what the allocator adds.
-const ROW_BYTES: usize = 4 * size_of::<Vec<Datum>>();
+/// What a row takes beside its values: its place in a list, and what the allocator adds to it and
+/// to a long value or two.
+const ROW_BYTES: usize = 3 * size_of::<Vec<Datum>>();
 
 /// The memory that a row takes, in bytes.
 pub fn bytes_of(row: &[Datum]) -> usize {
     ROW_BYTES + row.iter().map(Datum::memory_bytes).sum::<usize>()
+}
+
+/// What the allocator adds to a piece of memory at most.
+const ALLOCATED_BYTES: usize = 16;
+
+/// The memory that an entry of a set or map takes, in bytes: its identity, and a place in a tree
+/// for it and a value of `value_bytes`. The nodes of a tree that grows are half full.
+pub(super) fn bytes_of_entry(identity: &Vec<u8>, value_bytes: usize) -> usize {
+    identity.capacity() + ALLOCATED_BYTES + 2 * (size_of::<Vec<u8>>() + value_bytes)
 }
 
 impl Memory {

@@ -108,10 +108,11 @@ impl<'a> Evaluator<'a> {
     /// One operation; how many to leave out after it.
     fn step(&mut self, op: &Op, row: &[Datum]) -> Result<usize> {
         let value = match op {
-            Op::Constant(value) => value.0.clone(),
-            Op::Column(column) => row.get(usize::from(*column)).ok_or_else(malformed)?.clone(),
-            Op::Parameter(at) => {
-                self.context.parameters.get(usize::from(*at)).ok_or_else(malformed)?.clone()
+            Op::Constant(value) => return self.push_copy(&value.0),
+            Op::Column(column) => return self.push_copy(at(row, *column)?),
+            Op::Parameter(number) => {
+                let context = self.context;
+                return self.push_copy(at(&context.parameters, *number)?);
             }
             Op::Call(function, count) => {
                 let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
@@ -192,6 +193,22 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
+    /// Puts a copy of a value on the stack. Memory for a long one is taken before it is copied.
+    #[inline]
+    fn push_copy(&mut self, value: &Datum) -> Result<usize> {
+        let bytes = value.heap_bytes();
+        let steps = weight::of_bytes(bytes);
+        if steps > 0 {
+            self.rows.steps(steps)?;
+        }
+        if bytes >= LONG_BYTES && self.memory.has_grant() {
+            self.has_long = true;
+            self.reserve(bytes)?;
+        }
+        self.stack.push(value.clone());
+        Ok(0)
+    }
+
     /// Takes memory for the values of this row, and for one of `more` bytes that is made next.
     #[cold]
     pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
@@ -248,4 +265,9 @@ impl<'a> Evaluator<'a> {
         self.stack.truncate(begin);
         Ok(result)
     }
+}
+
+/// The value with this number.
+fn at(values: &[Datum], number: impl Into<usize>) -> Result<&Datum> {
+    values.get(number.into()).ok_or_else(malformed)
 }

@@ -2,12 +2,13 @@
 //! walks over the items, so their number is no depth of calls, and a joined row is handed on as
 //! soon as it is there.
 
-use super::budget::bytes_of;
+use super::budget::{bytes_of, bytes_of_entry};
 use super::evaluate::{Evaluator, malformed};
 use super::scan::{Each, Found, Order, find, find_for, visit};
 use super::weight;
 use crate::ir::{Expression, Item, ItemRows, JoinKind, Joins, Method};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use values::{Datum, Result};
@@ -217,14 +218,17 @@ struct Level<'p> {
 /// All rows of an item.
 struct Collected {
     rows: Rc<Vec<Vec<Datum>>>,
-    /// Their places by values.
-    map: BTreeMap<Vec<u8>, Rc<Vec<usize>>>,
+    /// The first and the last place of the rows with the same values, by these.
+    map: BTreeMap<Vec<u8>, (usize, usize)>,
+    /// By place of a row, the next one with the same values; 0 of the last one.
+    later: Vec<usize>,
 }
 
 enum Candidates {
     None,
     All,
-    Some(Rc<Vec<usize>>),
+    /// Those with the same values, from this place on.
+    Same(Option<usize>),
     Found(Vec<Found>),
     Queried(Rc<Vec<Vec<Datum>>>),
 }
@@ -257,9 +261,9 @@ impl<'p> Level<'p> {
                 let values = evaluator.values(other, row)?;
                 let others = self.all.as_ref().map_or(0, |all| all.map.len());
                 let identity = evaluator.identity(&values, others)?;
-                let places = self.all.as_ref().and_then(|all| all.map.get(&identity));
+                let ends = self.all.as_ref().and_then(|all| all.map.get(&identity));
                 let has_null = values.iter().any(Datum::is_null);
-                places.filter(|_| !has_null).cloned().map_or(Candidates::None, Candidates::Some)
+                Candidates::Same(ends.filter(|_| !has_null).map(|(first, _)| *first))
             }
             (Method::Lookup, ItemRows::Table(source)) => {
                 let before = self.release(evaluator);
@@ -296,8 +300,10 @@ impl<'p> Level<'p> {
             }
             ItemRows::Query(number) => evaluator.rows_of(*number, usize::MAX)?,
         };
-        let mut map: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+        let (mut map, mut later) = (BTreeMap::<Vec<u8>, (usize, usize)>::new(), Vec::new());
         if !own.is_empty() {
+            evaluator.memory.add_bytes(rows.len() * size_of::<usize>())?;
+            later.resize(rows.len(), 0);
             let begin = usize::from(self.item.begin);
             let mut alone = vec![Datum::Null; begin];
             for (place, row) in rows.iter().enumerate() {
@@ -309,15 +315,25 @@ impl<'p> Level<'p> {
                     continue;
                 }
                 let key = evaluator.identity(&values, map.len())?;
-                evaluator.memory.add_bytes(key.len() + size_of::<usize>())?;
-                map.entry(key).or_default().push(place);
+                match map.entry(key) {
+                    Entry::Occupied(mut ends) => {
+                        let last = std::mem::replace(&mut ends.get_mut().1, place);
+                        later[last] = place;
+                    }
+                    Entry::Vacant(new) => {
+                        let ends = (place, place);
+                        evaluator
+                            .memory
+                            .add_bytes(bytes_of_entry(new.key(), size_of_val(&ends)))?;
+                        new.insert(ends);
+                    }
+                }
             }
         }
         if self.item.kind.keeps_own() {
             self.matched = vec![false; rows.len()];
         }
-        let map = map.into_iter().map(|(key, places)| (key, Rc::new(places))).collect();
-        self.all = Some(Collected { rows, map });
+        self.all = Some(Collected { rows, map, later });
         Ok(())
     }
 
@@ -365,10 +381,7 @@ impl<'p> Level<'p> {
         let (place, found) = match &self.candidates {
             Candidates::None => (0, None),
             Candidates::All => (tried, all.get(tried)),
-            Candidates::Some(places) => match places.get(tried) {
-                Some(place) => (*place, all.get(*place)),
-                None => (0, None),
-            },
+            Candidates::Same(place) => (place.unwrap_or(0), place.and_then(|place| all.get(place))),
             Candidates::Found(found) => (tried, found.get(tried).map(|found| &found.row)),
             Candidates::Queried(rows) => (tried, rows.get(tried)),
         };
@@ -382,6 +395,9 @@ impl<'p> Level<'p> {
         slots.clone_from_slice(found);
         self.tried += 1;
         self.current = Some(place);
+        if let (Candidates::Same(next), Some(all)) = (&mut self.candidates, &self.all) {
+            *next = all.later.get(place).copied().filter(|later| *later > 0);
+        }
         Ok(true)
     }
 

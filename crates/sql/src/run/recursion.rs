@@ -1,6 +1,6 @@
 //! WITH RECURSIVE: a query is computed again and again over the rows that it came to before.
 
-use super::budget::bytes_of;
+use super::budget::{bytes_of, bytes_of_entry};
 use super::evaluate::{Evaluator, malformed};
 use super::scan::Each;
 use crate::ir::{Input, Recursive};
@@ -105,7 +105,7 @@ impl Known {
         let mut fresh = Rows::with_capacity(rows.len());
         for row in rows {
             let identity = evaluator.identity(&row, self.identities.len())?;
-            let bytes = size_of::<Vec<u8>>() + identity.len();
+            let bytes = bytes_of_entry(&identity, 0);
             if self.identities.insert(identity) {
                 evaluator.memory.add_bytes(bytes)?;
                 self.held += bytes;

@@ -2,7 +2,7 @@
 //! is kept.
 
 use super::aggregate::{Groups, has_no_order};
-use super::budget::bytes_of;
+use super::budget::{bytes_of, bytes_of_entry};
 use super::evaluate::{Evaluator, malformed};
 use super::join::joined;
 use super::order::{compare, directions};
@@ -238,7 +238,7 @@ impl Answer<'_, '_, '_> {
         if query.distinct {
             let output = evaluator.values(&query.output, &row)?;
             let identity = evaluator.identity(&output, self.seen.len())?;
-            let bytes = size_of::<Vec<u8>>() + identity.len();
+            let bytes = bytes_of_entry(&identity, 0);
             if !self.seen.insert(identity) {
                 return Ok(ControlFlow::Continue(()));
             }

@@ -1,9 +1,11 @@
 //! UNION, INTERSECT and EXCEPT. The rows keep the order in which they came: those before, then the
 //! others.
 
+use super::budget::{bytes_of, bytes_of_entry};
 use super::evaluate::Evaluator;
 use super::scan::Each;
 use crate::ir::{QueryNumber, SetOperator, SetStep};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use values::{Datum, Result};
@@ -32,25 +34,21 @@ pub(super) fn combined(
         }
         return Ok(());
     }
-    let rows = evaluator.rows_of(first, usize::MAX)?;
-    let rows = rows.iter().map(|row| evaluator.copy(row));
-    let mut rows = rows.collect::<Result<Rows>>()?;
+    let mut rows = collected(first, is_once, evaluator)?;
     for step in steps {
-        let other = evaluator.rows_of(step.query, usize::MAX)?;
-        evaluator.rows.steps((rows.len() + other.len()) as u64)?;
+        let others = collected(step.query, is_once, evaluator)?;
+        evaluator.rows.steps((rows.len() + others.len()) as u64)?;
         rows = match step.operator {
             SetOperator::Union => {
-                for row in other.iter() {
-                    evaluator.memory.add(row)?;
-                    rows.push(evaluator.copy(row)?);
-                }
+                rows.extend(others);
                 if step.all { rows } else { unique(rows, evaluator)? }
             }
-            SetOperator::Intersect => matched(rows, &other, step.all, true, evaluator)?,
-            SetOperator::Except => matched(rows, &other, step.all, false, evaluator)?,
+            SetOperator::Intersect => matched(rows, others, step.all, true, evaluator)?,
+            SetOperator::Except => matched(rows, others, step.all, false, evaluator)?,
         };
     }
     for row in rows {
+        evaluator.memory.subtract(bytes_of(&row));
         if each(row, evaluator)?.is_break() {
             break;
         }
@@ -58,30 +56,58 @@ pub(super) fn combined(
     Ok(())
 }
 
+/// The rows of a query. Their memory is given back where a row is dropped.
+fn collected(number: QueryNumber, is_once: bool, evaluator: &mut Evaluator<'_>) -> Result<Rows> {
+    let mut rows = Rows::new();
+    evaluator.visit_query(number, is_once, &mut |row, evaluator| {
+        evaluator.memory.add(&row)?;
+        rows.push(row);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
 /// Each row once, where it came first.
 fn unique(rows: Rows, evaluator: &mut Evaluator<'_>) -> Result<Rows> {
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut held) = (BTreeSet::new(), 0);
     let mut once = Rows::new();
     for row in rows {
-        if seen.insert(evaluator.identity(&row, seen.len())?) {
+        let identity = evaluator.identity(&row, seen.len())?;
+        let bytes = bytes_of_entry(&identity, 0);
+        if seen.insert(identity) {
+            evaluator.memory.add_bytes(bytes)?;
+            held += bytes;
             once.push(row);
+        } else {
+            evaluator.memory.subtract(bytes_of(&row));
         }
     }
+    evaluator.memory.subtract(held);
     Ok(once)
 }
 
 /// The rows that are, or are not, among the others; with `all` each of those counts once.
 fn matched(
     rows: Rows,
-    others: &[Vec<Datum>],
+    others: Rows,
     all: bool,
     wanted: bool,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Rows> {
-    let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    let (mut counts, mut held) = (BTreeMap::new(), 0);
     for row in others {
-        let identity = evaluator.identity(row, counts.len())?;
-        *counts.entry(identity).or_default() += 1;
+        let identity = evaluator.identity(&row, counts.len())?;
+        evaluator.memory.subtract(bytes_of(&row));
+        drop(row);
+        match counts.entry(identity) {
+            Entry::Occupied(mut count) => *count.get_mut() += 1,
+            Entry::Vacant(place) => {
+                let bytes = bytes_of_entry(place.key(), size_of::<usize>());
+                evaluator.memory.add_bytes(bytes)?;
+                held += bytes;
+                place.insert(1_usize);
+            }
+        }
     }
     let rows = if all { rows } else { unique(rows, evaluator)? };
     let mut kept = Rows::new();
@@ -96,7 +122,10 @@ fn matched(
         };
         if found == wanted {
             kept.push(row);
+        } else {
+            evaluator.memory.subtract(bytes_of(&row));
         }
     }
+    evaluator.memory.subtract(held);
     Ok(kept)
 }

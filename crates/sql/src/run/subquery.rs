@@ -1,5 +1,6 @@
 //! The queries of a statement: each is computed once, or once for each row that it needs.
 
+use super::budget::bytes_of_entry;
 use super::compute;
 use super::evaluate::{Evaluator, malformed};
 use super::queries::{Answered, Members};
@@ -244,9 +245,11 @@ impl Evaluator<'_> {
                 continue;
             }
             let identity = self.identity(row, members.identities.len())?;
-            self.memory.add_bytes(identity.len())?;
-            self.queries.kept += identity.len();
-            members.identities.insert(identity);
+            let bytes = bytes_of_entry(&identity, 0);
+            if members.identities.insert(identity) {
+                self.memory.add_bytes(bytes)?;
+                self.queries.kept += bytes;
+            }
         }
         Ok(members)
     }

@@ -9,15 +9,13 @@
 
 use super::strings::TEXT_BYTES_MAX;
 use crate::ir::{Function, Kind};
+use values::made::{self, PART_BYTES};
 use values::{Datum, ITEMS_MAX, Type};
 
 /// The bytes that are copied in a step.
 const STEP_BYTES: usize = 1_024;
 /// The bytes in which two values are compared, for a byte that is copied.
 const COMPARED: usize = 8;
-/// About how many bytes a part of JSON or an item of an array has while the whole is made, beside
-/// its text.
-const PART_BYTES: usize = 96;
 /// The bytes that are copied while a byte becomes JSON, or comes from it.
 pub(super) const JSON_TIMES: usize = 16;
 /// The same while a byte of a row is read.
@@ -206,10 +204,8 @@ fn of_special(function: Function, arguments: &[Datum]) -> u64 {
 /// About how many bytes what is read of a text by a cast has, beside itself.
 pub(super) fn of_cast_result(value: &Datum, kind: Kind) -> usize {
     match value {
-        Datum::Text(text) | Datum::Char(text) | Datum::Json(text)
-            if matches!(kind.ty, Type::Json | Type::Jsonb | Type::Array(_)) =>
-        {
-            of_tree(text)
+        Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => {
+            made::of_text(kind.ty, text.as_bytes())
         }
         other => other.heap_bytes(),
     }
@@ -218,16 +214,9 @@ pub(super) fn of_cast_result(value: &Datum, kind: Kind) -> usize {
 /// About how many bytes a value has that a function has read.
 pub(super) fn of_parts(value: &Datum) -> usize {
     match value {
-        Datum::Json(text) => of_tree(text),
+        Datum::Json(text) => made::of_tree(text.as_bytes()),
         other => other.heap_bytes(),
     }
-}
-
-/// About how many bytes the tree of a text of JSON or an array has: its parts end with a comma, and
-/// members have a name besides.
-fn of_tree(text: &str) -> usize {
-    let parts = text.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
-    (2 * text.len()).saturating_add(parts * PART_BYTES)
 }
 
 /// Whether a function makes long values of short ones.

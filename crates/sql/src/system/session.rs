@@ -58,6 +58,8 @@ pub struct OpenCursor {
     pub is_held: bool,
     /// Whether it can go back.
     pub is_scrollable: bool,
+    /// Whether it is BINARY.
+    pub is_binary: bool,
 }
 
 /// The rows of a relation that is about the session alone; `None` of any other one.
@@ -85,6 +87,7 @@ pub(super) fn rows(session: &Session, relation: &'static Known, own: &str) -> Op
             .set("creation_time", Datum::Timestamptz(one.at))
             .set("is_holdable", one.is_held)
             .set("is_scrollable", one.is_scrollable)
+            .set("is_binary", one.is_binary)
     };
     Some(match own {
         "pg_prepared_statements" => session.prepared.iter().map(prepared).collect(),

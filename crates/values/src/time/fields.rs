@@ -135,9 +135,14 @@ impl Field {
         Error::new(SqlState::INVALID_PARAMETER, message)
     }
 
-    /// The field called `unit`. `ty` is the type of the value, for the error that there is none.
+    /// The field called `unit`. `ty` is the type of the value, for the error that there is none; no
+    /// type has those of zones.
     pub fn of_name(unit: &str, ty: &str) -> Result<Field> {
-        Field::named(unit).ok_or_else(|| Field::unrecognized(unit, ty))
+        let is_of_zone = || unit.to_ascii_lowercase().starts_with("timezone");
+        Field::named(unit).ok_or_else(|| match is_of_zone() {
+            true => Field::unsupported(unit, ty),
+            false => Field::unrecognized(unit, ty),
+        })
     }
 }
 

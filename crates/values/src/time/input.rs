@@ -316,7 +316,6 @@ impl Reader {
                     self.has_month_name = true;
                     said = said.with(Said::MONTH);
                 }
-                Some(Word::Filler) => {}
                 _ => return Err(Refused::Syntax),
             }
         }
