@@ -40,7 +40,7 @@ common="--workers 1 --device emulated:none --seed 1 --no-check --no-progress --j
 # Address space that valgrind can spare.
 common+=" --image-limit-bytes 268435456 --log-limit-bytes 268435456"
 # What counts.
-epoch='engine::engine::Engine<D>::run'
+epoch='engine::engine::Engine::run'
 # A name, few epochs, more epochs, transactions of an epoch, the run.
 runs='
 smallbank 3 7 2000 smallbank --customers 36000

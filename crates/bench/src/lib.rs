@@ -38,8 +38,8 @@ pub use run::{
     differing_rows, hex, recover, render_clients, render_stream, run_clients, run_stream,
 };
 pub use setup::{
-    Contention, DeviceVisitor, FailPoint, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT,
-    Limits, Maker, Mix, OneOf, Parameters, Place, WorkloadParameters, WorkloadVisitor, forgets,
-    is_in_memory, maker_of, open_device, spec_of_path, stored_parameters,
+    Contention, FailPoint, IMAGE_LIMIT_BYTES_DEFAULT, Job, LOG_LIMIT_BYTES_DEFAULT, Limits, Maker,
+    Mix, OneOf, Parameters, Place, WorkloadParameters, WorkloadVisitor, forgets, is_in_memory,
+    maker_of, open_device, spec_of_path, stored_parameters,
 };
 pub use stop::Stop;

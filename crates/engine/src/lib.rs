@@ -18,8 +18,6 @@ mod epoch;
 mod error;
 #[expect(unsafe_code, reason = "indexes read without locks: the rule of phases makes it sound")]
 pub mod index;
-#[cfg(all(debug_assertions, not(any(test, feature = "loom", feature = "shuttle"))))]
-mod instances;
 mod kept;
 mod memory;
 #[cfg(all(test, feature = "loom"))]

@@ -9,10 +9,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pmem::Dram;
 use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicBool, Ordering};
 use pmem::sync::{model, reads, spawn, writes};
+use pmem::{AnyDevice, Dram};
 use storage::{EpochNumber, IndexKind, NewValue, Position, SerialId, Store, TableDefinition};
 
 use crate::engine::Engine;
@@ -37,14 +37,14 @@ fn sid(position: u64) -> SerialId {
 
 /// A store with the place of a row, for all models.
 struct Fixture {
-    store: Arc<Store<Dram>>,
+    store: Arc<Store>,
     row: u64,
 }
 
 fn fixture() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
     FIXTURE.get_or_init(|| {
-        let device = Arc::new(Dram::new(64 << 20, 16 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(64 << 20, 16 << 20).unwrap());
         let tables = [TableDefinition {
             name: "rows".into(),
             index: IndexKind::Hash,
@@ -99,7 +99,7 @@ impl Cell {
         Ok(ReadPhase::of(&TestValues).bytes(seen.word).to_vec())
     }
 
-    fn publish(&self, worker: &mut Worker<Dram>, position: u64, write: Write<'_>) {
+    fn publish(&self, worker: &mut Worker, position: u64, write: Write<'_>) {
         let Worker { local, row_store, .. } = worker;
         let store = &fixture().store;
         let mut with = Publisher {
@@ -122,7 +122,7 @@ impl Cell {
 
 /// A worker, on the heap: explored threads have small stacks.
 #[inline(never)]
-fn worker(number: usize, cache_bytes: u64) -> Box<Worker<Dram>> {
+fn worker(number: usize, cache_bytes: u64) -> Box<Worker> {
     let config = EngineConfig { cache_bytes, ..EngineConfig::default() };
     Box::new(new_worker(WorkerId::from_index(number), &config, &fixture().store).unwrap())
 }
@@ -339,7 +339,7 @@ fn o_20_a_cached_version_is_whole_when_it_is_found() {
         let cell = Cell::new(&mut writer.local.pool, &[1]);
         cell.publish(&mut writer, 1, Write::Value(NewValue::whole(&[7; 24])));
         cell.entry().set_cached(None);
-        let read = |cell: &Cell, worker: &mut Worker<Dram>| {
+        let read = |cell: &Cell, worker: &mut Worker| {
             let later = SerialId::new(EPOCH.next(), Position(4));
             assert_eq!(cell.read(later), Ok(vec![7; 24]));
             let bytes = [7; 24];

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use pmem::{Device, Loads, Port};
+use pmem::{AnyDevice, Device, Loads, Port};
 use storage::row;
 
 /// Sees the key and the value of one row after the other, until it returns `Break`.
@@ -74,7 +74,7 @@ impl Reads {
 
     /// Accounts for what was noted: a step is over.
     #[inline(always)]
-    pub(crate) fn account<D: Device>(&mut self, port: &mut Port<D>, image_base: usize) {
+    pub(crate) fn account(&mut self, port: &mut Port, image_base: usize) {
         match self {
             Self::Counted(loads) => port.add_loads(loads.take()),
             Self::Charged(list) => {
@@ -89,7 +89,7 @@ impl Reads {
 
     /// The same where a step can only have made reads that count where they cost something.
     #[inline(always)]
-    pub(crate) fn account_charged<D: Device>(&mut self, port: &mut Port<D>, image_base: usize) {
+    pub(crate) fn account_charged(&mut self, port: &mut Port, image_base: usize) {
         if port.device().charges_loads() {
             self.account(port, image_base);
         }
@@ -97,13 +97,13 @@ impl Reads {
 }
 
 /// Reads between two epochs: they are charged, too.
-pub(crate) struct Reading<D: Device> {
+pub(crate) struct Reading {
     pub(crate) reads: Reads,
-    port: Port<D>,
+    port: Port,
 }
 
-impl<D: Device> Reading<D> {
-    pub(crate) fn new(device: &Arc<D>) -> Self {
+impl Reading {
+    pub(crate) fn new(device: &Arc<AnyDevice>) -> Self {
         let reads = Reads::new(device.charges_loads());
         Self { reads, port: Port::new(Arc::clone(device), u32::MAX) }
     }

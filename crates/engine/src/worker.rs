@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 
-use pmem::Device;
 use pmem::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use pmem::sync::thread::JoinHandle;
 use pmem::sync::{Mutex, Patience, RwLock};
@@ -31,9 +30,9 @@ use crate::version::{Buffers, DeadRow, HoldsValues, Idle, ReadPhase, RowStore, S
 use crate::worker_id::WorkerId;
 
 /// Everything that one worker owns.
-pub(crate) struct Worker<D: Device> {
+pub(crate) struct Worker {
     pub(crate) local: Local,
-    pub(crate) row_store: RowStore<D>,
+    pub(crate) row_store: RowStore,
     pub(crate) log: StreamWriter,
     /// Rows whose stale external version is freed in the next major collection.
     pub(crate) collect: Vec<(EntryId, u32)>,
@@ -42,7 +41,7 @@ pub(crate) struct Worker<D: Device> {
     pub(crate) laps: Laps,
 }
 
-impl<D: Device> Worker<D> {
+impl Worker {
     /// Rows whose stale external version the next epoch collects.
     pub(crate) fn stale_rows(&self, core: &Core) -> impl Iterator<Item = EntryId> {
         let rows = self.collect.iter().chain(&self.row_store.stale);
@@ -243,10 +242,10 @@ impl Shared {
 }
 
 /// The running epoch, as all its phases see it.
-pub(crate) struct Epoch<'e, D: Device> {
+pub(crate) struct Epoch<'e> {
     pub(crate) core: &'e Core,
     pub(crate) procedures: &'e ProcedureTable,
-    pub(crate) store: &'e std::sync::Arc<Store<D>>,
+    pub(crate) store: &'e std::sync::Arc<Store>,
     pub(crate) shared: &'e Shared,
     pub(crate) calls: &'e Calls,
     pub(crate) info: EpochInfo,
@@ -332,9 +331,9 @@ impl From<pmem::DeviceError> for Leave {
 // SAFETY: an epoch is borrowed while its phases run. Transient memory is reset before the first and
 // after the last of them; cached versions are freed in E7, when no call runs and what declarations
 // saw is not borrowed any more; persistent slots that calls see are written in later epochs.
-unsafe impl<D: Device> HoldsValues for Epoch<'_, D> {}
+unsafe impl HoldsValues for Epoch<'_> {}
 
-impl<D: Device> Epoch<'_, D> {
+impl Epoch<'_> {
     pub(crate) fn barrier(&self) -> Result<(), Stopped> {
         if self.workers == 1 {
             // It waits for none.
@@ -368,14 +367,14 @@ impl<D: Device> Epoch<'_, D> {
 
     /// Readers from outside leave, before indexes and row entries change; the next barrier says so
     /// to all workers.
-    pub(crate) fn close_gate(&self, worker: &Worker<D>) {
+    pub(crate) fn close_gate(&self, worker: &Worker) {
         if self.leads(worker) {
             self.core.gate.close();
         }
     }
 
     /// Readers see the end of an epoch from now on. All workers have done what leads there.
-    pub(crate) fn open_gate(&self, worker: &Worker<D>, epoch: EpochNumber) {
+    pub(crate) fn open_gate(&self, worker: &Worker, epoch: EpochNumber) {
         if self.leads(worker) {
             self.core.gate.open(epoch);
         }
@@ -388,7 +387,7 @@ impl<D: Device> Epoch<'_, D> {
     }
 
     /// Whether a worker is the one that does what is done once.
-    pub(crate) fn leads(&self, worker: &Worker<D>) -> bool {
+    pub(crate) fn leads(&self, worker: &Worker) -> bool {
         worker.local.worker == WorkerId::LEADER
     }
 
@@ -435,25 +434,25 @@ impl<D: Device> Epoch<'_, D> {
     }
 
     /// The first worker has come to a moment of the epoch.
-    pub(crate) fn reach(&self, worker: &Worker<D>, moment: Moment) {
+    pub(crate) fn reach(&self, worker: &Worker, moment: Moment) {
         if self.leads(worker) {
             self.core.config.watch.moment(self.number, moment);
         }
     }
 
     /// Begins a phase.
-    pub(crate) fn begin(&self, worker: &Worker<D>, phase: Phase) {
+    pub(crate) fn begin(&self, worker: &Worker, phase: Phase) {
         self.reach(worker, Moment::Begin(phase));
     }
 
     /// Begins the first phase. An epoch before may have ended within one.
-    pub(crate) fn start_clock(&self, worker: &mut Worker<D>) {
+    pub(crate) fn start_clock(&self, worker: &mut Worker) {
         WAITED_NS.set(0);
         worker.laps.start((self.core.config.clock)());
     }
 
     /// Ends a phase: its time and its counts are noted.
-    pub(crate) fn lap(&self, worker: &mut Worker<D>, phase: Phase) {
+    pub(crate) fn lap(&self, worker: &mut Worker, phase: Phase) {
         let (now, row_store) = ((self.core.config.clock)(), worker.row_store.port.take_counters());
         worker.laps.lap(phase, now, WAITED_NS.take(), &row_store);
     }

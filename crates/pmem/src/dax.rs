@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::mm::MapFlags;
 
 use crate::cpu::{Cpu, REGIONS, caches_survive};
-use crate::device::{Description, Device, PortState};
+use crate::device::{Description, Device, Persists, PortState, Shortcuts, Stores};
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Mapping, PAGE_BYTES, Space, page_ceil};
 use crate::side_files::LoadMark;
@@ -234,6 +234,10 @@ impl Device for Dax {
             durable: true,
             note: note(caches_survive(Path::new(REGIONS))),
         }
+    }
+
+    fn shortcuts(&self) -> Shortcuts {
+        Shortcuts { stores: Stores::Plain, persists: Persists::Instructions(self.cpu) }
     }
 
     #[inline]

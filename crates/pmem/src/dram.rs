@@ -3,7 +3,7 @@
 //! Flush and fence compile to nothing, so that this device shows what the engine costs without
 //! persistence.
 
-use crate::device::{Description, Device, PortState};
+use crate::device::{Description, Device, Persists, PortState, Shortcuts, Stores};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, Memory, Pages};
 
@@ -65,6 +65,10 @@ impl Device for Dram {
             durable: false,
             note: "plain memory without flushes: nothing survives the process".to_string(),
         }
+    }
+
+    fn shortcuts(&self) -> Shortcuts {
+        Shortcuts { stores: Stores::Plain, persists: Persists::Otherwise }
     }
 
     crate::memory::in_memory!();

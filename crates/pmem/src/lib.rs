@@ -1,8 +1,9 @@
 //! Devices for persistent memory: where the database keeps its bytes, and what makes them durable.
 //!
 //! Every device offers the same interface, [`Device`]: a byte-addressed **image**, a **log** space,
-//! and the verbs that make stores durable (flush, fence, snapshot, sync). The layers above are
-//! generic over it, so that a store to [`Dram`] compiles to a store.
+//! and the verbs that make stores durable (flush, fence, snapshot, sync). The storage
+//! and the engine are compiled once, for [`AnyDevice`], which hides the type: a store to it is a
+//! branch and a store.
 //!
 //! | device | what it is | durable |
 //! |---|---|---|
@@ -54,8 +55,8 @@ pub use crash::{
 pub use dax::Dax;
 pub use delayed::Delayed;
 pub use device::{
-    BringsPages, Counters, Description, Device, FileUse, LineCount, Loads, LogSpace, MARK_BYTES,
-    Needed, NotesOfStores, PageUse, Port, PortState,
+    AnyDevice, BringsPages, Counters, Description, Device, FileUse, LineCount, Loads, LogSpace,
+    MARK_BYTES, Needed, NotesOfStores, PageUse, Port, PortState, Shortcuts,
 };
 pub use dram::Dram;
 pub use emulated::{Emulated, Profile};

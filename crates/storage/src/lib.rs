@@ -1,8 +1,8 @@
 //! What is on the device: format, superblock, persistent rows, pools, input log, scan and checker.
 //!
 //! What survives a power cut is here; what is rebuilt is in `engine`. This crate never knows how an
-//! epoch runs, what a version array is, or what a procedure does. It is generic over the device,
-//! and every store to the device goes through a [`pmem::Port`].
+//! epoch runs, what a version array is, or what a procedure does. It knows the device as
+//! [`pmem::AnyDevice`], and every store to it goes through a [`pmem::Port`].
 
 mod error;
 pub mod format;

@@ -2,12 +2,10 @@
 //! and they grow by doubling, so that an epoch of four times as many transactions allocates hardly
 //! more often. Counted in the thread of the only worker; a list that grows counts every time.
 
-use std::sync::Arc;
-
 use bench::{Contention, Mix, Parameters, WorkloadParameters};
 use engine::{Calls, Engine, EngineConfig, Lab};
 use lab::Job;
-use pmem::{Emulated, Profile};
+use pmem::{AnyDevice, Emulated, Profile};
 use storage::TableId;
 
 /// Epochs until lists have got the room that they keep.
@@ -38,7 +36,7 @@ fn count(workload: &WorkloadParameters, epoch_size: u64, cache_bytes: u64) -> Co
     let config = EngineConfig { workers: 1, cache_bytes, lab, ..EngineConfig::default() };
     let (tables, procedures) = (job.table_definitions(), job.procedures().table);
     let (mut engine, _) =
-        Engine::open(Arc::new(device), config, &tables, procedures).expect("a new store");
+        Engine::open(AnyDevice::new(device), config, &tables, procedures).expect("a new store");
     let warm = job.loading_epochs() + WARM_UP;
     let mut calls = Calls::new();
     let (mut all, mut bytes_kept) = (0, 0);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Crash, Dax, Device, DeviceError, DeviceSpec, Dram, Emulated, File, FileOptions};
+use pmem::{AnyDevice, Crash, Dax, DeviceError, DeviceSpec, Dram, Emulated, File, FileOptions};
 
 use super::fail_point::FailPoint;
 use super::place::BESIDE;
@@ -85,26 +85,11 @@ impl Limits {
     }
 }
 
-/// What to do with a device, whatever its type.
-pub trait DeviceVisitor {
-    /// What comes of it.
-    type Output;
-    /// Does it.
-    ///
-    /// # Errors
-    /// The visitor's.
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Self::Output>;
-}
-
-/// Opens the device and hands it over.
+/// Opens the device of a store.
 ///
 /// # Errors
-/// The device's; the visitor's.
-pub fn open_device<V: DeviceVisitor>(
-    spec: &DeviceSpec,
-    limits: Limits,
-    visitor: V,
-) -> Result<V::Output> {
+/// `Usage` for a limit of memory that the device cannot keep; the device's.
+pub fn open_device(spec: &DeviceSpec, limits: Limits) -> Result<Arc<AnyDevice>> {
     let Limits { image_bytes, log_bytes, create, read_only, lost_log, loading, die_at, .. } =
         limits;
     let memory_limit_bytes = limits.memory_limit_bytes;
@@ -114,16 +99,16 @@ pub fn open_device<V: DeviceVisitor>(
         return Err(BenchError::Usage(what));
     }
     match spec {
-        DeviceSpec::Dram => visitor.visit(Arc::new(Dram::new(image_bytes, log_bytes)?)),
+        DeviceSpec::Dram => Ok(AnyDevice::new(Dram::new(image_bytes, log_bytes)?)),
         DeviceSpec::Emulated(profile) => {
-            visitor.visit(Arc::new(Emulated::new(*profile, image_bytes, log_bytes)?))
+            Ok(AnyDevice::new(Emulated::new(*profile, image_bytes, log_bytes)?))
         }
         DeviceSpec::Dax(path) => {
             if !create && !path.exists() {
                 return Err(DeviceError::Missing { path: path.clone() }.into());
             }
             let open = if loading { Dax::open_for_load } else { Dax::open };
-            visitor.visit(Arc::new(open(path, image_bytes, log_bytes)?))
+            Ok(AnyDevice::new(open(path, image_bytes, log_bytes)?))
         }
         DeviceSpec::File(directory) => {
             let limits = FileOptions::new(image_bytes, log_bytes);
@@ -137,9 +122,9 @@ pub fn open_device<V: DeviceVisitor>(
                 hook,
                 ..limits
             };
-            visitor.visit(Arc::new(File::open(directory, &options)?))
+            Ok(AnyDevice::new(File::open(directory, &options)?))
         }
-        DeviceSpec::Crash => visitor.visit(Arc::new(Crash::new(image_bytes, log_bytes)?)),
+        DeviceSpec::Crash => Ok(AnyDevice::new(Crash::new(image_bytes, log_bytes)?)),
     }
 }
 

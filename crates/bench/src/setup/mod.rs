@@ -8,8 +8,7 @@ mod parameters;
 mod place;
 
 pub use devices::{
-    DeviceVisitor, IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device,
-    spec_of_path,
+    IMAGE_LIMIT_BYTES_DEFAULT, LOG_LIMIT_BYTES_DEFAULT, Limits, open_device, spec_of_path,
 };
 pub use fail_point::FailPoint;
 pub use job::{Job, OneOf, WorkloadVisitor};

@@ -3,11 +3,9 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor, Limits, Progress};
+use bench::{Limits, Progress};
 use nvcaracal::dynamic::Value;
-use pmem::Device;
 use storage::TableId;
 use storage::{StateHash, TableDefinition, row_hash};
 
@@ -21,21 +19,11 @@ use crate::output::{Done, Failure};
 /// Runs a `dump` command.
 pub(crate) fn run(arguments: &DumpArguments) -> Done {
     let spec = bench::spec_of_path(&arguments.path)?;
-    bench::open_device(&spec, Limits::read_only(&spec), Dump(arguments))?
+    let device = bench::open_device(&spec, Limits::read_only(&spec))?;
+    dump(&Looked::open(device)?, arguments)
 }
 
-struct Dump<'a>(&'a DumpArguments);
-
-impl DeviceVisitor for Dump<'_> {
-    /// Not all that can go wrong is the store's fault.
-    type Output = Done;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Done, BenchError> {
-        Ok(dump(&Looked::open(device)?, self.0))
-    }
-}
-
-fn dump<D: Device>(store: &Looked<D>, arguments: &DumpArguments) -> Done {
+fn dump(store: &Looked, arguments: &DumpArguments) -> Done {
     if let Some(later) = store.later() {
         if !arguments.at_checkpoint {
             let advice = "or leave that out with --at-checkpoint";
@@ -56,11 +44,7 @@ fn dump<D: Device>(store: &Looked<D>, arguments: &DumpArguments) -> Done {
     }
 }
 
-fn dump_to_standard_output<D: Device>(
-    store: &Looked<D>,
-    tables: &[&Table],
-    format: Format,
-) -> Done {
+fn dump_to_standard_output(store: &Looked, tables: &[&Table], format: Format) -> Done {
     if format == Format::Csv && tables.len() > 1 {
         return Err(Failure::usage(
             "tables have different columns: choose one with --table, or a directory with --out",
@@ -84,8 +68,8 @@ fn dump_to_standard_output<D: Device>(
 
 /// Writes tables as JSON lines, and the line that ends them. The outer result is the store's, the
 /// inner one that of writing.
-fn write_lines<D: Device>(
-    store: &Looked<D>,
+fn write_lines(
+    store: &Looked,
     tables: &[&Table],
     to: impl Write,
 ) -> Result<io::Result<Written>, Failure> {
@@ -101,8 +85,8 @@ fn write_lines<D: Device>(
     Ok(to.end().map(|()| all))
 }
 
-fn dump_into<D: Device>(
-    store: &Looked<D>,
+fn dump_into(
+    store: &Looked,
     tables: &[&Table],
     arguments: &DumpArguments,
     directory: &Path,
@@ -121,8 +105,8 @@ struct Unfinished<'a> {
 
 /// One file for each table. The directory has a mark from before the first to after the last, so
 /// that a dump that was cut short does not pass for a whole one.
-fn write_files<'a, D: Device>(
-    store: &Looked<D>,
+fn write_files<'a>(
+    store: &Looked,
     tables: &[&Table],
     format: Format,
     directory: &'a Path,
@@ -163,7 +147,7 @@ fn write_files<'a, D: Device>(
 
 impl Unfinished<'_> {
     /// Reads the files back, and removes the mark if they say what was in the store.
-    fn finish<D: Device>(self, store: &Looked<D>, no_verify: bool) -> Done {
+    fn finish(self, store: &Looked, no_verify: bool) -> Done {
         let Self { directory, mark, contents, hash } = self;
         if no_verify {
             eprintln!("note: the files were not read back");
@@ -259,8 +243,8 @@ fn begin(directory: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The outer result is the store's, the inner one that of writing.
-fn write_table<D: Device>(
-    store: &Looked<D>,
+fn write_table(
+    store: &Looked,
     table: &Table,
     format: Format,
     to: &mut dyn Write,

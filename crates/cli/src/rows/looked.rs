@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor};
+use bench::BenchError;
 use nvcaracal::dynamic::Value;
-use pmem::Device;
+use pmem::AnyDevice;
 use serde::Serialize;
 use storage::TableId;
 use storage::rows::{RowAt, rows_of, value_of};
@@ -14,8 +14,8 @@ use storage::{IndexKind, Opened, StateHash, Store, StoreOptions, TableDefinition
 use super::typed::Types;
 
 /// A store that is only looked at.
-pub(crate) struct Looked<D: Device> {
-    opened: Opened<D>,
+pub(crate) struct Looked {
+    opened: Opened,
     tables: Vec<Table>,
 }
 
@@ -36,8 +36,8 @@ impl Table {
     }
 }
 
-impl<D: Device> Looked<D> {
-    pub(crate) fn open(device: Arc<D>) -> Result<Self, BenchError> {
+impl Looked {
+    pub(crate) fn open(device: Arc<AnyDevice>) -> Result<Self, BenchError> {
         let options = StoreOptions { create: false, ..StoreOptions::default() };
         let opened = Store::open(device, &options)?;
         let mut words = engine::types_in_words(&opened.store)?;
@@ -69,7 +69,7 @@ impl<D: Device> Looked<D> {
         Ok(Self { opened, tables })
     }
 
-    pub(crate) fn opened(&self) -> &Opened<D> {
+    pub(crate) fn opened(&self) -> &Opened {
         &self.opened
     }
 
@@ -179,11 +179,9 @@ impl Shown {
     }
 }
 
-impl DeviceVisitor for OfTable<'_> {
-    /// What the command line asks for that is not there is no fault of the store.
-    type Output = Result<Shown, String>;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Self::Output, BenchError> {
+impl OfTable<'_> {
+    /// Reads the rows of a store. The inner error says what of the command line is not there.
+    pub(crate) fn of(self, device: Arc<AnyDevice>) -> Result<Result<Shown, String>, BenchError> {
         let store = Looked::open(device)?;
         let table = match store.table(self.table) {
             Ok(table) => table,

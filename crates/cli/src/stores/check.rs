@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor, Limits};
-use pmem::Device;
+use bench::{BenchError, Limits};
+use pmem::AnyDevice;
 use serde::Serialize;
 use storage::check::{CheckReport, check};
 use storage::{Store, StoreOptions};
@@ -87,7 +87,7 @@ impl Past {
 }
 
 /// Reads it; what makes no sense is a problem.
-fn past<D: Device>(device: Arc<D>, problems: &mut Vec<String>) -> Option<Past> {
+fn past(device: Arc<AnyDevice>, problems: &mut Vec<String>) -> Option<Past> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let opened = Store::open(device, &options).map_err(engine::EngineError::from);
     match opened.and_then(|opened| engine::past_in_words(&opened.store)) {
@@ -106,30 +106,24 @@ fn past<D: Device>(device: Arc<D>, problems: &mut Vec<String>) -> Option<Past> {
     }
 }
 
-struct Check;
-
-impl DeviceVisitor for Check {
-    type Output = Found;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Found, BenchError> {
-        let mut found = found(check(Arc::clone(&device))?);
-        found.remembered = past(Arc::clone(&device), &mut found.problems);
-        found.clean = found.problems.is_empty();
-        if found.problems.is_empty() {
-            match engine::check_kept_indexes(device) {
-                Ok(are_kept) => found.indexes_kept = Some(are_kept),
-                Err(error) => found.problems.push(error.to_string()),
-            }
-            found.clean = found.problems.is_empty();
+fn check_device(device: Arc<AnyDevice>) -> Result<Found, BenchError> {
+    let mut found = found(check(Arc::clone(&device))?);
+    found.remembered = past(Arc::clone(&device), &mut found.problems);
+    found.clean = found.problems.is_empty();
+    if found.problems.is_empty() {
+        match engine::check_kept_indexes(device) {
+            Ok(are_kept) => found.indexes_kept = Some(are_kept),
+            Err(error) => found.problems.push(error.to_string()),
         }
-        Ok(found)
+        found.clean = found.problems.is_empty();
     }
+    Ok(found)
 }
 
 /// Runs a `check` command.
 pub(crate) fn run(arguments: &StoreArguments) -> Done {
     let spec = bench::spec_of_path(&arguments.path)?;
-    let found = match bench::open_device(&spec, Limits::read_only(&spec), Check) {
+    let found = match bench::open_device(&spec, Limits::read_only(&spec)).and_then(check_device) {
         Ok(found) => found,
         // Damage is what this command is asked for; anything else keeps it from answering.
         Err(error) if error.is_corrupt() => {

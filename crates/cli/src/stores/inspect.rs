@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor, Limits};
-use pmem::{Device, PAGE_BYTES};
+use bench::{BenchError, Limits};
+use pmem::{AnyDevice, Device, PAGE_BYTES};
 use serde::Serialize;
 use storage::format::{CLASS_BYTES_MIN, StructLayout, TABLES_MAX};
 use storage::{Opened, Store, StoreOptions, SubPool};
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &InspectArguments) -> Done {
         return rows(arguments, table);
     }
     let spec = bench::spec_of_path(&arguments.path)?;
-    let mut pages = bench::open_device(&spec, Limits::read_only(&spec), Inspect)?;
+    let mut pages = pages(bench::open_device(&spec, Limits::read_only(&spec))?)?;
     pages.keep_only(arguments.page);
     show(&pages, arguments.json, || text(&pages))
 }
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &InspectArguments) -> Done {
 fn rows(arguments: &InspectArguments, table: &str) -> Done {
     let spec = bench::spec_of_path(&arguments.path)?;
     let reading = OfTable { table, key: arguments.key.as_deref(), limit: arguments.limit };
-    let shown = bench::open_device(&spec, Limits::read_only(&spec), reading)?;
+    let shown = reading.of(bench::open_device(&spec, Limits::read_only(&spec))?)?;
     let shown = shown.map_err(Failure::usage)?;
     if let Some(note) = &shown.note {
         eprintln!("note: {note}");
@@ -193,24 +193,18 @@ struct LogEpoch {
     deferred_bytes: Option<u64>,
 }
 
-struct Inspect;
-
-impl DeviceVisitor for Inspect {
-    type Output = Pages;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Pages, BenchError> {
-        let options = StoreOptions { create: false, ..StoreOptions::default() };
-        let opened = Store::open(device, &options)?;
-        Ok(Pages {
-            superblock: Some(superblock_page(&opened)),
-            pools: Some(pools_page(&opened)),
-            tables: Some(tables_page(&opened)),
-            log: Some(log_page(&opened)),
-        })
-    }
+fn pages(device: Arc<AnyDevice>) -> Result<Pages, BenchError> {
+    let options = StoreOptions { create: false, ..StoreOptions::default() };
+    let opened = Store::open(device, &options)?;
+    Ok(Pages {
+        superblock: Some(superblock_page(&opened)),
+        pools: Some(pools_page(&opened)),
+        tables: Some(tables_page(&opened)),
+        log: Some(log_page(&opened)),
+    })
 }
 
-fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
+fn superblock_page(opened: &Opened) -> SuperblockPage {
     let store = &opened.store;
     let (superblock, checkpoint) = (store.superblock(), store.checkpoint());
     let files = store.device().use_of_files();
@@ -235,7 +229,7 @@ fn superblock_page<D: Device>(opened: &Opened<D>) -> SuperblockPage {
 }
 
 /// Sub-pools of one pool follow each other.
-fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
+fn pools_page(opened: &Opened) -> Vec<Pool> {
     let store = &opened.store;
     let sub_pools_of = |sub_pools: &[SubPool]| {
         let first = &sub_pools[0];
@@ -262,7 +256,7 @@ fn pools_page<D: Device>(opened: &Opened<D>) -> Vec<Pool> {
     pools.filter(|pool| pool.bytes > 0).collect()
 }
 
-fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
+fn tables_page(opened: &Opened) -> Vec<Table> {
     let used = opened.store.tables().iter().filter(|table| table.is_used());
     let tables = used.map(|table| Table {
         id: table.layout.table.0,
@@ -281,7 +275,7 @@ fn tables_page<D: Device>(opened: &Opened<D>) -> Vec<Table> {
     tables.collect()
 }
 
-fn log_page<D: Device>(opened: &Opened<D>) -> LogPage {
+fn log_page(opened: &Opened) -> LogPage {
     let log = opened.store.log();
     let committed = opened.log.committed.iter().map(|epoch| LogEpoch {
         epoch: epoch.epoch.0,

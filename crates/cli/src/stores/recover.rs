@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor, ImageReads, Limits, Maker, RecoverSummary};
-use pmem::{Device, DeviceSpec};
+use bench::{BenchError, ImageReads, Limits, Maker, RecoverSummary};
+use pmem::{AnyDevice, DeviceSpec};
 
 use super::repair::{self, Decision};
 use super::{check, salvage};
@@ -59,26 +59,17 @@ pub fn show_recovered(summary: &RecoverSummary, as_json: bool) -> Done {
 /// A store of another program: what its log holds only that program can run. Where nothing is left
 /// to run, its rows are held against the state hash, and nothing else is to be done.
 fn of_other_program(spec: &DeviceSpec, path: &str, store: &StoreArguments, who: &str) -> Done {
-    let left = bench::open_device(spec, Limits::read_only(spec), Left)?;
-    match left {
+    match left_to_run(bench::open_device(spec, Limits::read_only(spec))?)? {
         None => check::run(store),
         Some(left) => Err(Failure::new(format!("{path}: {left}{who}"))),
     }
 }
 
 /// Says what is left to run, if something is.
-struct Left;
-
-impl DeviceVisitor for Left {
-    type Output = Option<String>;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Option<String>, BenchError> {
-        let store = Looked::open(device)?;
-        let procedures = store.procedures()?;
-        Ok(store
-            .later()
-            .map(|later| format!("{later}; its procedures are {}", procedures.join(", "))))
-    }
+fn left_to_run(device: Arc<AnyDevice>) -> Result<Option<String>, BenchError> {
+    let store = Looked::open(device)?;
+    let procedures = store.procedures()?;
+    Ok(store.later().map(|later| format!("{later}; its procedures are {}", procedures.join(", "))))
 }
 
 fn text(summary: &RecoverSummary) -> String {

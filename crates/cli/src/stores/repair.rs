@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor, Limits, open_device};
-use pmem::Device;
+use bench::{BenchError, Limits, open_device};
+use pmem::AnyDevice;
 use serde::Serialize;
 use storage::EpochNumber;
 use storage::Position;
@@ -41,35 +41,31 @@ pub(crate) fn run(arguments: &RecoverArguments, decision: Decision) -> Done {
     let lost_log = matches!(decision, Decision::AcceptLossAfter(_));
     let die_at = arguments.die_at.clone();
     let limits = Limits { lost_log, die_at, ..Limits::existing(&spec) };
-    let outcome = open_device(&spec, limits, decision)?;
+    let outcome = decide(decision, &open_device(&spec, limits)?)?;
     show(&outcome, store.json, || text(&outcome, &store.path.to_string()))
 }
 
-impl DeviceVisitor for Decision {
-    type Output = Outcome;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Outcome, BenchError> {
-        match self {
-            Self::AcceptLossAfter(epoch) => {
-                let given_up = repair::accept_loss(&device, EpochNumber(epoch))?;
-                Ok(Outcome {
-                    decision: "accept_loss_after",
-                    epoch,
-                    given_up_epochs: given_up.epochs.into_iter().map(|epoch| epoch.0).collect(),
-                    erased_segments: given_up.segments,
-                    skipped_position: None,
-                })
-            }
-            Self::SkipCall(epoch, position) => {
-                repair::skip_call(&device, EpochNumber(epoch), Position(position))?;
-                Ok(Outcome {
-                    decision: "skip_call",
-                    epoch,
-                    given_up_epochs: Vec::new(),
-                    erased_segments: 0,
-                    skipped_position: Some(position),
-                })
-            }
+fn decide(decision: Decision, device: &Arc<AnyDevice>) -> Result<Outcome, BenchError> {
+    match decision {
+        Decision::AcceptLossAfter(epoch) => {
+            let given_up = repair::accept_loss(device, EpochNumber(epoch))?;
+            Ok(Outcome {
+                decision: "accept_loss_after",
+                epoch,
+                given_up_epochs: given_up.epochs.into_iter().map(|epoch| epoch.0).collect(),
+                erased_segments: given_up.segments,
+                skipped_position: None,
+            })
+        }
+        Decision::SkipCall(epoch, position) => {
+            repair::skip_call(device, EpochNumber(epoch), Position(position))?;
+            Ok(Outcome {
+                decision: "skip_call",
+                epoch,
+                given_up_epochs: Vec::new(),
+                erased_segments: 0,
+                skipped_position: Some(position),
+            })
         }
     }
 }

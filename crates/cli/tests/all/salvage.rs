@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nvcaracal::{Database, HashTable, Options, Sequence, Stop, Table, Transaction, procedure};
-use pmem::{Device, File, FileOptions};
+use pmem::{AnyDevice, Device, File, FileOptions};
 use storage::EpochNumber;
 use storage::{Opened, Store, StoreOptions, repair, scan};
 
@@ -48,11 +48,11 @@ fn damaged(store: &Path) {
     db.close().unwrap();
     let file = Arc::new(File::open(store, &FileOptions::new(1 << 30, 1 << 30)).unwrap());
     let options = StoreOptions { create: false, ..StoreOptions::default() };
-    let opened = Store::open(Arc::clone(&file), &options).unwrap();
+    let opened = Store::open(Arc::clone(&AnyDevice::of(&file)), &options).unwrap();
     file.accept().unwrap();
     let Opened { store, sub_pools, log, .. } = opened;
     repair::clear_versions(&store, &scan::plan(&store, &sub_pools, &log), EpochNumber(last));
-    storage::snapshot_image(file.as_ref(), store.checkpoint_epoch()).unwrap();
+    storage::snapshot_image(&AnyDevice::of(&file), store.checkpoint_epoch()).unwrap();
 }
 
 fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -10,7 +10,7 @@
 //! A process that was ended from outside (a kill, a container's limit of memory) leaves no word,
 //! and proves nothing about the call that it was at.
 
-use pmem::{Device, ReplayMarks};
+use pmem::{AnyDevice, Device, ReplayMarks};
 use storage::{EpochNumber, Position};
 
 /// Places of the words: the epoch that is replayed; the position of the call, plus one, in which a
@@ -32,7 +32,7 @@ pub(crate) struct Deaths {
 
 impl Deaths {
     /// Looks at what earlier replays left, and begins to leave something for the next.
-    pub(crate) fn open<D: Device>(device: &D) -> Result<Self, pmem::DeviceError> {
+    pub(crate) fn open(device: &AnyDevice) -> Result<Self, pmem::DeviceError> {
         let mut deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
         let Some(marks) = &deaths.marks else { return Ok(deaths) };
         let Some(position) = position(marks.get(DIED_IN)) else {
@@ -56,10 +56,7 @@ impl Deaths {
 
     /// Begins to leave something for the next process while an epoch runs whose first calls were
     /// deferred: they run before anything is logged, so that no replay would meet them.
-    pub(crate) fn live<D: Device>(
-        device: &D,
-        epoch: EpochNumber,
-    ) -> Result<Self, pmem::DeviceError> {
+    pub(crate) fn live(device: &AnyDevice, epoch: EpochNumber) -> Result<Self, pmem::DeviceError> {
         let deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
         deaths.begin(epoch);
         Ok(deaths)

@@ -1,11 +1,10 @@
 //! The border between two epochs: what one leaves and the next takes for granted.
 
-use pmem::Device;
 use storage::format::EPOCH_CALLS_MAX;
 
 use super::Engine;
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// What an epoch of so many workers takes for granted of the engine that it begins in.
     pub(super) fn assert_begins(&mut self, workers: usize) {
         assert!((1..=self.workers.len()).contains(&workers), "{workers} workers run no epoch");

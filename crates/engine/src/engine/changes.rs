@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::version::changes::Watched;
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// From the next epoch on, outcomes have the changes of the rows of these tables
     /// ([`crate::EpochOutcome::changes`]), beside those of tables of the change log: as long as
     /// those of an epoch take no more than so many bytes, of which each worker has its share. Where

@@ -9,7 +9,7 @@ use crate::epoch::workers;
 use crate::error::{EngineError, Result};
 use crate::kept::{Demand, Indexes};
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// Makes the end of the last epoch the checkpoint, durably.
     ///
     /// # Errors

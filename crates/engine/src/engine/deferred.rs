@@ -1,13 +1,11 @@
 //! The calls that were deferred to the next epoch.
 
-use pmem::Device;
-
 use crate::call::answers::EpochOutcome;
 use crate::call::batch::{Calls, EpochInfo, Part};
 use crate::engine::Engine;
 use crate::error::Result;
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// Runs an epoch of deferred calls only: of as many as there is space for. One that has no
     /// space by itself is refused: it fails, and the log says so. For callers whose own calls were
     /// refused; each such epoch brings at least one deferred call to its end (O-75).

@@ -9,7 +9,7 @@ use crate::state::row_cache::RowCache;
 use crate::stats::MemoryUse;
 use crate::table::Table;
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// Pages of the image come and go where there is a limit of memory, also those of indexes.
     fn index_bytes(&self) -> u64 {
         let is_limited = self.store.device().has_memory_limit();

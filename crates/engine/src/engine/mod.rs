@@ -51,13 +51,13 @@ use crate::version::{CachePool, HoldsValues, ReadPhase, RowStore, TransientPool,
 use crate::worker::{Epoch, Past, Progress, Shared, Totals, Worker};
 
 /// A deterministic database engine over one device.
-pub struct Engine<D: Device> {
+pub struct Engine {
     /// Dropped before the device is.
     _shuts_gate: ShutsGate,
     pub(crate) core: Arc<Core>,
     pub(crate) procedures: ProcedureTable,
-    pub(crate) store: Arc<Store<D>>,
-    pub(crate) workers: Vec<Worker<D>>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) workers: Vec<Worker>,
     /// The threads of the workers, once they are needed.
     threads: Option<WorkerThreads>,
     pub(crate) shared: Shared,
@@ -81,19 +81,19 @@ pub struct Engine<D: Device> {
 
 #[expect(unsafe_code, reason = "an epoch needs the engine for itself")]
 // SAFETY: an engine is borrowed mutably for an epoch, so none runs while it is borrowed like this.
-unsafe impl<D: Device> HoldsValues for Engine<D> {}
+unsafe impl HoldsValues for Engine {}
 
-impl<D: Device> Engine<D> {
+impl Engine {
     pub(crate) fn assemble(
         mut core: Core,
         agreed: &Agreed,
-        store: Arc<Store<D>>,
-        workers: Vec<Worker<D>>,
+        store: Arc<Store>,
+        workers: Vec<Worker>,
         totals: Totals,
     ) -> Self {
         assert!(!workers.is_empty(), "an engine has a leader");
         assert!(totals.rows >= 0, "a store has {} rows", totals.rows);
-        let layers = |worker: &Worker<D>| Arc::clone(&worker.row_store.before_images.layers);
+        let layers = |worker: &Worker| Arc::clone(&worker.row_store.before_images.layers);
         core.snapshots.of_workers = workers.iter().map(layers).collect();
         let shared = Shared::new(workers.len(), core.tables.len());
         let checkpoint = store.checkpoint();
@@ -479,7 +479,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// The store below, for inspection.
-    pub fn store(&self) -> &Store<D> {
+    pub fn store(&self) -> &Store {
         &self.store
     }
 
@@ -503,7 +503,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// A read between two epochs, which no epoch's counters show.
-    pub(crate) fn reading(&self) -> Reading<D> {
+    pub(crate) fn reading(&self) -> Reading {
         Reading::new(self.store.device())
     }
 
@@ -637,16 +637,12 @@ impl<D: Device> Engine<D> {
 /// Where memory has a limit a worker keeps so much for the versions of the next epoch.
 const POOL_KEPT_BYTES: u64 = 4 << 20;
 
-fn pool_bytes<D: Device>(store: &Store<D>) -> u64 {
+fn pool_bytes(store: &Store) -> u64 {
     if store.device().has_memory_limit() { POOL_KEPT_BYTES } else { u64::MAX }
 }
 
 /// A worker with nothing in it yet.
-pub(crate) fn new_worker<D: Device>(
-    number: WorkerId,
-    config: &EngineConfig,
-    store: &Store<D>,
-) -> Result<Worker<D>> {
+pub(crate) fn new_worker(number: WorkerId, config: &EngineConfig, store: &Store) -> Result<Worker> {
     let local = Local {
         worker: number,
         lists: crate::declaration::Declarations::default(),

@@ -49,7 +49,7 @@ impl Drop for ShutsGate {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// Reads from any thread, as long as the engine lives.
     pub fn reader(&self) -> Reader {
         let device = Arc::downgrade(self.store.device());

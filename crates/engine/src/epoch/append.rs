@@ -6,7 +6,7 @@
 //! appended to those before, so that the misses overlap. Either each append takes its row's lock,
 //! or appends to rows that have one already are collected: batch append.
 
-use pmem::{Device, Port};
+use pmem::Port;
 use storage::format::{KEY_BYTES_MAX, ROW_HEADER_BYTES};
 use storage::{EpochNumber, NewValue, Position, SerialId, row};
 
@@ -31,7 +31,7 @@ use crate::worker::{Epoch, Leave, Worker};
 const KEYS: usize = 16;
 const _: () = assert!(KEYS <= u32::BITS as usize);
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     assert!(epoch.core.gate.is_closed(), "no reader is inside while rows are claimed (O-106)");
     let (local, port) = (&mut worker.local, &mut worker.row_store.port);
     match epoch.core.config.lab.append {
@@ -60,7 +60,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 /// Versions are on the device: each append writes the row's line, and its share of the array.
-fn write_back_arrays<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+fn write_back_arrays(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     epoch.barrier()?;
     let Worker { local, row_store, .. } = worker;
     let is_written =
@@ -100,10 +100,10 @@ impl Method for RowLocks {
 }
 
 /// Appends what the calls of a worker declared.
-fn append_all<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn append_all(
+    epoch: &Epoch<'_>,
     local: &mut Local,
-    port: &mut Port<D>,
+    port: &mut Port,
     method: &mut impl Method,
 ) -> Result<(), Leave> {
     let mut finder = Finder::new(epoch.core, &local.lists);
@@ -212,8 +212,8 @@ fn find_others(core: &Core, some: &mut [Declared], others: u32, keys: &[u8], rea
 /// Appends what some calls declared by key, from one on, as far as keys are found ahead of them,
 /// but up to one with ranges at most. Returns the call behind them.
 #[inline(never)]
-fn append_declared<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn append_declared(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     method: &mut impl Method,
     mut next: usize,
@@ -253,8 +253,8 @@ fn append_declared<D: Device>(
 }
 
 /// Resolves the declared ranges of a call: the rows born before it (CA 3.2, O-09).
-fn append_ranges<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn append_ranges(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     method: &mut impl Method,
     index: usize,
@@ -313,8 +313,8 @@ fn append_ranges<D: Device>(
 /// The same of the ranges of its pieces. A row is one piece's at most: not of a key that is
 /// declared, nor of a range of the body or of a piece before.
 #[inline(never)]
-fn append_piece_ranges<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn append_piece_ranges(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     method: &mut impl Method,
     index: usize,
@@ -447,7 +447,7 @@ struct Claimer<'c> {
 
 impl<'c> Claimer<'c> {
     #[inline]
-    fn new<D: Device>(epoch: &'c Epoch<'_, D>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
+    fn new(epoch: &'c Epoch<'_>, cache: &'c mut CachePool, reads: &'c Reads) -> Self {
         Self {
             phase: ReadPhase::of(epoch),
             cache,

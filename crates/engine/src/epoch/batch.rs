@@ -5,7 +5,6 @@
 //! what all have put into its buffers, and makes the version arrays. So a row that many calls write
 //! is not written at all while they are declared, and is written by one worker afterwards.
 
-use pmem::Device;
 use pmem::sync::RwLockWriteGuard;
 use storage::{Position, SerialId};
 
@@ -44,7 +43,7 @@ pub(super) struct Outbox<'e> {
 
 impl<'e> Outbox<'e> {
     /// Empty buffers.
-    pub(super) fn new<D: Device>(epoch: &Epoch<'e, D>, worker: WorkerId) -> Self {
+    pub(super) fn new(epoch: &Epoch<'e>, worker: WorkerId) -> Self {
         let mut buffers =
             epoch.shared.appends[worker.index()].write().expect("no panic while locked");
         buffers.iter_mut().for_each(Vec::clear);
@@ -85,7 +84,7 @@ fn maker(id: EntryId, workers: usize) -> usize {
 }
 
 /// Makes the arrays of a worker's rows, once all buffers are filled.
-pub(super) fn make_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) -> Result<(), Leave> {
+pub(super) fn make_arrays(epoch: &Epoch<'_>, local: &mut Local) -> Result<(), Leave> {
     epoch.barrier()?;
     let buffers: Vec<_> = epoch
         .shared

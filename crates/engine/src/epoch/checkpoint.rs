@@ -23,7 +23,7 @@ use crate::state::core::Core;
 use crate::state::watch::Moment;
 use crate::worker::{Epoch, Leave, Past, Totals, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     fence_own(epoch, worker)?;
     add_totals(epoch, worker);
     name_stale_rows(epoch, worker);
@@ -53,7 +53,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 /// Step 1.
-fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+fn fence_own(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
     assert!(worker.row_store.hidden.is_empty(), "nothing is written behind the last fence");
     worker.row_store.put_back(epoch.store.segments())?;
@@ -62,7 +62,7 @@ fn fence_own<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<
     Ok(())
 }
 
-fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+fn add_totals(epoch: &Epoch<'_>, worker: &mut Worker) {
     let mut totals = epoch.shared.totals.lock().expect("no panic while locked");
     totals.hash.merge(std::mem::take(&mut worker.row_store.hash));
     totals.rows += std::mem::take(&mut worker.row_store.rows);
@@ -77,7 +77,7 @@ fn add_totals<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
 
 /// Leaves what was changed with the change log. The inputs are durable, so a replay comes to the
 /// same changes. A replay writes nothing before the device is accepted.
-fn log_changes<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
+fn log_changes(epoch: &Epoch<'_>) -> Result<(), Leave> {
     let Some(log) = &epoch.core.config.change_log else { return Ok(()) };
     let mut changes = epoch.shared.changes.lock().expect("no panic while locked");
     changes.logged.sort();
@@ -89,7 +89,7 @@ fn log_changes<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
 }
 
 /// The root of kept indexes names the rows that the next epoch collects.
-fn name_stale_rows<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+fn name_stale_rows(epoch: &Epoch<'_>, worker: &Worker) {
     if epoch.ends_in_image_snapshot && epoch.core.kept.is_some() {
         let mut stale = epoch.shared.stale.lock().expect("no panic while locked");
         stale.extend(worker.stale_rows(epoch.core));
@@ -97,7 +97,7 @@ fn name_stale_rows<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
 }
 
 /// Writes the root of kept indexes.
-fn save_indexes<D: Device>(epoch: &Epoch<'_, D>, port: &mut Port<D>) {
+fn save_indexes(epoch: &Epoch<'_>, port: &mut Port) {
     let Some(kept) = &epoch.core.kept else { return };
     let stale = std::mem::take(&mut *epoch.shared.stale.lock().expect("no panic while locked"));
     let Core { tables, entries, .. } = epoch.core;
@@ -107,11 +107,7 @@ fn save_indexes<D: Device>(epoch: &Epoch<'_, D>, port: &mut Port<D>) {
 
 /// A replayed epoch must come to the state that it came to before the crash. Only then, and before
 /// the last one is made durable, does the device change what it keeps.
-fn verify<D: Device>(
-    epoch: &Epoch<'_, D>,
-    past: Past<'_>,
-    hash: Option<StateHash>,
-) -> Result<(), Leave> {
+fn verify(epoch: &Epoch<'_>, past: Past<'_>, hash: Option<StateHash>) -> Result<(), Leave> {
     epoch.core.check_missing()?;
     if let (Some(was), Some(is)) = (past.hash, hash)
         && was != is
@@ -127,7 +123,7 @@ fn verify<D: Device>(
 }
 
 /// Which procedures the calls of an epoch are of, and how often.
-fn procedures<D: Device>(epoch: &Epoch<'_, D>) -> String {
+fn procedures(epoch: &Epoch<'_>) -> String {
     let mut counts = BTreeMap::<u16, u64>::new();
     for position in 0..epoch.calls.len() {
         *counts.entry(epoch.calls.get(position).0).or_default() += 1;
@@ -139,7 +135,7 @@ fn procedures<D: Device>(epoch: &Epoch<'_, D>) -> String {
 }
 
 /// Step 2.
-fn commit<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+fn commit(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let Totals { hash, rows } = *epoch.shared.totals.lock().expect("no panic while locked");
     let mut sum = epoch.before;
     sum.hash.merge(hash);

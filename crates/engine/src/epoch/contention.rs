@@ -4,7 +4,6 @@
 //! list: that is all that happens before execution. After it the writers are counted, which are
 //! the versions of the array; and the rows get their names, because they have their keys by then.
 
-use pmem::Device;
 use storage::TableId;
 
 use crate::contention::rows::{Contention, CountedRow, RowName};
@@ -13,7 +12,7 @@ use crate::declaration::NO_ENTRY;
 use crate::index::EntryId;
 use crate::worker::{Epoch, Worker};
 
-pub(super) fn begin<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+pub(super) fn begin(epoch: &Epoch<'_>, worker: &mut Worker) {
     let Contention { arrays, found } = &mut worker.local.contention;
     arrays.clear();
     found.clear();
@@ -23,7 +22,7 @@ pub(super) fn begin<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
 }
 
 /// Counts the writers of rows and names them. After execution, before slots of rows are freed.
-pub(super) fn find<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+pub(super) fn find(epoch: &Epoch<'_>, worker: &mut Worker) {
     if !epoch.core.config.contention {
         return;
     }
@@ -47,7 +46,7 @@ pub(super) fn find<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
 
 /// Table and key of a row, as the device has them. The key of a row that never got a version may be
 /// in the index only.
-fn name<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, id: EntryId) -> Option<RowName> {
+fn name(epoch: &Epoch<'_>, worker: &Worker, id: EntryId) -> Option<RowName> {
     let (core, entry) = (epoch.core, epoch.core.entries.get(id));
     let segments = epoch.store.segments();
     let segment = segments.segment_of(entry.row()).expect("a row is in a segment");
@@ -62,7 +61,7 @@ fn name<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>, id: EntryId) -> Opt
 
 /// Counts the writers of the serial part: of all that wrote a row only the last one that committed
 /// has a version.
-fn find_serial<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+fn find_serial(epoch: &Epoch<'_>, worker: &mut Worker) {
     let core = epoch.core;
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
     for (row, calls, has_version) in overlay.counted() {

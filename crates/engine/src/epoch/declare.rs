@@ -1,7 +1,6 @@
 //! Step two of the declarations: write sets. A call of the serial part has run already; it declares
 //! the rows whose last writer there it is (O-73).
 
-use pmem::Device;
 use pmem::sync::atomic::Ordering;
 use storage::Position;
 
@@ -22,7 +21,7 @@ use crate::secondary::SecondaryIndexes;
 use crate::state::core::Core;
 use crate::worker::{Epoch, Leave, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let mut allocating_calls = std::mem::take(&mut worker.local.allocating_calls);
     let mut allocation = allocating_calls.iter_mut().peekable();
     let overlay = epoch.shared.overlay.read().expect("no panic while locked");
@@ -100,7 +99,7 @@ fn assert_declared(lists: &Declarations) {
 }
 
 /// Execution finds a call by its place among those that its owner declared.
-fn assert_found<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+fn assert_found(epoch: &Epoch<'_>, worker: &Worker) {
     let txns = &worker.local.lists.txns;
     let place = txns.last().map(|last| owner(last.position.index(), epoch.workers));
     let expected = txns.len().checked_sub(1).map(|last| (worker.local.worker, last));
@@ -108,7 +107,7 @@ fn assert_found<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
 }
 
 /// Takes all that the serial part of a refused epoch did to secondary indexes back.
-fn undo_indexes<D: Device>(epoch: &Epoch<'_, D>) {
+fn undo_indexes(epoch: &Epoch<'_>) {
     if epoch.core.secondary.is_empty() || epoch.calls.serial() == 0 {
         return;
     }
@@ -166,8 +165,8 @@ fn decide(core: &Core, decided: &mut Decided, row: &OverlayRow) {
     decided.write(table, written, (!is_inline).then_some(bytes), change);
 }
 
-fn declare_one<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn declare_one(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     position: usize,
     step_one: Option<&mut AllocatingCall>,
@@ -279,7 +278,7 @@ pub(super) fn panic_text(panic: &str) -> String {
 }
 
 /// Bytes of the calls that might be deferred: all but those of the serial part (O-78).
-fn deferred_bytes<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) -> u64 {
+fn deferred_bytes(epoch: &Epoch<'_>, worker: &Worker) -> u64 {
     let of_worker = worker.local.lists.txns.iter().map(|txn| txn.position.index());
     let parallel = of_worker.filter(|&position| position >= epoch.calls.serial());
     parallel.map(|position| log_inputs::record_bytes(epoch.calls.get(position).1.len())).sum()

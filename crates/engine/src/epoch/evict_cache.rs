@@ -1,11 +1,9 @@
 //! Cache eviction (NV 4.2, 5.2): cached versions that were not accessed in the last K epochs go. No
 //! body runs, so nothing has to be synchronised.
 
-use pmem::Device;
-
 use crate::worker::{Epoch, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) {
     if worker.local.cache.is_on() {
         assert!(epoch.core.gate.is_closed(), "no reader is inside while the cache frees (O-15)");
         let evicted = worker.local.cache.evict(&epoch.core.entries, epoch.number);

@@ -33,7 +33,7 @@ use crate::version::{ReadPhase, Waiter};
 use crate::worker::{Epoch, Leave, Progress, Worker};
 use crate::worker_id::WorkerId;
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let Worker { local, row_store, .. } = worker;
     let mine = &epoch.shared.declarations[local.worker.index()];
     assert!(
@@ -80,7 +80,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 /// No call but those of the serial part has run before the phase.
-fn assert_undone<D: Device>(epoch: &Epoch<'_, D>, local: &Local) {
+fn assert_undone(epoch: &Epoch<'_>, local: &Local) {
     assert!(local.chains.is_empty(), "all appends are in version arrays");
     let unfinished = epoch.shared.progress[local.worker.index()].unfinished();
     assert!(unfinished == Position(0), "a worker begins with the first call");
@@ -91,7 +91,7 @@ fn assert_undone<D: Device>(epoch: &Epoch<'_, D>, local: &Local) {
 
 /// Takes calls in serial order until there is none left, and runs the pieces in this worker's
 /// queue.
-fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Result<(), Leave> {
+fn run_calls(local: &mut Local, runner: &mut Runner<'_, '_>) -> Result<(), Leave> {
     let (epoch, lists) = (runner.epoch, runner.lists);
     if epoch.workers > 1 {
         lost::begin(epoch.core.config.clock);
@@ -126,10 +126,10 @@ fn run_calls<D: Device>(local: &mut Local, runner: &mut Runner<'_, '_, D>) -> Re
 
 /// Runs a call, and notes its answer.
 #[inline]
-fn run_call<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn run_call(
+    epoch: &Epoch<'_>,
     local: &mut Local,
-    runner: &mut Runner<'_, '_, D>,
+    runner: &mut Runner<'_, '_>,
     call: &CallView<'_>,
 ) -> Result<(), Leave> {
     if call.position.index() < epoch.calls.serial() {
@@ -160,10 +160,10 @@ fn run_call<D: Device>(
 
 /// Runs a call that keeps an order with others: not if the one before it is deferred.
 #[inline(never)]
-fn run_in_order<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn run_in_order(
+    epoch: &Epoch<'_>,
     local: &mut Local,
-    runner: &mut Runner<'_, '_, D>,
+    runner: &mut Runner<'_, '_>,
     call: &CallView<'_>,
 ) -> Result<(), Leave> {
     // It waits without running pieces.
@@ -186,7 +186,7 @@ fn run_in_order<D: Device>(
 
 /// Version arrays are on the device: a call looks into those of the rows that it declared.
 #[inline(never)]
-fn charge_version_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &Local, call: &CallView<'_>) {
+fn charge_version_arrays(epoch: &Epoch<'_>, local: &Local, call: &CallView<'_>) {
     let ids = call.declared.iter().map(|declared| declared.id);
     let of_pieces = call.pieces().iter().flat_map(|piece| call.members_of(piece));
     for id in ids.chain(call.members().iter().chain(of_pieces).map(|member| member.id)) {
@@ -203,10 +203,10 @@ fn charge_version_arrays<D: Device>(epoch: &Epoch<'_, D>, local: &Local, call: &
 /// What a call comes to that cannot run: what its declaration read has changed, or the declaration
 /// itself ended it.
 #[inline(never)]
-fn look_again<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn look_again(
+    epoch: &Epoch<'_>,
     local: &mut Local,
-    runner: &mut Runner<'_, '_, D>,
+    runner: &mut Runner<'_, '_>,
     call: &CallView<'_>,
 ) -> Result<Option<Failure>, Leave> {
     if !call.extra.lookups.is_empty() {
@@ -231,8 +231,8 @@ fn look_again<D: Device>(
 }
 
 /// The running transaction of a call, at its beginning.
-pub(super) fn begin<'t, D: Device>(
-    epoch: &'t Epoch<'t, D>,
+pub(super) fn begin<'t>(
+    epoch: &'t Epoch<'t>,
     local: &'t mut Local,
     publisher: &'t mut dyn PublishNow,
     call: &'t CallView<'t>,
@@ -257,10 +257,10 @@ pub(super) fn begin<'t, D: Device>(
 }
 
 #[inline]
-fn run_body<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn run_body(
+    epoch: &Epoch<'_>,
     local: &mut Local,
-    runner: &mut Runner<'_, '_, D>,
+    runner: &mut Runner<'_, '_>,
     call: &CallView<'_>,
 ) -> Result<(), Leave> {
     let (number, arguments) = epoch.calls.get(call.position.index());
@@ -297,10 +297,10 @@ fn run_body<D: Device>(
 /// then this returns the abort.
 #[cold]
 #[inline(never)]
-fn end_index_changes<D: Device>(
+fn end_index_changes(
     core: &Core,
     local: &mut Local,
-    runner: &mut Runner<'_, '_, D>,
+    runner: &mut Runner<'_, '_>,
     position: Position,
     commits: impl FnOnce() -> bool,
 ) -> Result<Option<Abort>, Leave> {
@@ -322,10 +322,10 @@ fn end_index_changes<D: Device>(
 /// The body of a call did not commit.
 #[cold]
 #[inline(never)]
-fn take_back<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn take_back(
+    epoch: &Epoch<'_>,
     local: &mut Local,
-    runner: &mut Runner<'_, '_, D>,
+    runner: &mut Runner<'_, '_>,
     call: &CallView<'_>,
     ended: Result<Result<(), Stop>, PanicText>,
     committed: bool,
@@ -396,10 +396,10 @@ fn lookups_hold(core: &Core, call: &CallView<'_>, reader: Reader<'_, '_>) -> Res
 
 /// Whether the declaration would see the same entries of secondary indexes at the call's serial
 /// position. Where no call of the epoch may change an index there is nothing to check.
-fn index_lookups_hold<D: Device>(
+fn index_lookups_hold(
     core: &Core,
     local: &mut Local,
-    runner: &mut Runner<'_, '_, D>,
+    runner: &mut Runner<'_, '_>,
     call: &CallView<'_>,
 ) -> Result<bool, Leave> {
     let own = CallIndexChanges::default();

@@ -9,8 +9,6 @@
 //! slot is again in the list that it came from. Only a major collection makes its entries final at
 //! once, and it runs before step 3 (decision 8).
 
-use pmem::Device;
-
 use storage::class_pool;
 use storage::format::CLASSES;
 
@@ -19,7 +17,7 @@ use crate::declaration::demand::{SpaceDemand, Stock, TableSpace};
 use crate::version::Idle;
 use crate::worker::{Epoch, Leave, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let handovers = epoch.shared.handovers.read().expect("no panic while locked");
     if handovers.is_empty() {
         return Ok(());
@@ -49,7 +47,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 /// What workers give that have no part in the epoch.
-fn take_from_idle<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, handovers: &[Handover]) {
+fn take_from_idle(epoch: &Epoch<'_>, worker: &mut Worker, handovers: &[Handover]) {
     let (port, segments) = (&mut worker.row_store.port, epoch.store.segments());
     let sequence = epoch.ends_in_checkpoint.then(|| epoch.store.next_sequence());
     let mut idle = epoch.shared.idle.lock().expect("no panic while locked");
@@ -67,8 +65,8 @@ fn take_from_idle<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, hando
 }
 
 /// Decides what is handed over, and counts it as where it goes.
-pub(super) fn plan<D: Device>(
-    epoch: &Epoch<'_, D>,
+pub(super) fn plan(
+    epoch: &Epoch<'_>,
     demand: &mut SpaceDemand,
     tables: impl Iterator<Item = TableSpace>,
 ) {
@@ -112,7 +110,7 @@ fn from_idle(alone: Stock, of_idle: impl FnOnce() -> Vec<Stock>) -> Option<Share
 }
 
 /// Slots of a pool that workers give which have no part in the epoch.
-pub(super) fn given_by_idle<D: Device>(epoch: &Epoch<'_, D>, pool: usize) -> u64 {
+pub(super) fn given_by_idle(epoch: &Epoch<'_>, pool: usize) -> u64 {
     let handovers = epoch.shared.handovers.read().expect("no panic while locked");
     let of_pool = handovers.iter().filter(|handover| handover.pool == pool);
     of_pool.flat_map(|handover| &handover.shares.gives[epoch.workers..]).sum()

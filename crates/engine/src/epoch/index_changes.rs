@@ -1,8 +1,6 @@
 //! Keys on their way into the ordered indexes, and out of them: each worker collects its own, then
 //! all of them are applied at once, every worker to its part of the index.
 
-use pmem::Device;
-
 use crate::index::{EntryId, ExactWords};
 use crate::memory::Local;
 use crate::state::core::RowKeys;
@@ -19,11 +17,7 @@ pub(super) enum Change {
 }
 
 /// Sorts a worker's lists, as [`apply`] needs them.
-pub(super) fn sort<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
-    changes: &mut IndexChanges,
-) {
+pub(super) fn sort(epoch: &Epoch<'_>, worker: &mut Worker, changes: &mut IndexChanges) {
     let core = epoch.core;
     let Local { sort_room: room, reads, .. } = &mut worker.local;
     for (table, list) in core.tables.iter().zip(changes) {
@@ -39,11 +33,7 @@ pub(super) fn sort<D: Device>(
 }
 
 /// Applies the lists of all workers, which must have left them, and empties them.
-pub(super) fn apply<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
-    change: Change,
-) -> Result<(), Leave> {
+pub(super) fn apply(epoch: &Epoch<'_>, worker: &mut Worker, change: Change) -> Result<(), Leave> {
     let changes = match change {
         Change::Add => &epoch.shared.added,
         Change::Remove => &epoch.shared.removed,
@@ -79,8 +69,8 @@ pub(super) fn apply<D: Device>(
 }
 
 /// One worker's part of one table.
-fn apply_part<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn apply_part(
+    epoch: &Epoch<'_>,
     local: &Local,
     table: &Table,
     lists: &[&[(u64, EntryId)]],

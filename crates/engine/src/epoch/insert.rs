@@ -5,7 +5,6 @@
 //! have no other writer; the other inserters append theirs in the append step. Ordered indexes take
 //! their new keys in one merge at the end.
 
-use pmem::Device;
 use storage::SerialId;
 
 use crate::declaration::{Declarations, NO_ENTRY, Txn};
@@ -20,7 +19,7 @@ use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 /// Keys whose buckets are prefetched.
 const AHEAD: usize = 16;
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let mut changes =
         epoch.shared.added[worker.local.worker.index()].write().expect("no panic while locked");
     assert!(changes.iter().all(Vec::is_empty), "keys of the epoch before are in the indexes");
@@ -36,11 +35,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 }
 
 #[inline(never)]
-fn insert_declared<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
-    changes: &mut IndexChanges,
-) {
+fn insert_declared(epoch: &Epoch<'_>, worker: &mut Worker, changes: &mut IndexChanges) {
     let by = AppendedBy::new(worker.local.worker, epoch.number);
     let Local { lists, work, reads, .. } = &mut worker.local;
     let Declarations { txns, extras, inserts, declared, keys, .. } = lists;
@@ -86,14 +81,14 @@ fn insert_declared<D: Device>(
 }
 
 /// What is needed to make rows.
-struct Maker<'m, 'e, D: Device> {
-    epoch: &'m Epoch<'e, D>,
+struct Maker<'m, 'e> {
+    epoch: &'m Epoch<'e>,
     by: AppendedBy,
-    row_store: &'m mut RowStore<D>,
+    row_store: &'m mut RowStore,
     reads: &'m mut Reads,
 }
 
-impl<D: Device> Maker<'_, '_, D> {
+impl Maker<'_, '_> {
     /// Creates entry and persistent row of a key that the index has as a word, unless there are
     /// some.
     #[inline(always)]
@@ -159,7 +154,7 @@ impl<D: Device> Maker<'_, '_, D> {
 }
 
 /// Rows of sequences that were never allocated from before.
-fn insert_sequences<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+fn insert_sequences(epoch: &Epoch<'_>, worker: &mut Worker) {
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     for index in 0..worker.local.sequences.len() {
         let changed = worker.local.sequences[index];

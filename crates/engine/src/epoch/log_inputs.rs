@@ -22,7 +22,7 @@ pub(super) fn record_bytes(argument_bytes: usize) -> u64 {
 /// Writes this worker's stream; the first worker commits the epoch and begins to make it durable. A
 /// worker that is alone does both with one write, if it can. No reader is inside the gate
 /// afterwards: what follows changes indexes and row entries.
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     if epoch.replay.is_none() {
         epoch.core.check_missing()?;
     }
@@ -57,7 +57,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
 /// Whether the log is synced when it is written: there is no other work for the worker meanwhile,
 /// or it takes no time.
-fn syncs_at_once<D: Device>(epoch: &Epoch<'_, D>) -> bool {
+fn syncs_at_once(epoch: &Epoch<'_>) -> bool {
     let is_alone = epoch.workers == 1 && epoch.calls.are_few();
     is_alone || !epoch.store.device().takes_snapshots()
 }
@@ -65,7 +65,7 @@ fn syncs_at_once<D: Device>(epoch: &Epoch<'_, D>) -> bool {
 /// Begins to make the log durable. Where that is a sync, it takes milliseconds and runs beside
 /// initialization and execution: what these write is in memory only, and readers from outside see
 /// the epoch before. But where the serial part is all there is, these have next to nothing to do.
-fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
+fn begin_sync(epoch: &Epoch<'_>) -> Result<(), Leave> {
     let store = std::sync::Arc::clone(epoch.store);
     if syncs_at_once(epoch) {
         return Ok(store.log().make_durable()?);
@@ -77,7 +77,7 @@ fn begin_sync<D: Device>(epoch: &Epoch<'_, D>) -> Result<(), Leave> {
 }
 
 /// What is logged beside the streams.
-fn commit<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> CommitInfo {
+fn commit(epoch: &Epoch<'_>, streams: Vec<StreamSummary>) -> CommitInfo {
     CommitInfo {
         epoch: epoch.number,
         calls: epoch.calls.len() as u64,
@@ -88,7 +88,7 @@ fn commit<D: Device>(epoch: &Epoch<'_, D>, streams: Vec<StreamSummary>) -> Commi
     }
 }
 
-fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
+fn write_stream(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), LogError> {
     write_calls(epoch, worker)?;
     let summary = worker.log.finish(epoch.store.log(), &mut worker.row_store.port)?;
     epoch.shared.streams.lock().expect("no panic while locked").push(summary);
@@ -96,7 +96,7 @@ fn write_stream<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resu
 }
 
 /// Puts this worker's calls into its stream.
-fn write_calls<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), LogError> {
+fn write_calls(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), LogError> {
     let log = epoch.store.log();
     assert!(epoch.replay.is_none(), "replayed calls are in the log");
     let (stream, port) = (&mut worker.log, &mut worker.row_store.port);
@@ -109,10 +109,7 @@ fn write_calls<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Resul
 
 /// Waits until the log of the epoch is durable: nothing that follows may be seen before (O-13).
 /// Only a sync is waited for here: on memory the log is durable before the insert step.
-pub(super) fn wait_until_durable<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &Worker<D>,
-) -> Result<(), Leave> {
+pub(super) fn wait_until_durable(epoch: &Epoch<'_>, worker: &Worker) -> Result<(), Leave> {
     if epoch.leads(worker) {
         let sync = epoch.shared.sync.lock().expect("no panic while locked").take();
         if let Some(sync) = sync {

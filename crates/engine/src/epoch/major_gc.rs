@@ -16,7 +16,7 @@ use crate::index::EntryId;
 use crate::version::clear_stale;
 use crate::worker::{Epoch, Leave, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let list = std::mem::take(&mut worker.collect);
     // Only the first collection after a recovery can meet what one before the crash freed.
     let already_collected = std::mem::take(&mut worker.already_collected);

@@ -30,7 +30,6 @@ mod serial;
 mod split;
 pub(crate) mod workers;
 
-use pmem::Device;
 use storage::format::EPOCH_CALLS_MAX;
 
 pub(crate) use log_inputs::{decode_calls, decode_deferred_calls, encode_deferred_calls};
@@ -39,7 +38,7 @@ use crate::stats::Phase;
 use crate::worker::{Epoch, Leave, Worker};
 
 /// What the first step takes for granted: the epoch before has left nothing half done.
-fn assert_begins<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+fn assert_begins(epoch: &Epoch<'_>, worker: &Worker) {
     let row_store = &worker.row_store;
     assert!(worker.local.worker.index() < epoch.workers, "the worker has a part in the epoch");
     assert!(epoch.shared.barrier.parties() == epoch.workers, "all workers meet at the barrier");
@@ -71,7 +70,7 @@ fn assert_begins<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
 }
 
 /// Runs one epoch as one of its workers.
-pub(crate) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(crate) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     assert_begins(epoch, worker);
     epoch.start_clock(worker);
     worker.local.start_epoch();

@@ -9,7 +9,7 @@
 //!
 //! Which pages are in memory changes no answer (S15).
 
-use pmem::{Device, LINE_BYTES, Needed};
+use pmem::{AnyDevice, Device, LINE_BYTES, Needed};
 use storage::TableId;
 
 use crate::declaration::{Declarations, Member, NO_ENTRY};
@@ -29,14 +29,14 @@ const ASKED: usize = 32;
 const ENTRIES_PART: u64 = 32;
 
 /// Asks for pages, some at a time.
-struct Asking<'a, D: Device> {
+struct Asking<'a> {
     core: &'a Core,
-    device: &'a D,
+    device: &'a AnyDevice,
     missing: &'a mut Vec<u64>,
 }
 
-impl<'a, D: Device> Asking<'a, D> {
-    fn of(epoch: &Epoch<'a, D>, missing: &'a mut Vec<u64>) -> Self {
+impl<'a> Asking<'a> {
+    fn of(epoch: &Epoch<'a>, missing: &'a mut Vec<u64>) -> Self {
         Self { core: epoch.core, device: epoch.store.device(), missing }
     }
 
@@ -96,7 +96,7 @@ impl<'a, D: Device> Asking<'a, D> {
 
 /// Asks for what this worker's calls declared, while the log is written: the steps behind this one
 /// look at heads of rows, compare their keys, and change indexes.
-pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn rows(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     if !epoch.asks_for_pages {
         return Ok(());
     }
@@ -118,7 +118,7 @@ pub(super) fn rows<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> R
 }
 
 /// Asks for what calls of the serial part are going to touch by their declarations (E0).
-pub(super) fn serial_part<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
+pub(super) fn serial_part(epoch: &Epoch<'_>, local: &mut Local) {
     if epoch.core.kept.is_some() {
         places_of_lookups(epoch, local);
     }
@@ -137,7 +137,7 @@ pub(super) fn serial_part<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
 }
 
 /// Asks for the parts of kept indexes where declared keys and ranges are looked up.
-fn places_of_lookups<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
+fn places_of_lookups(epoch: &Epoch<'_>, local: &mut Local) {
     let Local { lists, missing_pages, reads, .. } = local;
     let Declarations { declared, ranges, keys, .. } = lists;
     let mut asking = Asking::of(epoch, missing_pages);
@@ -156,7 +156,7 @@ fn places_of_lookups<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
 
 /// Asks for the rows of declared keys, and where there is none to be inserted, for the chunk where
 /// it comes to. Returns how many there are of these, by table.
-fn known_rows<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) -> Vec<usize> {
+fn known_rows(epoch: &Epoch<'_>, local: &mut Local) -> Vec<usize> {
     let Local { lists, missing_pages, reads, .. } = local;
     let Declarations { declared, keys, .. } = lists;
     let tables = &epoch.core.tables;
@@ -180,7 +180,7 @@ fn known_rows<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) -> Vec<usize> 
 
 /// Asks for the arrays that so many new rows of each table outgrow, and for the next chunks. Other
 /// workers have about as many.
-fn places_of_growth<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, new_rows: &[usize]) {
+fn places_of_growth(epoch: &Epoch<'_>, local: &mut Local, new_rows: &[usize]) {
     let mut asking = Asking::of(epoch, &mut local.missing_pages);
     for (table, &count) in epoch.core.tables.iter().zip(new_rows).filter(|(_, count)| **count > 0) {
         let of_all = count * epoch.workers;
@@ -197,7 +197,7 @@ fn places_of_growth<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, new_rows
 }
 
 /// Asks for the root of kept indexes, which is written at the end.
-fn root<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
+fn root(epoch: &Epoch<'_>, local: &mut Local) {
     let place = epoch.core.kept.as_ref().and_then(|kept| kept.root_place(epoch.store.segments()));
     if let Some((offset, bytes)) = place {
         let mut asking = Asking::of(epoch, &mut local.missing_pages);
@@ -208,7 +208,7 @@ fn root<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local) {
 
 /// Asks for the parts of kept indexes that rows leave (E11). Ranges name no keys, and of keys that
 /// were declared it was not known that they would leave the ordered index.
-pub(super) fn dead_rows<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, rows: &[DeadRow]) {
+pub(super) fn dead_rows(epoch: &Epoch<'_>, local: &mut Local, rows: &[DeadRow]) {
     if !epoch.asks_for_pages || epoch.core.kept.is_none() {
         return;
     }
@@ -225,7 +225,7 @@ pub(super) fn dead_rows<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, rows
 }
 
 /// Asks for the rows of ranges.
-pub(super) fn members<D: Device>(epoch: &Epoch<'_, D>, members: &[Member], missing: &mut Vec<u64>) {
+pub(super) fn members(epoch: &Epoch<'_>, members: &[Member], missing: &mut Vec<u64>) {
     if epoch.asks_for_pages {
         let mut asking = Asking::of(epoch, missing);
         members.iter().for_each(|member| asking.row(member.table, member.id));
@@ -235,7 +235,7 @@ pub(super) fn members<D: Device>(epoch: &Epoch<'_, D>, members: &[Member], missi
 
 /// Asks for the values of declared rows that are not in the rows themselves (after E8, which finds
 /// the rows).
-pub(super) fn values<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+pub(super) fn values(epoch: &Epoch<'_>, worker: &mut Worker) {
     if !epoch.asks_for_pages {
         return;
     }
@@ -248,10 +248,7 @@ pub(super) fn values<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
 /// Lets row entries go that are too many in memory (between E6 and E7). Those of rows that were
 /// made in E5 stay. No call has claimed another, no list of the collector names any, and no reader
 /// from outside is inside.
-pub(super) fn let_entries_go<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &Worker<D>,
-) -> Result<(), Leave> {
+pub(super) fn let_entries_go(epoch: &Epoch<'_>, worker: &Worker) -> Result<(), Leave> {
     let Some(pages) = epoch.store.device().page_use() else { return Ok(()) };
     let entries = &epoch.core.entries;
     let are_many = entries.bytes() > pages.limit_bytes / ENTRIES_PART;

@@ -19,7 +19,6 @@
 //! runs next, or runs; or a piece at the front of the queue of a worker which, whatever it waits
 //! for, runs it meanwhile.
 
-use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::Position;
 
@@ -37,7 +36,7 @@ use crate::transaction::{FirstError, Stop};
 use crate::version::{Stopped, Waiter};
 use crate::worker::{Epoch, Leave};
 
-impl<D: Device> Runner<'_, '_, D> {
+impl Runner<'_, '_> {
     /// Whether the call of a queued piece commits, once that is known and the version before is
     /// there.
     fn ready(&self, queued: QueuedPiece) -> Option<bool> {
@@ -221,8 +220,8 @@ impl<D: Device> Runner<'_, '_, D> {
 /// The answer of a call that committed: what its body put out, or what its procedure makes of that
 /// and of its pieces. If some of them have not run yet, that is left for [`finish_answers`].
 #[inline]
-pub(super) fn commit_answer<D: Device>(
-    epoch: &Epoch<'_, D>,
+pub(super) fn commit_answer(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     call: &CallView<'_>,
     procedure: &Registered,
@@ -244,8 +243,8 @@ pub(super) fn commit_answer<D: Device>(
 }
 
 /// Makes the answers that had to wait for pieces, when all pieces have run.
-pub(super) fn finish_answers<D: Device>(
-    epoch: &Epoch<'_, D>,
+pub(super) fn finish_answers(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     lists: &[RwLockReadGuard<'_, Declarations>],
 ) -> Result<(), Leave> {
@@ -263,8 +262,8 @@ pub(super) fn finish_answers<D: Device>(
 
 /// Makes an answer of what was put out; a panic stops the engine, because the call has committed
 /// (O-49).
-fn run_finish<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn run_finish(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     call: &CallView<'_>,
     bytes: &mut Vec<u8>,

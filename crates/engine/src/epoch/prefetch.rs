@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::{Position, SerialId};
 
@@ -35,8 +34,8 @@ const ROWS_LONG: usize = 64;
 /// it is claimed, values and version arrays half-way, what the arrays lead to when it is next. What
 /// the last two find is the access plan of the calls. What a call declared lies beside what the
 /// next one declared, so each step is one loop over a run.
-pub(super) struct PrefetchQueue<'a, 'e, D: Device> {
-    epoch: &'a Epoch<'e, D>,
+pub(super) struct PrefetchQueue<'a, 'e> {
+    epoch: &'a Epoch<'e>,
     lists: &'a [RwLockReadGuard<'a, Declarations>],
     has_cache: bool,
     /// Calls wait for those before them, as those that change or read secondary indexes may:
@@ -154,9 +153,9 @@ impl<'a> Run<'a> {
     }
 }
 
-impl<'a, 'e, D: Device> PrefetchQueue<'a, 'e, D> {
+impl<'a, 'e> PrefetchQueue<'a, 'e> {
     pub(super) fn new(
-        epoch: &'a Epoch<'e, D>,
+        epoch: &'a Epoch<'e>,
         lists: &'a [RwLockReadGuard<'a, Declarations>],
         local: &mut Local,
     ) -> Self {

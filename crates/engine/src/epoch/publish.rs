@@ -1,7 +1,6 @@
 //! Publishing what bodies and pieces wrote, with the device at hand: as value, tombstone or IGNORE
 //! (O-03).
 
-use pmem::Device;
 use pmem::sync::RwLockReadGuard;
 use storage::{ALL_LINES, NewValue, Position, SerialId, TableId};
 
@@ -44,16 +43,16 @@ pub(super) enum Mode {
 }
 
 /// Runs calls and pieces, and publishes with the device at hand.
-pub(super) struct Runner<'r, 'e, D: Device> {
-    pub(super) epoch: &'r Epoch<'e, D>,
+pub(super) struct Runner<'r, 'e> {
+    pub(super) epoch: &'r Epoch<'e>,
     /// What the calls of each worker declared.
     pub(super) lists: &'r [RwLockReadGuard<'r, Declarations>],
     /// What the calls of the serial part wrote.
     pub(super) overlay: &'r Overlay,
-    pub(super) row_store: &'r mut RowStore<D>,
+    pub(super) row_store: &'r mut RowStore,
 }
 
-impl<D: Device> PublishNow for Runner<'_, '_, D> {
+impl PublishNow for Runner<'_, '_> {
     fn publish_written(&mut self, local: &mut Local, call: &CallView<'_>) -> Result<(), Stopped> {
         self.publish(local, call, Mode::Written)?;
         call.pieces().iter().filter(|piece| piece.is_split).for_each(|piece| piece.decide(true));
@@ -109,8 +108,8 @@ impl<D: Device> PublishNow for Runner<'_, '_, D> {
 }
 
 /// What publishing touches besides the device, of these parts of a worker.
-fn publisher<'w, D: Device>(
-    epoch: &Epoch<'w, D>,
+fn publisher<'w>(
+    epoch: &Epoch<'w>,
     pool: &'w mut TransientPool,
     cache: &'w mut CachePool,
     work: &'w mut WorkCounts,
@@ -186,7 +185,7 @@ fn version_of(core: &Core, row: NamedRow, at: VersionPlace) -> Publication<'_> {
     Publication { id, word, entry, layout, sid, initial: entry.initial_version(), place }
 }
 
-impl<D: Device> Runner<'_, '_, D> {
+impl Runner<'_, '_> {
     /// Publishes what a call wrote, and lets its pieces run.
     pub(super) fn publish(
         &mut self,

@@ -2,15 +2,13 @@
 //! indexes (O-18), and secondary indexes become what the epoch has made of them. Slots of rows go
 //! to the free list, which counts from the next checkpoint on.
 
-use pmem::Device;
-
 use crate::epoch::index_changes::{self, Change};
 use crate::epoch::page_in;
 use crate::table::order_word;
 use crate::version::DeadRow;
 use crate::worker::{Epoch, IndexChanges, Leave, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let dead_rows = share_evenly(epoch, worker)?;
     let mut changes =
         epoch.shared.removed[worker.local.worker.index()].write().expect("no panic while locked");
@@ -35,7 +33,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
 
 /// What calls of the parallel part changed in secondary indexes takes place: each worker changes
 /// some of the indexes.
-fn apply_to_secondary<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+fn apply_to_secondary(epoch: &Epoch<'_>, worker: &Worker) {
     let secondary = &epoch.core.secondary;
     if secondary.is_empty() {
         return;
@@ -48,10 +46,7 @@ fn apply_to_secondary<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
 /// This worker's share of the rows of each table that were deleted, whichever worker ran
 /// their last writers: rows are created by all workers alike, so their slots must be freed by all
 /// alike.
-fn share_evenly<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
-) -> Result<Vec<DeadRow>, Leave> {
+fn share_evenly(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<Vec<DeadRow>, Leave> {
     let mine = worker.local.worker.index();
     *epoch.shared.dead_rows[mine].write().expect("no panic while locked") =
         std::mem::take(&mut worker.row_store.dead_rows);
@@ -80,9 +75,9 @@ fn is_each_once(rows: &[DeadRow]) -> bool {
 }
 
 /// Takes a row out of the hash index and frees its slot.
-fn remove_one<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
+fn remove_one(
+    epoch: &Epoch<'_>,
+    worker: &mut Worker,
     changes: &mut IndexChanges,
     row: &DeadRow,
 ) -> Result<(), Leave> {

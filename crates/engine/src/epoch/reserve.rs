@@ -21,7 +21,7 @@ const WRITTEN_PART: u64 = 4;
 const GUESSED_PART: u64 = 4;
 
 /// Adds what this worker's calls declared.
-pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+pub(super) fn count_demand(epoch: &Epoch<'_>, worker: &Worker) {
     let tables = epoch.core.tables.len();
     let (mut inserts, mut writes) = (vec![0u64; tables], vec![0u64; tables]);
     for declared in worker.local.lists.declared.iter().filter(|d| d.kind != DeclaredKind::Read) {
@@ -64,7 +64,7 @@ pub(super) fn count_demand<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) 
 }
 
 /// What a worker has of a pool.
-fn stock_of<D: Device>(epoch: &Epoch<'_, D>, pool: usize, sub_pools: &[SubPool]) -> Stock {
+fn stock_of(epoch: &Epoch<'_>, pool: usize, sub_pools: &[SubPool]) -> Stock {
     if !epoch.store.segments().is_begun(pool) {
         return Stock::default();
     }
@@ -86,7 +86,7 @@ fn stock_of<D: Device>(epoch: &Epoch<'_, D>, pool: usize, sub_pools: &[SubPool])
 ///
 /// # Errors
 /// `Full` of the device or the log; nothing has changed then.
-pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<()> {
+pub(super) fn reserve(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<()> {
     let reserved = reserve_segments(epoch, worker);
     // A single worker that replays has all sub-pools, and with them every segment that the run
     // before the crash took; it needs no more, whatever the estimate says.
@@ -107,7 +107,7 @@ pub(super) fn reserve<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -
 
 /// Makes sure that there are as many segments as the epoch may take at most, when free slots have
 /// moved to where they are short, and those that are kept for others.
-fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<()> {
+fn reserve_segments(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<()> {
     let (segments, device) = (epoch.store.segments(), epoch.store.device().as_ref());
     let segment_bytes = segments.segment_bytes();
     let mut demand = epoch.shared.demand.lock().expect("no panic while locked");
@@ -155,12 +155,7 @@ fn reserve_segments<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> 
 
 /// Sets segments aside for kept indexes, where there is room beside what the epoch may take and
 /// what is left for others. Returns how many of their pages change, at most.
-fn stock_indexes<D: Device>(
-    epoch: &Epoch<'_, D>,
-    port: &mut Port<D>,
-    demand: &SpaceDemand,
-    others: u64,
-) -> u64 {
+fn stock_indexes(epoch: &Epoch<'_>, port: &mut Port, demand: &SpaceDemand, others: u64) -> u64 {
     let Some(kept) = &epoch.core.kept else { return 0 };
     let demand = kept::Demand {
         inserts: &demand.inserts,
@@ -172,7 +167,7 @@ fn stock_indexes<D: Device>(
 }
 
 /// Refuses an epoch for which the image would grow by much on a guess.
-fn check_guess<D: Device>(epoch: &Epoch<'_, D>, needed: Needed) -> Result<()> {
+fn check_guess(epoch: &Epoch<'_>, needed: Needed) -> Result<()> {
     let (segments, device) = (epoch.store.segments(), epoch.store.device());
     let growth = segments.growth_bytes(device.as_ref(), needed.all());
     let guessed = growth.min(needed.guessed * segments.segment_bytes());
@@ -187,7 +182,7 @@ fn check_guess<D: Device>(epoch: &Epoch<'_, D>, needed: Needed) -> Result<()> {
 }
 
 /// Refuses an epoch of several calls that may write more pages than a limit of memory has room for.
-fn check_memory<D: Device>(epoch: &Epoch<'_, D>, pages: u64) -> Result<()> {
+fn check_memory(epoch: &Epoch<'_>, pages: u64) -> Result<()> {
     if !epoch.core.config.refuses_large_epochs || epoch.calls.new_calls() <= 1 {
         return Ok(());
     }
@@ -204,12 +199,7 @@ fn check_memory<D: Device>(epoch: &Epoch<'_, D>, pages: u64) -> Result<()> {
 }
 
 /// How many slots of a pool hold something.
-fn used_of_all<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &Worker<D>,
-    demand: &SpaceDemand,
-    pool: usize,
-) -> u64 {
+fn used_of_all(epoch: &Epoch<'_>, worker: &Worker, demand: &SpaceDemand, pool: usize) -> u64 {
     if !epoch.store.segments().is_begun(pool) {
         return 0;
     }
@@ -230,12 +220,7 @@ fn used_of_all<D: Device>(
 
 /// What all workers have of a pool together. Lists are those of the worker with the shortest among
 /// those that take part.
-fn stock_of_all<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &Worker<D>,
-    demand: &SpaceDemand,
-    pool: usize,
-) -> Stock {
+fn stock_of_all(epoch: &Epoch<'_>, worker: &Worker, demand: &SpaceDemand, pool: usize) -> Stock {
     let mut sum = match epoch.workers {
         1 => stock_of(epoch, pool, &worker.row_store.sub_pools[pool]),
         // What others give is counted as theirs below.

@@ -1,7 +1,6 @@
 //! Using the memory of transient versions again within an epoch: which calls have ended, on all
 //! workers (docs/decisions/0014).
 
-use pmem::Device;
 use storage::Position;
 
 use crate::memory::Local;
@@ -10,7 +9,7 @@ use crate::worker::{Epoch, Progress};
 /// Says that the worker goes on with the call at a position, and takes back what no call sees any
 /// more that has not ended.
 #[inline]
-pub(super) fn note_progress<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, next: Position) {
+pub(super) fn note_progress(epoch: &Epoch<'_>, local: &mut Local, next: Position) {
     // Pieces of earlier calls may be waiting for others.
     let unfinished = local.pieces.front().map_or(next, |piece| piece.position.min(next));
     debug_assert!(unfinished <= next, "a call is finished when its pieces are");

@@ -6,7 +6,6 @@
 //!    sequence gets base + k. That makes the numbers dense and the same in replay (unlike the
 //!    atomic counters of NV 6.2.3).
 
-use pmem::Device;
 use storage::{EpochNumber, Position, TableId};
 
 use crate::call::answers::{Abort, Failure};
@@ -19,7 +18,7 @@ use crate::memory::Local;
 use crate::state::core::{BySequence, SequenceState};
 use crate::worker::{Epoch, Leave, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     if !epoch.procedures.sequences() {
         return Ok(());
     }
@@ -49,8 +48,8 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-fn allocate_one<D: Device>(
-    epoch: &Epoch<'_, D>,
+fn allocate_one(
+    epoch: &Epoch<'_>,
     local: &mut Local,
     position: Position,
     procedure: u16,
@@ -84,8 +83,8 @@ pub(super) fn run_step(
 }
 
 /// Gives the allocations of a call of the serial part their numbers.
-pub(super) fn rank_at_once<D: Device>(
-    epoch: &Epoch<'_, D>,
+pub(super) fn rank_at_once(
+    epoch: &Epoch<'_>,
     allocations: &mut [Allocation],
     changed: &mut Vec<ChangedSequence>,
     place_of: &mut BySequence<usize>,
@@ -125,7 +124,7 @@ fn allocate_up_to(
 }
 
 /// Gives every allocation its number, in serial order over all workers.
-fn rank<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) {
+fn rank(epoch: &Epoch<'_>, worker: &mut Worker) {
     let mut lists: Vec<_> = epoch
         .shared
         .allocations
@@ -190,7 +189,7 @@ struct Ranked {
 }
 
 /// Takes all numbers of a refused epoch back.
-pub(super) fn undo<D: Device>(epoch: &Epoch<'_, D>, worker: &Worker<D>) {
+pub(super) fn undo(epoch: &Epoch<'_>, worker: &Worker) {
     let mut sequences = epoch.core.sequences.write().expect("no panic while locked");
     for changed in &worker.local.sequences {
         let name = (changed.table, changed.key);

@@ -7,7 +7,6 @@
 //! of what they write, so that none is ever deferred again (O-75). A failure of a call, of its
 //! pieces and its answer included, is that call's alone (O-79).
 
-use pmem::Device;
 use storage::Position;
 
 use super::declare::{LEFT_OUT, PIECES_WITHOUT_FUNCTION, ending, panic_text};
@@ -28,7 +27,7 @@ use crate::transaction::{FirstError, PublishNow, Stop, Transaction};
 use crate::version::Stopped;
 use crate::worker::{Epoch, Leave, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     if epoch.calls.serial() == 0 {
         return Ok(());
     }
@@ -42,11 +41,7 @@ pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Re
     Ok(())
 }
 
-fn run_calls<D: Device>(
-    epoch: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
-    overlay: &mut Overlay,
-) -> Result<(), Leave> {
+fn run_calls(epoch: &Epoch<'_>, worker: &mut Worker, overlay: &mut Overlay) -> Result<(), Leave> {
     if epoch.asks_for_pages {
         ask_for_pages(epoch, &mut worker.local, overlay);
     }
@@ -81,7 +76,7 @@ fn run_calls<D: Device>(
 /// Asks for what the calls declare before the first of them runs: each would wait for its own pages
 /// only when it is its turn. What they declare is found out for this alone; numbers of sequences
 /// are not known, and keys made of these are not those that they will touch.
-fn ask_for_pages<D: Device>(epoch: &Epoch<'_, D>, local: &mut Local, overlay: &mut Overlay) {
+fn ask_for_pages(epoch: &Epoch<'_>, local: &mut Local, overlay: &mut Overlay) {
     let mut lists = std::mem::take(&mut local.lists);
     for position in 0..epoch.calls.serial() {
         let call = Call { epoch, position: Position::from_index(position) };
@@ -120,12 +115,12 @@ struct Prediction {
 }
 
 /// A call of the serial part.
-struct Call<'c, 'e, D: Device> {
-    epoch: &'c Epoch<'e, D>,
+struct Call<'c, 'e> {
+    epoch: &'c Epoch<'e>,
     position: Position,
 }
 
-impl<D: Device> Call<'_, '_, D> {
+impl Call<'_, '_> {
     fn number(&self) -> u16 {
         self.epoch.calls.get(self.position.index()).0
     }
@@ -326,7 +321,7 @@ impl<D: Device> Call<'_, '_, D> {
     }
 }
 
-impl<D: Device> PublishNow for Call<'_, '_, D> {
+impl PublishNow for Call<'_, '_> {
     fn publish_written(&mut self, _: &mut Local, _: &CallView<'_>) -> Result<(), Stopped> {
         unreachable!("nothing is published in the serial part")
     }

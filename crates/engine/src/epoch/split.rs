@@ -14,7 +14,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
-use pmem::Device;
 use pmem::sync::atomic::Ordering;
 
 use crate::declaration::{NO_ENTRY, PieceState};
@@ -24,7 +23,7 @@ use crate::memory::QueuedPiece;
 use crate::state::core::{NumberHasher, mix};
 use crate::worker::{Epoch, Leave, Worker};
 
-pub(super) fn run<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>) -> Result<(), Leave> {
+pub(super) fn run(epoch: &Epoch<'_>, worker: &mut Worker) -> Result<(), Leave> {
     let threshold = epoch.core.config.split_threshold;
     if threshold == 0 || !epoch.shared.has_pieces.load(Ordering::Relaxed) {
         return Ok(());
@@ -55,7 +54,7 @@ const AHEAD: usize = 16;
 
 /// Marks the pieces of this worker's calls that update contended rows, and adds up their weights by
 /// row.
-fn weigh<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, threshold: usize) {
+fn weigh(epoch: &Epoch<'_>, worker: &mut Worker, threshold: usize) {
     let mut weights = ByRow::<u64>::default();
     let (core, lists) = (epoch.core, &mut worker.local.lists);
     let id_of = |piece: &PieceState| lists.declared[piece.declared as usize].id;
@@ -127,7 +126,7 @@ impl Line {
 }
 
 /// Puts the marked pieces of this worker's calls into the queues of the workers that run them.
-fn deal<D: Device>(epoch: &Epoch<'_, D>, worker: &mut Worker<D>, line: &Line) {
+fn deal(epoch: &Epoch<'_>, worker: &mut Worker, line: &Line) {
     let lists = &worker.local.lists;
     let mut queues = vec![Vec::new(); epoch.workers];
     for txn in &lists.txns {

@@ -1,6 +1,5 @@
 //! Who runs an epoch: all workers, one for a small epoch, or one with everything in its hands.
 
-use pmem::Device;
 use pmem::sync::WorkerThreads;
 use storage::format::POOLS;
 use storage::{Segments, SubPool};
@@ -13,9 +12,9 @@ use crate::worker::{Epoch, Leave, Shared, Worker};
 
 /// Runs an epoch on as many workers as it is for; in a replay on one, if its calls are to run one
 /// by one, or if it does not fit otherwise. What that one left is returned, too.
-pub(crate) fn run<D: Device>(
-    context: &Epoch<'_, D>,
-    workers: &mut [Worker<D>],
+pub(crate) fn run(
+    context: &Epoch<'_>,
+    workers: &mut [Worker],
     threads: &mut Option<WorkerThreads>,
     one_by_one: bool,
 ) -> (Result<()>, Option<Shared>) {
@@ -37,7 +36,7 @@ pub(crate) fn run<D: Device>(
 }
 
 /// Gives everything that belongs to the device to the first worker.
-fn gather<D: Device>(workers: &mut [Worker<D>]) {
+fn gather(workers: &mut [Worker]) {
     let (first, others) = workers.split_first_mut().expect("at least one worker");
     for other in others {
         assert!(other.row_store.handed_pools.is_empty(), "a refused epoch hands nothing over");
@@ -53,7 +52,7 @@ fn gather<D: Device>(workers: &mut [Worker<D>]) {
 }
 
 /// After a checkpoint: has the space of pools in which nothing is left serve others (decision 36).
-pub(crate) fn give_back<D: Device>(workers: &mut [Worker<D>], segments: &Segments) {
+pub(crate) fn give_back(workers: &mut [Worker], segments: &Segments) {
     for pool in 0..POOLS {
         if !workers.iter().any(|worker| worker.row_store.has_changed(pool)) {
             continue;
@@ -72,14 +71,14 @@ pub(crate) fn give_back<D: Device>(workers: &mut [Worker<D>], segments: &Segment
 /// After a checkpoint: hands every worker's sub-pools to the next worker, so that what each frees
 /// and takes evens out. Not after an epoch of the first worker alone, which would not find what it
 /// freed. Slots that pile up all the same are handed over to who is short (`epoch/handover.rs`).
-pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
+pub(crate) fn rotate(workers: &mut [Worker], of_epoch: usize) {
     if of_epoch < workers.len() {
         workers.iter_mut().for_each(|w| w.row_store.search_all_sub_pools());
         return;
     }
-    let has_put_back = |worker: &Worker<D>| worker.row_store.handed_pools.is_empty();
+    let has_put_back = |worker: &Worker| worker.row_store.handed_pools.is_empty();
     assert!(workers.iter().all(has_put_back), "slots that were handed over are in lists");
-    let take = |w: &mut Worker<D>| {
+    let take = |w: &mut Worker| {
         (std::mem::take(&mut w.row_store.sub_pools), std::mem::take(&mut w.row_store.changed))
     };
     let mut sub_pools: Vec<_> = workers.iter_mut().map(take).collect();
@@ -91,7 +90,7 @@ pub(crate) fn rotate<D: Device>(workers: &mut [Worker<D>], of_epoch: usize) {
 }
 
 /// Deals sub-pools out to all workers (O-44).
-pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]) {
+pub(crate) fn deal(sub_pools: Vec<SubPool>, workers: &mut [Worker]) {
     let count = workers.len();
     for sub_pool in sub_pools {
         let worker = &mut workers[sub_pool.number() as usize % count];
@@ -107,9 +106,9 @@ pub(crate) fn deal<D: Device>(sub_pools: Vec<SubPool>, workers: &mut [Worker<D>]
 
 /// Runs an epoch on the first workers. The first of them does what the others owe, too (O-81): they
 /// do not run, and their threads are not woken.
-fn run_on_first<D: Device>(
-    context: &Epoch<'_, D>,
-    workers: &mut [Worker<D>],
+fn run_on_first(
+    context: &Epoch<'_>,
+    workers: &mut [Worker],
     threads: &mut Option<WorkerThreads>,
 ) -> Result<()> {
     let all = workers.len();
@@ -127,7 +126,7 @@ fn run_on_first<D: Device>(
             other.row_store.save_by(&mut first.row_store.port, sequence);
         }
     }
-    let lend = |other: &mut Worker<D>| Idle {
+    let lend = |other: &mut Worker| Idle {
         sub_pools: std::mem::take(&mut other.row_store.sub_pools),
         changed: std::mem::take(&mut other.row_store.changed),
     };
@@ -153,7 +152,7 @@ fn run_on_first<D: Device>(
 }
 
 /// Runs an epoch on the first worker, with all sub-pools in its hands. Returns what it left.
-fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (Result<()>, Shared) {
+fn run_alone(context: &Epoch<'_>, workers: &mut [Worker]) -> (Result<()>, Shared) {
     gather(workers);
     let shared = Shared::new(1, context.core.tables.len());
     let alone = Epoch { shared: &shared, workers: 1, ..*context };
@@ -163,18 +162,15 @@ fn run_alone<D: Device>(context: &Epoch<'_, D>, workers: &mut [Worker<D>]) -> (R
     (result, shared)
 }
 
-fn start_worker_threads<D: Device>(
-    context: &Epoch<'_, D>,
-    count: usize,
-) -> std::io::Result<WorkerThreads> {
+fn start_worker_threads(context: &Epoch<'_>, count: usize) -> std::io::Result<WorkerThreads> {
     WorkerThreads::new(count, pmem::stack_bytes_with(context.core.config.procedure_stack_bytes))
 }
 
 /// Runs an epoch on some workers, of so many; the calling thread is the first. The others start
 /// with the first epoch that needs them.
-fn run_together<D: Device>(
-    context: &Epoch<'_, D>,
-    workers: &mut [Worker<D>],
+fn run_together(
+    context: &Epoch<'_>,
+    workers: &mut [Worker],
     threads: &mut Option<WorkerThreads>,
     all: usize,
 ) -> Result<()> {
@@ -195,7 +191,7 @@ fn run_together<D: Device>(
 }
 
 /// Why an epoch ended early, in words for the caller.
-fn reason<D: Device>(context: &Epoch<'_, D>, leave: Leave) -> EngineError {
+fn reason(context: &Epoch<'_>, leave: Leave) -> EngineError {
     match leave {
         Leave::Failed(error) => error,
         Leave::Refused => {
@@ -210,10 +206,7 @@ fn reason<D: Device>(context: &Epoch<'_, D>, leave: Leave) -> EngineError {
 }
 
 /// Runs an epoch as one worker; a failure or a panic stops the engine, so that none waits (O-50).
-fn run_worker<D: Device>(
-    context: &Epoch<'_, D>,
-    worker: &mut Worker<D>,
-) -> std::result::Result<(), Leave> {
+fn run_worker(context: &Epoch<'_>, worker: &mut Worker) -> std::result::Result<(), Leave> {
     let result = caught(|| epoch::run(context, worker)).unwrap_or_else(|panic| {
         let what = format!("a worker panicked: {panic}");
         Err(Leave::Failed(EngineError::Poisoned(what)))

@@ -13,7 +13,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use pmem::sync::{Mutex, MutexGuard};
-use pmem::{Device, NotesOfStores};
+use pmem::{AnyDevice, Device, NotesOfStores};
 
 use super::memory::LINE_BYTES;
 
@@ -48,7 +48,7 @@ impl fmt::Debug for IndexSpace {
 impl IndexSpace {
     /// A space over the image of a device that takes snapshots, without a segment yet. It is of use
     /// as long as the device lives.
-    pub fn of<D: Device>(device: &D, segment_bytes: u64) -> Self {
+    pub fn of(device: &AnyDevice, segment_bytes: u64) -> Self {
         let image = NonNull::new(device.image().base()).expect("an image has an address");
         let note = device.notes_of_stores().expect("a device that takes snapshots");
         Self::over(image, device.image().len(), segment_bytes, note)

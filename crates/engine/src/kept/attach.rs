@@ -29,7 +29,7 @@ pub(crate) struct AttachedTable {
 
 /// Takes the indexes over that a root names. `None` if there is none, or they are not where it
 /// says: the rows have to be scanned.
-pub(crate) fn attach<D: Device>(store: &Store<D>, found: &Found) -> Option<Attached> {
+pub(crate) fn attach(store: &Store, found: &Found) -> Option<Attached> {
     let Root { epoch, ids, stale, tables } = found.root.as_ref()?;
     let kept = KeptIndexes::new(store)?;
     kept.add(store, found);

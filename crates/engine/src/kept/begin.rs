@@ -11,7 +11,7 @@ use crate::table::Table;
 
 impl KeptIndexes {
     /// What there is of segments is stock, and the root's place that of the next one.
-    pub(super) fn add<D: Device>(&self, store: &Store<D>, found: &Found) {
+    pub(super) fn add(&self, store: &Store, found: &Found) {
         let segments = store.segments();
         for &(segment, _) in &found.segments {
             self.space.add_segments(segments.offset(segment), segments.segment_bytes());
@@ -22,11 +22,7 @@ impl KeptIndexes {
 
     /// Begins without any index. A root that there is counts no more. `None` where nothing is kept:
     /// the segments, which a copy of a store has in memory, serve others.
-    pub(crate) fn begin<D: Device>(
-        store: &Store<D>,
-        found: &Found,
-        port: &mut Port<D>,
-    ) -> Option<Self> {
+    pub(crate) fn begin(store: &Store, found: &Found, port: &mut Port) -> Option<Self> {
         let segments = store.segments();
         if let Some(run) = found.run {
             segments.write_root(port, run.first, &[0]);
@@ -47,12 +43,7 @@ impl KeptIndexes {
     }
 
     /// Begins the indexes of tables without rows.
-    pub(crate) fn begin_tables<D: Device>(
-        &self,
-        tables: &mut [Table],
-        store: &Store<D>,
-        port: &mut Port<D>,
-    ) {
+    pub(crate) fn begin_tables(&self, tables: &mut [Table], store: &Store, port: &mut Port) {
         let ordered = tables.iter().filter(|table| table.ordered.is_some());
         let blocks = ordered.map(|_| OrderedIndex::FIRST_BYTES).collect();
         self.provide(store, port, Wanted { blocks, root: None, others: 0 });

@@ -25,7 +25,7 @@ impl Attached {
     ///
     /// # Errors
     /// `Corrupt` with the first row that they do not name, or name wrongly.
-    pub(crate) fn compare<D: Device>(&self, store: &Store<D>, rows: &[Vec<u64>]) -> Result<()> {
+    pub(crate) fn compare(&self, store: &Store, rows: &[Vec<u64>]) -> Result<()> {
         let image_base = store.device().image().base() as usize;
         for ((indexes, stored), found) in self.tables.iter().zip(store.tables()).zip(rows) {
             let mut found = found.clone();

@@ -31,7 +31,7 @@ impl Found {
 ///
 /// # Errors
 /// The device's, if the root cannot be read.
-pub(crate) fn find<D: Device>(store: &Store<D>, segments: SegmentUses) -> Result<Found> {
+pub(crate) fn find(store: &Store, segments: SegmentUses) -> Result<Found> {
     let (mut of_root, of_blocks): (Vec<_>, Vec<_>) =
         segments.into_iter().partition(|(_, entry)| entry.kind == SegmentKind::IndexRoot);
     of_root.sort_unstable_by_key(|(_, entry)| entry.ordinal);
@@ -56,7 +56,7 @@ pub(crate) fn find<D: Device>(store: &Store<D>, segments: SegmentUses) -> Result
 }
 
 /// A root, and its bytes.
-fn read<D: Device>(store: &Store<D>, run: Run) -> Option<(Root, u64)> {
+fn read(store: &Store, run: Run) -> Option<(Root, u64)> {
     let (segments, image) = (store.segments(), store.device().image());
     let offset = run.offset(segments);
     let word = |at: u64| image.load_u64(offset + at * 8);

@@ -73,7 +73,7 @@ impl Run {
 
 impl KeptIndexes {
     /// No segment yet. `None` where nothing is kept.
-    fn new<D: Device>(store: &Store<D>) -> Option<Self> {
+    fn new(store: &Store) -> Option<Self> {
         let device = store.device();
         device.takes_snapshots().then(|| Self {
             space: Arc::new(IndexSpace::of(device.as_ref(), store.segments().segment_bytes())),

@@ -1,7 +1,7 @@
 //! Step 3: the root of a snapshot.
 
+use pmem::Port;
 use pmem::sync::atomic::Ordering;
-use pmem::{Device, Port};
 use storage::format::FEATURE_KEPT_INDEXES;
 use storage::{EpochNumber, Store};
 
@@ -22,11 +22,11 @@ pub(crate) struct Indexes<'i> {
 impl KeptIndexes {
     /// Writes the root of a snapshot of an epoch; or that there is none. No worker changes an index
     /// meanwhile.
-    pub(crate) fn save<D: Device>(
+    pub(crate) fn save(
         &self,
         indexes: &Indexes<'_>,
-        store: &Store<D>,
-        port: &mut Port<D>,
+        store: &Store,
+        port: &mut Port,
         epoch: EpochNumber,
     ) {
         let Some(run) = *self.root() else { return };
@@ -59,11 +59,7 @@ fn kept_tables(tables: &[Table]) -> Option<Vec<KeptTable>> {
     tables.iter().map(of_table).collect()
 }
 
-fn contents<D: Device>(
-    indexes: &Indexes<'_>,
-    store: &Store<D>,
-    epoch: EpochNumber,
-) -> Option<Root> {
+fn contents(indexes: &Indexes<'_>, store: &Store, epoch: EpochNumber) -> Option<Root> {
     let tables = kept_tables(indexes.tables)?;
     let stale = indexes.stale.iter().map(|id| u64::from(id.0)).collect();
     let ids = indexes.entries.kept_ids(store.segments().used());

@@ -1,6 +1,6 @@
 //! Step 1: segments for what the indexes may grow by.
 
-use pmem::{Device, Port};
+use pmem::Port;
 use storage::{SegmentKind, SegmentUse, Segments, Store};
 
 use super::{KeptIndexes, Run};
@@ -43,11 +43,11 @@ pub(super) struct Wanted {
 impl KeptIndexes {
     /// Sets segments aside for so many new rows, as far as there is room. Returns how many pages of
     /// the image the indexes change then, about.
-    pub(crate) fn stock<D: Device>(
+    pub(crate) fn stock(
         &self,
         tables: &[Table],
-        store: &Store<D>,
-        port: &mut Port<D>,
+        store: &Store,
+        port: &mut Port,
         demand: &Demand<'_>,
     ) -> u64 {
         let inserted: u64 = demand.inserts.iter().sum();
@@ -70,7 +70,7 @@ impl KeptIndexes {
     }
 
     /// Provides the segments that are missing, or none if there is no room for all.
-    pub(super) fn provide<D: Device>(&self, store: &Store<D>, port: &mut Port<D>, wanted: Wanted) {
+    pub(super) fn provide(&self, store: &Store, port: &mut Port, wanted: Wanted) {
         let Wanted { blocks, root, others } = wanted;
         let runs = self.space.missing(blocks);
         let all = runs.iter().sum::<u64>() + root.unwrap_or(0);
@@ -81,7 +81,7 @@ impl KeptIndexes {
     }
 
     /// How many segments a larger root needs, if the one that there is may be too small.
-    fn larger_root<D: Device>(&self, store: &Store<D>, needed: u64) -> Option<u64> {
+    fn larger_root(&self, store: &Store, needed: u64) -> Option<u64> {
         let segments = store.segments();
         let has = self.root().map_or(0, |run| run.bytes(segments));
         let roomy = needed + needed / ROOT_ROOM;
@@ -89,13 +89,7 @@ impl KeptIndexes {
     }
 
     /// Takes the segments, of which there are enough.
-    fn take<D: Device>(
-        &self,
-        segments: &Segments,
-        port: &mut Port<D>,
-        runs: &[u64],
-        root: Option<u64>,
-    ) {
+    fn take(&self, segments: &Segments, port: &mut Port, runs: &[u64], root: Option<u64>) {
         let mut take = |count, entry_of: &dyn Fn(u32, u32) -> SegmentUse| {
             let first = segments.take_run(port, count, entry_of).expect("room was reserved");
             Run { first, count }
@@ -118,7 +112,7 @@ impl KeptIndexes {
 }
 
 /// Bytes of the root at the end, at most.
-fn root_bytes<D: Device>(tables: &[Table], store: &Store<D>, demand: &Demand<'_>) -> u64 {
+fn root_bytes(tables: &[Table], store: &Store, demand: &Demand<'_>) -> u64 {
     let ordered = tables.iter().filter_map(|table| table.ordered.as_ref());
     let chunks: u64 = ordered.map(|ordered| ordered.chunks_count() as u64).sum();
     let chunks = chunks + demand.inserts.iter().sum::<u64>() / CHUNK_KEYS;

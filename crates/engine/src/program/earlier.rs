@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use pmem::Device;
 use storage::{CatalogRequest, Store, TableId};
 
 use crate::error::{EngineError, Result};
@@ -24,8 +23,8 @@ use crate::stats::KeptProcedure;
 ///
 /// # Errors
 /// `OtherProgram` if the program does not have all that they need.
-pub(crate) fn agree<D: Device>(
-    store: &Store<D>,
+pub(crate) fn agree(
+    store: &Store,
     past: Program,
     definitions: &Definitions<'_>,
     earlier: &mut Earlier<'_>,
@@ -61,7 +60,7 @@ pub(crate) fn agree<D: Device>(
     Ok(Agreed { change, table_ids, indexes, procedures, procedure_ids, program, of_log, missing })
 }
 
-fn tables<D: Device>(store: &Store<D>) -> Vec<LoggedTable> {
+fn tables(store: &Store) -> Vec<LoggedTable> {
     let used = (0..).map(TableId).zip(store.tables()).filter(|(_, table)| table.is_used());
     let table = |(number, table): (TableId, &storage::StoredTable)| LoggedTable {
         number,

@@ -4,7 +4,6 @@
 //! are of, and for which tables; replay is refused where the program of today is another one. What
 //! cannot be told from outside, the body of a procedure, is found by the state hashes in the log.
 
-use pmem::Device;
 use storage::Store;
 
 use crate::error::{EngineError, Result};
@@ -298,7 +297,7 @@ fn check_types(what: &str, logged: &TypedName, now: &TypedName) -> Result<()> {
 ///
 /// # Errors
 /// `Corrupt` if what the log has of the program makes no sense.
-pub fn types_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(String, Vec<String>)>> {
+pub fn types_in_words(store: &Store) -> Result<Vec<(String, Vec<String>)>> {
     let program = Program::decode(&store.log().program().unwrap_or_default())?;
     Ok(program.into_iter().flat_map(Program::types_in_words).collect())
 }
@@ -307,14 +306,14 @@ pub fn types_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(String, Vec<St
 ///
 /// # Errors
 /// As [`types_in_words`].
-pub fn logged_procedures<D: Device>(store: &Store<D>) -> Result<Vec<String>> {
+pub fn logged_procedures(store: &Store) -> Result<Vec<String>> {
     let program = Program::decode(&store.log().program().unwrap_or_default())?;
     Ok(program.iter().flat_map(Program::procedures).map(str::to_string).collect())
 }
 
 /// Names and types of the procedures whose calls the log of a store may hold, in the order of their
 /// numbers.
-pub(crate) fn logged_types<D: Device>(store: &Store<D>) -> Result<Vec<(String, String)>> {
+pub(crate) fn logged_types(store: &Store) -> Result<Vec<(String, String)>> {
     let program = Program::decode(&store.log().program().unwrap_or_default())?;
     let procedures = program.map(|program| program.procedures).unwrap_or_default();
     Ok(procedures.into_iter().map(|part| (part.name, part.types)).collect())
@@ -325,7 +324,7 @@ pub(crate) fn logged_types<D: Device>(store: &Store<D>) -> Result<Vec<(String, S
 ///
 /// # Errors
 /// As [`types_in_words`].
-pub fn indexes_in_words<D: Device>(store: &Store<D>) -> Result<Vec<(IndexInWords, String)>> {
+pub fn indexes_in_words(store: &Store) -> Result<Vec<(IndexInWords, String)>> {
     let program = Program::decode(&store.log().program().unwrap_or_default())?;
     Ok(program.iter().flat_map(Program::all_indexes).collect())
 }

@@ -12,7 +12,6 @@
 
 use std::collections::BTreeMap;
 
-use pmem::Device;
 use storage::Store;
 
 use crate::error::{EngineError, Result};
@@ -68,8 +67,8 @@ impl Remembered {
 ///
 /// # Errors
 /// `NotKnown` if the program says what it knows, and the store has something else.
-pub(crate) fn remember<D: Device>(
-    store: &Store<D>,
+pub(crate) fn remember(
+    store: &Store,
     definitions: &Definitions<'_>,
     logged: Option<&Program>,
     registered: &ProcedureTable,
@@ -287,7 +286,7 @@ pub struct PastInWords {
 ///
 /// # Errors
 /// As [`crate::types_in_words`].
-pub fn past_in_words<D: Device>(store: &Store<D>) -> Result<PastInWords> {
+pub fn past_in_words(store: &Store) -> Result<PastInWords> {
     let program = Program::decode(&store.log().program().unwrap_or_default())?;
     let Some(program) = program else { return Ok(PastInWords::default()) };
     let Remembered { gone, versions, tables, .. } = program.remembered;

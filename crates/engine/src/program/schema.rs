@@ -7,7 +7,6 @@
 //! ([`crate::program::earlier`]), they run first. All of a change begins to count with one
 //! checkpoint record, after the replay if there is one (`storage`: `catalog.rs`).
 
-use pmem::Device;
 use storage::input_log::Recovered;
 use storage::{CatalogChange, CatalogRequest, Store, TableId, TableRequest, TypesMark};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -46,8 +45,8 @@ pub(crate) struct Agreed {
 /// `OtherTypes` for a table whose rows are something else, `NotKnown` if the program would forget
 /// something that the store has, `OtherProgram` if there are calls that
 /// would not mean the same; as [`Store::plan_catalog`]; those of making the procedures.
-pub(crate) fn agree<D: Device>(
-    store: &Store<D>,
+pub(crate) fn agree(
+    store: &Store,
     log: &Recovered,
     definitions: &mut Definitions<'_>,
 ) -> Result<Agreed> {
@@ -99,8 +98,8 @@ fn agree_on(
 }
 
 /// What has to change in the catalog.
-fn plan<D: Device>(
-    store: &Store<D>,
+fn plan(
+    store: &Store,
     definitions: &Definitions<'_>,
     logged: Option<&Program>,
 ) -> Result<CatalogChange> {
@@ -119,8 +118,8 @@ fn plan<D: Device>(
 
 /// Whether the rows of a table are what the program takes them for: of versions of their type that
 /// it knows, too.
-fn check_types<D: Device>(
-    store: &Store<D>,
+fn check_types(
+    store: &Store,
     definitions: &Definitions<'_>,
     asked: &TableSchema,
     logged: Option<&Program>,

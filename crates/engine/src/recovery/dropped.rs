@@ -21,8 +21,8 @@ pub(crate) struct Dropped {
 impl Dropped {
     /// Takes the rows of dropped tables out of those that were found, and out of their hash. To be
     /// called before the store adopts its new catalog.
-    pub(crate) fn take<D: Device>(
-        store: &Store<D>,
+    pub(crate) fn take(
+        store: &Store,
         change: &CatalogChange,
         found: &mut [ScanShare],
         hash: &mut StateHash,
@@ -57,11 +57,7 @@ impl Dropped {
     ///
     /// # Errors
     /// `Storage(Device(Full))` if there is no room for lists of them; nothing has changed then.
-    pub(crate) fn free_values<D: Device>(
-        &self,
-        store: &Store<D>,
-        workers: &mut [Worker<D>],
-    ) -> Result<()> {
+    pub(crate) fn free_values(&self, store: &Store, workers: &mut [Worker]) -> Result<()> {
         let segments = store.segments();
         let mut freed: BTreeMap<(u16, u8), Vec<u64>> = BTreeMap::new();
         for &(pool, at) in &self.values {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use pmem::Device;
 use storage::EpochNumber;
 
 use crate::engine::Engine;
@@ -11,7 +10,7 @@ use crate::secondary::{EntryKey, IndexEntry, SecondaryIndex};
 
 type Entry<'e> = (&'e Box<[u8]>, &'e IndexEntry);
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// Builds all secondary indexes from the rows.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, LINE_BYTES, Port};
+use pmem::{AnyDevice, Device, LINE_BYTES, Port};
 use storage::input_log::Recovered;
 use storage::{IndexKind, Opened, StorageError, Store, StoreOptions, SubPool};
 
@@ -19,8 +19,8 @@ use crate::worker::Worker;
 
 /// The indexes of the checkpoint, if they are kept and can be believed; else all rows are visited.
 /// Where that is wanted all the same the two are compared.
-pub(super) fn attach_or_scan<D: Device>(
-    store: &Store<D>,
+pub(super) fn attach_or_scan(
+    store: &Store,
     sub_pools: &[SubPool],
     log: &Recovered,
     found: &Found,
@@ -54,11 +54,11 @@ fn by_table(found: &[ScanShare], tables: usize) -> Vec<Vec<u64>> {
 }
 
 /// Makes kept indexes those of an engine without rows yet. Tables that are new get empty ones.
-pub(super) fn take_over<D: Device>(
+pub(super) fn take_over(
     attached: Attached,
     core: &mut Core,
-    store: &Store<D>,
-    workers: &mut [Worker<D>],
+    store: &Store,
+    workers: &mut [Worker],
 ) -> Result<()> {
     let Attached { kept, entries, stale, tables } = attached;
     let count = tables.len();
@@ -78,7 +78,7 @@ pub(super) fn take_over<D: Device>(
 }
 
 /// Begins the indexes of tables that will have so many rows each.
-pub(super) fn begin<D: Device>(core: &mut Core, store: &Store<D>, found: &Found, rows: &[u64]) {
+pub(super) fn begin(core: &mut Core, store: &Store, found: &Found, rows: &[u64]) {
     let mut port = port_of(store);
     core.kept = KeptIndexes::begin(store, found, &mut port);
     let Some(kept) = &core.kept else { return };
@@ -88,12 +88,12 @@ pub(super) fn begin<D: Device>(core: &mut Core, store: &Store<D>, found: &Found,
 }
 
 /// What goes through it is memory until the store is accepted, and no part of any report.
-fn port_of<D: Device>(store: &Store<D>) -> Port<D> {
+fn port_of(store: &Store) -> Port {
     Port::new(Arc::clone(store.device()), u32::MAX)
 }
 
 /// Sequences are what their rows say.
-fn read_sequences<D: Device>(core: &Core, store: &Store<D>) -> Result<()> {
+fn read_sequences(core: &Core, store: &Store) -> Result<()> {
     let (phase, device) = (ReadPhase::of(&Opening), store.device());
     let mut sequences = core.sequences.write().expect("no panic while locked");
     for table in core.tables.iter().filter(|table| table.kind == IndexKind::Sequence) {
@@ -121,7 +121,7 @@ fn read_sequences<D: Device>(core: &Core, store: &Store<D>) -> Result<()> {
 /// # Errors
 /// `Storage(Corrupt)` with the first difference, or if the rows are damaged; as
 /// [`crate::Engine::open`].
-pub fn check_kept_indexes<D: Device>(device: Arc<D>) -> Result<bool> {
+pub fn check_kept_indexes(device: Arc<AnyDevice>) -> Result<bool> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, sub_pools, index_segments, log, .. } = Store::open(device, &options)?;
     let found = kept::find(&store, index_segments)?;

@@ -1,7 +1,6 @@
 //! The calls that a store's log holds after its checkpoint, for tools that have not their program:
 //! they are read, and never run.
 
-use pmem::Device;
 use storage::{EpochNumber, Opened, Position};
 
 use crate::call::batch::Calls;
@@ -32,7 +31,7 @@ pub struct LoggedCall {
 ///
 /// # Errors
 /// `Corrupt` if records do not add up although their checksums were right; the log's.
-pub fn logged_calls<D: Device>(opened: &Opened<D>) -> Result<Vec<LoggedCall>> {
+pub fn logged_calls(opened: &Opened) -> Result<Vec<LoggedCall>> {
     let procedures = logged_types(&opened.store)?;
     let (log, checkpoint) = (opened.store.log(), opened.store.checkpoint());
     let mut found = Vec::new();

@@ -31,8 +31,8 @@ mod tables;
 
 use std::sync::Arc;
 
-use pmem::Device;
 use pmem::sync::thread;
+use pmem::{AnyDevice, Device};
 use storage::format::{FEATURE_REMEMBERED_PROGRAMS, TABLES_MAX};
 use storage::input_log::{LogError, Recovered};
 use storage::scan::count_row;
@@ -62,7 +62,7 @@ use crate::version::{EntrySlab, ReadPhase, RowPlace, persistent_word};
 use crate::worker::{Totals, Worker};
 use crate::worker_id::WorkerId;
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// Opens the store on a device, or creates one, and recovers: afterwards the engine is at the
     /// end of the last committed epoch.
     ///
@@ -71,7 +71,7 @@ impl<D: Device> Engine<D> {
     /// files; on memory it may have added tables, and a replay that was refused has left what a
     /// crash in it would leave.
     pub fn open(
-        device: Arc<D>,
+        device: Arc<AnyDevice>,
         config: EngineConfig,
         tables: &[TableDefinition],
         procedures: ProcedureTable,
@@ -89,7 +89,7 @@ impl<D: Device> Engine<D> {
     /// # Errors
     /// As [`Engine::open`].
     pub fn open_with(
-        device: Arc<D>,
+        device: Arc<AnyDevice>,
         config: EngineConfig,
         definitions: Definitions<'_>,
     ) -> Result<(Self, RecoveryReport)> {
@@ -100,11 +100,11 @@ impl<D: Device> Engine<D> {
 
 /// Opens a store and recovers it. A log of a program of before is replayed and closed first, as
 /// that program would have done; what there is to change changes then (O-107, O-108).
-fn open<D: Device>(
-    device: Arc<D>,
+fn open(
+    device: Arc<AnyDevice>,
     config: EngineConfig,
     mut definitions: Definitions<'_>,
-) -> Result<(Engine<D>, RecoveryReport)> {
+) -> Result<(Engine, RecoveryReport)> {
     let first = open_once(Arc::clone(&device), config.clone(), &mut definitions)?;
     let OpenedOnce { engine, mut report, of_log } = first;
     let Some(kept) = of_log else { return Ok((engine, report)) };
@@ -118,11 +118,7 @@ fn open<D: Device>(
 }
 
 /// Brings calls to their ends that the program of before has deferred, and closes its store.
-fn close_past<D: Device>(
-    mut engine: Engine<D>,
-    mut info: EpochInfo,
-    timestamp_ns: u64,
-) -> Result<()> {
+fn close_past(mut engine: Engine, mut info: EpochInfo, timestamp_ns: u64) -> Result<()> {
     info.timestamp_ns = info.timestamp_ns.max(timestamp_ns);
     while engine.deferred() > 0 {
         // The log of what was replayed, or run here, makes room for the next epoch.
@@ -134,18 +130,18 @@ fn close_past<D: Device>(
 }
 
 /// What one recovery came to.
-struct OpenedOnce<D: Device> {
-    engine: Engine<D>,
+struct OpenedOnce {
+    engine: Engine,
     report: RecoveryReport,
     /// As [`Agreed::of_log`].
     of_log: Option<Vec<KeptProcedure>>,
 }
 
-fn open_once<D: Device>(
-    device: Arc<D>,
+fn open_once(
+    device: Arc<AnyDevice>,
     config: EngineConfig,
     definitions: &mut Definitions<'_>,
-) -> Result<OpenedOnce<D>> {
+) -> Result<OpenedOnce> {
     check_design(&config, device.as_ref())?;
     let clock = config.clock;
     let mut report = RecoveryReport::default();
@@ -212,7 +208,7 @@ fn open_once<D: Device>(
 }
 
 /// What is in memory, without rows.
-fn new_core<D: Device>(config: EngineConfig, store: &Store<D>) -> Result<Core> {
+fn new_core(config: EngineConfig, store: &Store) -> Result<Core> {
     let image_base = store.device().image().base() as usize;
     let in_memory = store.tables().iter().map(Table::new).collect();
     let entries = EntrySlab::new(store.segments(), store.device().has_memory_limit())?;
@@ -222,13 +218,13 @@ fn new_core<D: Device>(config: EngineConfig, store: &Store<D>) -> Result<Core> {
 }
 
 /// Takes kept indexes over, or makes new ones.
-fn make_indexes<D: Device>(
+fn make_indexes(
     core: &mut Core,
-    store: &Store<D>,
+    store: &Store,
     attached: Option<Attached>,
     indexes: &Found,
     found: Vec<ScanShare>,
-    workers: &mut [Worker<D>],
+    workers: &mut [Worker],
 ) -> Result<()> {
     match attached {
         Some(attached) => take_over(attached, core, store, workers)?,
@@ -247,7 +243,7 @@ fn make_indexes<D: Device>(
 
 /// Adds up what the rebuild has read. All steps before replay only read, so that they may be
 /// repeated (O-29).
-fn end_reading<D: Device>(report: &mut RecoveryReport, workers: &mut [Worker<D>]) {
+fn end_reading(report: &mut RecoveryReport, workers: &mut [Worker]) {
     workers.iter_mut().for_each(|w| report.rebuild.add(&w.row_store.port.take_counters()));
     assert!(report.created || !report.load_log.has_stores(), "a store that is opened is read");
     assert!(!report.scan.has_stores(), "the scan repairs nothing (O-27)");
@@ -255,7 +251,7 @@ fn end_reading<D: Device>(report: &mut RecoveryReport, workers: &mut [Worker<D>]
 }
 
 /// Where only what is logged is durable, there has to be a log.
-fn check_design<D: Device>(config: &EngineConfig, device: &D) -> Result<()> {
+fn check_design(config: &EngineConfig, device: &AnyDevice) -> Result<()> {
     if config.lab.design.logs() || !device.takes_snapshots() {
         return Ok(());
     }
@@ -269,11 +265,7 @@ fn check_design<D: Device>(config: &EngineConfig, device: &D) -> Result<()> {
 
 /// Slots that a collection before a crash freed are told from others by the checkpoint, which a
 /// change of the schema would replace. Only a log that was given up leaves some without a replay.
-fn check_collected<D: Device>(
-    agreed: &Agreed,
-    log: &Recovered,
-    workers: &[Worker<D>],
-) -> Result<()> {
+fn check_collected(agreed: &Agreed, log: &Recovered, workers: &[Worker]) -> Result<()> {
     let are_some = workers.iter().any(|worker| !worker.already_collected.is_empty());
     if !are_some || !log.committed.is_empty() || !agreed.change.is_change {
         return Ok(());
@@ -285,7 +277,7 @@ fn check_collected<D: Device>(
 
 /// Clears what calls have published that are left out, on devices where it stays: no replay writes
 /// it over, and the checkpoint at the end of its epoch would make it count (O-49).
-fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, rows: &Scanned) {
+fn clear_left_out(store: &Store, log: &Recovered, rows: &Scanned) {
     if !log.verdicts.is_empty() && !store.device().takes_snapshots() {
         let plan = rows.plan.as_ref().expect("on such devices all rows are scanned");
         storage::repair::clear_versions(store, plan, store.checkpoint_epoch());
@@ -293,7 +285,7 @@ fn clear_left_out<D: Device>(store: &Store<D>, log: &Recovered, rows: &Scanned) 
 }
 
 /// The calls that the checkpoint hands over to the next epoch.
-fn read_deferred_calls<D: Device>(store: &Store<D>, procedures: usize) -> Result<Calls> {
+fn read_deferred_calls(store: &Store, procedures: usize) -> Result<Calls> {
     let checkpoint = store.checkpoint();
     if checkpoint.deferred_calls == 0 {
         return Ok(Calls::new());
@@ -310,8 +302,8 @@ fn read_deferred_calls<D: Device>(store: &Store<D>, procedures: usize) -> Result
 
 /// Everything that was logged is replayed and durable: from now on store and log are those of this
 /// program. Whatever changes in the schema counts with the checkpoint record at the end (O-91).
-fn begin_program<D: Device>(
-    engine: &mut Engine<D>,
+fn begin_program(
+    engine: &mut Engine,
     agreed: &Agreed,
     dropped: &Dropped,
     created: bool,
@@ -344,11 +336,7 @@ fn begin_program<D: Device>(
 }
 
 /// Tells the workers which pool slots a collection before the crash already freed (O-36).
-fn remember_collected<D: Device>(
-    store: &Store<D>,
-    sub_pools: &[SubPool],
-    workers: &mut [Worker<D>],
-) {
+fn remember_collected(store: &Store, sub_pools: &[SubPool], workers: &mut [Worker]) {
     let sequence = store.checkpoint().sequence;
     for sub_pool in sub_pools.iter().filter(|l| l.pool() as usize >= TABLES_MAX) {
         sub_pool.count_collected(&mut workers[0].row_store.port, store.segments(), sequence);
@@ -361,12 +349,12 @@ fn remember_collected<D: Device>(
 
 /// Makes row entries and indexes of what the scan found, so many rows of each table, each worker of
 /// one share.
-fn rebuild<D: Device>(
+fn rebuild(
     core: &Core,
-    store: &Store<D>,
+    store: &Store,
     found: Vec<ScanShare>,
     counts: &[u64],
-    workers: &mut [Worker<D>],
+    workers: &mut [Worker],
 ) {
     for (table, &count) in core.tables.iter().zip(counts) {
         table.hash.reserve(count as usize);
@@ -399,11 +387,11 @@ fn rebuild<D: Device>(
     workers[0].row_store.port.pay_owed_time();
 }
 
-fn rebuild_share<D: Device>(
+fn rebuild_share(
     core: &Core,
-    store: &Store<D>,
+    store: &Store,
     share: &ScanShare,
-    worker: &mut Worker<D>,
+    worker: &mut Worker,
 ) -> Vec<Vec<(u64, EntryId)>> {
     let phase = ReadPhase::of(&Opening);
     let mut changes = vec![Vec::new(); core.tables.len()];

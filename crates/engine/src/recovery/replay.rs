@@ -20,8 +20,8 @@ use crate::stats::RecoveryReport;
 use crate::worker::Past;
 
 /// Runs the committed epochs again.
-pub(crate) fn replay<D: Device>(
-    engine: &mut Engine<D>,
+pub(crate) fn replay(
+    engine: &mut Engine,
     log: &Recovered,
     end_mark: Option<EndMark>,
     report: &mut RecoveryReport,
@@ -62,7 +62,7 @@ pub(crate) fn replay<D: Device>(
 ///
 /// # Errors
 /// `StuckCall` if two did at the same call, and there is no verdict on it.
-fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result<Deaths> {
+fn look_for_deaths(engine: &mut Engine, log: &Recovered) -> Result<Deaths> {
     if log.committed.is_empty() && engine.deferred() == 0 {
         return Ok(Deaths::default());
     }
@@ -82,18 +82,14 @@ fn look_for_deaths<D: Device>(engine: &mut Engine<D>, log: &Recovered) -> Result
 }
 
 /// The last epoch that is in the log or in the checkpoint.
-fn last_logged<D: Device>(engine: &Engine<D>, log: &Recovered) -> EpochNumber {
+fn last_logged(engine: &Engine, log: &Recovered) -> EpochNumber {
     let checkpoint_epoch = engine.store.checkpoint_epoch();
     log.committed.last().map_or(checkpoint_epoch, |committed| committed.epoch)
 }
 
 /// Everything is replayed: a deferred call in which the process died twice is refused; if it died
 /// in it once, that is kept for the next open.
-fn judge_deferred<D: Device>(
-    engine: &mut Engine<D>,
-    mut deaths: Deaths,
-    last_logged: EpochNumber,
-) -> Result<()> {
+fn judge_deferred(engine: &mut Engine, mut deaths: Deaths, last_logged: EpochNumber) -> Result<()> {
     match deaths.stuck() {
         Some((epoch, position))
             if epoch > last_logged && (position.index()) < engine.deferred() =>
@@ -107,11 +103,7 @@ fn judge_deferred<D: Device>(
 }
 
 /// A call in which the process died in two replays.
-fn stuck<D: Device>(
-    engine: &Engine<D>,
-    epoch: EpochNumber,
-    position: Position,
-) -> Result<EngineError> {
+fn stuck(engine: &Engine, epoch: EpochNumber, position: Position) -> Result<EngineError> {
     let logged = engine.store.log().read_epoch(epoch)?;
     let calls = decode_calls(&logged, engine.procedures.len())?;
     if position.index() >= calls.len() {
@@ -133,8 +125,8 @@ fn stuck<D: Device>(
     })
 }
 
-fn replay_epoch<D: Device>(
-    engine: &mut Engine<D>,
+fn replay_epoch(
+    engine: &mut Engine,
     epoch: EpochNumber,
     past: Past<'_>,
     report: &mut RecoveryReport,
@@ -163,7 +155,7 @@ fn replay_epoch<D: Device>(
 }
 
 /// The first committed epoch must have begun where the checkpoint ends.
-fn check_beginning<D: Device>(store: &Store<D>, log: &Recovered) -> Result<()> {
+fn check_beginning(store: &Store, log: &Recovered) -> Result<()> {
     let checkpoint = store.checkpoint();
     let logged = log.committed.first().and_then(|first| first.hash_before);
     match (logged, checkpoint.state_hash()) {

@@ -25,7 +25,7 @@ pub(super) struct Scanned {
 
 impl Scanned {
     /// Of an open that visits none.
-    pub(super) fn of_kept<D: Device>(store: &Store<D>, report: &mut RecoveryReport) -> Self {
+    pub(super) fn of_kept(store: &Store, report: &mut RecoveryReport) -> Self {
         let hash = store.checkpoint().state_hash();
         report.hash = if hash.is_some() { HashCheck::Kept } else { HashCheck::Unknown };
         Self { plan: None, found: Vec::new(), hash: hash.unwrap_or_default() }
@@ -33,8 +33,8 @@ impl Scanned {
 }
 
 /// Visits all rows.
-pub(super) fn scan_all<D: Device>(
-    store: &Store<D>,
+pub(super) fn scan_all(
+    store: &Store,
     sub_pools: &[SubPool],
     log: &Recovered,
     config: &EngineConfig,
@@ -72,7 +72,7 @@ pub(super) fn count_rows(found: &[ScanShare], tables: usize) -> Vec<u64> {
 }
 
 /// Counts and charges the free lists that planning the scan read.
-fn count_planning<D: Device>(store: &Store<D>, sub_pools: &[SubPool]) -> Counters {
+fn count_planning(store: &Store, sub_pools: &[SubPool]) -> Counters {
     let mut port = scan_port(store);
     for sub_pool in sub_pools.iter().filter(|l| (l.pool() as usize) < store.tables().len()) {
         sub_pool.count_free_list(&mut port, store.segments());
@@ -82,14 +82,14 @@ fn count_planning<D: Device>(store: &Store<D>, sub_pools: &[SubPool]) -> Counter
 }
 
 /// A port of a thread that only reads.
-fn scan_port<D: Device>(store: &Store<D>) -> Port<D> {
+fn scan_port(store: &Store) -> Port {
     Port::new(Arc::clone(store.device()), u32::MAX)
 }
 
 /// Visits all rows on as many threads as there are workers. Returns what each found, and the hash
 /// of all, which is the checkpoint's if that has one; nothing if it is not needed.
-fn scan_rows<D: Device>(
-    store: &Store<D>,
+fn scan_rows(
+    store: &Store,
     plan: &ScanPlan,
     owners: &Owners,
     config: &EngineConfig,
@@ -149,19 +149,19 @@ pub(super) struct Opening;
 unsafe impl HoldsValues for Opening {}
 
 /// What a thread of the scan has at hand.
-struct Scanning<'s, D: Device> {
+struct Scanning<'s> {
     plan: &'s ScanPlan,
     owners: &'s Owners,
     /// Whether rows are hashed.
     hashes: bool,
-    port: &'s mut Port<D>,
-    settle: &'s mut SettleRows<D>,
+    port: &'s mut Port,
+    settle: &'s mut SettleRows,
 }
 
-fn scan_unit<D: Device>(
-    store: &Store<D>,
+fn scan_unit(
+    store: &Store,
     unit: scan::ScanUnit,
-    with: Scanning<'_, D>,
+    with: Scanning<'_>,
     found: &mut ScanShare,
 ) -> std::result::Result<(), StorageError> {
     let Scanning { plan, owners, hashes, port, settle } = with;

@@ -19,7 +19,7 @@ use crate::version::newest_version;
 ///
 /// # Errors
 /// `Storage(Device(Corrupt))` for a damaged page.
-pub(super) fn read<D: Device>(core: &Core, store: &Store<D>) -> Result<()> {
+pub(super) fn read(core: &Core, store: &Store) -> Result<()> {
     if !store.device().has_memory_limit() {
         return Ok(());
     }
@@ -27,7 +27,7 @@ pub(super) fn read<D: Device>(core: &Core, store: &Store<D>) -> Result<()> {
     core.tables.iter().filter(is_wanted).try_for_each(|table| read_table(table, core, store))
 }
 
-fn read_table<D: Device>(table: &Table, core: &Core, store: &Store<D>) -> Result<()> {
+fn read_table(table: &Table, core: &Core, store: &Store) -> Result<()> {
     let device = store.device();
     for [offset, buckets, _] in table.hash.kept().unwrap_or_default() {
         device.read_pages(offset, buckets * LINE_BYTES)?;

@@ -2,7 +2,7 @@
 //! themselves, before they touch them. A page that is touched while it is absent comes, too, but by
 //! way of two other threads: one hears of it, and one reads it.
 
-use pmem::{Device, LINE_BYTES, Needed};
+use pmem::{AnyDevice, Device, LINE_BYTES, Needed};
 
 use crate::index::EntryId;
 use crate::state::core::Core;
@@ -12,7 +12,7 @@ use crate::version::ValueWord;
 
 impl Core {
     /// Readers bring pages, and keep rows, where the device has a limit of memory.
-    pub(crate) fn limit_memory<D: Device>(&mut self, device: &D) {
+    pub(crate) fn limit_memory(&mut self, device: &AnyDevice) {
         self.brings_pages = device.brings_pages();
         self.row_cache = RowCache::of(device);
     }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pmem::Device;
+use pmem::{AnyDevice, Device};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use storage::{EpochNumber, IndexKind, TableId};
@@ -86,7 +86,7 @@ pub(crate) struct RowCache {
 
 impl RowCache {
     /// That of a device with a limit of memory.
-    pub(crate) fn of<D: Device>(device: &D) -> Option<Self> {
+    pub(crate) fn of(device: &AnyDevice) -> Option<Self> {
         let limit = device.page_use()?.limit_bytes;
         Some(Self::new(limit / LIMIT_PART, device.kept_bytes()?))
     }

@@ -6,7 +6,6 @@
 //! the other ones of the transaction: non-temporal stores are not ordered with others, so readers
 //! may be led to them only after a fence.
 
-use pmem::Device;
 use pmem::sync::atomic::{AtomicU64, Ordering};
 use storage::{EpochNumber, NewValue, SerialId, row_hash};
 
@@ -18,7 +17,7 @@ use super::row_store::{DeadRow, RowStore};
 use super::write::{Hidden, Publication, Publisher, Write, key_of, value_before};
 use super::{ONLY, ReadPhase, RowEntry, TransientPool, ValueWord};
 
-impl<D: Device> RowStore<D> {
+impl RowStore {
     /// Publishes one declared write. The last writer of a row makes it persistent.
     #[inline(always)]
     pub(crate) fn publish(

@@ -18,8 +18,8 @@ use crate::version::changes::WorkerChanges;
 
 /// One worker's side of the device: its port, its sub-pools of every pool, and what it has to
 /// remember until the next checkpoint.
-pub(crate) struct RowStore<D: Device> {
-    pub(crate) port: Port<D>,
+pub(crate) struct RowStore {
+    pub(crate) port: Port,
     /// Sub-pools of this worker, by pool.
     pub(crate) sub_pools: Vec<Vec<SubPool>>,
     /// For each pool, the first sub-pool whose free list may have something to take.
@@ -77,7 +77,7 @@ impl DeadRow {
     }
 }
 
-impl<D: Device> RowStore<D> {
+impl RowStore {
     /// Frees the external values of a row that is being deleted; reverted by a crash, like the
     /// deletion.
     pub(super) fn free_values_of(
@@ -252,7 +252,7 @@ impl<D: Device> RowStore<D> {
 
     /// The same by the port of a worker that runs the epoch alone: this one has changed nothing in
     /// it, but may have before (O-81).
-    pub(crate) fn save_by(&mut self, port: &mut Port<D>, sequence: u64) {
+    pub(crate) fn save_by(&mut self, port: &mut Port, sequence: u64) {
         for (sub_pools, _) in changed(&mut self.sub_pools, &mut self.changed) {
             sub_pools.iter_mut().for_each(|sub_pool| sub_pool.save(port, sequence));
         }
@@ -356,11 +356,11 @@ impl Idle {
     ///
     /// # Panics
     /// If there are not so many, which is a bug: they were counted in this epoch.
-    pub(crate) fn give<D: Device>(
+    pub(crate) fn give(
         &mut self,
         pool: usize,
         count: u64,
-        port: &mut Port<D>,
+        port: &mut Port,
         segments: &Segments,
         sequence: Option<u64>,
     ) -> Vec<u64> {
@@ -381,10 +381,10 @@ impl Idle {
 }
 
 /// Takes so many slots out of the free lists of sub-pools, or all that there are.
-fn pop_all<D: Device>(
+fn pop_all(
     sub_pools: &mut [SubPool],
     count: u64,
-    port: &mut Port<D>,
+    port: &mut Port,
     segments: &Segments,
 ) -> Vec<u64> {
     let mut slots = Vec::with_capacity(count as usize);
@@ -411,12 +411,7 @@ fn changed<'m>(
 
 /// Prepares the persistent row of a key that is being inserted. The row was just allocated by this
 /// worker.
-pub(crate) fn initialise_row<D: Device>(
-    port: &mut Port<D>,
-    at: u64,
-    layout: &RowLayout,
-    key: &[u8],
-) {
+pub(crate) fn initialise_row(port: &mut Port, at: u64, layout: &RowLayout, key: &[u8]) {
     // SAFETY: freshly allocated and not published yet.
     unsafe { row::initialise(port, at, layout, key) }
 }
@@ -430,7 +425,7 @@ pub(crate) fn version_epoch(image_base: usize, row: u64, slot: usize) -> EpochNu
 }
 
 /// Empties the stale slot of a row whose external value was just collected (NV 4.4).
-pub(crate) fn clear_stale<D: Device>(port: &mut Port<D>, at: u64, slot: usize) {
+pub(crate) fn clear_stale(port: &mut Port, at: u64, slot: usize) {
     // SAFETY: major collection owns the stale slots of the rows on its list; no call reads stale
     // versions.
     unsafe { row::clear_version(port, at, slot) }

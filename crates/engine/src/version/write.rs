@@ -1,6 +1,6 @@
 //! What is published, and where: the words in which publishing and the final write speak.
 
-use pmem::Device;
+use pmem::AnyDevice;
 use pmem::sync::atomic::AtomicU64;
 use storage::{EpochNumber, NewValue, RowLayout, Segments, SerialId, row};
 
@@ -64,8 +64,8 @@ pub(super) fn value_before<'e>(to: &Publication<'e>) -> &'e [u8] {
 
 /// The key of a row that is being written.
 #[inline]
-pub(super) fn key_of<'k, D: Device>(
-    device: &'k D,
+pub(super) fn key_of<'k>(
+    device: &'k AnyDevice,
     to: &Publication<'_>,
     exact: &'k [u8; 8],
 ) -> &'k [u8] {

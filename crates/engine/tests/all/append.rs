@@ -1,15 +1,13 @@
 //! Both methods of the append step: the same answers and the same state, for any number of workers,
 //! and with batch append no lock that is contended and nothing that moves.
 
-use std::sync::Arc;
-
 use engine::{AppendMethod, WorkCounts};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::{HASHED, Mix, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
 use sim::history::{batch, effort, info, to_calls};
 
-fn open(append: AppendMethod, workers: usize) -> Pair<Dram> {
-    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+fn open(append: AppendMethod, workers: usize) -> Pair {
+    let device = AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap());
     // Small segments: every worker has its own of each kind.
     let setup = Setup { workers, append, segment_bytes: 16 << 10, ..Setup::default() };
     Pair::open(&device, &setup, Model::default()).unwrap()

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use engine::{
     ARGUMENT_BYTES_MAX, Answer, Calls, Engine, EngineError, ProcedureDefinition, ProcedureTable,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::{
     HASHED, LONG, Model, ORDERED, Op, Pair, Program, SEQUENCES, Setup, Step, check_clean,
     for_serial_part,
 };
 use storage::{StorageError, TableDefinition, TableId};
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap())
 }
 
 fn insert(table: u8, key: u8, size: u8) -> Vec<u8> {
@@ -215,7 +215,7 @@ fn o_51_mistakes_fail_the_call_with_words() {
 #[test]
 fn o_43_a_full_store_refuses_and_goes_on() {
     for workers in [1, 4] {
-        let device = Arc::new(Dram::new(2 << 20, 16 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(2 << 20, 16 << 20).unwrap());
         let setup =
             Setup { workers, segment_bytes: 4096, row_bytes: [0, 128, 128, 0], ..Setup::default() };
         let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
@@ -257,7 +257,7 @@ fn o_43_a_full_store_refuses_and_goes_on() {
 #[test]
 fn o_44_replay_fits_into_a_full_store_with_other_workers() {
     for (before, after) in [(1, 1), (1, 4), (8, 1), (4, 8), (1, 64)] {
-        let device = Arc::new(Dram::new(2 << 20, 16 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(2 << 20, 16 << 20).unwrap());
         let setup = Setup {
             workers: before,
             segment_bytes: 4096,
@@ -285,7 +285,7 @@ fn o_44_replay_fits_into_a_full_store_with_other_workers() {
 /// O-43: a full log refuses epochs until a checkpoint frees it.
 #[test]
 fn o_43_a_full_log_refuses_until_the_next_checkpoint() {
-    let device = Arc::new(Dram::new(64 << 20, 128 << 10).unwrap());
+    let device = AnyDevice::new(Dram::new(64 << 20, 128 << 10).unwrap());
     let setup =
         Setup { segment_bytes: 4096, checkpoint_every: 100_000, workers: 2, ..Setup::default() };
     let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();

@@ -7,7 +7,7 @@ use engine::{
     Calls, Engine, EngineConfig, EpochInfo, EpochStats, Lab, Phase, ProcedureDefinition,
     ProcedureTable, RecoveryReport,
 };
-use pmem::{Device, Emulated, Profile};
+use pmem::{AnyDevice, Device, Emulated, Profile};
 use storage::format::DIRECTORY_OFFSET;
 use storage::{IndexKind, TableDefinition, TableId};
 
@@ -68,10 +68,10 @@ fn declare_insert(key: &[u8], set: &mut engine::WriteSet<'_>) -> Result<(), engi
 
 /// A store of one table on a device, run by one worker.
 struct Run {
-    device: Arc<Emulated>,
+    device: Arc<AnyDevice>,
     config: EngineConfig,
     table: TableDefinition,
-    engine: Engine<Emulated>,
+    engine: Engine,
 }
 
 /// What is special about a run.
@@ -103,7 +103,7 @@ impl Case {
 
     /// A store in which the rows were written once.
     fn loaded(self) -> Run {
-        let device = Arc::new(Emulated::new(self.profile, DEVICE_BYTES, 1 << 28).unwrap());
+        let device = AnyDevice::new(Emulated::new(self.profile, DEVICE_BYTES, 1 << 28).unwrap());
         let table = TableDefinition {
             name: "rows".into(),
             index: self.index,
@@ -130,10 +130,10 @@ impl Case {
 }
 
 fn open(
-    device: &Arc<Emulated>,
+    device: &Arc<AnyDevice>,
     config: &EngineConfig,
     table: &TableDefinition,
-) -> (Engine<Emulated>, RecoveryReport) {
+) -> (Engine, RecoveryReport) {
     let tables = std::slice::from_ref(table);
     Engine::open(Arc::clone(device), config.clone(), tables, procedures()).unwrap()
 }

@@ -1,7 +1,6 @@
 //! Which rows the calls of an epoch contended for: exactly, for any number of workers.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -9,7 +8,7 @@ use engine::{
     Abort, AppendMethod, Calls, ContendedRow, Engine, EngineConfig, EpochInfo, Lab,
     ProcedureDefinition, ProcedureTable, Stop, Transaction,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::{IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
@@ -66,8 +65,8 @@ fn body(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn open(workers: usize, append: AppendMethod) -> Engine<Dram> {
-    let device = Arc::new(Dram::new(64 << 20, 64 << 20).unwrap());
+fn open(workers: usize, append: AppendMethod) -> Engine {
+    let device = AnyDevice::new(Dram::new(64 << 20, 64 << 20).unwrap());
     let texts = TableDefinition {
         name: "texts".into(),
         index: IndexKind::Ordered,
@@ -96,7 +95,7 @@ fn open(workers: usize, append: AppendMethod) -> Engine<Dram> {
 /// A call, and whether it is for the serial part.
 type Asked<'a> = (u8, u8, &'a [u8], bool);
 
-fn run(engine: &mut Engine<Dram>, asked: &[Asked<'_>]) -> Vec<ContendedRow> {
+fn run(engine: &mut Engine, asked: &[Asked<'_>]) -> Vec<ContendedRow> {
     let mut calls = Calls::new();
     for &(op, table, key, is_serial) in asked {
         let args = [&[op, table], key].concat();
@@ -117,7 +116,7 @@ fn word(of: u64) -> [u8; 8] {
 }
 
 /// Runs a history for each number of workers and each method.
-fn for_each_engine(mut check: impl FnMut(&mut Engine<Dram>, &str)) {
+fn for_each_engine(mut check: impl FnMut(&mut Engine, &str)) {
     for workers in [1, 2, 4] {
         for append in AppendMethod::ALL {
             let name = format!("{workers} workers, {append:?}");

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Adversary, Crash, Device, Dram, Port, SpaceKind, UndurableLine};
+use pmem::{Adversary, AnyDevice, Crash, Device, Dram, Port, SpaceKind, UndurableLine};
 use sim::history::{LONG, Model, ORDERED, Op, Pair, Program, Setup, Step, effort};
 use storage::TableId;
 use storage::format::{
@@ -32,15 +32,20 @@ fn insert(table: u8, key: u8, size: u8) -> Vec<u8> {
 }
 
 /// A closed store with rows whose two versions are inline and external.
-fn store<D: Device>(device: D) -> (Arc<D>, Model) {
-    let device = Arc::new(device);
-    let mut pair = Pair::open(&device, &setup(), Model::default()).unwrap();
+fn store(device: impl Device) -> (Arc<AnyDevice>, Model) {
+    let device = AnyDevice::new(device);
+    let model = make_store(&device);
+    (device, model)
+}
+
+fn make_store(device: &Arc<AnyDevice>) -> Model {
+    let mut pair = Pair::open(device, &setup(), Model::default()).unwrap();
     for size in [3, 14, 9, 17, 6] {
         pair.run(&[insert(ORDERED, 1, size), insert(LONG, 9, size + 1)]).unwrap();
     }
     let model = pair.model.clone();
     pair.engine.close().unwrap();
-    (device, model)
+    model
 }
 
 /// An open that visits all rows: where pages have checksums that were put right afterwards, only
@@ -49,12 +54,12 @@ fn visiting() -> Setup {
     Setup { scans_rows: true, ..setup() }
 }
 
-fn dram() -> (Arc<Dram>, Model) {
+fn dram() -> (Arc<AnyDevice>, Model) {
     store(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap())
 }
 
 /// Puts other bytes over the word at an offset behind the directory's beginning.
-fn damage_word<D: Device>(device: &Arc<D>, offset: u64, kind: SegmentKind, salt: u32) {
+fn damage_word(device: &Arc<AnyDevice>, offset: u64, kind: SegmentKind, salt: u32) {
     let segments = Segments::new(4096, IMAGE_BYTES / 4096);
     let segment = u32::try_from((offset - DIRECTORY_OFFSET) / 8).unwrap();
     let entry = SegmentUse { kind, pool: 9, sub_pool: 3, ordinal: salt };
@@ -62,7 +67,7 @@ fn damage_word<D: Device>(device: &Arc<D>, offset: u64, kind: SegmentKind, salt:
 }
 
 /// The live rows: table, row, offset and length of the value, bytes of a row.
-fn live_rows<D: Device>(device: &Arc<D>) -> Vec<(ScannedRow, u64, u64, usize)> {
+fn live_rows(device: &Arc<AnyDevice>) -> Vec<(ScannedRow, u64, u64, usize)> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let opened = Store::open(Arc::clone(device), &options).unwrap();
     let store = &opened.store;
@@ -144,7 +149,7 @@ fn o_54_check_and_recovery_agree_on_a_damaged_stale_version() {
     let options = pmem::FileOptions::new(IMAGE_BYTES, LOG_BYTES);
     let file = || Arc::new(pmem::File::open(dir.path(), &options).unwrap());
     let device = file();
-    let mut pair = Pair::open(&device, &setup(), Model::default()).unwrap();
+    let mut pair = Pair::open(&AnyDevice::of(&device), &setup(), Model::default()).unwrap();
     // Three rows with two versions in the pool each, and slots that are free.
     for size in [20, 21, 22] {
         pair.run(&(0..3).map(|key| insert(LONG, key, size)).collect::<Vec<_>>()).unwrap();
@@ -153,7 +158,7 @@ fn o_54_check_and_recovery_agree_on_a_damaged_stale_version() {
     device.settle().unwrap();
     device.snapshot_part(0, 1).unwrap();
     device.snapshot_commit(device.snapshot_epoch().unwrap()).unwrap();
-    let rows = live_rows(&device);
+    let rows = live_rows(&AnyDevice::of(&device));
     drop(device);
     let image = sim::fuzz::StoredImage::read(dir.path()).unwrap().bytes;
     let word = |at: u64| u64::from_le_bytes(image[at as usize..][..8].try_into().unwrap());
@@ -177,8 +182,11 @@ fn o_54_check_and_recovery_agree_on_a_damaged_stale_version() {
         damaged[stale as usize + 8..][..8].copy_from_slice(&pointer.to_le_bytes());
         // Who damages rows without the device noticing has its checksums, too.
         sim::fuzz::StoredImage { bytes: damaged }.forge(dir.path()).unwrap();
-        let problems = storage::check::check(file()).unwrap().problems;
-        (problems, visiting().open(&file()).map(drop).map_err(|error| error.to_string()))
+        let problems = storage::check::check(AnyDevice::of(&file())).unwrap().problems;
+        (
+            problems,
+            visiting().open(&AnyDevice::of(&file())).map(drop).map_err(|error| error.to_string()),
+        )
     };
     // Without a serial id it is no version: its slot is nobody's, which costs space and no row.
     let (problems, opened) = try_with(0, pointer);
@@ -210,7 +218,7 @@ fn o_54_a_lost_pool_state_is_refused() {
     assert!(error.to_string().contains("has checksum"), "{error}");
     image.forge(dir.path()).unwrap();
     let device = Arc::new(pmem::File::open(dir.path(), &options).unwrap());
-    let error = visiting().open(&device).err().expect("a lost pool");
+    let error = visiting().open(&AnyDevice::of(&device)).err().expect("a lost pool");
     assert!(error.is_corrupt() && error.to_string().contains("leads nowhere"), "{error}");
 }
 
@@ -218,7 +226,7 @@ fn o_54_a_lost_pool_state_is_refused() {
 #[test]
 fn o_54_a_damaged_free_list_is_refused() {
     let segments = Segments::new(4096, IMAGE_BYTES / 4096);
-    let entries = |device: &Arc<Dram>| -> Vec<u64> {
+    let entries = |device: &Arc<AnyDevice>| -> Vec<u64> {
         let used = (device.image_bytes() - segments.offset(0)) / 4096;
         let lists = (0..used as u32).filter(|segment| {
             segments.use_of(device.as_ref(), *segment).map(|entry| entry.kind)
@@ -272,7 +280,7 @@ fn o_48_a_wrong_checkpoint_is_no_checkpoint() {
 #[test]
 fn o_24_damage_of_the_log_is_seen() {
     let run = || {
-        let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+        let device = AnyDevice::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
         let setup = Setup { checkpoint_every: 100, ..setup() };
         let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
         let mut models = vec![pair.model.clone()];
@@ -324,14 +332,16 @@ impl Adversary for Tear {
 /// O-53, O-23: one superblock or one checkpoint record that is torn is not needed.
 #[test]
 fn o_53_one_torn_copy_is_enough_of_a_store() {
-    let (rehearsal, _) = store(Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+    let rehearsal = Arc::new(Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+    make_store(&AnyDevice::of(&rehearsal));
     for event in 0..rehearsal.events() {
-        let device = Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap();
+        let device = Arc::new(Crash::new(IMAGE_BYTES, LOG_BYTES).unwrap());
         device.cut_at(event);
-        let (device, _) = store(device);
+        make_store(&AnyDevice::of(&device));
         for line in [SUPERBLOCK_STRIDE, CHECKPOINTS_OFFSET, CHECKPOINTS_OFFSET + 256] {
             for stores in [1, 4, 7] {
-                let left = Arc::new(device.image_after_power_cut(&mut Tear(vec![(line, stores)])));
+                let torn = device.image_after_power_cut(&mut Tear(vec![(line, stores)]));
+                let left = AnyDevice::new(torn);
                 let opened = setup().open(&left);
                 opened.unwrap_or_else(|e| panic!("event {event}, line {line}, {stores}: {e}"));
             }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Delayed, Dram};
+use pmem::{AnyDevice, Delayed, Dram};
 use sim::history::{HASHED, Model, Op, Pair, Program, Random, Setup, Step, check_clean};
 
 /// A transaction that does one thing to a row.
@@ -34,7 +34,7 @@ fn o_48_partial_writes_leave_whole_values() {
     for (seed, checkpoint_every) in (0..30).zip([1, 2, 3].into_iter().cycle()) {
         let mut random = Random::new(seed);
         let setup = Setup { checkpoint_every, ..Setup::default() };
-        let device = Arc::new(Dram::new(16 << 20, 16 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(16 << 20, 16 << 20).unwrap());
         let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
         for epoch in 0..120 {
             let batch: Vec<_> = (0..random.below(3)).map(|_| random_program(&mut random)).collect();
@@ -54,7 +54,7 @@ fn partial_writes_need_no_store_that_is_still_on_its_way() {
     let mut random = Random::new(7);
     let device = Arc::new(Delayed::new(16 << 20, 16 << 20).unwrap());
     let setup = Setup { workers: 2, ..Setup::default() };
-    let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+    let mut pair = Pair::open(&AnyDevice::of(&device), &setup, Model::default()).unwrap();
     for _ in 0..200 {
         let batch: Vec<_> = (0..random.below(6)).map(|_| random_program(&mut random)).collect();
         pair.run(&batch).and_then(|()| pair.compare_state()).unwrap();

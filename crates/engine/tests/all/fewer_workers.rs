@@ -1,10 +1,8 @@
 //! Epochs may run on some of the workers only, another number each time: their answers and the
 //! state are the same (O-11, O-81). Random histories vary the number, too ([`sim::history::Pair`]).
 
-use std::sync::Arc;
-
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::TableId;
 
 use crate::support::rows;
@@ -38,7 +36,7 @@ fn key(of: u8) -> [u8; 8] {
 
 /// Runs epochs of which each is limited to a number of workers; what each came to.
 fn run(workers: usize, limits: &[usize]) -> (Vec<(Vec<u8>, String)>, Vec<usize>) {
-    let device = Arc::new(Dram::new(64 << 20, 64 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(64 << 20, 64 << 20).unwrap());
     let config = EngineConfig { workers, checkpoint_every: 3, ..EngineConfig::default() };
     let (mut engine, _) = Engine::open(device, config, &[rows(1000)], procedures()).unwrap();
     let (mut states, mut ran) = (Vec::new(), Vec::new());

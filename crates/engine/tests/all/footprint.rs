@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::{Device, Dram, File, FileOptions};
+use pmem::{AnyDevice, Device, Dram, File, FileOptions};
 use storage::{IndexKind, StoreOptions, TableDefinition, TableId};
 
 const SEGMENT_BYTES: u64 = 4096;
@@ -119,10 +119,10 @@ struct Mood {
     workers: [u64; 2],
 }
 
-struct History<D: Device> {
+struct History {
     seed: u64,
-    device: Arc<D>,
-    engine: Option<Engine<D>>,
+    device: Arc<AnyDevice>,
+    engine: Option<Engine>,
     workers: u64,
     workers_most: u64,
     checkpoint_every: u64,
@@ -131,11 +131,11 @@ struct History<D: Device> {
     mood: Mood,
 }
 
-impl<D: Device> History<D> {
-    fn new(device: D, seed: u64) -> Self {
+impl History {
+    fn new(device: impl Device, seed: u64) -> Self {
         let mut history = Self {
             seed,
-            device: Arc::new(device),
+            device: AnyDevice::new(device),
             engine: None,
             workers: 0,
             workers_most: 0,
@@ -278,7 +278,7 @@ fn rounds(default: u64) -> u64 {
     effort("NVCARACAL_FOOTPRINT_ROUNDS", default)
 }
 
-fn explore<D: Device>(device: D, seed: u64, rounds: u64) {
+fn explore(device: impl Device, seed: u64, rounds: u64) {
     let mut history = History::new(device, seed);
     for round in 0..rounds {
         if history.random.below(500) == 0 {
@@ -311,7 +311,7 @@ fn o_43_so_it_does_in_files() {
 /// One key that comes and goes, in epochs of one worker of two.
 #[test]
 fn o_43_one_row_that_comes_and_goes_has_one_slot() {
-    let device = Arc::new(Dram::new(1 << 28, 1 << 26).unwrap());
+    let device = AnyDevice::new(Dram::new(1 << 28, 1 << 26).unwrap());
     let config = EngineConfig {
         workers: 2,
         store: StoreOptions { segment_bytes: SEGMENT_BYTES, ..StoreOptions::default() },
@@ -337,7 +337,7 @@ fn o_43_one_row_that_comes_and_goes_has_one_slot() {
 /// stays: the third frees slots in epochs only in which it creates no row.
 #[test]
 fn o_43_workers_that_have_no_part_give_what_they_freed() {
-    let device = Arc::new(Dram::new(1 << 28, 1 << 26).unwrap());
+    let device = AnyDevice::new(Dram::new(1 << 28, 1 << 26).unwrap());
     let config = EngineConfig {
         workers: 4,
         store: StoreOptions { segment_bytes: SEGMENT_BYTES, ..StoreOptions::default() },

@@ -11,7 +11,7 @@ use engine::{
     Body, Calls, Definitions, Earlier, Engine, EngineConfig, EpochInfo, LoggedSchema,
     ProcedureDefinition, ProcedureTable, Transaction, WriteSet,
 };
-use pmem::{Dram, File, FileOptions};
+use pmem::{AnyDevice, Dram, File, FileOptions};
 use sim::history::{Model, ORDERED, Op, Pair, Program, Setup, Step, for_serial_part};
 use storage::input_log::RESERVE_SEGMENTS;
 use storage::{StoreOptions, TableId};
@@ -45,7 +45,7 @@ fn calls(tag: u8) -> Vec<Vec<u8>> {
 #[test]
 fn o_43_a_full_log_is_replayed_with_any_checkpoint_interval() {
     for checkpoint_every in [1, 2, 3, 5, 1000] {
-        let device = Arc::new(Dram::new(16 << 20, SEGMENTS * 4096).unwrap());
+        let device = AnyDevice::new(Dram::new(16 << 20, SEGMENTS * 4096).unwrap());
         let seldom = Setup { checkpoint_every: 1000, segment_bytes: 4096, ..Setup::default() };
         let mut pair = Pair::open(&device, &seldom, Model::default()).unwrap();
         (0..5).for_each(|tag| pair.run(&calls(tag)).unwrap());
@@ -81,7 +81,7 @@ fn o_78_room_is_kept_for_calls_that_may_be_deferred() {
     let parallel = vec![call.encode(); 20];
     let serial: Vec<_> = parallel.iter().cloned().map(for_serial_part).collect();
     let accepts = |calls: &[Vec<u8>], segments: u64| {
-        let device = Arc::new(Dram::new(16 << 20, segments * 4096).unwrap());
+        let device = AnyDevice::new(Dram::new(16 << 20, segments * 4096).unwrap());
         let setup = Setup { segment_bytes: 4096, ..Setup::default() };
         let pair = Pair::open(&device, &setup, Model::default());
         pair.is_ok_and(|mut pair| pair.run(calls).is_ok())
@@ -118,7 +118,7 @@ fn insert_behind(version: u32) -> Body {
 
 /// A program whose body has this version; the second one keeps that of the first for logs, and has
 /// more workers, each of which needs a segment.
-fn open_version(device: &Arc<File>, version: u32) -> engine::Result<Engine<File>> {
+fn open_version(device: &Arc<File>, version: u32) -> engine::Result<Engine> {
     let mut procedures = |_: &[TableId]| {
         let Body { procedure, types, version, .. } = insert_behind(version);
         let mut table = ProcedureTable::new();
@@ -141,7 +141,7 @@ fn open_version(device: &Arc<File>, version: u32) -> engine::Result<Engine<File>
     let tables = [rows(8).into()];
     let earlier = (version > 1).then_some(earlier);
     let definitions = Definitions { earlier, ..Definitions::new(&tables, &mut procedures) };
-    Ok(Engine::open_with(Arc::clone(device), config, definitions)?.0)
+    Ok(Engine::open_with(Arc::clone(&AnyDevice::of(device)), config, definitions)?.0)
 }
 
 /// O-43, O-107: calls that the program before has deferred find room for their epoch, however full

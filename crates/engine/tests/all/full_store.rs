@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo};
-use pmem::{Device, Dram};
+use pmem::{AnyDevice, Device, Dram};
 use storage::{IndexKind, StoreOptions, TableDefinition};
 
 use crate::footprint::{LONG, arguments, procedures, push, tables};
@@ -16,7 +16,7 @@ use crate::footprint::{LONG, arguments, procedures, push, tables};
 const IMAGE_BYTES: u64 = 2 << 20;
 const BYTES: u64 = 900;
 
-fn open(device: &Arc<Dram>, workers: usize) -> Engine<Dram> {
+fn open(device: &Arc<AnyDevice>, workers: usize) -> Engine {
     let config = EngineConfig {
         workers,
         store: StoreOptions { segment_bytes: 4096, ..StoreOptions::default() },
@@ -26,7 +26,7 @@ fn open(device: &Arc<Dram>, workers: usize) -> Engine<Dram> {
 }
 
 /// Runs a call alone; whether there was space.
-fn run(engine: &mut Engine<Dram>, procedure: u16, key: u64, bytes: u64) -> Result<(), String> {
+fn run(engine: &mut Engine, procedure: u16, key: u64, bytes: u64) -> Result<(), String> {
     let mut calls = Calls::new();
     push(&mut calls, true, procedure, &arguments(LONG, key, bytes));
     match engine.run_epoch(&calls, EpochInfo::default()) {
@@ -41,7 +41,7 @@ fn run(engine: &mut Engine<Dram>, procedure: u16, key: u64, bytes: u64) -> Resul
     }
 }
 
-fn fill(engine: &mut Engine<Dram>) -> (u64, String) {
+fn fill(engine: &mut Engine) -> (u64, String) {
     let mut key = 0;
     loop {
         match run(engine, 0, key, BYTES) {
@@ -54,7 +54,7 @@ fn fill(engine: &mut Engine<Dram>) -> (u64, String) {
 #[test]
 fn o_43_a_full_store_takes_deletes_and_shorter_values() {
     for workers in [1, 2] {
-        let device = Arc::new(Dram::new(IMAGE_BYTES, 1 << 26).unwrap());
+        let device = AnyDevice::new(Dram::new(IMAGE_BYTES, 1 << 26).unwrap());
         let mut engine = open(&device, workers);
         let (rows, error) = fill(&mut engine);
         println!("{workers} workers: full after {rows} rows: {error}");
@@ -88,10 +88,10 @@ fn o_43_a_full_store_takes_deletes_and_shorter_values() {
 /// Lists of free slots take an eighth of the space of the shortest rows.
 #[test]
 fn o_43_a_store_full_of_short_rows_can_be_emptied() {
-    let device = Arc::new(Dram::new(IMAGE_BYTES, 1 << 26).unwrap());
+    let device = AnyDevice::new(Dram::new(IMAGE_BYTES, 1 << 26).unwrap());
     let mut engine = open(&device, 2);
     let mut key = 0;
-    let some = |engine: &mut Engine<Dram>, procedure, keys: std::ops::Range<u64>| {
+    let some = |engine: &mut Engine, procedure, keys: std::ops::Range<u64>| {
         let mut calls = Calls::new();
         keys.for_each(|key| push(&mut calls, true, procedure, &arguments(0, key, 8)));
         engine.run_epoch(&calls, EpochInfo::default()).map(drop)
@@ -109,7 +109,7 @@ fn o_43_a_store_full_of_short_rows_can_be_emptied() {
 
 /// The bytes of the image after a thousand notes in one epoch, beside other tables.
 fn bytes_of_notes(with_blobs: bool, alone: bool) -> u64 {
-    let device = Arc::new(Dram::new(8 << 30, 1 << 26).unwrap());
+    let device = AnyDevice::new(Dram::new(8 << 30, 1 << 26).unwrap());
     let blobs = TableDefinition {
         name: "blobs".into(),
         index: IndexKind::Ordered,

@@ -11,7 +11,7 @@ use engine::{
     Abort, Answer, Calls, Engine, EngineError, Piece, PieceFunctions, PieceResult,
     ProcedureDefinition, ProcedureTable, Stop, Transaction, WriteSet,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::{HASHED, LONG, ORDERED, SEQUENCES, Setup};
 use storage::TableId;
 
@@ -106,8 +106,8 @@ fn procedures(body: engine::BodyFn, piece: engine::PieceFn) -> ProcedureTable {
     table
 }
 
-fn open(workers: usize, body: engine::BodyFn, piece: engine::PieceFn) -> (Arc<Dram>, Engine<Dram>) {
-    let device = Arc::new(Dram::new(64 << 20, 64 << 20).unwrap());
+fn open(workers: usize, body: engine::BodyFn, piece: engine::PieceFn) -> (Arc<AnyDevice>, Engine) {
+    let device = AnyDevice::new(Dram::new(64 << 20, 64 << 20).unwrap());
     let setup = Setup { workers, ..Setup::default() };
     let procedures = procedures(body, piece);
     let (mut engine, _) =
@@ -229,7 +229,7 @@ fn the_first_mistake_of_a_declaration_is_the_answer() {
         body: |_, tx| tx.insert(H, KEY, b""),
         pieces: None,
     });
-    let device = Arc::new(Dram::new(64 << 20, 64 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(64 << 20, 64 << 20).unwrap());
     let setup = Setup::default();
     let (mut engine, _) =
         Engine::open(device, setup.config(), &setup.tables(), procedures).unwrap();

@@ -11,7 +11,7 @@ use engine::{
     Abort, Answer, Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, EpochOutcome,
     IndexDefinition, ProcedureDefinition, ProcedureTable, Reader, ScanPart, TableSchema,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::{EpochNumber, IndexKind, StoreOptions, TableDefinition, TableId};
 
 use crate::support::rows;
@@ -86,10 +86,10 @@ fn procedures() -> ProcedureTable {
 
 /// Opens a store with some indexes and procedures.
 fn open_with(
-    device: Arc<Dram>,
+    device: Arc<AnyDevice>,
     indexes: &[IndexDefinition],
     procedures: fn() -> ProcedureTable,
-) -> Result<Engine<Dram>, EngineError> {
+) -> Result<Engine, EngineError> {
     let table = |name: &str, value_bytes| TableDefinition {
         name: name.into(),
         index: IndexKind::Ordered,
@@ -104,23 +104,20 @@ fn open_with(
     Ok(Engine::open_with(device, config, definitions)?.0)
 }
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(4 << 20, 16 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(4 << 20, 16 << 20).unwrap())
 }
 
-fn reopen(device: Arc<Dram>) -> Engine<Dram> {
+fn reopen(device: Arc<AnyDevice>) -> Engine {
     open_with(device, &indexes(), procedures).unwrap()
 }
 
-fn open() -> Engine<Dram> {
+fn open() -> Engine {
     reopen(device())
 }
 
 /// An epoch of calls that all run in its serial part.
-fn run(
-    engine: &mut Engine<Dram>,
-    calls: &[(u8, u8, Vec<u8>)],
-) -> Result<EpochOutcome, EngineError> {
+fn run(engine: &mut Engine, calls: &[(u8, u8, Vec<u8>)]) -> Result<EpochOutcome, EngineError> {
     let mut batch = Calls::new();
     for (op, row, value) in calls {
         batch.push_serial(0, &[&[*op, *row][..], value].concat()).unwrap();
@@ -128,11 +125,11 @@ fn run(
     engine.run_epoch(&batch, EpochInfo::default())
 }
 
-fn write(engine: &mut Engine<Dram>, row: u8, value: &[u8]) {
+fn write(engine: &mut Engine, row: u8, value: &[u8]) {
     run(engine, &[(WRITE, row, value.to_vec())]).unwrap();
 }
 
-fn delete(engine: &mut Engine<Dram>, row: u8) {
+fn delete(engine: &mut Engine, row: u8) {
     run(engine, &[(DELETE, row, Vec::new())]).unwrap();
 }
 
@@ -175,7 +172,7 @@ fn seen(reader: &Reader, epoch: EpochNumber, index: u16, down: bool) -> Vec<(u8,
     }
 }
 
-fn assert_sees(engine: &Engine<Dram>, epoch: EpochNumber, rows: &Rows) {
+fn assert_sees(engine: &Engine, epoch: EpochNumber, rows: &Rows) {
     let reader = engine.reader();
     for index in [SHORT, LONG] {
         let mut expected = expected(index, rows);
@@ -205,7 +202,7 @@ fn bytes_of_entries(value: &[u8]) -> u64 {
 }
 
 /// Frees all that nobody sees.
-fn sweep(engine: &mut Engine<Dram>) {
+fn sweep(engine: &mut Engine) {
     let steps = (0..1000).take_while(|_| engine.sweep_snapshots(usize::MAX)).count();
     assert!(steps < 1000, "it comes to an end");
 }
@@ -338,7 +335,7 @@ fn o_96_what_a_call_that_failed_has_removed_was_never_gone() {
     write(&mut engine, 1, &[7, 107]);
     let second = engine.snapshot();
     let kept = engine.memory().snapshots;
-    let assert_seen = |engine: &Engine<Dram>| {
+    let assert_seen = |engine: &Engine| {
         assert_sees(engine, first, &rows_of([(1, &[7, 8, 107])]));
         assert_sees(engine, second, &rows_of([(1, &[7, 107])]));
         engine.check_indexes().unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, HashCheck, Lab, RecoveryReport};
-use pmem::{File, FileOptions, memory_can_be_limited};
+use pmem::{AnyDevice, File, FileOptions, memory_can_be_limited};
 use storage::{StoreOptions, TableId};
 
 use crate::footprint::{LONG, arguments, procedures, tables};
@@ -27,16 +27,12 @@ fn config(scans_rows: bool) -> EngineConfig {
     }
 }
 
-fn open_with(
-    dir: &Path,
-    options: &FileOptions,
-    config: EngineConfig,
-) -> (Engine<File>, RecoveryReport) {
+fn open_with(dir: &Path, options: &FileOptions, config: EngineConfig) -> (Engine, RecoveryReport) {
     let device = Arc::new(File::open(dir, options).unwrap());
-    Engine::open(device, config, &tables(), procedures()).unwrap()
+    Engine::open(AnyDevice::of(&device), config, &tables(), procedures()).unwrap()
 }
 
-fn open(dir: &Path, scans_rows: bool) -> (Engine<File>, RecoveryReport) {
+fn open(dir: &Path, scans_rows: bool) -> (Engine, RecoveryReport) {
     open_with(dir, &options(), config(scans_rows))
 }
 
@@ -62,7 +58,7 @@ fn next(state: &mut u64) -> u64 {
 }
 
 /// One epoch of inserts, updates and deletes of all tables.
-fn run_epoch(engine: &mut Engine<File>, random: &mut u64, calls_count: u64, keys: u64) {
+fn run_epoch(engine: &mut Engine, random: &mut u64, calls_count: u64, keys: u64) {
     let mut calls = Calls::new();
     for _ in 0..calls_count {
         let (table, procedure) = (next(random) % 3, u16::from(next(random).is_multiple_of(3)));
@@ -74,7 +70,7 @@ fn run_epoch(engine: &mut Engine<File>, random: &mut u64, calls_count: u64, keys
 }
 
 /// All rows, and what the engine knows of them.
-fn state(engine: &Engine<File>) -> (Vec<Vec<u8>>, u64, storage::StateHash) {
+fn state(engine: &Engine) -> (Vec<Vec<u8>>, u64, storage::StateHash) {
     let mut rows = Vec::new();
     for table in 0..3 {
         let mut each = |key: &[u8], value: &[u8]| rows.push([key, value].concat());
@@ -219,7 +215,7 @@ fn keys_of_one_tag_are_different_rows() {
         return;
     }
     let (mut engine, _) = open(dir.path(), false);
-    let run = |engine: &mut Engine<File>, table: usize, procedure: u16, keys: &[u64]| {
+    let run = |engine: &mut Engine, table: usize, procedure: u16, keys: &[u64]| {
         let mut calls = Calls::new();
         keys.iter().for_each(|&key| calls.push(procedure, &arguments(table, key, 8)).unwrap());
         engine.run_epoch(&calls, EpochInfo::default()).unwrap();

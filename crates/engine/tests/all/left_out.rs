@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use engine::EngineError;
-use pmem::Traced;
+use pmem::{AnyDevice, Traced};
 use sim::history::{HASHED, Model, ORDERED, Op, Program, Setup, Step, info, to_calls};
 
 /// A call that inserts, or updates, a row and commits; then it ends the epoch, if it is fatal.
@@ -25,7 +25,7 @@ fn call(table: u8, size: u8, op: Op, fatal: bool) -> Vec<u8> {
 fn check(op: Op, sizes: [u8; 2], checkpoint_every: u64) {
     let device = Arc::new(Traced::new(1 << 20, 1 << 20).unwrap());
     let setup = Setup { segment_bytes: 4096, checkpoint_every, ..Setup::default() };
-    let mut engine = setup.open(&device).unwrap();
+    let mut engine = setup.open(&AnyDevice::of(&device)).unwrap();
     let mut model = Model::default();
     let first = [call(ORDERED, sizes[0], Op::Insert, false)];
     engine.run_epoch(&to_calls(&first), info(1)).unwrap();
@@ -37,15 +37,15 @@ fn check(op: Op, sizes: [u8; 2], checkpoint_every: u64) {
     assert!(matches!(stopped, Err(EngineError::Poisoned(_))));
     model.run(&second, info(2).timestamp_ns);
     drop(engine);
-    let stopped = setup.open(&device);
+    let stopped = setup.open(&AnyDevice::of(&device));
     assert!(matches!(stopped, Err(EngineError::Poisoned(_))));
 
     // Replayed, then from the checkpoint.
     for _ in 0..2 {
-        let engine = setup.open(&device).unwrap();
+        let engine = setup.open(&AnyDevice::of(&device)).unwrap();
         sim::history::compare_state(&engine, &model).unwrap();
         drop(engine);
-        sim::history::check_clean(&device, &model).unwrap();
+        sim::history::check_clean(&AnyDevice::of(&device), &model).unwrap();
     }
 }
 

@@ -11,7 +11,7 @@ use engine::{
     Abort, Calls, Definitions, Engine, EngineConfig, EngineError, ProcedureDefinition,
     ProcedureTable, RecoveryReport, Stop, Transaction, WriteSet,
 };
-use pmem::{AllOldest, Replay, Traced};
+use pmem::{AllOldest, AnyDevice, Replay, Traced};
 use storage::{EpochNumber, Position, StoreOptions, TableId};
 
 use crate::cuts::{device, each_cut, each_kill, recorded};
@@ -69,7 +69,7 @@ struct Program {
 
 const PROGRAM: Program = Program { first_name: "deposit", has_more: false, checkpoint_every: 100 };
 
-type Opened = engine::Result<(Engine<Traced>, RecoveryReport)>;
+type Opened = engine::Result<(Engine, RecoveryReport)>;
 
 fn open(device: &Arc<Traced>, program: Program) -> Opened {
     let tables = [rows(8).into()];
@@ -96,17 +96,17 @@ fn open(device: &Arc<Traced>, program: Program) -> Opened {
         ..EngineConfig::default()
     };
     let definitions = Definitions::new(&tables, &mut procedures);
-    Engine::open_with(Arc::clone(device), config, definitions)
+    Engine::open_with(Arc::clone(&AnyDevice::of(device)), config, definitions)
 }
 
-fn run(engine: &mut Engine<Traced>, calls: &[(u16, u8)]) -> engine::Result<()> {
+fn run(engine: &mut Engine, calls: &[(u16, u8)]) -> engine::Result<()> {
     let mut batch = Calls::new();
     calls.iter().for_each(|&(procedure, amount)| batch.push(procedure, &[amount]).unwrap());
     let info = sim::history::info(engine.epoch().0 + 1);
     engine.run_epoch(&batch, info).map(drop)
 }
 
-fn row(engine: &Engine<Traced>) -> u64 {
+fn row(engine: &Engine) -> u64 {
     sum(engine.get(TableId(0), &ROW).unwrap().as_deref())
 }
 

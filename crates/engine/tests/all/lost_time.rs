@@ -2,12 +2,11 @@
 //! anything else for it.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::TableId;
 
 use crate::support::rows;
@@ -60,7 +59,7 @@ fn procedures() -> ProcedureTable {
 /// the state, how many workers took the rest, and calls of the worker that ran most.
 fn run(workers: usize, rows_beside: u8) -> (Vec<u8>, String, u64, u64) {
     A_CALL_WAITS.store(workers == 1, Ordering::Relaxed);
-    let device = Arc::new(Dram::new(64 << 20, 64 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(64 << 20, 64 << 20).unwrap());
     let config = EngineConfig { workers, clock, ..EngineConfig::default() };
     let (mut engine, _) = Engine::open(device, config, &[rows(8)], procedures()).unwrap();
     let mut calls = Calls::new();

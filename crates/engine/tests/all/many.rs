@@ -1,9 +1,7 @@
 //! Many rows read with one call are what they are read one by one.
 
-use std::sync::Arc;
-
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::{IndexKind, TableDefinition, TableId};
 
 const ROWS: u64 = 100;
@@ -68,7 +66,7 @@ fn call(early: bool, writes: &[(u64, u64)]) -> Vec<u8> {
 #[test]
 fn o_06_many_rows_are_seen_as_one_by_one() {
     for (workers, is_serial) in [(1, false), (3, false), (1, true), (3, true)] {
-        let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
+        let device = AnyDevice::new(Dram::new(1 << 30, 1 << 28).unwrap());
         let definition = TableDefinition {
             name: "numbers".into(),
             index: IndexKind::Hash,

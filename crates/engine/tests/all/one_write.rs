@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use pmem::{
-    Device, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, PAGE_BYTES,
+    AnyDevice, Device, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+    PAGE_BYTES,
 };
 use sim::history::{Mix, Model, Pair, Random, Setup, batch, check_clean};
 
@@ -57,7 +58,7 @@ fn o_82_a_small_epoch_is_one_write_and_one_sync() {
     let setup = Setup { checkpoint_every: 1000, segment_bytes: 64 << 10, ..Setup::default() };
     let segment_bytes = setup.config().store.log_segment_bytes;
     let device = Arc::new(File::open(dir.path(), &options).unwrap());
-    let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+    let mut pair = Pair::open(&AnyDevice::of(&device), &setup, Model::default()).unwrap();
     let (mut random, mix) = (Random::new(82), Mix { keys: 6, long_values: true, lookups: 20 });
     let mut sizes = Vec::new();
     for epoch in 1..=30 {
@@ -88,8 +89,8 @@ fn o_82_a_small_epoch_is_one_write_and_one_sync() {
     let Pair { engine, model, .. } = pair;
     drop((engine, device));
     let device = Arc::new(File::open(dir.path(), &FileOptions::new(256 << 20, 64 << 20)).unwrap());
-    let pair = Pair::open(&device, &setup, model).unwrap();
+    let pair = Pair::open(&AnyDevice::of(&device), &setup, model).unwrap();
     let Pair { engine, model, .. } = pair;
     engine.close().unwrap();
-    check_clean(&device, &model).unwrap();
+    check_clean(&AnyDevice::of(&device), &model).unwrap();
 }

@@ -11,8 +11,8 @@ use engine::{
     RecoveryReport, Stop, Transaction, check_kept_indexes,
 };
 use pmem::{
-    Device, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome, PageUse,
-    memory_can_be_limited,
+    AnyDevice, Device, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
+    PageUse, memory_can_be_limited,
 };
 use sim::history::effort;
 use storage::{IndexKind, StateHash, StoreOptions, TableDefinition, TableId};
@@ -129,7 +129,7 @@ fn open_with(
     dir: &Path,
     options: &FileOptions,
     workers: usize,
-) -> (Engine<File>, RecoveryReport, Arc<File>) {
+) -> (Engine, RecoveryReport, Arc<File>) {
     let config = EngineConfig {
         workers,
         checkpoint_every: 4,
@@ -138,7 +138,7 @@ fn open_with(
     };
     let device = Arc::new(File::open(dir, options).unwrap());
     let (engine, report) =
-        Engine::open(Arc::clone(&device), config, &tables(), procedures()).unwrap();
+        Engine::open(Arc::clone(&AnyDevice::of(&device)), config, &tables(), procedures()).unwrap();
     (engine, report, device)
 }
 
@@ -164,7 +164,7 @@ fn any_calls(random: &mut u64, count: u64) -> Calls {
     calls
 }
 
-fn state(engine: &Engine<File>) -> (Vec<Vec<u8>>, u64, StateHash) {
+fn state(engine: &Engine) -> (Vec<Vec<u8>>, u64, StateHash) {
     let mut rows = Vec::new();
     for table in [NUMBERS, NAMES] {
         let mut each = |key: &[u8], value: &[u8]| rows.push([key, value].concat());
@@ -216,7 +216,7 @@ fn s_15_indexes_are_kept_whatever_memory_there_is() {
         drop(device);
         let limit = LIMITS.get((round + 1) % 3).copied();
         let device = Arc::new(File::open(limited.path(), &options(limit)).unwrap());
-        assert!(check_kept_indexes(device).unwrap(), "round {round}");
+        assert!(check_kept_indexes(AnyDevice::of(&device)).unwrap(), "round {round}");
     }
     assert!(evicted > 1000, "{evicted} pages went");
 }
@@ -278,7 +278,7 @@ fn fill(dir: &Path) {
     engine.close().unwrap();
 }
 
-fn open_counting(dir: &Path, reads: &Arc<DataReads>) -> (Engine<File>, RecoveryReport, Arc<File>) {
+fn open_counting(dir: &Path, reads: &Arc<DataReads>) -> (Engine, RecoveryReport, Arc<File>) {
     let hook = Some(Arc::clone(reads) as Arc<dyn DiskHook>);
     open_with(dir, &FileOptions { hook, ..options(Some(LARGE_LIMIT)) }, 2)
 }

@@ -8,7 +8,7 @@ use engine::{
     Abort, Answer, Calls, Definitions, Engine, EngineConfig, EpochInfo, IndexDefinition,
     PieceFunctions, ProcedureDefinition, ProcedureTable, ScanPart, Stop, TableSchema,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::Random;
 use storage::{EpochNumber, IndexKind, StateHash, StoreOptions, TableDefinition, TableId};
 
@@ -180,8 +180,8 @@ fn list(tx: &mut engine::Transaction<'_>, args: &[u8]) -> Result<(), Stop> {
     Ok(())
 }
 
-fn open(workers: usize) -> Engine<Dram> {
-    let device = Arc::new(Dram::new(4 << 20, 16 << 20).unwrap());
+fn open(workers: usize) -> Engine {
+    let device = AnyDevice::new(Dram::new(4 << 20, 16 << 20).unwrap());
     let definition = TableDefinition { name: "rows".into(), index: IndexKind::Ordered, ..rows(64) };
     let counts = TableDefinition { name: "counts".into(), ..rows(1) };
     let tables: [TableSchema; 2] = [definition.into(), counts.into()];
@@ -196,11 +196,7 @@ fn open(workers: usize) -> Engine<Dram> {
 
 /// The answers to the calls of an epoch, in words, and the state hash behind it. Calls that the
 /// epoch before has deferred come first.
-fn answers(
-    engine: &mut Engine<Dram>,
-    calls: &[Vec<u8>],
-    is_serial: bool,
-) -> (Vec<String>, StateHash) {
+fn answers(engine: &mut Engine, calls: &[Vec<u8>], is_serial: bool) -> (Vec<String>, StateHash) {
     let deferred = engine.deferred();
     let mut batch = Calls::new();
     for call in calls {

@@ -1,11 +1,9 @@
 //! Changing a part of a row.
 
-use std::sync::Arc;
-
 use engine::{
     Abort, Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::TableId;
 
 use crate::support::rows;
@@ -66,7 +64,7 @@ fn procedures() -> ProcedureTable {
     table
 }
 
-fn run(engine: &mut Engine<Dram>, calls: &[u8]) -> Vec<Result<Vec<u8>, String>> {
+fn run(engine: &mut Engine, calls: &[u8]) -> Vec<Result<Vec<u8>, String>> {
     let mut batch = Calls::new();
     calls.iter().for_each(|&call| batch.push(0, &[call]).unwrap());
     let outcome = engine.run_epoch(&batch, EpochInfo::default()).unwrap();
@@ -80,7 +78,7 @@ fn run(engine: &mut Engine<Dram>, calls: &[u8]) -> Vec<Result<Vec<u8>, String>> 
 /// O-03, O-06: a part is changed in a copy, seen by the call itself, and by others when it commits.
 #[test]
 fn o_06_a_part_is_seen_as_any_write_is() {
-    let device = Arc::new(Dram::new(64 << 20, 16 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(64 << 20, 16 << 20).unwrap());
     let tables = vec![rows(LEN as u32)];
     let config = EngineConfig { workers: 2, ..EngineConfig::default() };
     let mut engine = Engine::open(device, config, &tables, procedures()).unwrap().0;

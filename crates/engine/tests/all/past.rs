@@ -9,7 +9,7 @@ use engine::{
     Abort, Calls, Definitions, Engine, EngineConfig, EngineError, EpochInfo, ProcedureDefinition,
     ProcedureTable, RecoveryReport,
 };
-use pmem::{Device, Dram, Port};
+use pmem::{AnyDevice, Device, Dram, Port};
 use storage::{EpochNumber, IndexKind, TableDefinition, TableId};
 
 const ROW: [u8; 8] = [1; 8];
@@ -67,7 +67,7 @@ const BEFORE: Program = Program {
     procedures: &[("deposit", "u64 -> u64", deposit), ("mirror", "", mirror)],
 };
 
-fn open(device: &Arc<Dram>, program: Program) -> engine::Result<(Engine<Dram>, RecoveryReport)> {
+fn open(device: &Arc<AnyDevice>, program: Program) -> engine::Result<(Engine, RecoveryReport)> {
     let tables: Vec<_> = program.tables.iter().map(|name| table(name).into()).collect();
     let mut procedures = |_: &[TableId]| {
         let mut table = ProcedureTable::new();
@@ -99,7 +99,7 @@ fn look_and_declare(_: &[u8], set: &mut engine::WriteSet<'_>) -> Result<(), Abor
     Ok(())
 }
 
-fn run(engine: &mut Engine<Dram>, calls: &[u16]) -> Vec<String> {
+fn run(engine: &mut Engine, calls: &[u16]) -> Vec<String> {
     let mut batch = Calls::new();
     calls.iter().for_each(|&procedure| batch.push(procedure, &[7]).unwrap());
     let outcome = engine.run_epoch(&batch, EpochInfo::default()).unwrap();
@@ -107,8 +107,8 @@ fn run(engine: &mut Engine<Dram>, calls: &[u16]) -> Vec<String> {
 }
 
 /// A store with three epochs in the log and a checkpoint before them.
-fn killed(program: Program) -> Arc<Dram> {
-    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+fn killed(program: Program) -> Arc<AnyDevice> {
+    let device = AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap());
     let (mut engine, _) = open(&device, program).unwrap();
     for _ in 0..3 {
         run(&mut engine, &[0, 0]);
@@ -116,7 +116,7 @@ fn killed(program: Program) -> Arc<Dram> {
     device
 }
 
-fn refusal(device: &Arc<Dram>, program: Program) -> EngineError {
+fn refusal(device: &Arc<AnyDevice>, program: Program) -> EngineError {
     open(device, program).err().expect("it must not be opened")
 }
 
@@ -183,7 +183,7 @@ fn o_65_other_procedures_types_and_tables_are_refused_by_name() {
 /// the calls that were submitted later, in a replay, too.
 #[test]
 fn o_65_a_deferred_call_is_replayed_where_it_ran() {
-    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap());
     let (mut engine, _) = open(&device, BEFORE).unwrap();
     let answers = run(&mut engine, &[0, 1]);
     assert!(answers[1].contains("Deferred"), "{answers:?}");
@@ -204,7 +204,7 @@ fn o_65_a_deferred_call_is_replayed_where_it_ran() {
 /// them, also where nothing is replayed.
 #[test]
 fn o_65_another_program_does_not_get_the_calls_that_a_checkpoint_hands_over() {
-    let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap());
     let (mut engine, _) = open(&device, BEFORE).unwrap();
     let answers = run(&mut engine, &[0, 1]);
     assert!(answers[1].contains("Deferred"), "{answers:?}");
@@ -223,7 +223,7 @@ fn o_65_another_program_does_not_get_the_calls_that_a_checkpoint_hands_over() {
 fn o_65_the_log_of_another_copy_of_the_store_is_refused() {
     // What was done to them is the same until the second epoch, so they are copies.
     let [device, other] = [1, 3].map(|deposits| {
-        let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap());
         let (mut engine, _) = open(&device, BEFORE).unwrap();
         run(&mut engine, &[0, 0]);
         run(&mut engine, &vec![0; deposits]);

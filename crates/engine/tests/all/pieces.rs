@@ -7,14 +7,14 @@ use engine::{
     Answer, Calls, Engine, EngineConfig, EngineError, EpochInfo, Packing, PieceFunctions,
     PieceResult, ProcedureDefinition, ProcedureTable, WorkCounts,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
 use storage::{EpochNumber, IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap())
 }
 
 /// Rows that many calls want.
@@ -250,14 +250,14 @@ fn mistakes() -> ProcedureTable {
     table
 }
 
-fn open(device: &Arc<Dram>, workers: usize, split_threshold: u32) -> engine::Result<Engine<Dram>> {
+fn open(device: &Arc<AnyDevice>, workers: usize, split_threshold: u32) -> engine::Result<Engine> {
     let definition = TableDefinition { index: IndexKind::Ordered, ..rows(8) };
     let config = EngineConfig { workers, split_threshold, ..EngineConfig::default() };
     Ok(Engine::open(Arc::clone(device), config, &[definition], mistakes())?.0)
 }
 
 /// What calls of these kinds come to, in one epoch.
-fn run(engine: &mut Engine<Dram>, calls: &[(u16, u8)]) -> engine::Result<Vec<String>> {
+fn run(engine: &mut Engine, calls: &[(u16, u8)]) -> engine::Result<Vec<String>> {
     let mut batch = Calls::new();
     calls.iter().for_each(|&(procedure, kind)| batch.push(procedure, &[kind]).unwrap());
     let outcome = engine.run_epoch(&batch, EpochInfo::default())?;
@@ -353,7 +353,7 @@ fn o_49_a_row_of_its_call_is_there_for_a_piece_or_not_wherever_it_runs() {
     for (workers, threshold) in [(1, 0), (2, 1)] {
         let mut engine = open(&device(), workers, threshold).unwrap();
         run(&mut engine, &[(0, 0)]).unwrap();
-        let serial = |engine: &mut Engine<Dram>, kind| {
+        let serial = |engine: &mut Engine, kind| {
             let mut batch = Calls::new();
             batch.push_serial(0, &[kind]).unwrap();
             let outcome = engine.run_epoch(&batch, EpochInfo::default()).unwrap();

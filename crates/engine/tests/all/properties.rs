@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Crash, Device, Dram, Emulated, Profile};
+use pmem::{AnyDevice, Crash, Device, Dram, Emulated, Profile};
 use sim::history::shrink::{Step, describe, shrink};
 use sim::history::{
     HASHED, INDEXED, Mix, Model, ORDERED, Op, Pair, Program, Random, SEQUENCES, Setup,
@@ -49,8 +49,8 @@ fn random_history(random: &mut Random, first: &Setup) -> History {
 }
 
 /// Runs a history on one device and compares with the oracle all the way.
-fn run<D: Device>(device: D, first: &Setup, history: &[Step<Reopen>]) -> Result<(), String> {
-    let device = Arc::new(device);
+fn run(device: impl Device, first: &Setup, history: &[Step<Reopen>]) -> Result<(), String> {
+    let device = AnyDevice::new(device);
     let mut pair = Pair::open(&device, first, Model::default())?;
     for step in history {
         pair.run(&step.calls)?;
@@ -65,11 +65,7 @@ fn run<D: Device>(device: D, first: &Setup, history: &[Step<Reopen>]) -> Result<
     Ok(())
 }
 
-fn end_and_open<D: Device>(
-    pair: Pair<D>,
-    device: &Arc<D>,
-    reopen: &Reopen,
-) -> Result<Pair<D>, String> {
+fn end_and_open(pair: Pair, device: &Arc<AnyDevice>, reopen: &Reopen) -> Result<Pair, String> {
     let Pair { mut engine, model, .. } = pair;
     match reopen.end {
         End::Close => engine.close().map_err(|error| format!("close: {error}"))?,
@@ -202,7 +198,7 @@ fn o_21_epoch_splits_change_no_state() {
         assert!(calls.len() > 100, "most calls do not know their epoch");
         let mut states = Vec::new();
         for split in [calls.len(), 1, 7, 50, 1 + random.below(100) as usize] {
-            let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+            let device = AnyDevice::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
             let mut pair =
                 Pair::open(&device, &Setup::random(&mut random), Model::default()).unwrap();
             for epoch in calls.chunks(split) {
@@ -219,7 +215,7 @@ fn o_21_epoch_splits_change_no_state() {
 /// cache hides nothing.
 #[test]
 fn o_19_the_cache_is_bounded_and_never_stale() {
-    let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
+    let device = AnyDevice::new(Dram::new(IMAGE_BYTES, LOG_BYTES).unwrap());
     let setup = Setup { cache_bytes: 64 << 10, cache_epochs: 1, ..Setup::default() };
     let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
     let program = |declare, op| {

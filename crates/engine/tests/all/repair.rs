@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::{Device, Dram, PortState};
+use pmem::{AnyDevice, Device, Dram, PortState};
 use storage::EpochNumber;
 use storage::Position;
 use storage::{TableId, repair};
@@ -12,12 +12,12 @@ use crate::support::rows;
 
 const ROW: [u8; 8] = [1; 8];
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap())
 }
 
 /// One procedure: it adds its argument to a row, in which it looks before.
-fn open(device: &Arc<Dram>) -> engine::Result<Engine<Dram>> {
+fn open(device: &Arc<AnyDevice>) -> engine::Result<Engine> {
     let definition = rows(8);
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
@@ -42,13 +42,13 @@ fn open(device: &Arc<Dram>) -> engine::Result<Engine<Dram>> {
     Ok(Engine::open(Arc::clone(device), config, &[definition], procedures)?.0)
 }
 
-fn run(engine: &mut Engine<Dram>, amounts: &[u8]) {
+fn run(engine: &mut Engine, amounts: &[u8]) {
     let mut calls = Calls::new();
     amounts.iter().for_each(|amount| calls.push(0, &[*amount]).unwrap());
     engine.run_epoch(&calls, EpochInfo::default()).unwrap();
 }
 
-fn value(engine: &Engine<Dram>) -> u8 {
+fn value(engine: &Engine) -> u8 {
     engine.get(TableId(0), &ROW).unwrap().map_or(0, |value| value[0])
 }
 

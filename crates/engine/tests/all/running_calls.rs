@@ -8,7 +8,7 @@ use engine::{
     Abort, Calls, Engine, EngineConfig, EpochInfo, Piece, PieceResult, Procedure, ProcedureTable,
     RunningCalls, Sequences, Steps, Stop, Transaction, WriteSet,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::TableId;
 
 use crate::support::rows;
@@ -78,7 +78,7 @@ fn a_call_that_runs_is_told_by_its_position_and_procedure_in_each_of_its_steps()
             let (running, told) = (running.clone(), Arc::clone(&told));
             procedures.add(Noting { name, running, told });
         }
-        let device = Arc::new(Dram::new(16 << 20, 16 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(16 << 20, 16 << 20).unwrap());
         let config = EngineConfig { running: running.clone(), ..EngineConfig::default() };
         let (mut engine, _) = Engine::open(device, config, &[rows(8)], procedures).unwrap();
         let order = [2, 0, 1, 2];

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
 use engine::{Calls, Engine, EngineError, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::{HASHED, Mix, Model, ORDERED, Op, Pair, Program, Random, Setup, Step};
 use sim::history::{batch, effort};
 use storage::{StateHash, TableId};
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap())
 }
 
 fn program(declares: Vec<Step>, body: Vec<Step>) -> Vec<u8> {

@@ -6,7 +6,7 @@ use engine::{
     Abort, Answer, Body, Calls, Definitions, Earlier, Engine, EngineConfig, EngineError, EpochInfo,
     LoggedSchema, ProcedureDefinition, ProcedureTable, Stop, TableSchema, Transaction, WriteSet,
 };
-use pmem::Traced;
+use pmem::{AnyDevice, Traced};
 use storage::check::CheckReport;
 use storage::{StoreOptions, TableDefinition, TableId};
 
@@ -66,15 +66,11 @@ enum Keeps {
     BodyOfLog,
 }
 
-fn open(device: &Arc<Traced>, program: Program) -> engine::Result<Engine<Traced>> {
+fn open(device: &Arc<Traced>, program: Program) -> engine::Result<Engine> {
     open_with(device, program, Keeps::Nothing)
 }
 
-fn open_with(
-    device: &Arc<Traced>,
-    program: Program,
-    keeps: Keeps,
-) -> engine::Result<Engine<Traced>> {
+fn open_with(device: &Arc<Traced>, program: Program, keeps: Keeps) -> engine::Result<Engine> {
     let tables: Vec<TableSchema> = program
         .tables()
         .iter()
@@ -121,7 +117,7 @@ fn open_tables(
     tables: &[TableSchema],
     renamed: &[(String, String)],
     (dropped, keeps): (&[String], Keeps),
-) -> engine::Result<Engine<Traced>> {
+) -> engine::Result<Engine> {
     let keeps_body = keeps == Keeps::BodyOfLog;
     let mut procedures = |_: &[TableId]| {
         let mut table = ProcedureTable::new();
@@ -147,11 +143,11 @@ fn open_tables(
     let earlier = keeps_body.then_some(earlier);
     let definitions =
         Definitions { renamed, dropped, earlier, ..Definitions::new(tables, &mut procedures) };
-    Ok(Engine::open_with(Arc::clone(device), config, definitions)?.0)
+    Ok(Engine::open_with(Arc::clone(&AnyDevice::of(device)), config, definitions)?.0)
 }
 
 /// One epoch with one call.
-fn run(engine: &mut Engine<Traced>, args: &[u8]) {
+fn run(engine: &mut Engine, args: &[u8]) {
     let mut calls = Calls::new();
     calls.push(0, args).unwrap();
     let outcome = engine.run_epoch(&calls, EpochInfo::default()).unwrap();
@@ -170,7 +166,7 @@ fn old_store() -> Arc<Traced> {
 }
 
 fn check(device: &Arc<Traced>) -> CheckReport {
-    let report = storage::check::check(Arc::clone(device)).unwrap();
+    let report = storage::check::check(Arc::clone(&AnyDevice::of(device))).unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
     report
 }
@@ -188,7 +184,7 @@ fn named(tables: &[(&str, u64)]) -> Vec<(String, u64)> {
 fn assert_new(device: &Arc<Traced>, at: usize) {
     let mut engine = open(device, Program::New).unwrap_or_else(|e| panic!("after {at}: {e}"));
     let [added, after, kept] = *engine.table_ids() else { panic!("three tables") };
-    let value = |engine: &Engine<Traced>, table| engine.get(table, &5u64.to_be_bytes()).unwrap();
+    let value = |engine: &Engine, table| engine.get(table, &5u64.to_be_bytes()).unwrap();
     assert_eq!((added, after, kept), (TableId(1), TableId(2), TableId(0)), "after {at}");
     assert_eq!(value(&engine, kept), Some(vec![]));
     assert_eq!(value(&engine, after), Some(vec![2; 100]));
@@ -332,7 +328,11 @@ fn o_108_a_killed_change_over_a_log_is_made_again() {
 /// Whether there is something to replay.
 fn open_log(device: &Arc<Traced>) -> bool {
     let options = StoreOptions { create: false, ..Default::default() };
-    !storage::Store::open(Arc::clone(device), &options).unwrap().log.committed.is_empty()
+    !storage::Store::open(Arc::clone(&AnyDevice::of(device)), &options)
+        .unwrap()
+        .log
+        .committed
+        .is_empty()
 }
 
 /// O-92: whatever is dropped and added, in all orders of three tables with rows of other sizes, a
@@ -360,7 +360,7 @@ fn o_92_dropped_tables_never_come_back_with_rows() {
             let mut engine =
                 open_tables(&device, &tables, &[], (&dropped, Keeps::Nothing)).unwrap();
             (0..sizes.len()).filter(|&table| !is_asked(table)).for_each(|table| model[table] = 0);
-            let rows = |engine: &Engine<Traced>, id: TableId| {
+            let rows = |engine: &Engine, id: TableId| {
                 let mut rows = 0;
                 engine.for_each(id, &mut |_, _| rows += 1).unwrap();
                 rows

@@ -7,7 +7,7 @@ use engine::{
     Abort, Answer, Calls, Engine, EngineConfig, EpochInfo, EpochOutcome, PieceFunctions,
     ProcedureDefinition, ProcedureTable, Stop, Transaction,
 };
-use pmem::{AllOldest, Crash, Dram};
+use pmem::{AllOldest, AnyDevice, Crash, Dram};
 use sim::history::{Mix, Model, Pair, Random, Setup, batch, check_clean, for_serial_part};
 use storage::{IndexKind, StoreOptions, TableDefinition, TableId};
 
@@ -81,8 +81,8 @@ fn body(args: &[u8], tx: &mut Transaction<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn open(workers: usize) -> Engine<Dram> {
-    let device = Arc::new(Dram::new(64 << 20, 64 << 20).unwrap());
+fn open(workers: usize) -> Engine {
+    let device = AnyDevice::new(Dram::new(64 << 20, 64 << 20).unwrap());
     let table = |name: &str, index| TableDefinition { name: name.into(), index, ..rows(8) };
     let tables = [
         table("rows", IndexKind::Hash),
@@ -122,7 +122,7 @@ fn open(workers: usize) -> Engine<Dram> {
 }
 
 /// Each call with the key that it takes, declared if `true`; in the serial part if `serial`.
-fn run(engine: &mut Engine<Dram>, serial: bool, calls: &[(u8, u8, bool)]) -> EpochOutcome {
+fn run(engine: &mut Engine, serial: bool, calls: &[(u8, u8, bool)]) -> EpochOutcome {
     let mut batch = Calls::new();
     for &(op, of, declares) in calls {
         let args: &[u8] = if declares { &[op, of, 1] } else { &[op, of] };
@@ -268,7 +268,7 @@ fn o_77_takers_of_the_first_row_get_all_in_order() {
 const BIG: u16 = 1;
 
 /// A store of which the image has room for few rows, and a call that wants many.
-fn small_store() -> (Arc<Dram>, EngineConfig, Vec<TableDefinition>, ProcedureTable) {
+fn small_store() -> (Arc<AnyDevice>, EngineConfig, Vec<TableDefinition>, ProcedureTable) {
     let store = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
     let config = EngineConfig { workers: 2, store, ..EngineConfig::default() };
     let mut procedures = ProcedureTable::new();
@@ -295,7 +295,7 @@ fn small_store() -> (Arc<Dram>, EngineConfig, Vec<TableDefinition>, ProcedureTab
         },
         pieces: None,
     });
-    let device = Arc::new(Dram::new(4 << 20, 4 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(4 << 20, 4 << 20).unwrap());
     (device, config, vec![rows(8)], procedures)
 }
 
@@ -412,7 +412,7 @@ fn o_68_a_call_with_pieces_does_not_leave_its_set() {
         }),
     });
     for is_serial in [false, true] {
-        let device = Arc::new(Dram::new(16 << 20, 16 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(16 << 20, 16 << 20).unwrap());
         let config = EngineConfig { workers: 2, ..EngineConfig::default() };
         let (mut engine, _) = Engine::open(device, config, &[rows(8)], procedures.clone()).unwrap();
         let mut calls = Calls::new();
@@ -524,7 +524,7 @@ fn o_68_a_call_with_pieces_keeps_to_its_set_and_range_in_the_serial_part() {
         (UPDATE, 20, 30, undeclared),
         (UPDATE, 30, 30, undeclared),
     ] {
-        let device = Arc::new(Dram::new(16 << 20, 16 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(16 << 20, 16 << 20).unwrap());
         let config = EngineConfig { workers: 2, ..EngineConfig::default() };
         let tables = [TableDefinition { index: IndexKind::Ordered, ..rows(8) }];
         let (mut engine, _) = Engine::open(device, config, &tables, of_a_range()).unwrap();
@@ -571,7 +571,7 @@ fn o_70_a_call_that_ends_while_it_allocates_does_so_on_what_is_still_there() {
         },
         pieces: None,
     });
-    let device = Arc::new(Dram::new(16 << 20, 16 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(16 << 20, 16 << 20).unwrap());
     let numbers = TableDefinition { name: "numbers".into(), index: IndexKind::Sequence, ..rows(8) };
     let tables = [rows(8), numbers];
     let config = EngineConfig { workers: 2, ..EngineConfig::default() };
@@ -601,7 +601,7 @@ fn o_81_small_and_large_epochs_take_turns() {
         let segment_bytes = 4096;
         let choices = Setup { workers, checkpoint_every, cache_bytes, ..Setup::default() };
         let setup = Setup { segment_bytes, ..choices };
-        let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
+        let mut pair = Pair::open(&AnyDevice::of(&device), &setup, Model::default()).unwrap();
         let mut random = Random::new(81);
         let mix = Mix { keys: 25, long_values: true, lookups: 5 };
         for epoch in 0..60 {
@@ -614,11 +614,11 @@ fn o_81_small_and_large_epochs_take_turns() {
                 let Pair { engine, model, .. } = pair;
                 device = Arc::new(device.image_after_power_cut(&mut AllOldest));
                 drop(engine);
-                pair = Pair::open(&device, &setup, model).unwrap();
+                pair = Pair::open(&AnyDevice::of(&device), &setup, model).unwrap();
             }
         }
         let Pair { engine, model, .. } = pair;
         engine.close().unwrap();
-        check_clean(&device, &model).unwrap();
+        check_clean(&AnyDevice::of(&device), &model).unwrap();
     }
 }

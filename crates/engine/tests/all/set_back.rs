@@ -2,10 +2,8 @@
 //!
 //! The engine took the smaller number for a mistake of its own, and stopped instead of refusing.
 
-use std::sync::Arc;
-
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::{IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
@@ -14,7 +12,7 @@ const NUMBERS: TableId = TableId(0);
 const ALLOCATE: &[u8] = &[1];
 const LOG_BYTES: u64 = 1 << 20;
 
-fn open(workers: usize) -> Engine<Dram> {
+fn open(workers: usize) -> Engine {
     let mut procedures = ProcedureTable::new();
     procedures.add(ProcedureDefinition {
         name: "allocate or set back",
@@ -33,7 +31,7 @@ fn open(workers: usize) -> Engine<Dram> {
         },
         pieces: None,
     });
-    let device = Arc::new(Dram::new(16 << 20, LOG_BYTES).unwrap());
+    let device = AnyDevice::new(Dram::new(16 << 20, LOG_BYTES).unwrap());
     let tables =
         [TableDefinition { name: "numbers".into(), index: IndexKind::Sequence, ..rows(8) }];
     let config = EngineConfig { workers, ..EngineConfig::default() };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::{Mix, Model, Pair, Random, Setup, batch, check_clean};
 use storage::{TableDefinition, TableId};
 
@@ -31,7 +31,7 @@ fn procedures() -> ProcedureTable {
     table
 }
 
-fn open(device: &Arc<Dram>, workers: usize) -> Engine<Dram> {
+fn open(device: &Arc<AnyDevice>, workers: usize) -> Engine {
     let definition = TableDefinition { row_bytes: 256, shared_heap_bytes: 168, ..rows(400) };
     let config = EngineConfig { workers, ..EngineConfig::default() };
     Engine::open(Arc::clone(device), config, &[definition], procedures()).unwrap().0
@@ -66,7 +66,7 @@ impl Heap {
 #[test]
 fn o_32_a_value_is_inline_if_it_fits_beside_the_one_before() {
     let lens = [0, 8, 80, 81, 88, 152, 160, 161, 168, 169, 400];
-    let device = Arc::new(Dram::new(64 << 20, 16 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(64 << 20, 16 << 20).unwrap());
     let mut engine = open(&device, 1);
     // The first version of a row is in slot 0.
     let mut heap = Heap { newest: 1, ..Heap::default() };
@@ -108,7 +108,7 @@ fn o_32_the_same_calls_come_to_the_state_of_halves() {
         let mix = Mix { keys: 9, long_values: seed == 1, lookups: 15 };
         let batches: Vec<_> = (0..12).map(|_| batch(&mut random, &mix, 40)).collect();
         let run = |setup: Setup| {
-            let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+            let device = AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap());
             let mut pair = Pair::open(&device, &setup, Model::default()).unwrap();
             let states = batches.iter().map(|batch| {
                 pair.run(batch).unwrap_or_else(|error| panic!("seed {seed}, {setup:?}: {error}"));

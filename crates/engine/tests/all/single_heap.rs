@@ -1,13 +1,13 @@
 //! Rows with one inline value, on a device that takes image snapshots: a final write is stored over
 //! the version before, which others still see.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Mutex, mpsc};
 
 use engine::{
     Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable,
     ReadOutcome,
 };
-use pmem::{Device, Dram, File, FileOptions};
+use pmem::{AnyDevice, Device, Dram, File, FileOptions};
 use storage::{TableDefinition, TableId};
 
 use crate::support::rows;
@@ -76,17 +76,17 @@ fn procedures() -> ProcedureTable {
     table
 }
 
-fn open<D: Device>(device: D, definition: &TableDefinition) -> Engine<D> {
+fn open(device: impl Device, definition: &TableDefinition) -> Engine {
     let config = EngineConfig { workers: 1, ..EngineConfig::default() };
     let tables = std::slice::from_ref(definition);
-    Engine::open(Arc::new(device), config, tables, procedures()).unwrap().0
+    Engine::open(AnyDevice::new(device), config, tables, procedures()).unwrap().0
 }
 
 fn file(directory: &std::path::Path) -> File {
     File::open(directory, &FileOptions::new(1 << 28, 1 << 26)).unwrap()
 }
 
-fn run<D: Device>(engine: &mut Engine<D>, calls: &[Call<'_>]) {
+fn run(engine: &mut Engine, calls: &[Call<'_>]) {
     let mut batch = Calls::new();
     for call in calls {
         match *call {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::{IndexKind, TableDefinition, TableId};
 
 fn table() -> TableDefinition {
@@ -67,7 +67,7 @@ fn add(key: u64, number: u64) -> [u8; 16] {
 #[test]
 fn sums_survive_reopening_with_other_workers() {
     for row_bytes in [0, 256] {
-        let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
+        let device = AnyDevice::new(Dram::new(1 << 30, 1 << 28).unwrap());
         let mut digest = None;
         let mut sums = [0u64; 50];
         for (round, workers) in [1, 2, 4, 3].into_iter().enumerate() {

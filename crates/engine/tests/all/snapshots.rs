@@ -8,7 +8,7 @@ use engine::{
     Abort, Calls, Engine, EngineConfig, EngineError, EpochInfo, HASH_PARTS, ProcedureDefinition,
     ProcedureTable, Reader, ScanPart,
 };
-use pmem::{Device, Dram, File, FileOptions};
+use pmem::{AnyDevice, Device, Dram, File, FileOptions};
 use storage::{EpochNumber, IndexKind, TableDefinition, TableId};
 
 use crate::support::rows;
@@ -32,11 +32,11 @@ fn value(of: u64, epoch: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// An engine whose one procedure does one thing to one key of both tables.
-fn open(config: EngineConfig) -> Engine<Dram> {
+fn open(config: EngineConfig) -> Engine {
     open_on(Dram::new(256 << 20, 64 << 20).unwrap(), config)
 }
 
-fn open_on<D: Device>(device: D, config: EngineConfig) -> Engine<D> {
+fn open_on(device: impl Device, config: EngineConfig) -> Engine {
     let table = |name: &str, index| TableDefinition { name: name.into(), index, ..rows(400) };
     let tables = [table("hashed", IndexKind::Hash), table("ordered", IndexKind::Ordered)];
     let mut procedures = ProcedureTable::new();
@@ -60,10 +60,10 @@ fn open_on<D: Device>(device: D, config: EngineConfig) -> Engine<D> {
         },
         pieces: None,
     });
-    Engine::open(Arc::new(device), config, &tables, procedures).unwrap().0
+    Engine::open(AnyDevice::new(device), config, &tables, procedures).unwrap().0
 }
 
-fn run<D: Device>(engine: &mut Engine<D>, calls: impl IntoIterator<Item = (u8, u64, Vec<u8>)>) {
+fn run(engine: &mut Engine, calls: impl IntoIterator<Item = (u8, u64, Vec<u8>)>) {
     let mut batch = Calls::new();
     for (op, of, value) in calls {
         batch.push(0, &[&[op][..], &key(of), &value].concat()).unwrap();
@@ -382,7 +382,7 @@ fn o_86_snapshots_are_read_while_values_are_written_over() {
 }
 
 /// Two threads read snapshots while epochs run.
-fn read_beside<D: Device>(mut engine: Engine<D>) {
+fn read_beside(mut engine: Engine) {
     const ROWS: u64 = 60;
     let mut state = vec![None; ROWS as usize];
     let (held, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use engine::{Engine, EpochStats, HashCheck, RecoveryReport};
-use pmem::{Dram, Port};
+use pmem::{AnyDevice, Dram, Port};
 use sim::history::procedures::procedures;
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Setup, Step, check_clean};
 use sim::history::{info, to_calls};
 use storage::format::{CheckpointRecord, HASH_KNOWN, HASH_UNKNOWN};
 use storage::{Store, StoreOptions};
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(64 << 20, 16 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(64 << 20, 16 << 20).unwrap())
 }
 
 fn setup(state_hash: bool) -> Setup {
@@ -54,12 +54,12 @@ fn without_the_state_hash_the_same_is_written() {
     assert_eq!((&without.work, &without.device), (&usual.work, &usual.device));
 }
 
-fn open(device: &Arc<Dram>, state_hash: bool) -> (Engine<Dram>, RecoveryReport) {
+fn open(device: &Arc<AnyDevice>, state_hash: bool) -> (Engine, RecoveryReport) {
     let setup = setup(state_hash);
     setup.open_with(device, setup.config(), procedures()).unwrap()
 }
 
-fn record(device: &Arc<Dram>) -> CheckpointRecord {
+fn record(device: &Arc<AnyDevice>) -> CheckpointRecord {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     Store::open(Arc::clone(device), &options).unwrap().store.checkpoint()
 }
@@ -106,7 +106,7 @@ fn o_48_a_hash_that_was_not_maintained_is_computed_anew() {
 }
 
 /// A closed store, made with or without the hash.
-fn closed(state_hash: bool) -> (Arc<Dram>, Model) {
+fn closed(state_hash: bool) -> (Arc<AnyDevice>, Model) {
     let device = device();
     let mut pair = Pair::open(&device, &setup(state_hash), Model::default()).unwrap();
     pair.run(&[insert(HASHED, 1, 1), insert(HASHED, 2, 2)]).unwrap();

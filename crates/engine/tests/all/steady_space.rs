@@ -3,10 +3,8 @@
 //! which room was made take no memory for indexes: ordered ones take theirs in large regions, which
 //! the system has to clear while all callers wait.
 
-use std::sync::Arc;
-
 use engine::{Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::{IndexKind, StoreOptions, TableDefinition, TableId};
 
 const ROWS: u64 = 400;
@@ -55,8 +53,8 @@ fn table() -> TableDefinition {
 }
 
 /// An empty store whose segments hold a few rows each.
-fn small_segments(workers: usize) -> Engine<Dram> {
-    let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
+fn small_segments(workers: usize) -> Engine {
+    let device = AnyDevice::new(Dram::new(1 << 30, 1 << 28).unwrap());
     let config = EngineConfig {
         workers,
         store: StoreOptions { segment_bytes: 4096, ..StoreOptions::default() },
@@ -105,7 +103,7 @@ fn o_43_rows_that_come_and_go_do_not_let_the_store_grow() {
     }
 }
 
-fn insert(engine: &mut Engine<Dram>, rows: std::ops::Range<u64>) {
+fn insert(engine: &mut Engine, rows: std::ops::Range<u64>) {
     let mut calls = Calls::new();
     for nth in rows {
         // An odd factor: every row has a key of its own, anywhere among the others.
@@ -117,7 +115,7 @@ fn insert(engine: &mut Engine<Dram>, rows: std::ops::Range<u64>) {
 #[test]
 fn epochs_take_no_index_memory_for_rows_that_were_prepared() {
     for workers in [1, 2] {
-        let device = Arc::new(Dram::new(1 << 30, 1 << 28).unwrap());
+        let device = AnyDevice::new(Dram::new(1 << 30, 1 << 28).unwrap());
         let config = EngineConfig { workers, ..EngineConfig::default() };
         let table = TableDefinition { index: IndexKind::Ordered, ..table() };
         let (mut engine, _) = Engine::open(device, config, &[table], procedures()).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::{Engine, EngineConfig, ProcedureTable};
-use pmem::{File, FileOptions};
+use pmem::{AnyDevice, File, FileOptions};
 use storage::TableDefinition;
 
 use crate::support::rows;
@@ -18,10 +18,14 @@ fn tables_that_are_added_outlive_a_process_that_ran_no_epoch() {
     let table = |name: &str| TableDefinition { name: name.into(), ..rows(8) };
     let tables = ["a", "b", "c"].map(table);
     for count in 1..=tables.len() {
-        let engine =
-            Engine::open(file(), EngineConfig::default(), &tables[..count], ProcedureTable::new());
+        let engine = Engine::open(
+            AnyDevice::of(&file()),
+            EngineConfig::default(),
+            &tables[..count],
+            ProcedureTable::new(),
+        );
         drop(engine.unwrap());
-        let report = storage::check::check(file()).unwrap();
+        let report = storage::check::check(AnyDevice::of(&file())).unwrap();
         assert_eq!(report.problems, Vec::<String>::new());
         let found: Vec<_> = report.rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(found, ["a", "b", "c"][..count]);

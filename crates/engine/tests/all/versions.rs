@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, Dram};
+use pmem::{AnyDevice, Dram};
 use sim::history::{HASHED, Model, ORDERED, Op, Pair, Program, Setup, Step};
 use storage::EpochNumber;
 use storage::Position;
 use storage::scan;
 use storage::{SerialId, Store, StoreOptions};
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(64 << 20, 8 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(64 << 20, 8 << 20).unwrap())
 }
 
 fn program(declare: Step, body: Vec<Step>) -> Vec<u8> {
@@ -40,7 +40,7 @@ fn spread(calls: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 /// The serial ids of the newest versions of all rows on the device.
-fn serial_ids<D: Device>(device: &Arc<D>) -> Vec<SerialId> {
+fn serial_ids(device: &Arc<AnyDevice>) -> Vec<SerialId> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let opened = Store::open(Arc::clone(device), &options).unwrap();
     let (store, mut found) = (&opened.store, vec![]);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use engine::{Answer, Calls, Engine, EngineConfig, EpochInfo, ProcedureDefinition, ProcedureTable};
-use pmem::Delayed;
+use pmem::{AnyDevice, Delayed};
 use storage::{IndexKind, TableDefinition, TableId};
 
 const PAIRS: u64 = 500;
@@ -55,8 +55,13 @@ fn o_06_readers_are_led_only_to_final_writes_that_have_arrived() {
 
 fn check(definition: &TableDefinition, config: EngineConfig) {
     let device = Arc::new(Delayed::new(8 << 30, 1 << 28).unwrap());
-    let (mut engine, _) =
-        Engine::open(device, config, std::slice::from_ref(definition), procedures()).unwrap();
+    let (mut engine, _) = Engine::open(
+        AnyDevice::of(&device),
+        config,
+        std::slice::from_ref(definition),
+        procedures(),
+    )
+    .unwrap();
     for epoch in 1..=EPOCHS {
         let mut calls = Calls::new();
         for key in 0..PAIRS {

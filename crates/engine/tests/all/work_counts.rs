@@ -1,12 +1,10 @@
 //! What an epoch counts: calls by how they ended, and rows and versions by what became of them.
 
-use std::sync::Arc;
-
 use engine::{
     Abort, AppendMethod, Calls, Engine, EngineConfig, EpochInfo, Lab, ProcedureDefinition,
     ProcedureTable, Stop, Transaction, WorkCounts, WriteSet,
 };
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use storage::TableId;
 
 use crate::support::rows;
@@ -49,7 +47,7 @@ fn procedures() -> ProcedureTable {
     table
 }
 
-fn run(engine: &mut Engine<Dram>, calls: &[(u16, u8)]) -> WorkCounts {
+fn run(engine: &mut Engine, calls: &[(u16, u8)]) -> WorkCounts {
     let mut batch = Calls::new();
     calls.iter().for_each(|&(procedure, key)| batch.push(procedure, &[key; 8]).unwrap());
     engine.run_epoch(&batch, EpochInfo::default()).unwrap().stats.work
@@ -61,7 +59,7 @@ fn run(engine: &mut Engine<Dram>, calls: &[(u16, u8)]) -> WorkCounts {
 fn calls_rows_and_versions_are_counted() {
     for append in AppendMethod::ALL {
         for workers in [1, 3] {
-            let device = Arc::new(Dram::new(256 << 20, 64 << 20).unwrap());
+            let device = AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap());
             let table = rows(8);
             let lab = Lab { append, ..Lab::default() };
             let config = EngineConfig { workers, lab, ..EngineConfig::default() };

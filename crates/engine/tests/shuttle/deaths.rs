@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::{AppendMethod, EngineConfig, EngineError};
-use pmem::Dram;
+use pmem::AnyDevice;
 use pmem::sync::die_after;
 use shuttle::current::{TaskId, me};
 use sim::history::procedures::procedures;
@@ -69,7 +69,7 @@ fn clock() -> u64 {
 }
 
 /// Runs an epoch of which one worker dies; says whether that stopped the engine.
-fn run(setup: &Setup, device: &Arc<Dram>, batch: &[Vec<u8>], plan: Plan) -> bool {
+fn run(setup: &Setup, device: &Arc<AnyDevice>, batch: &[Vec<u8>], plan: Plan) -> bool {
     let config = EngineConfig { clock, ..setup.config() };
     let (mut engine, _) = setup.open_with(device, config, procedures()).unwrap();
     ASKED.take();

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use sim::history::{Program, Step, effort};
@@ -79,8 +79,8 @@ fn seeds(default: u64) -> std::ops::Range<u64> {
     first..first + effort("NVCARACAL_EXPLORED", default)
 }
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(64 << 20, 16 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(64 << 20, 16 << 20).unwrap())
 }
 
 fn program(declares: Vec<Step>, body: Vec<Step>) -> Vec<u8> {

@@ -94,7 +94,7 @@ impl Database {
 }
 
 /// Tells how the archive is, where that has changed.
-pub(super) fn tell(shared: &Shared, driver: &dyn Driver) {
+pub(super) fn tell(shared: &Shared, driver: &Driver) {
     let (error, mut has_changed) = (driver.archive_error(), false);
     shared.record(|recorder| has_changed = recorder.archive(error.clone()));
     if has_changed {

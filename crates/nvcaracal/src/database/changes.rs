@@ -125,7 +125,7 @@ impl Drop for OpenFeed {
 }
 
 /// Tells the engine which tables have feeds.
-pub(super) fn watch(shared: &Shared, driver: &mut dyn Driver, tables: &[TableId]) -> Result<()> {
+pub(super) fn watch(shared: &Shared, driver: &mut Driver, tables: &[TableId]) -> Result<()> {
     Ok(driver.watch_changes(tables, shared.feeds.bytes_max)?)
 }
 
@@ -156,7 +156,7 @@ impl Database {
     pub(super) fn open_changes<K: Key + ?Sized, V: Data>(
         &self,
         shape: Shape,
-        start: impl FnOnce(&mut dyn Driver, TableId) -> Result<Start> + Send + 'static,
+        start: impl FnOnce(&mut Driver, TableId) -> Result<Start> + Send + 'static,
     ) -> Result<Changes<K, V>> {
         let number = self.inner.schema().number(&shape).map_err(Error::mistake)?;
         let shared = Arc::clone(self.inner.shared());

@@ -108,7 +108,7 @@ impl Database {
         }
         let log = Arc::clone(self.change_log()?);
         let (of_start, table_name) = (name.to_owned(), table.shape.name);
-        let start = move |driver: &mut dyn Driver, number| {
+        let start = move |driver: &mut Driver, number| {
             // No program that does not know of consumers may go on without them.
             driver.require_consumers()?;
             let epoch = driver.status().epoch;

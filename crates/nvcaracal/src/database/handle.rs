@@ -653,7 +653,7 @@ impl Inner {
         };
         // The first one asks for all.
         let shared = Arc::clone(&self.shared);
-        let begin = move |driver: Result<&mut dyn Driver, &Error>| match driver {
+        let begin = move |driver: Result<&mut Driver, &Error>| match driver {
             Ok(driver) => shared.standing.begin(&shared, driver),
             Err(error) => shared.standing.fail(error),
         };
@@ -683,11 +683,11 @@ impl Inner {
     /// Has the sequencer do something between two epochs.
     pub(crate) fn request<R: Send + 'static>(
         &self,
-        what: impl FnOnce(&mut dyn Driver) -> Result<R> + Send + 'static,
+        what: impl FnOnce(&mut Driver) -> Result<R> + Send + 'static,
     ) -> Result<R> {
         body::check_may_wait()?;
         // A panic is that of who asked.
-        let caught = move |driver: &mut dyn Driver| {
+        let caught = move |driver: &mut Driver| {
             caught(|| what(driver)).unwrap_or_else(|panic| Err(Error::failed(panicked(&panic))))
         };
         let Self { shared, seat, .. } = self;
@@ -713,7 +713,7 @@ impl Inner {
     /// is an error instead of the driver if the database ends before.
     pub(crate) fn request_later(
         &self,
-        what: impl FnOnce(Result<&mut dyn Driver, &Error>) + Send + 'static,
+        what: impl FnOnce(Result<&mut Driver, &Error>) + Send + 'static,
     ) -> Result<()> {
         let Self { shared, seat, .. } = self;
         shared.queue.check_here()?;

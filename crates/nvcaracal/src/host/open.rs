@@ -8,14 +8,16 @@ use engine::{
     Definitions, Earlier, Engine, EngineConfig, EngineError, EpochInfo, Known, LoggedSchema,
     ProcedureTable, RecoveryReport, TableSchema,
 };
-use pmem::{Dax, Device, DeviceError, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions};
+use pmem::{
+    AnyDevice, Dax, Device, DeviceError, DeviceSpec, DiskHook, Dram, Emulated, File, FileOptions,
+};
 use storage::{ChangeLog, ChangeLogHook, StorageError, TableId};
 
 use crate::call::procedure::Registration;
 use crate::error::{Error, Result};
 use crate::feed::logged::{DIRECTORY as CHANGES, failed};
 use crate::host::archive_room::ArchiveRoom;
-use crate::host::driver::{Driver, Hosted};
+use crate::host::driver::Driver;
 use crate::host::earlier::{Kept, OfNow};
 use crate::table::handle::Shape;
 use crate::table::index::IndexRegistration;
@@ -56,7 +58,7 @@ pub(crate) struct Plan {
 }
 
 /// Opens the device, then the engine on it.
-pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+pub(crate) fn open(plan: Plan) -> Result<(Driver, RecoveryReport)> {
     let (image, log) = (plan.image_bytes_max, plan.log_bytes_max);
     if plan.read_only && !matches!(plan.device, DeviceSpec::File(_)) {
         return Err(Error::mistake(format!(
@@ -101,7 +103,7 @@ pub(crate) fn open(plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
 }
 
 /// Opens the engine on the files in a directory.
-fn on_file(directory: &Path, mut plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
+fn on_file(directory: &Path, mut plan: Plan) -> Result<(Driver, RecoveryReport)> {
     let (create, read_only) = (plan.config.store.create, plan.read_only);
     let options = FileOptions {
         create,
@@ -177,8 +179,8 @@ fn check_parent(path: &Path) -> Result<()> {
 }
 
 /// Opens the engine on a device.
-pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>, RecoveryReport)> {
-    let device = Arc::new(device);
+pub(crate) fn host(device: impl Device, plan: Plan) -> Result<(Driver, RecoveryReport)> {
+    let device = AnyDevice::new(device);
     let Plan { config, info, shapes, renamed, dropped, indexes, .. } = plan;
     let Plan { procedures, kept, known, context, .. } = plan;
     let tables: Vec<TableSchema> = shapes.iter().map(Shape::schema).collect();
@@ -242,5 +244,5 @@ pub(crate) fn host<D: Device>(device: D, plan: Plan) -> Result<(Box<dyn Driver>,
         agreeing.agree(&log)?;
         engine.watch();
     }
-    Ok((Box::new(Hosted::new(engine, schema)), report))
+    Ok((Driver::new(engine, schema), report))
 }

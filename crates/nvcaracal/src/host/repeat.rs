@@ -32,7 +32,7 @@ pub(crate) enum Repeated<'c> {
     Deferred,
 }
 
-type Pair = [Box<dyn Driver>; 2];
+type Pair = [Driver; 2];
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Two copies of a database.
@@ -44,7 +44,7 @@ pub(crate) struct Copies {
 
 /// An epoch that came to two results.
 struct TwoResults<'f> {
-    real: &'f mut dyn Driver,
+    real: &'f mut Driver,
     epoch: Repeated<'f>,
     info: EpochInfo,
     outcomes: [EpochOutcome; 2],
@@ -77,7 +77,7 @@ impl Copies {
     /// in either case.
     pub(crate) fn run(
         &mut self,
-        real: &mut dyn Driver,
+        real: &mut Driver,
         epoch: Repeated<'_>,
         info: EpochInfo,
     ) -> Result<()> {
@@ -104,7 +104,7 @@ impl Copies {
         Ok(())
     }
 
-    fn open(&self, real: &mut dyn Driver) -> Result<Pair> {
+    fn open(&self, real: &mut Driver) -> Result<Pair> {
         let mut open = || {
             let device = real.copy(self.plan.image_bytes_max, self.plan.log_bytes_max)?;
             Ok::<_, Error>(host(device, self.plan.clone())?.0)
@@ -175,10 +175,10 @@ impl Copies {
     }
 
     /// How the states of the copies differ: the first row.
-    fn rows_that_differ(&self, real: &dyn Driver, pair: &Pair) -> Result<String> {
+    fn rows_that_differ(&self, real: &Driver, pair: &Pair) -> Result<String> {
         for shape in &self.plan.shapes {
             let table = real.schema().number(shape).map_err(Error::mistake)?;
-            let [one, two] = [rows(pair[0].as_ref(), table)?, rows(pair[1].as_ref(), table)?];
+            let [one, two] = [rows(&pair[0], table)?, rows(&pair[1], table)?];
             let mut keys = one.keys().chain(two.keys());
             let Some(key) = keys.find(|key| one.get(*key) != two.get(*key)) else { continue };
             if shape.index == IndexKind::Sequence {
@@ -250,7 +250,7 @@ fn has_one_state(pair: &Pair) -> bool {
     (one.state_hash, one.rows) == (two.state_hash, two.rows)
 }
 
-fn rows(copy: &dyn Driver, table: TableId) -> Result<Rows> {
+fn rows(copy: &Driver, table: TableId) -> Result<Rows> {
     let mut rows = Rows::new();
     copy.for_each(table, &mut |key, value| {
         rows.insert(key.to_vec(), value.to_vec());

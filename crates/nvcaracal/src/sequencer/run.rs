@@ -128,7 +128,7 @@ pub(crate) struct Epochs {
 
 /// What the sequencer works with.
 pub(crate) struct Tools {
-    pub(crate) driver: Box<dyn Driver>,
+    pub(crate) driver: Driver,
     /// Where each epoch runs twice before it runs, if that is an option.
     pub(crate) copies: Option<Copies>,
     /// Where procedures run.
@@ -138,7 +138,7 @@ pub(crate) struct Tools {
 /// The state of the thread.
 pub(crate) struct Sequencer {
     shared: Arc<Shared>,
-    driver: Box<dyn Driver>,
+    driver: Driver,
     copies: Option<Copies>,
     /// Where procedures run, on whichever thread has the seat; absent while it is in use.
     stack: Option<Stack>,
@@ -252,7 +252,7 @@ impl Sequencer {
             Work::Deferred => sequencer.run_deferred().map(|()| true),
             Work::Requests(requests) => {
                 let driver = &mut sequencer.driver;
-                requests.into_iter().for_each(|request| request(Ok(driver.as_mut())));
+                requests.into_iter().for_each(|request| request(Ok(driver)));
                 Ok(true)
             }
             Work::Close => Ok(false),
@@ -272,8 +272,8 @@ impl Sequencer {
     }
 
     /// Does something between two epochs.
-    pub(crate) fn with_driver<R>(&mut self, what: impl FnOnce(&mut dyn Driver) -> R) -> R {
-        self.on_stack(|sequencer| what(sequencer.driver.as_mut()))
+    pub(crate) fn with_driver<R>(&mut self, what: impl FnOnce(&mut Driver) -> R) -> R {
+        self.on_stack(|sequencer| what(&mut sequencer.driver))
     }
 
     /// Runs an epoch of deferred calls only. That there is no space even to log them is no caller's
@@ -292,7 +292,7 @@ impl Sequencer {
     /// space for it.
     fn repeat(&mut self, epoch: Repeated<'_>, info: EpochInfo) -> Result<Result<()>> {
         let Some(copies) = &mut self.copies else { return Ok(Ok(())) };
-        match copies.run(self.driver.as_mut(), epoch, info) {
+        match copies.run(&mut self.driver, epoch, info) {
             Err(error) if !error.is_limit() => Err(error),
             result => Ok(result),
         }
@@ -303,10 +303,10 @@ impl Sequencer {
     fn run_with_room(
         &mut self,
         calls: usize,
-        run: impl Fn(&mut dyn Driver) -> engine::Result<EpochOutcome>,
+        run: impl Fn(&mut Driver) -> engine::Result<EpochOutcome>,
     ) -> engine::Result<EpochOutcome> {
         let _span = events::epoch_span(calls);
-        let result = run(self.driver.as_mut());
+        let result = run(&mut self.driver);
         let full = match &result {
             Err(EngineError::Storage(full)) if full.is_limit() => full,
             _ => return result,
@@ -317,7 +317,7 @@ impl Sequencer {
             _ => return result,
         }
         self.driver.checkpoint()?;
-        run(self.driver.as_mut())
+        run(&mut self.driver)
     }
 
     fn run_batch(&mut self, batch: Batch) -> Result<()> {
@@ -461,7 +461,7 @@ impl Sequencer {
         }
 
         // Before a call is answered: its caller may look for what it has changed.
-        self.shared.standing.renew(&self.shared, self.driver.as_mut());
+        self.shared.standing.renew(&self.shared, &mut self.driver);
         self.shared.feeds.add(epoch, changes);
         // No call is deferred twice.
         for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {

@@ -41,7 +41,7 @@ impl Held {
     }
 
     /// Releases the snapshot between two epochs, on the sequencer's thread.
-    fn release(mut self, shared: &Arc<Shared>, driver: &mut dyn Driver) {
+    fn release(mut self, shared: &Arc<Shared>, driver: &mut Driver) {
         self.shared = Weak::new();
         let rows = driver.snapshot_rows(self.epoch);
         driver.release_snapshot(self.epoch);
@@ -65,7 +65,7 @@ impl Drop for Held {
 }
 
 /// Frees at most `rows_max` rows that ended snapshots have left, and the rest after later epochs.
-fn sweep(shared: &Arc<Shared>, driver: &mut dyn Driver, rows_max: usize) {
+fn sweep(shared: &Arc<Shared>, driver: &mut Driver, rows_max: usize) {
     if driver.sweep_snapshots(rows_max) {
         let again = Arc::clone(shared);
         let _ = shared.queue.request(Box::new(move |driver| {
@@ -155,7 +155,7 @@ impl Standing {
 
     /// Takes a snapshot for readers that wait, between two epochs, unless they have got theirs by
     /// now.
-    pub(crate) fn begin(&self, shared: &Arc<Shared>, driver: &mut dyn Driver) {
+    pub(crate) fn begin(&self, shared: &Arc<Shared>, driver: &mut Driver) {
         let epoch = driver.status().epoch;
         let mut state = self.state();
         if state.waiting.is_empty() {
@@ -176,7 +176,7 @@ impl Standing {
     }
 
     /// Goes on to the epoch that has just ended, before its calls are answered.
-    pub(crate) fn renew(&self, shared: &Arc<Shared>, driver: &mut dyn Driver) {
+    pub(crate) fn renew(&self, shared: &Arc<Shared>, driver: &mut Driver) {
         if !self.is_wanted.load(Ordering::Relaxed) {
             return;
         }
@@ -215,7 +215,7 @@ fn tell(waiting: Vec<Waiting>, made: &Result<Arc<Held>>) {
 }
 
 /// Releases a snapshot that does not stand any more, if no reader has it.
-fn release(old: Option<Arc<Held>>, shared: &Arc<Shared>, driver: &mut dyn Driver) {
+fn release(old: Option<Arc<Held>>, shared: &Arc<Shared>, driver: &mut Driver) {
     if let Some(held) = old.and_then(Arc::into_inner) {
         held.release(shared, driver);
     }

@@ -4,8 +4,8 @@
 //! The example's own code ended before an order was inserted by the second program. The first such
 //! insert destroyed the store: orders of eight bytes are rows of one line, longer ones are not.
 
+use pmem::AnyDevice;
 use std::path::Path;
-use std::sync::Arc;
 
 use nvcaracal::{Data, Database, Options, Stop, Table, Transaction, procedure};
 
@@ -73,7 +73,7 @@ fn assert_rows(dir: &Path, expected: &[(u64, Order)]) {
     assert_eq!(rows, expected);
     db.close().unwrap();
     let file = pmem::File::open(dir, &pmem::FileOptions::new(1 << 30, 1 << 30)).unwrap();
-    let report = storage::check::check(Arc::new(file)).unwrap();
+    let report = storage::check::check(AnyDevice::new(file)).unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
 }
 

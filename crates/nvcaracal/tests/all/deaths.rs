@@ -2,6 +2,7 @@
 //! too. After two deaths at the same call the open is refused with its name, and a command leaves
 //! it out. A process that is ended from outside says nothing about the call that it was at.
 
+use pmem::AnyDevice;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -241,10 +242,11 @@ fn o_49_a_call_that_ends_the_process_twice_is_named_and_can_be_left_out() {
     let options_of_file =
         pmem::FileOptions { create: false, ..pmem::FileOptions::new(1 << 30, 1 << 30) };
     let device = Arc::new(pmem::File::open(&store, &options_of_file).unwrap());
-    let ended =
-        storage::repair::skip_call(&device, EpochNumber(1), Position(0)).unwrap_err().to_string();
+    let ended = storage::repair::skip_call(&AnyDevice::of(&device), EpochNumber(1), Position(0))
+        .unwrap_err()
+        .to_string();
     assert!(ended.contains("last epoch of the log only, which is 2"), "{ended}");
-    storage::repair::skip_call(&device, EpochNumber(2), Position(20)).unwrap();
+    storage::repair::skip_call(&AnyDevice::of(&device), EpochNumber(2), Position(20)).unwrap();
     drop(device);
     let db = options().open(&store).unwrap();
     assert_eq!(db.recovery().skipped.len(), 1);

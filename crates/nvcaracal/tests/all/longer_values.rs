@@ -7,6 +7,7 @@
 //! worker died, and so did every open after that. So all lengths of keys, of values before and of
 //! values after are crossed here, with what can happen to a row.
 
+use pmem::AnyDevice;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -440,7 +441,7 @@ impl Trial {
         db.check_indexes().unwrap();
         db.close().unwrap();
         let file = pmem::File::open(dir, &pmem::FileOptions::new(1 << 30, 1 << 30)).unwrap();
-        let report = storage::check::check(Arc::new(file)).unwrap();
+        let report = storage::check::check(AnyDevice::new(file)).unwrap();
         assert_eq!(report.problems, Vec::<String>::new(), "{when}");
     }
 }

@@ -343,7 +343,7 @@ fn o_92_tables_are_renamed_and_dropped() {
 fn check(dir: &Path) -> storage::check::CheckReport {
     let options = pmem::FileOptions::new(1 << 30, 1 << 30);
     let file = pmem::File::open(dir, &options).unwrap();
-    let report = storage::check::check(std::sync::Arc::new(file)).unwrap();
+    let report = storage::check::check(pmem::AnyDevice::new(file)).unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
     report
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::device::combining::Buffered;
 use crate::device::owed_time::OwedTime;
-use crate::device::{Counters, FileUse, PageUse};
+use crate::device::{Counters, FileUse, PageUse, Shortcuts};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::Mapping;
@@ -89,6 +89,11 @@ pub trait Device: Send + Sync + 'static {
     /// What this device is.
     fn description(&self) -> Description;
 
+    /// What [`AnyDevice`](crate::AnyDevice) may do by itself instead of calling this device.
+    fn shortcuts(&self) -> Shortcuts {
+        Shortcuts::default()
+    }
+
     /// The mapped image. Its base address never changes while the device lives.
     fn image(&self) -> &Mapping;
 
@@ -156,6 +161,30 @@ pub trait Device: Send + Sync + 'static {
     unsafe fn store_line(&self, port: &mut PortState, offset: u64, line: &Line) {
         // SAFETY: forwarded to the caller.
         unsafe { self.store_nt(port, offset, line) }
+    }
+
+    /// Stores several lines as [`Device::store_line`] does, each at its offset. A line is borrowed,
+    /// or one that the iterator has made.
+    ///
+    /// # Safety
+    /// See the trait's section on ownership; the offsets are those of lines.
+    #[inline(always)]
+    unsafe fn store_lines<'l>(
+        &self,
+        port: &mut PortState,
+        lines: impl Iterator<Item = (u64, Result<&'l Line, Line>)>,
+    ) where
+        Self: Sized,
+    {
+        for (offset, line) in lines {
+            // SAFETY: forwarded to the caller.
+            unsafe {
+                match line {
+                    Ok(line) => self.store_line(port, offset, line),
+                    Err(line) => self.store_line(port, offset, &line),
+                }
+            }
+        }
     }
 
     /// Whether writes cost something here, so that [`Device::wrote_lines`] must know of each line

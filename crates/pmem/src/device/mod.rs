@@ -4,10 +4,11 @@
 //! superblock; it is always mapped, so loads are plain loads. The **log** is written front to back
 //! in records and read only at recovery. Every change of either goes through a [`Port`], so that a
 //! device can count it, slow it down, mark a page dirty, or record it for crash exploration. The
-//! engine is generic over `Device`: on `dram` a store compiles to a store.
+//! engine is compiled for [`AnyDevice`]: what it does most is a branch and the access itself.
 //!
 //! This module knows nothing of rows, versions or epochs, except that a snapshot has a number.
 
+mod any;
 mod combining;
 mod counters;
 mod file_use;
@@ -18,6 +19,7 @@ mod step;
 mod interface;
 mod port;
 
+pub use any::{AnyDevice, Shortcuts};
 pub use counters::{Counters, LineCount, Loads};
 pub use file_use::FileUse;
 pub use interface::{
@@ -26,4 +28,5 @@ pub use interface::{
 pub use page_use::PageUse;
 pub use port::Port;
 
+pub(crate) use any::{Persists, Stores};
 pub(crate) use owed_time::{OwedTime, PAY_ABOVE_NS};

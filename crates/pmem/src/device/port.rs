@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::device::interface::{Device, PortState};
 use crate::device::step::Step;
-use crate::device::{Counters, LineCount, Loads};
+use crate::device::{AnyDevice, Counters, LineCount, Loads};
 use crate::failure::DeviceError;
 use crate::sync::{point, writes};
 use crate::units::{LINE_BYTES, Line};
@@ -18,7 +18,7 @@ const NOTED_MAX: usize = 1024;
 /// A fence waits for the flushes before it, and so does any locked instruction. Therefore lines
 /// that need not be durable before the next fence are *noted* ([`Port::flush_by_fence`]), and
 /// flushed together when that fence comes.
-pub struct Port<D: Device> {
+pub struct Port<D: Device = AnyDevice> {
     device: Arc<D>,
     state: PortState,
     step: Step,
@@ -181,11 +181,13 @@ impl<D: Device> Port<D> {
     #[inline]
     pub unsafe fn store_line(&mut self, offset: u64, line: &Line) {
         self.count_run(offset, 1);
+        writes(self.device.image().base().wrapping_add(offset as usize));
+        self.has_unordered = true;
         // SAFETY: forwarded to the caller.
-        unsafe { self.store_line_counted(offset, line) }
+        unsafe { self.device.store_line(&mut self.state, offset, line) }
     }
 
-    /// Counts the lines of a row that [`Port::store_line_counted`] stores: of those from an offset
+    /// Counts the lines of a row that [`Port::store_lines_counted`] stores: of those from an offset
     /// on, the ones that have a bit.
     #[inline]
     pub fn count_lines(&mut self, count: LineCount, offset: u64, bits: u64) {
@@ -216,17 +218,24 @@ impl<D: Device> Port<D> {
         self.device.wrote_lines(&mut self.state, offset, lines);
     }
 
-    /// As [`Port::store_line`], of a line that was counted already.
+    /// Stores lines non-temporally that were counted already, each at its offset. A line is
+    /// borrowed, or one that the iterator has made.
     ///
     /// # Safety
-    /// As for [`Port::store_line`].
-    #[inline]
-    pub unsafe fn store_line_counted(&mut self, offset: u64, line: &Line) {
-        debug_assert!(offset.is_multiple_of(LINE_BYTES));
-        writes(self.device.image().base().wrapping_add(offset as usize));
+    /// As for [`Port::store_line`], of each line.
+    #[inline(always)]
+    pub unsafe fn store_lines_counted<'l>(
+        &mut self,
+        lines: impl Iterator<Item = (u64, Result<&'l Line, Line>)>,
+    ) {
+        let base = self.device.image().base();
+        let lines = lines.inspect(|(offset, _)| {
+            debug_assert!(offset.is_multiple_of(LINE_BYTES));
+            writes(base.wrapping_add(*offset as usize));
+        });
         self.has_unordered = true;
         // SAFETY: forwarded to the caller.
-        unsafe { self.device.store_line(&mut self.state, offset, line) }
+        unsafe { self.device.store_lines(&mut self.state, lines) }
     }
 
     /// See [`Device::order_stores`]. Nothing is done if this port made no non-temporal store since

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::dirty::PagesToSave;
 use super::disk::Files;
 use super::format::{Entries, Entry, Root, TABLE_MAGIC, page_crc};
 use super::meta::write_root;
@@ -13,7 +12,7 @@ use super::slots::FreeSlots;
 use super::table::PageTable;
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
-use crate::memory::PAGE_BYTES;
+use crate::memory::{PAGE_BYTES, PagesToSave};
 
 /// Pages that are copied before they are written together.
 const BATCH_PAGES: usize = 256;

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use super::directory::load_mark;
-use super::dirty::{DirtyPages, PagesToSave};
 use super::disk::Files;
 use super::log_writes::LogWrites;
 use super::mark::Marks;
@@ -18,11 +17,11 @@ use super::room::{Room, kept_pages};
 use super::writer::Background;
 use crate::device::{
     BringsPages, Description, Device, FileUse, MARK_BYTES, Needed, NotesOfStores, PageUse,
-    PortState,
+    Persists, PortState, Shortcuts, Stores,
 };
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
-use crate::memory::{Limited, Mapping, PAGE_BYTES};
+use crate::memory::{DirtyPages, Limited, Mapping, PAGE_BYTES, PagesToSave};
 use crate::side_files::{LoadMark, ReplayMarks};
 
 /// So many neighbouring pages are looked at by one of those who begin a snapshot, the next ones by
@@ -188,6 +187,11 @@ impl Device for File {
                 self.pages_note
             ),
         }
+    }
+
+    fn shortcuts(&self) -> Shortcuts {
+        let stores = Stores::Noted(Arc::clone(&self.dirty));
+        Shortcuts { stores, persists: Persists::Otherwise }
     }
 
     #[inline]

@@ -33,7 +33,6 @@
 mod disk;
 mod format;
 
-mod dirty;
 mod log_writes;
 mod mark;
 mod meta;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::copy;
 use super::directory::open_files;
-use super::dirty::DirtyPages;
 use super::disk::{DiskHandle, Files};
 use super::format::Root;
 use super::mark::Marks;
@@ -17,7 +16,7 @@ use super::room::Room;
 use super::slots::FreeSlots;
 use super::table::PageTable;
 use crate::failure::{DeviceError, Health};
-use crate::memory::{Mapping, PAGE_BYTES, Pages, page_ceil};
+use crate::memory::{DirtyPages, Mapping, PAGE_BYTES, Pages, page_ceil};
 
 /// What opening found.
 #[derive(Debug)]

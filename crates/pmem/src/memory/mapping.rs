@@ -8,6 +8,7 @@
 //! that when it grows, and a caller that goes beyond it reads zeros and stores bytes that are never
 //! keeps.
 
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -80,6 +81,14 @@ impl Mapping {
                 result => return result,
             }
         }
+    }
+
+    /// A second handle of the range, which does not give it back.
+    ///
+    /// # Safety
+    /// The caller keeps the mapping for as long as the handle.
+    pub(crate) unsafe fn alias(&self) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(Self { base: self.base, len: self.len })
     }
 
     /// Number of bytes of the reserved range.
@@ -309,6 +318,7 @@ mod system {
 #[cfg(miri)]
 mod system {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::mem::ManuallyDrop;
     use std::os::fd::BorrowedFd;
     use std::ptr::NonNull;
 

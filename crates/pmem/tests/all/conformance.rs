@@ -4,13 +4,19 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use pmem::{
-    Counters, Crash, Dax, Delayed, Device, Dram, Emulated, EpochNumber, File, FileOptions,
-    PAGE_BYTES, Port, Profile,
+    AnyDevice, Counters, Crash, Dax, Delayed, Device, Dram, Emulated, EpochNumber, File,
+    FileOptions, PAGE_BYTES, Port, Profile,
 };
 
 const LIMIT_BYTES: u64 = 1 << 20;
 
+/// Of a device, and of the same one behind a handle that hides its type.
 fn conformance<D: Device>(make: impl Fn() -> D) {
+    of_device(&make);
+    of_device(|| Arc::into_inner(AnyDevice::new(make())).expect("one handle"));
+}
+
+fn of_device<D: Device>(make: impl Fn() -> D) {
     stores_are_visible(&make());
     growth_keeps_base_and_content(&make());
     limits_are_reported(&make());
@@ -41,6 +47,11 @@ fn stores_are_visible<D: Device>(device: &D) {
             device.order_stores();
             assert_eq!(device.image().slice(8192 + offset, 255), bytes);
         }
+        let lines = [(13_312, Ok(&[7; 64])), (13_440, Err([8; 64]))];
+        device.store_lines(&mut state, lines.into_iter());
+        device.order_stores();
+        let (stored, between) = (device.image().slice(13_312, 192), [7, 0, 8]);
+        assert!(stored.chunks(64).zip(between).all(|(line, of)| line == [of; 64]));
         device.store_bytes(&mut state, 4 * PAGE_BYTES - 1, &[9]);
         device.store_bytes(&mut state, 4 * PAGE_BYTES, &[]);
         device.store_nt(&mut state, 4 * PAGE_BYTES, &[]);

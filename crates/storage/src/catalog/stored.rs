@@ -1,6 +1,6 @@
 //! The two copies of the catalog on the device.
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Port};
 use zerocopy::IntoBytes;
 
 use crate::catalog::definition::{UNUSED, definition, with_single_heap};
@@ -31,8 +31,8 @@ fn crc(header: &CatalogHeader, records: &[TableRecord]) -> u32 {
 ///
 /// # Errors
 /// `Corrupt` if it is not whole, or has a record that describes no table.
-pub(crate) fn read<D: Device>(
-    device: &D,
+pub(crate) fn read(
+    device: &AnyDevice,
     generation: u64,
     segment_bytes: u64,
 ) -> Result<Vec<TableRecord>> {
@@ -80,7 +80,7 @@ fn has_possible_heap(record: &TableRecord) -> bool {
 
 /// Writes the catalog of a generation, over the one of two generations before. Durable after the
 /// caller's fence.
-pub(crate) fn write<D: Device>(port: &mut Port<D>, generation: u64, records: &[TableRecord]) {
+pub(crate) fn write(port: &mut Port, generation: u64, records: &[TableRecord]) {
     assert!(records.len() <= TABLES_MAX, "a catalog has no room for {} tables", records.len());
     let mut header =
         CatalogHeader { generation, places: records.len() as u32, crc: 0, reserved: [0; 6] };
@@ -95,7 +95,7 @@ pub(crate) fn write<D: Device>(port: &mut Port<D>, generation: u64, records: &[T
 }
 
 /// Counts and charges reading the catalog.
-pub(crate) fn count_reads<D: Device>(port: &mut Port<D>, generation: u64, places: usize) {
+pub(crate) fn count_reads(port: &mut Port, generation: u64, places: usize) {
     let at = copy_offset(generation);
     port.count_load(at, record_offset(generation, places) - at);
 }

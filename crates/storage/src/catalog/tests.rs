@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, Dram, Port};
+use pmem::{AnyDevice, Device, Dram, Port};
 
 use super::change::{CatalogChange, CatalogRequest, TypesMark};
 use super::definition::{INLINE_BYTES_DEFAULT, ROW_BYTES_EXTERNAL};
@@ -37,8 +37,8 @@ fn record(name: &str) -> TableRecord {
     table(name).to_record(SEGMENT_BYTES).unwrap()
 }
 
-fn port() -> Port<Dram> {
-    let device = Arc::new(Dram::new(4 << 20, 4096).unwrap());
+fn port() -> Port {
+    let device = AnyDevice::new(Dram::new(4 << 20, 4096).unwrap());
     device.grow_image(4 << 20).unwrap();
     Port::new(device, 0)
 }

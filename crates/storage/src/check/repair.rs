@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Device, Port};
 
 use crate::error::{Result, StorageError};
 use crate::format::SerialId;
@@ -19,7 +19,7 @@ use crate::{row, scan};
 /// # Errors
 /// `Limit` for an epoch before the checkpoint; `Log` if what is to be kept cannot be read back,
 /// with nothing changed; `Missing`, `Foreign`, `Corrupt`, `Device`.
-pub fn accept_loss<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<GivenUp> {
+pub fn accept_loss(device: &Arc<AnyDevice>, last: EpochNumber) -> Result<GivenUp> {
     let name = device.description().name;
     let superblock = superblock::read_superblock(device.as_ref())?;
     let superblock = superblock.ok_or(StorageError::Missing(name))?;
@@ -48,7 +48,7 @@ pub fn accept_loss<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<Give
 /// No replay will write them again, and their numbers will be reused: so they are cleared.
 /// After a crash in between the store is refused because of them, and the same decision clears
 /// them.
-fn forget_versions<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<()> {
+fn forget_versions(device: &Arc<AnyDevice>, last: EpochNumber) -> Result<()> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, sub_pools, log, .. } = Store::open(Arc::clone(device), &options)?;
     let checkpoint = store.checkpoint_epoch();
@@ -59,7 +59,7 @@ fn forget_versions<D: Device>(device: &Arc<D>, last: EpochNumber) -> Result<()> 
 
 /// Clears the versions of all epochs after `last` in the rows of a plan, durably. A crash on the
 /// way leaves some of them, which count as little as before.
-pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: EpochNumber) {
+pub fn clear_versions(store: &Store, plan: &ScanPlan, last: EpochNumber) {
     let device = store.device();
     let mut port = Port::new(Arc::clone(device), u32::MAX);
     for unit in &plan.units {
@@ -79,8 +79,8 @@ pub fn clear_versions<D: Device>(store: &Store<D>, plan: &ScanPlan, last: EpochN
 
 /// The calls that the checkpoint hands over to the next epoch, none of them answered, are given up,
 /// too, if they are not in the log any more.
-fn keep_no_deferred_record<D: Device>(
-    device: &Arc<D>,
+fn keep_no_deferred_record(
+    device: &Arc<AnyDevice>,
     instance: u64,
     segment_bytes: u64,
     last: EpochNumber,
@@ -98,7 +98,7 @@ fn keep_no_deferred_record<D: Device>(
 /// # Errors
 /// `Limit` if the epoch is not the last of the log, is known to have ended, so that its answers may
 /// have been given, or has no such call; as [`Store::open`].
-pub fn skip_call<D: Device>(device: &Arc<D>, epoch: EpochNumber, position: Position) -> Result<()> {
+pub fn skip_call(device: &Arc<AnyDevice>, epoch: EpochNumber, position: Position) -> Result<()> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let Opened { store, log, end_mark, .. } = Store::open(Arc::clone(device), &options)?;
     let refuse = |what: String| Err(StorageError::Limit(what));

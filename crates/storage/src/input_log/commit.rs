@@ -14,7 +14,7 @@ use super::summary::CommitInfo;
 use crate::digest::StateHash;
 use crate::ids::EpochNumber;
 
-impl<D: Device> InputLog<D> {
+impl InputLog {
     /// Writes the commit record of an epoch whose streams are all finished. The epoch counts once
     /// [`InputLog::make_durable`] returned.
     ///
@@ -25,7 +25,7 @@ impl<D: Device> InputLog<D> {
     /// If the epoch is not begun, does not follow the one committed before, or that one is not
     /// durable yet; if the streams are not numbered from 0 without gaps. Each would let a crash
     /// lose an epoch before a committed one.
-    pub fn commit(&self, port: &mut Port<D>, info: &CommitInfo) -> Result<(), LogError> {
+    pub fn commit(&self, port: &mut Port, info: &CommitInfo) -> Result<(), LogError> {
         let mut scratch = self.scratch();
         let (attempt, deferred_calls) = self.check_order(info);
         encode_commit(&mut scratch.payload, info, deferred_calls, self.program_attempt());
@@ -42,7 +42,7 @@ impl<D: Device> InputLog<D> {
     /// record: as one record.
     pub(super) fn commit_whole(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         info: &CommitInfo,
         stream: OnlyStream<'_>,
     ) -> Result<(), LogError> {
@@ -70,7 +70,7 @@ impl<D: Device> InputLog<D> {
     /// record go to neighbouring segments, with one write.
     pub(super) fn commit_behind(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         info: &CommitInfo,
         stream: OnlyStream<'_>,
         run: Run,
@@ -95,7 +95,7 @@ impl<D: Device> InputLog<D> {
     /// Writes all of an epoch, padded with zeros to what the device writes without reading.
     fn write_only(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         segment: u32,
         epoch: OnlyStream<'_>,
     ) -> Result<(), LogError> {
@@ -135,7 +135,7 @@ impl<D: Device> InputLog<D> {
     /// undo.
     pub fn write_deferred_calls(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         epoch: EpochNumber,
         bytes: &[u8],
     ) -> Result<(), LogError> {
@@ -186,7 +186,7 @@ impl<D: Device> InputLog<D> {
     ///
     /// # Errors
     /// [`LogError::Damaged`] if a segment does not read as it did at open; the device's.
-    pub fn harden(&self, port: &mut Port<D>) -> Result<(), LogError> {
+    pub fn harden(&self, port: &mut Port) -> Result<(), LogError> {
         let mut scratch = self.scratch();
         let segments: Vec<(EpochNumber, u64, u32)> = {
             let space = self.space();
@@ -282,7 +282,7 @@ impl<D: Device> InputLog<D> {
 
     pub(super) fn write_record(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         place: SegmentPlace,
         bytes: &[u8],
         segments: &[u32],

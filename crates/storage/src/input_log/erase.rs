@@ -12,7 +12,7 @@ use super::error::LogError;
 use super::format::HEADER_BYTES;
 use super::log::InputLog;
 
-impl<D: Device> InputLog<D> {
+impl InputLog {
     /// Erases what was found at open and does not count. Not done by the open itself, which changes
     /// nothing; a crash on the way leaves less of the same.
     ///

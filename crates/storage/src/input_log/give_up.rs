@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Device, Port};
 
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, PROGRAM_EPOCH};
@@ -32,7 +32,7 @@ fn is_program(key: &Key) -> bool {
     key.epoch == PROGRAM_EPOCH
 }
 
-impl<D: Device> InputLog<D> {
+impl InputLog {
     /// Makes the last epoch that is kept the end of the log: everything after it is erased. Accepts
     /// the device.
     /// Afterwards the log opens, with a program that is not known if that was lost, too.
@@ -41,7 +41,7 @@ impl<D: Device> InputLog<D> {
     /// As [`InputLog::open`] if the epochs that are kept cannot be read back, with
     /// nothing changed; the device's.
     pub fn give_up(
-        device: &Arc<D>,
+        device: &Arc<AnyDevice>,
         instance: u64,
         segment_bytes: u64,
         kept: CommittedRange,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmem::sync::{Mutex, MutexGuard};
 
-use pmem::{Device, DeviceError};
+use pmem::{AnyDevice, Device, DeviceError};
 
 use super::archive::{Archive, ArchiveStatus, ArchiveWatch, Job};
 use super::error::LogError;
@@ -36,8 +36,8 @@ impl Scratch {
 }
 
 /// The input log of an open store. See the module's documentation.
-pub struct InputLog<D: Device> {
-    pub(super) device: Arc<D>,
+pub struct InputLog {
+    pub(super) device: Arc<AnyDevice>,
     /// Where released epochs go, if they are kept.
     pub(super) archive: Option<Archive>,
     pub(super) geometry: Geometry,
@@ -49,7 +49,7 @@ pub struct InputLog<D: Device> {
     pub(super) verdicts: Mutex<Verdicts>,
 }
 
-impl<D: Device> InputLog<D> {
+impl InputLog {
     /// Starts the log of an epoch and reserves the space for it, growing the log if necessary
     /// (O-43). No worker may `start` a stream of the epoch earlier, nor before the log of the epoch
     /// before is durable: recovery takes anything after an epoch that is not committed for damage.
@@ -271,7 +271,7 @@ impl<D: Device> InputLog<D> {
         epochs
     }
 
-    pub(super) fn device(&self) -> &D {
+    pub(super) fn device(&self) -> &AnyDevice {
         &self.device
     }
 

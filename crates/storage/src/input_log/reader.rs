@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pmem::sync::Mutex;
-use pmem::{Device, LogSpace};
+use pmem::{AnyDevice, Device, LogSpace};
 use zerocopy::FromBytes;
 
 use super::archive::start;
@@ -59,7 +59,7 @@ pub struct LoggedEpoch {
     pub commit: CommitInfo,
 }
 
-impl<D: Device> InputLog<D> {
+impl InputLog {
     /// Finds what the log of the store `instance` holds of the epochs after `checkpoint_epoch`.
     ///
     /// Changes nothing on the device, but first makes durable what an earlier process wrote and did
@@ -73,7 +73,7 @@ impl<D: Device> InputLog<D> {
     /// another build or with another option; the device's errors. A torn end is none of these: it
     /// reads as an epoch that was never started.
     pub fn open(
-        device: Arc<D>,
+        device: Arc<AnyDevice>,
         instance: u64,
         segment_bytes: u64,
         checkpoint_epoch: EpochNumber,

@@ -14,7 +14,7 @@ use super::segment::SegmentPlace;
 use super::verdict::Verdict;
 use crate::ids::EpochNumber;
 
-impl<D: Device> InputLog<D> {
+impl InputLog {
     /// Bytes of the program that the next epochs are logged under; `None` if there never was one.
     pub fn program(&self) -> Option<Vec<u8>> {
         let program = self.program.lock().expect("no panic while locked");
@@ -30,7 +30,7 @@ impl<D: Device> InputLog<D> {
     ///
     /// # Errors
     /// [`LogError::Full`] if there is no space; the device's.
-    pub fn write_program(&self, port: &mut Port<D>, bytes: &[u8]) -> Result<(), LogError> {
+    pub fn write_program(&self, port: &mut Port, bytes: &[u8]) -> Result<(), LogError> {
         let attempt = self.write_extra(port, Kind::Program, PROGRAM_EPOCH, bytes)?;
         let before =
             self.program.lock().expect("no panic while locked").replace((attempt, bytes.to_vec()));
@@ -44,7 +44,7 @@ impl<D: Device> InputLog<D> {
     ///
     /// # Errors
     /// [`LogError::Full`] if there is no space; the device's.
-    pub fn write_verdict(&self, port: &mut Port<D>, verdict: &Verdict) -> Result<(), LogError> {
+    pub fn write_verdict(&self, port: &mut Port, verdict: &Verdict) -> Result<(), LogError> {
         let mut verdicts = self.verdicts.lock().expect("no panic while locked");
         let (before, mut all) = match verdicts.get(&verdict.epoch) {
             Some((attempt, all)) => (Some(*attempt), all.clone()),
@@ -63,7 +63,7 @@ impl<D: Device> InputLog<D> {
     /// Writes a record that belongs to no stream, and makes it durable. Returns its attempt.
     pub(super) fn write_extra(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         kind: Kind,
         epoch: EpochNumber,
         bytes: &[u8],

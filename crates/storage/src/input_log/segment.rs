@@ -1,6 +1,6 @@
 //! Writing segments, each with its header.
 
-use pmem::{Device, Port};
+use pmem::Port;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -40,8 +40,8 @@ pub(super) struct OnlyStream<'b> {
 
 /// Completes the header in front of the payload in `buffer` and writes both at once. Returns the
 /// payload's checksum.
-pub(super) fn write_segment<D: Device>(
-    port: &mut Port<D>,
+pub(super) fn write_segment(
+    port: &mut Port,
     geometry: Geometry,
     segment: u32,
     place: SegmentPlace,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pmem::{Device, Port};
+use pmem::Port;
 
 use super::error::LogError;
 use super::format::{HEADER_BYTES, Kind, StreamDigest, commit_bytes};
@@ -55,7 +55,7 @@ impl StreamWriter {
     ///
     /// # Panics
     /// If the epoch is not begun, or is committed or abandoned.
-    pub fn start<D: Device>(&mut self, log: &InputLog<D>, epoch: EpochNumber, stream: u16) {
+    pub fn start(&mut self, log: &InputLog, epoch: EpochNumber, stream: u16) {
         assert!(
             self.segment_bytes as u64 == log.segment_bytes(),
             "a writer stays with the log that made it"
@@ -81,10 +81,10 @@ impl StreamWriter {
     /// # Panics
     /// If no stream is started.
     #[inline]
-    pub fn append<D: Device>(
+    pub fn append(
         &mut self,
-        log: &InputLog<D>,
-        port: &mut Port<D>,
+        log: &InputLog,
+        port: &mut Port,
         bytes: &[u8],
     ) -> Result<(), LogError> {
         assert!(self.started, "a stream is started before it is appended to");
@@ -100,10 +100,10 @@ impl StreamWriter {
 
     /// [`StreamWriter::append`] beyond the end of a segment.
     #[cold]
-    fn append_in_pieces<D: Device>(
+    fn append_in_pieces(
         &mut self,
-        log: &InputLog<D>,
-        port: &mut Port<D>,
+        log: &InputLog,
+        port: &mut Port,
         mut bytes: &[u8],
     ) -> Result<(), LogError> {
         loop {
@@ -131,11 +131,7 @@ impl StreamWriter {
     ///
     /// # Panics
     /// If no stream is started.
-    pub fn finish<D: Device>(
-        &mut self,
-        log: &InputLog<D>,
-        port: &mut Port<D>,
-    ) -> Result<StreamSummary, LogError> {
+    pub fn finish(&mut self, log: &InputLog, port: &mut Port) -> Result<StreamSummary, LogError> {
         assert!(self.started, "a stream is started before it is finished");
         if self.filled > HEADER_BYTES {
             self.write_buffer(log, port)?;
@@ -156,10 +152,10 @@ impl StreamWriter {
     ///
     /// # Panics
     /// As [`StreamWriter::finish`] and [`InputLog::commit`]; if another stream was written.
-    pub fn finish_and_commit<D: Device>(
+    pub fn finish_and_commit(
         &mut self,
-        log: &InputLog<D>,
-        port: &mut Port<D>,
+        log: &InputLog,
+        port: &mut Port,
         mut commit: CommitInfo,
         syncs_next: bool,
     ) -> Result<(), LogError> {
@@ -190,18 +186,14 @@ impl StreamWriter {
     }
 
     /// Takes neighbouring segments for all of the stream and a commit record, if there are such.
-    fn take_with_record<D: Device>(&self, log: &InputLog<D>) -> Option<Run> {
+    fn take_with_record(&self, log: &InputLog) -> Option<Run> {
         let count = self.filled.div_ceil(self.segment_bytes) + 1;
         let fits = count * self.segment_bytes <= self.buffer.len();
         log.space().take_in_one(self.attempt, fits.then_some(count as u32)?)
     }
 
     #[cold]
-    fn write_buffer<D: Device>(
-        &mut self,
-        log: &InputLog<D>,
-        port: &mut Port<D>,
-    ) -> Result<(), LogError> {
+    fn write_buffer(&mut self, log: &InputLog, port: &mut Port) -> Result<(), LogError> {
         let geometry = log.geometry();
         let (mut at, filled) = (0, self.filled);
         while at < filled {
@@ -241,7 +233,7 @@ impl StreamWriter {
     }
 }
 
-impl<D: Device> InputLog<D> {
+impl InputLog {
     /// A writer for one worker, to be reused in every epoch.
     pub fn stream_writer(&self) -> StreamWriter {
         StreamWriter::new(self.geometry.segment_bytes)

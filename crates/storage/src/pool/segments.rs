@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use pmem::{Device, DeviceError, Port};
+use pmem::{AnyDevice, Device, DeviceError, Port};
 
 use crate::error::{Result, StorageError};
 use crate::format::{DIRECTORY_OFFSET, POOLS, SUB_POOLS};
@@ -200,7 +200,7 @@ impl Segments {
     }
 
     /// What the directory says of a segment.
-    pub fn use_of<D: Device>(&self, device: &D, segment: u32) -> Option<SegmentUse> {
+    pub fn use_of(&self, device: &AnyDevice, segment: u32) -> Option<SegmentUse> {
         SegmentUse::decode(device.image().load_u64(DIRECTORY_OFFSET + u64::from(segment) * 8))
     }
 
@@ -231,7 +231,7 @@ impl Segments {
     }
 
     /// Entries of the directory that may be in use: as many as the image has room for segments.
-    pub(crate) fn places<D: Device>(&self, device: &D) -> u64 {
+    pub(crate) fn places(&self, device: &AnyDevice) -> u64 {
         let room = device.image_bytes().saturating_sub(self.first_offset) / self.segment_bytes;
         room.min(self.segments_max)
     }
@@ -240,7 +240,7 @@ impl Segments {
     ///
     /// # Errors
     /// `Corrupt` with the number of the damaged entry.
-    pub fn load<D: Device>(&self, device: &D) -> Result<SegmentUses> {
+    pub fn load(&self, device: &AnyDevice) -> Result<SegmentUses> {
         let mut uses = SegmentUses::new();
         for segment in 0..self.places(device) {
             let word = device.image().load_u64(DIRECTORY_OFFSET + segment * 8);
@@ -267,7 +267,7 @@ impl Segments {
     }
 
     /// Counts and charges reading the directory, as [`Segments::load`] does without a port.
-    pub(crate) fn count_reads<D: Device>(&self, port: &mut Port<D>) {
+    pub(crate) fn count_reads(&self, port: &mut Port) {
         let words = self.places(port.device().as_ref());
         port.count_load(DIRECTORY_OFFSET, words * 8);
     }
@@ -276,7 +276,7 @@ impl Segments {
     ///
     /// # Errors
     /// `Device(Full)` if neither the directory nor the device has the space.
-    pub fn reserve<D: Device>(&self, device: &D, segments: u64) -> Result<()> {
+    pub fn reserve(&self, device: &AnyDevice, segments: u64) -> Result<()> {
         Ok(self.grow(device, self.wanted(segments))?)
     }
 
@@ -284,7 +284,7 @@ impl Segments {
     ///
     /// # Errors
     /// As [`Segments::reserve`].
-    pub fn reserve_runs<D: Device>(&self, device: &D, segments: u64, in_runs: u64) -> Result<()> {
+    pub fn reserve_runs(&self, device: &AnyDevice, segments: u64, in_runs: u64) -> Result<()> {
         Ok(self.grow(device, self.wanted(segments) + in_runs)?)
     }
 
@@ -293,9 +293,9 @@ impl Segments {
     ///
     /// # Errors
     /// `Limit` if they are not left: the caller did not reserve.
-    pub fn take_run<D: Device>(
+    pub fn take_run(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         count: u64,
         entry_of: &dyn Fn(u32, u32) -> SegmentUse,
     ) -> Result<u32> {
@@ -315,7 +315,7 @@ impl Segments {
     ///
     /// # Panics
     /// If the first one is no segment of a root.
-    pub fn write_root<D: Device>(&self, port: &mut Port<D>, first: u32, words: &[u64]) {
+    pub fn write_root(&self, port: &mut Port, first: u32, words: &[u64]) {
         let device = Arc::clone(port.device());
         let of = self.use_of(device.as_ref(), first);
         assert!(of.is_some_and(|of| of.kind == SegmentKind::IndexRoot), "a root's segment");
@@ -332,7 +332,7 @@ impl Segments {
     ///
     /// # Errors
     /// As [`Segments::reserve`].
-    pub fn reserve_beside<D: Device>(&self, device: &D, segments: u64, kept: u64) -> Result<()> {
+    pub fn reserve_beside(&self, device: &AnyDevice, segments: u64, kept: u64) -> Result<()> {
         // A small store has to hold something, too.
         let kept = kept.min(self.segments_max / KEPT_PART);
         self.grow(device, self.wanted(segments + kept)).map_err(still_works)
@@ -343,18 +343,18 @@ impl Segments {
     ///
     /// # Errors
     /// `Device(Full)` if the device has no room.
-    pub fn reserve_pages<D: Device>(&self, device: &D, pages: u64, frees: bool) -> Result<()> {
+    pub fn reserve_pages(&self, device: &AnyDevice, pages: u64, frees: bool) -> Result<()> {
         let reserved = device.reserve_pages(pages, frees);
         if frees { Ok(reserved?) } else { reserved.map_err(still_works) }
     }
 
     /// Bytes by which the device has to grow, if so many segments more are needed.
-    pub fn growth_bytes<D: Device>(&self, device: &D, segments: u64) -> u64 {
+    pub fn growth_bytes(&self, device: &AnyDevice, segments: u64) -> u64 {
         self.image_bytes(self.wanted(segments)).saturating_sub(device.image_bytes())
     }
 
     /// Grows the device to so many segments.
-    fn grow<D: Device>(&self, device: &D, wanted: u64) -> std::result::Result<(), DeviceError> {
+    fn grow(&self, device: &AnyDevice, wanted: u64) -> std::result::Result<(), DeviceError> {
         if wanted > self.segments_max {
             return Err(DeviceError::Full {
                 what: "space for rows and values".into(),
@@ -381,7 +381,7 @@ impl Segments {
     ///
     /// # Errors
     /// `Limit` if nothing is left: the caller did not reserve.
-    pub fn take<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) -> Result<u32> {
+    pub fn take(&self, port: &mut Port, entry: SegmentUse) -> Result<u32> {
         let segment = match self.take_spare(port, entry) {
             Some(segment) => segment,
             None => self.take_next(port.device().as_ref())?,
@@ -396,7 +396,7 @@ impl Segments {
     }
 
     /// Takes a spare segment. If several had the entry, all others lose it.
-    fn take_spare<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) -> Option<u32> {
+    fn take_spare(&self, port: &mut Port, entry: SegmentUse) -> Option<u32> {
         if self.spare() == 0 {
             return None;
         }
@@ -413,7 +413,7 @@ impl Segments {
     }
 
     /// Erases an entry of spare segments, before a segment gets it that is none of them.
-    pub fn erase<D: Device>(&self, port: &mut Port<D>, entry: SegmentUse) {
+    pub fn erase(&self, port: &mut Port, entry: SegmentUse) {
         if self.spare() == 0 {
             return;
         }
@@ -425,7 +425,7 @@ impl Segments {
     }
 
     /// Takes the next segment that was never used.
-    fn take_next<D: Device>(&self, device: &D) -> Result<u32> {
+    fn take_next(&self, device: &AnyDevice) -> Result<u32> {
         let image_bytes = device.image_bytes();
         assert!(image_bytes >= self.first_offset, "the image holds its own directory");
         let usable = (image_bytes - self.first_offset) / self.segment_bytes;
@@ -449,13 +449,13 @@ impl Segments {
     }
 
     /// Gives a segment that its owner no longer needs a new place with the same owner.
-    pub fn write_entry<D: Device>(&self, port: &mut Port<D>, segment: u32, entry: SegmentUse) {
+    pub fn write_entry(&self, port: &mut Port, segment: u32, entry: SegmentUse) {
         assert!(usize::from(entry.pool) < POOLS, "there is no pool {}", entry.pool);
         assert!(usize::from(entry.sub_pool) < SUB_POOLS, "no pool has part {}", entry.sub_pool);
         self.write_word(port, segment, entry.encode());
     }
 
-    fn write_word<D: Device>(&self, port: &mut Port<D>, segment: u32, word: u64) {
+    fn write_word(&self, port: &mut Port, segment: u32, word: u64) {
         let at = DIRECTORY_OFFSET + u64::from(segment) * 8;
         // SAFETY: the entry belongs to the pool that has the segment, whose worker calls this; that
         // of a spare segment is written under the lock.
@@ -475,8 +475,8 @@ mod tests {
     const ENTRY: SegmentUse =
         SegmentUse { kind: SegmentKind::Slots, pool: 3, sub_pool: 2, ordinal: 0 };
 
-    fn device(segments: &Segments, room: u64) -> Arc<Dram> {
-        let device = Arc::new(Dram::new(64 << 20, 4096).unwrap());
+    fn device(segments: &Segments, room: u64) -> Arc<AnyDevice> {
+        let device = AnyDevice::new(Dram::new(64 << 20, 4096).unwrap());
         device.grow_image(segments.image_bytes(room)).unwrap();
         device
     }
@@ -487,12 +487,12 @@ mod tests {
         for (most, room) in [(3, 8), (8, 3)] {
             let segments = Segments::new(4096, most);
             let device = device(&segments, room);
-            assert_eq!(segments.places(device.as_ref()), 3);
+            assert_eq!(segments.places(&AnyDevice::of(&device)), 3);
             let mut port = Port::new(Arc::clone(&device), 0);
             for segment in 0..3 {
                 let entry = SegmentUse { ordinal: segment, ..ENTRY };
                 assert_eq!(segments.take(&mut port, entry).unwrap(), segment);
-                assert_eq!(segments.use_of(device.as_ref(), segment), Some(entry));
+                assert_eq!(segments.use_of(&AnyDevice::of(&device), segment), Some(entry));
                 let offset = segments.offset(segment);
                 assert_eq!(segments.segment_of(offset + 4095), Some(segment));
                 assert_eq!(segments.segment_of(offset + 4096), None, "not taken yet");
@@ -514,19 +514,19 @@ mod tests {
         for (segment, entry) in [(0, ENTRY), (1, second), (3, second)] {
             segments.write_entry(&mut port, segment, entry);
         }
-        let found = segments.load(device.as_ref()).unwrap();
+        let found = segments.load(&AnyDevice::of(&device)).unwrap();
         assert_eq!((segments.used(), segments.spare()), (4, 1), "the third has no entry");
         found.into_iter().for_each(|(segment, entry)| segments.give_back(segment, entry));
-        segments.reserve(device.as_ref(), 4).unwrap();
+        segments.reserve(&AnyDevice::of(&device), 4).unwrap();
         assert_eq!(device.image_bytes(), segments.image_bytes(4), "they are all there is need for");
 
         assert_eq!(segments.take(&mut port, second).unwrap(), 3);
-        assert_eq!(segments.use_of(device.as_ref(), 1), None);
+        assert_eq!(segments.use_of(&AnyDevice::of(&device), 1), None);
         assert_eq!(segments.take(&mut port, third).unwrap(), 1);
         assert_eq!(segments.take(&mut port, third).unwrap(), 2);
         let of_other = SegmentUse { pool: 9, ..ENTRY };
         assert_eq!(segments.take(&mut port, of_other).unwrap(), 0);
-        assert_eq!(segments.use_of(device.as_ref(), 0), Some(of_other));
+        assert_eq!(segments.use_of(&AnyDevice::of(&device), 0), Some(of_other));
         assert_eq!(segments.spare(), 0);
         segments.take(&mut port, ENTRY).unwrap_err();
     }
@@ -536,15 +536,15 @@ mod tests {
     fn a_reservation_grows_the_device() {
         let segments = Segments::new(4096, 1000);
         let device = device(&segments, 80);
-        segments.reserve(device.as_ref(), 80).unwrap();
+        segments.reserve(&AnyDevice::of(&device), 80).unwrap();
         assert_eq!(device.image_bytes(), segments.image_bytes(80), "there was room");
-        segments.reserve(device.as_ref(), 81).unwrap();
+        segments.reserve(&AnyDevice::of(&device), 81).unwrap();
         let eighth = segments.image_bytes(80) / 8 * 9;
         assert!((eighth..eighth + 4096).contains(&device.image_bytes()));
-        segments.reserve(device.as_ref(), 1000).unwrap();
+        segments.reserve(&AnyDevice::of(&device), 1000).unwrap();
         assert_eq!(device.image_bytes(), segments.image_bytes(1000));
         let Err(StorageError::Device(DeviceError::Full { wanted_bytes, limit_bytes, .. })) =
-            segments.reserve(device.as_ref(), 1001)
+            segments.reserve(&AnyDevice::of(&device), 1001)
         else {
             panic!("the directory is full");
         };
@@ -557,13 +557,13 @@ mod tests {
     fn a_reservation_leaves_what_is_kept() {
         let segments = Segments::new(4096, 100);
         let device = device(&segments, 0);
-        segments.reserve_beside(device.as_ref(), 90, 10).unwrap();
+        segments.reserve_beside(&AnyDevice::of(&device), 90, 10).unwrap();
         assert_eq!(device.image_bytes(), segments.image_bytes(100));
-        let error = segments.reserve_beside(device.as_ref(), 91, 10).unwrap_err();
+        let error = segments.reserve_beside(&AnyDevice::of(&device), 91, 10).unwrap_err();
         assert!(error.to_string().contains("can still be deleted"), "{error}");
-        segments.reserve(device.as_ref(), 100).unwrap();
-        segments.reserve_beside(device.as_ref(), 75, 1000).unwrap();
-        segments.reserve_beside(device.as_ref(), 76, 1000).unwrap_err();
+        segments.reserve(&AnyDevice::of(&device), 100).unwrap();
+        segments.reserve_beside(&AnyDevice::of(&device), 75, 1000).unwrap();
+        segments.reserve_beside(&AnyDevice::of(&device), 76, 1000).unwrap_err();
     }
 
     /// Entries are read back; one that no pool can have is damage.
@@ -576,10 +576,10 @@ mod tests {
         segments.write_entry(&mut port, 1, ENTRY);
         segments.write_entry(&mut port, 4, last);
         let again = Segments::new(4096, 8);
-        assert_eq!(again.load(device.as_ref()).unwrap(), [(1, ENTRY), (4, last)]);
+        assert_eq!(again.load(&AnyDevice::of(&device)).unwrap(), [(1, ENTRY), (4, last)]);
         assert_eq!(again.used(), 5);
         segments.write_entry(&mut port, 6, SegmentUse { ordinal: 8, ..ENTRY });
-        let error = again.load(device.as_ref()).unwrap_err();
+        let error = again.load(&AnyDevice::of(&device)).unwrap_err();
         assert!(error.to_string().contains("segment directory entry 6"), "{error}");
     }
 

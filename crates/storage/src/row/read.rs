@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pmem::Device;
+use pmem::{AnyDevice, Device};
 
 use super::layout::KEY_OFFSET;
 use crate::format::{SerialId, VersionWords};
@@ -14,7 +14,7 @@ pub const VERSIONS_BYTES: u64 = META_OFFSET;
 
 /// Reads the two versions of a row.
 #[inline]
-pub fn versions<D: Device>(device: &D, row: u64) -> [VersionWords; 2] {
+pub fn versions(device: &AnyDevice, row: u64) -> [VersionWords; 2] {
     let image = device.image();
     [0, 16].map(|at| VersionWords {
         serial_id: image.load_u64(row + at),
@@ -37,7 +37,7 @@ pub fn checkpoint_slot(
 }
 
 /// Table, key length and checksum of a row.
-pub fn meta<D: Device>(device: &D, row: u64) -> (TableId, u64, u32) {
+pub fn meta(device: &AnyDevice, row: u64) -> (TableId, u64, u32) {
     let word = device.image().load_u64(row + META_OFFSET);
     (TableId(word as u16), word >> 16 & 0xffff, (word >> 32) as u32)
 }
@@ -51,7 +51,7 @@ pub fn key_read(row: u64, key_bytes: u64) -> (u64, u64) {
 ///
 /// # Safety
 /// The row was initialised, and it is not initialised again while the slice lives.
-pub unsafe fn key<D: Device>(device: &D, row: u64) -> &[u8] {
+pub unsafe fn key(device: &AnyDevice, row: u64) -> &[u8] {
     // SAFETY: forwarded to the caller.
     unsafe { key_at(device.image().base() as usize, row) }
 }

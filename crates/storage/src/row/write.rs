@@ -67,7 +67,7 @@ fn header_line(layout: &RowLayout, key: &[u8]) -> [u8; LINE] {
 ///
 /// # Safety
 /// The caller owns the row: it allocated it in this phase and has not published it.
-pub unsafe fn initialise<D: Device>(port: &mut Port<D>, row: u64, layout: &RowLayout, key: &[u8]) {
+pub unsafe fn initialise(port: &mut Port, row: u64, layout: &RowLayout, key: &[u8]) {
     debug_assert!(row.is_multiple_of(LINE as u64), "a row begins with a line");
     let line = header_line(layout, key);
     let head = key.len().min(KEY_BYTES_IN_HEADER as usize);
@@ -142,8 +142,8 @@ impl Stored {
 /// slot of the pool if there is one.
 #[inline(always)]
 // SAFETY: the caller owns what is written, see above.
-pub unsafe fn write_version<D: Device>(
-    port: &mut Port<D>,
+pub unsafe fn write_version(
+    port: &mut Port,
     row: u64,
     layout: &RowLayout,
     version: &NewVersion<'_>,
@@ -187,8 +187,8 @@ pub unsafe fn write_version<D: Device>(
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-unsafe fn store_word<D: Device>(
-    port: &mut Port<D>,
+unsafe fn store_word(
+    port: &mut Port,
     row: u64,
     layout: &RowLayout,
     slot: usize,
@@ -210,8 +210,8 @@ unsafe fn store_word<D: Device>(
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-unsafe fn store_bytes<D: Device>(
-    port: &mut Port<D>,
+unsafe fn store_bytes(
+    port: &mut Port,
     layout: &RowLayout,
     value: &[u8],
     room: Room,
@@ -246,8 +246,8 @@ unsafe fn store_bytes<D: Device>(
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-unsafe fn store_words<D: Device>(
-    port: &mut Port<D>,
+unsafe fn store_words(
+    port: &mut Port,
     row: u64,
     layout: &RowLayout,
     version: &NewVersion<'_>,
@@ -284,8 +284,8 @@ struct Head<'k> {
 /// # Safety
 /// As [`write_version`].
 #[inline(always)]
-unsafe fn store_header<D: Device>(
-    port: &mut Port<D>,
+unsafe fn store_header(
+    port: &mut Port,
     row: u64,
     layout: &RowLayout,
     version: &NewVersion<'_>,
@@ -344,7 +344,7 @@ impl Room {
 ///
 /// # Safety
 /// The caller owns the room.
-unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room: u64) {
+unsafe fn store_value(port: &mut Port, at: u64, value: &[u8], room: u64) {
     debug_assert!(value.len() as u64 <= room, "a value has room where it is stored");
     let whole = value.len() - value.len() % LINE;
     let (lines, rest) = value.split_at(whole);
@@ -376,22 +376,26 @@ unsafe fn store_value<D: Device>(port: &mut Port<D>, at: u64, value: &[u8], room
 /// # Safety
 /// The caller owns the lines of the value.
 #[inline(always)]
-unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
+unsafe fn store_lines(port: &mut Port, at: u64, value: &NewValue<'_>, lines: u64) {
     let count = value.len().div_ceil(LINE);
     let Some(bits) = single_lines(lines, count) else {
         // SAFETY: owned by the caller.
         return unsafe { store_long(port, at, value, lines) };
     };
     let (mut count, mut block, mut left) = (LineCount::default(), u64::MAX, bits);
-    while left != 0 {
+    let lines = std::iter::from_fn(|| {
+        if left == 0 {
+            return None;
+        }
         let line = left.trailing_zeros() as usize;
         left &= left - 1;
         let before = std::mem::replace(&mut block, (at + (line * LINE) as u64) / BLOCK_BYTES);
         count.lines += 1;
         count.blocks += u64::from(block != before);
-        // SAFETY: owned by the caller.
-        unsafe { store_line(port, at, value, line) };
-    }
+        Some(line_at(at, value, line))
+    });
+    // SAFETY: owned by the caller.
+    unsafe { port.store_lines_counted(lines) };
     port.count_lines(count, at, bits);
 }
 
@@ -400,35 +404,27 @@ unsafe fn store_lines<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'
 /// # Safety
 /// As [`store_lines`].
 #[inline(never)]
-unsafe fn store_long<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, lines: u64) {
+unsafe fn store_long(port: &mut Port, at: u64, value: &NewValue<'_>, lines: u64) {
     for_each_run(lines, value.len().div_ceil(LINE), |from, to| {
         port.count_run(at + (from * LINE) as u64, (to - from) as u64);
         // SAFETY: owned by the caller.
-        (from..to).for_each(|line| unsafe { store_line(port, at, value, line) });
+        unsafe { port.store_lines_counted((from..to).map(|line| line_at(at, value, line))) };
     });
 }
 
-/// Stores a line of a value that was counted.
-///
-/// # Safety
-/// As [`store_lines`].
+/// The offset of a line of a value that begins at `at`, and its bytes; zeros follow those of the
+/// last line.
 #[inline(always)]
-unsafe fn store_line<D: Device>(port: &mut Port<D>, at: u64, value: &NewValue<'_>, line: usize) {
-    let (at, bytes) = (at + (line * LINE) as u64, value.line(line));
-    // SAFETY: owned by the caller; a half is whole lines.
-    unsafe {
-        match bytes.try_into() {
-            Ok(line) => port.store_line_counted(at, line),
-            Err(_) => port.store_line_counted(at, &padded_line(bytes)),
-        }
-    }
+fn line_at<'v>(at: u64, value: &NewValue<'v>, line: usize) -> (u64, Result<&'v Line, Line>) {
+    let bytes = value.line(line);
+    (at + (line * LINE) as u64, bytes.try_into().map_err(|_| padded_line(bytes)))
 }
 
 /// Empties a version slot, serial id first. Flushed, not fenced.
 ///
 /// # Safety
 /// The caller owns the row's slot in this phase.
-pub unsafe fn clear_version<D: Device>(port: &mut Port<D>, row: u64, slot: usize) {
+pub unsafe fn clear_version(port: &mut Port, row: u64, slot: usize) {
     assert!(slot < 2, "a row has no version {slot}");
     let words = row + slot as u64 * 16;
     // SAFETY: owned by the caller.

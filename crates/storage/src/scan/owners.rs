@@ -8,8 +8,6 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pmem::Device;
-
 use crate::error::{Result, StorageError};
 use crate::format::{CLASS_BYTES_MIN, TABLES_MAX};
 use crate::ids::TableId;
@@ -30,11 +28,7 @@ impl Owners {
     ///
     /// # Errors
     /// `Corrupt` for a slot that is free twice.
-    pub fn new<D: Device>(
-        store: &Store<D>,
-        sub_pools: &[SubPool],
-        plan: &ScanPlan,
-    ) -> Result<Self> {
+    pub fn new(store: &Store, sub_pools: &[SubPool], plan: &ScanPlan) -> Result<Self> {
         let (device, segments) = (store.device().as_ref(), store.segments());
         let planned = plan.value_slots.len() as u64;
         assert!(planned <= segments.used(), "a plan knows segments that are in use");
@@ -66,7 +60,7 @@ impl Owners {
     ///
     /// # Errors
     /// `Corrupt` for a slot that is free, or that another row owns.
-    pub fn add<D: Device>(&self, store: &Store<D>, table: TableId, row: &ScannedRow) -> Result<()> {
+    pub fn add(&self, store: &Store, table: TableId, row: &ScannedRow) -> Result<()> {
         let stale = row.stale_external(store.checkpoint_epoch());
         for offset in row.pointer().external_offset().into_iter().chain(stale) {
             if !self.claim(store, offset) {
@@ -81,7 +75,7 @@ impl Owners {
     }
 
     /// Makes a slot owned; false if it was.
-    fn claim<D: Device>(&self, store: &Store<D>, offset: u64) -> bool {
+    fn claim(&self, store: &Store, offset: u64) -> bool {
         let segments = store.segments();
         let place = segments.segment_of(offset).and_then(|segment| {
             let first = self.words_of.get(segment as usize).copied().flatten()?;

@@ -21,7 +21,7 @@ pub struct RowAt {
 ///
 /// # Errors
 /// `Corrupt` for a row that is damaged.
-pub fn rows_of<D: Device>(opened: &Opened<D>, table: TableId) -> Result<Vec<RowAt>> {
+pub fn rows_of(opened: &Opened, table: TableId) -> Result<Vec<RowAt>> {
     let (store, device) = (&opened.store, opened.store.device().as_ref());
     assert!(table.index() < store.tables().len(), "there is no table {table}");
     let (epoch, layout) = (store.checkpoint_epoch(), store.tables()[table.index()].layout);
@@ -43,7 +43,7 @@ pub fn rows_of<D: Device>(opened: &Opened<D>, table: TableId) -> Result<Vec<RowA
 }
 
 /// The value of a row that [`rows_of`] found in the same store.
-pub fn value_of<'o, D: Device>(opened: &'o Opened<D>, row: &RowAt) -> &'o [u8] {
+pub fn value_of<'o>(opened: &'o Opened, row: &RowAt) -> &'o [u8] {
     let image = opened.store.device().image();
     // SAFETY: the scan has checked the pointer that these numbers are from, and nothing stores
     // while the store is only looked at.

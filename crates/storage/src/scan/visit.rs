@@ -1,6 +1,6 @@
 //! The plan of a scan, and the visit of its rows.
 
-use pmem::{Device, LINE_BYTES, Port};
+use pmem::{AnyDevice, Device, LINE_BYTES, Port};
 
 use crate::error::{Result, StorageError};
 use crate::format::{CLASS_BYTES_MIN, SerialId, TABLES_MAX, ValuePointer, VersionWords};
@@ -66,7 +66,7 @@ pub struct ScanPlan {
 
 /// Plans the scan of all row pools of a store whose log is read. Final writes come after the log of
 /// their epoch (O-13, O-28), so no version is of an epoch after the last one committed.
-pub fn plan<D: Device>(store: &Store<D>, sub_pools: &[SubPool], log: &Recovered) -> ScanPlan {
+pub fn plan(store: &Store, sub_pools: &[SubPool], log: &Recovered) -> ScanPlan {
     let (device, segments, tables) =
         (store.device().as_ref(), store.segments(), store.tables().len());
     let checkpoint = store.checkpoint_epoch();
@@ -94,12 +94,7 @@ pub fn plan<D: Device>(store: &Store<D>, sub_pools: &[SubPool], log: &Recovered)
 /// Counts and charges what [`visit`] reads of a row and, if `hashed`, what its hash needs besides.
 /// The segment directory, which pointers into pools are held against, was just read as a whole and
 /// is in the cache.
-pub fn count_row<D: Device>(
-    port: &mut Port<D>,
-    scanned: &ScannedRow,
-    layout: &RowLayout,
-    hashed: bool,
-) {
+pub fn count_row(port: &mut Port, scanned: &ScannedRow, layout: &RowLayout, hashed: bool) {
     let (_, key_bytes, _) = row::meta(port.device().as_ref(), scanned.row);
     let (key, bytes) = row::key_read(scanned.row, key_bytes);
     port.count_load(scanned.row, key + bytes - scanned.row);
@@ -120,8 +115,8 @@ pub fn count_row<D: Device>(
 /// # Errors
 /// `Corrupt` if a row's key or pointer is damaged, with its offset and table; the device's; the
 /// visitor's own.
-pub fn visit<D: Device>(
-    device: &D,
+pub fn visit(
+    device: &AnyDevice,
     segments: &Segments,
     unit: ScanUnit,
     layout: &RowLayout,
@@ -159,8 +154,8 @@ pub fn visit<D: Device>(
     Ok(())
 }
 
-fn check_row<D: Device>(
-    device: &D,
+fn check_row(
+    device: &AnyDevice,
     segments: &Segments,
     scanned: &ScannedRow,
     layout: &RowLayout,
@@ -215,8 +210,8 @@ fn check_row<D: Device>(
 
 /// Whether a pointer is null, names an inline value, or a slot of the pool of its class that was
 /// allocated.
-pub(crate) fn leads_to_a_value<D: Device>(
-    device: &D,
+pub(crate) fn leads_to_a_value(
+    device: &AnyDevice,
     segments: &Segments,
     plan: &ScanPlan,
     pointer: ValuePointer,
@@ -264,7 +259,7 @@ mod tests {
         key: &[u8],
         pointer: impl FnOnce([u64; 2]) -> Option<u64>,
     ) -> Result<usize> {
-        let change = |port: &mut Port<Dram>, at: u64, values: [u64; 2]| {
+        let change = |port: &mut Port, at: u64, values: [u64; 2]| {
             // SAFETY: the test owns the store.
             let store = |pointer| unsafe { port.store_u64(at + 8, pointer) };
             pointer(values).into_iter().for_each(store);
@@ -277,9 +272,9 @@ mod tests {
         table: TableId,
         shared_heap_bytes: u32,
         key: &[u8],
-        change: impl FnOnce(&mut Port<Dram>, u64, [u64; 2]),
+        change: impl FnOnce(&mut Port, u64, [u64; 2]),
     ) -> Result<usize> {
-        let device = Arc::new(Dram::new(64 << 20, 4 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(64 << 20, 4 << 20).unwrap());
         let options = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
         let opened = Store::open(Arc::clone(&device), &options)?;
         let mut store = opened.store;

@@ -4,7 +4,7 @@
 //! offsets; then this record is written, its epoch last; then a fence. A reader that sees the
 //! record sees all of it (O-22, O-23).
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Device, Port};
 use zerocopy::IntoBytes;
 
 use crate::digest::StateHash;
@@ -65,7 +65,7 @@ fn place(sequence: u64) -> u64 {
 }
 
 /// Writes the record and makes it durable (on devices that snapshot: with the next image snapshot).
-pub fn write<D: Device>(port: &mut Port<D>, mut record: CheckpointRecord) {
+pub fn write(port: &mut Port, mut record: CheckpointRecord) {
     assert!(record.epoch <= EPOCH_MAX, "epoch {} is beyond the last one", record.epoch);
     record.crc = crc(&record);
     let words: [u64; 8] = zerocopy::transmute!(record);
@@ -78,7 +78,7 @@ pub fn write<D: Device>(port: &mut Port<D>, mut record: CheckpointRecord) {
 }
 
 /// Counts and charges reading both records.
-pub(crate) fn count_reads<D: Device>(port: &mut Port<D>) {
+pub(crate) fn count_reads(port: &mut Port) {
     for copy in 0..2 {
         port.count_load(place(copy), size_of::<CheckpointRecord>() as u64);
     }
@@ -88,7 +88,7 @@ pub(crate) fn count_reads<D: Device>(port: &mut Port<D>) {
 ///
 /// # Errors
 /// `Corrupt` if neither is valid, or the newest is none that we write.
-pub fn read<D: Device>(device: &D) -> Result<CheckpointRecord> {
+pub fn read(device: &AnyDevice) -> Result<CheckpointRecord> {
     newest([0, 1].map(|copy| {
         let mut words = [0u64; 8];
         for (i, word) in words.iter_mut().enumerate() {
@@ -123,14 +123,13 @@ pub(crate) fn newest(records: [CheckpointRecord; 2]) -> Result<CheckpointRecord>
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use pmem::Dram;
 
     use super::*;
 
-    fn port() -> Port<Dram> {
-        let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
+    fn port() -> Port {
+        let device = AnyDevice::new(Dram::new(1 << 20, 4096).unwrap());
         device.grow_image(1 << 20).unwrap();
         Port::new(device, 0)
     }
@@ -140,11 +139,11 @@ mod tests {
         CheckpointRecord::new(sequence, EpochNumber(10 * sequence), Some(hash), 3, 2)
     }
 
-    fn words(port: &Port<Dram>, at: u64) -> [u64; 8] {
+    fn words(port: &Port, at: u64) -> [u64; 8] {
         std::array::from_fn(|i| port.device().image().load_u64(at + i as u64 * 8))
     }
 
-    fn store(port: &mut Port<Dram>, at: u64, words: [u64; 8]) {
+    fn store(port: &mut Port, at: u64, words: [u64; 8]) {
         for (i, word) in words.into_iter().enumerate() {
             // SAFETY: no other thread uses the device.
             unsafe { port.store_u64(at + i as u64 * 8, word) };
@@ -156,11 +155,11 @@ mod tests {
     #[test]
     fn o_23_the_newest_whole_record_counts() {
         let mut port = port();
-        assert!(read(port.device().as_ref()).unwrap_err().is_corrupt());
+        assert!(read(&AnyDevice::of(port.device())).unwrap_err().is_corrupt());
         assert_eq!([place(4), place(5)], [CHECKPOINTS_OFFSET, CHECKPOINTS_OFFSET + 256]);
         for sequence in 1..=5 {
             write(&mut port, record(sequence));
-            let found = read(port.device().as_ref()).unwrap();
+            let found = read(&AnyDevice::of(port.device())).unwrap();
             assert_eq!(CheckpointRecord { crc: 0, ..found }, record(sequence));
             assert_eq!(found.state_hash(), Some(StateHash(u128::from(sequence) << 64 | 7)));
             let whole = words(&port, place(sequence));
@@ -168,7 +167,7 @@ mod tests {
                 let mut damaged = whole;
                 damaged[word] ^= 1 << 17;
                 store(&mut port, place(sequence), damaged);
-                let found = read(port.device().as_ref()).map(|found| found.sequence).ok();
+                let found = read(&AnyDevice::of(port.device())).map(|found| found.sequence).ok();
                 assert_eq!(found, (sequence > 1).then(|| sequence - 1), "word {word}");
             }
             store(&mut port, place(sequence), whole);
@@ -184,7 +183,7 @@ mod tests {
         let whole = words(&port, place(4));
         store(&mut port, place(4), [0; 8]);
         store(&mut port, place(5), whole);
-        assert!(read(port.device().as_ref()).unwrap_err().is_corrupt());
+        assert!(read(&AnyDevice::of(port.device())).unwrap_err().is_corrupt());
     }
 
     /// O-48: neither a missing state hash nor one without a check may pass as the other.
@@ -201,7 +200,7 @@ mod tests {
         for (hash_state, (hash_low, hash_high), expected) in cases {
             let mut port = port();
             write(&mut port, CheckpointRecord { hash_state, hash_low, hash_high, ..record(1) });
-            let found = read(port.device().as_ref()).map(|found| found.state_hash()).ok();
+            let found = read(&AnyDevice::of(port.device())).map(|found| found.state_hash()).ok();
             assert_eq!(found, expected, "{hash_state}, {hash_low}, {hash_high}");
         }
         assert_eq!(CheckpointRecord::new(1, EpochNumber(1), None, 0, 0).state_hash(), None);

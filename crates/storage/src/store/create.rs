@@ -27,7 +27,7 @@ fn power_of_two_in(what: &str, value: u64, low: u64, high: u64) -> Result<()> {
 /// Lays out an empty store. The superblocks come last: an open that sees one finds a checkpoint
 /// (epoch 0, empty) and a program in the log (none that is known yet), and without one the next
 /// open starts over.
-pub(super) fn create<D: Device>(port: &mut Port<D>, options: &StoreOptions) -> Result<Superblock> {
+pub(super) fn create(port: &mut Port, options: &StoreOptions) -> Result<Superblock> {
     power_of_two_in("segment_bytes", options.segment_bytes, 4096, 64 << 20)?;
     power_of_two_in("log_segment_bytes", options.log_segment_bytes, 4096, 16 << 20)?;
     port.device().accept()?;

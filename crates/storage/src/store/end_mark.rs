@@ -5,7 +5,7 @@
 //! the last one to end and what it came to; after a power cut it may find an older mark or none,
 //! which says less and nothing wrong: a mark is written when the log of its epoch is durable.
 
-use pmem::{Device, MARK_BYTES};
+use pmem::{AnyDevice, Device, MARK_BYTES};
 
 use crate::digest::StateHash;
 use crate::error::Result;
@@ -25,7 +25,7 @@ impl EndMark {
     ///
     /// # Errors
     /// The device's, sticky.
-    pub fn write<D: Device>(&self, device: &D) -> Result<()> {
+    pub fn write(&self, device: &AnyDevice) -> Result<()> {
         Ok(device.write_mark(&self.encode())?)
     }
 
@@ -42,7 +42,7 @@ impl EndMark {
     }
 
     /// The newest mark that the device found.
-    pub fn read<D: Device>(device: &D) -> Option<Self> {
+    pub fn read(device: &AnyDevice) -> Option<Self> {
         Self::decode(&device.mark()?)
     }
 

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, LINE_BYTES, Port};
+use pmem::{AnyDevice, Device, LINE_BYTES, Port};
 
 use crate::format::{
     CATALOGS_OFFSET, CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, DIRECTORY_OFFSET, POOL_STATES_OFFSET,
@@ -23,7 +23,7 @@ use crate::format::{
 use crate::pool::{Segments, SubPool};
 
 /// Makes durable all that lies in front of the segments.
-pub(crate) fn metadata<D: Device>(port: &mut Port<D>, segments: &Segments) {
+pub(crate) fn metadata(port: &mut Port, segments: &Segments) {
     if !port.device().may_show_undurable() {
         return;
     }
@@ -42,11 +42,7 @@ pub(crate) fn metadata<D: Device>(port: &mut Port<D>, segments: &Segments) {
 }
 
 /// Makes the entries of free lists durable.
-pub(crate) fn free_lists<D: Device>(
-    port: &mut Port<D>,
-    segments: &Segments,
-    sub_pools: &[SubPool],
-) {
+pub(crate) fn free_lists(port: &mut Port, segments: &Segments, sub_pools: &[SubPool]) {
     if port.device().may_show_undurable() {
         sub_pools.iter().for_each(|sub_pool| sub_pool.flush_entries(port, segments));
         port.fence();
@@ -55,14 +51,14 @@ pub(crate) fn free_lists<D: Device>(
 
 /// Makes the headers of scanned rows durable: one for each thread that scans, because a fence
 /// covers the flushes of its own port only (O-22).
-pub struct SettleRows<D: Device> {
-    port: Option<Port<D>>,
+pub struct SettleRows {
+    port: Option<Port>,
 }
 
-impl<D: Device> SettleRows<D> {
+impl SettleRows {
     /// For the thread with a number.
     #[must_use]
-    pub fn new(device: &Arc<D>, thread: usize) -> Self {
+    pub fn new(device: &Arc<AnyDevice>, thread: usize) -> Self {
         // The last number is that of the port that opens the store.
         let id = u32::MAX - 1 - thread as u32;
         Self { port: device.may_show_undurable().then(|| Port::new(Arc::clone(device), id)) }

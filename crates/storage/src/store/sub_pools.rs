@@ -1,6 +1,6 @@
 //! Loading all sub-pools of a store.
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Device, Port};
 
 use crate::catalog;
 use crate::error::{Result, StorageError};
@@ -10,8 +10,8 @@ use crate::store::table::StoredTable;
 use crate::store::{checkpoint, superblock};
 
 /// The sub-pools of the pools of these tables, in order, without the segments that they have.
-pub(super) fn load_row_sub_pools<D: Device>(
-    device: &D,
+pub(super) fn load_row_sub_pools(
+    device: &AnyDevice,
     segments: &Segments,
     tables: &[StoredTable],
     sequence: u64,
@@ -34,8 +34,8 @@ pub(super) fn load_row_sub_pools<D: Device>(
 }
 
 /// Counts and charges what opening a store read of its image: as one step, so each line once.
-pub(super) fn count_opening<D: Device>(
-    port: &mut Port<D>,
+pub(super) fn count_opening(
+    port: &mut Port,
     segments: &Segments,
     generation: u64,
     tables: usize,
@@ -54,8 +54,8 @@ pub(super) fn count_opening<D: Device>(
 
 /// All sub-pools of the pools of these tables and of all value classes that fit a segment; and the
 /// segments of indexes.
-pub(super) fn load_sub_pools<D: Device>(
-    device: &D,
+pub(super) fn load_sub_pools(
+    device: &AnyDevice,
     segments: &Segments,
     tables: &[StoredTable],
     sequence: u64,

@@ -1,6 +1,6 @@
 //! What an open refuses: files of two stores, a log that lost something, sizes that cannot be.
 
-use pmem::Device;
+use pmem::{AnyDevice, Device};
 
 use crate::error::{Result, StorageError};
 use crate::format::{CHECKPOINT_STRIDE, CHECKPOINTS_OFFSET, Superblock};
@@ -15,7 +15,7 @@ pub(super) const SEGMENTS_MAX: u64 = 1 << 22;
 /// An image without a superblock is that of a creation that was cut short, or was lost. Nothing but
 /// records of programs is logged before the superblock is durable, so any other record in the log
 /// is evidence of a loss. So are an end mark and a checkpoint of a later epoch than the first.
-pub(super) fn check_nothing_is_lost<D: Device>(device: &D) -> Result<()> {
+pub(super) fn check_nothing_is_lost(device: &AnyDevice) -> Result<()> {
     let lost = |what: String| {
         Err(StorageError::Corrupt(format!(
             "the image is empty, but {what}: its newest snapshot was lost; put back the files \
@@ -40,7 +40,7 @@ pub(super) fn check_nothing_is_lost<D: Device>(device: &D) -> Result<()> {
 
 /// An image snapshot is made at a checkpoint: a device that names another epoch holds another
 /// image.
-pub(super) fn check_snapshot<D: Device>(device: &D) -> Result<()> {
+pub(super) fn check_snapshot(device: &AnyDevice) -> Result<()> {
     let epoch = checkpoint::read(device)?.epoch;
     match device.snapshot_epoch() {
         Some(saved) if saved != EpochNumber(epoch) => Err(StorageError::Corrupt(format!(
@@ -51,7 +51,7 @@ pub(super) fn check_snapshot<D: Device>(device: &D) -> Result<()> {
 }
 
 /// The image must belong to the same store as the device's own files.
-pub(super) fn check_instance<D: Device>(superblock: &Superblock, device: &D) -> Result<()> {
+pub(super) fn check_instance(superblock: &Superblock, device: &AnyDevice) -> Result<()> {
     match device.instance() {
         Some(instance) if instance != superblock.instance => Err(StorageError::Foreign(format!(
             "the image belongs to store {:016x}, the other files to store {instance:016x}: files \
@@ -64,8 +64,8 @@ pub(super) fn check_instance<D: Device>(superblock: &Superblock, device: &D) -> 
 
 /// The log must hold what is known to have been in it: a program, because that is durable before
 /// the superblock is, and every epoch that ended.
-pub(super) fn check_log<D: Device>(
-    log: &InputLog<D>,
+pub(super) fn check_log(
+    log: &InputLog,
     found: &Recovered,
     checkpoint: EpochNumber,
     end_mark: Option<EndMark>,
@@ -88,7 +88,7 @@ pub(super) fn check_log<D: Device>(
     }
 }
 
-pub(super) fn check_geometry<D: Device>(superblock: &Superblock, device: &D) -> Result<()> {
+pub(super) fn check_geometry(superblock: &Superblock, device: &AnyDevice) -> Result<()> {
     let Superblock { segment_bytes, segments_max, log_segment_bytes, .. } = *superblock;
     let sizes = [(segment_bytes, 64 << 20), (log_segment_bytes, 16 << 20)];
     let wrong = |(bytes, max)| !u64::is_power_of_two(bytes) || !(4096..=max).contains(&bytes);

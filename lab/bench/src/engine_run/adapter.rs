@@ -11,7 +11,6 @@ use engine::{
     Engine, Piece, PieceFunctions, PieceResult, ProcedureDefinition, ProcedureTable, Sequences,
     Stop, Transaction, WriteSet,
 };
-use pmem::Device;
 use workloads::{Abort, Answer, IndexKind, Procedure, Register, TableId, TableSpec, View, Visit};
 
 /// The procedures of a workload, as the engine registers them.
@@ -353,16 +352,16 @@ pub fn answer<'a>(answer: &engine::Answer<'a>) -> Answer<'a> {
 const ENGINE_READS: &str = "the workload's tables are in the engine, which was not stopped";
 
 /// The state of an engine between two epochs.
-pub struct EngineView<'a, D: Device> {
-    engine: &'a Engine<D>,
+pub struct EngineView<'a> {
+    engine: &'a Engine,
     /// Sequences are few, and the engine reads them only all at once.
     sequences: HashMap<u16, HashMap<Vec<u8>, Vec<u8>>>,
 }
 
-impl<'a, D: Device> EngineView<'a, D> {
+impl<'a> EngineView<'a> {
     /// The state of an engine that was opened with these tables.
     #[must_use]
-    pub fn new(engine: &'a Engine<D>, tables: &[TableSpec]) -> Self {
+    pub fn new(engine: &'a Engine, tables: &[TableSpec]) -> Self {
         let mut view = Self { engine, sequences: HashMap::new() };
         for (id, _) in tables.iter().enumerate().filter(|(_, t)| t.index == IndexKind::Sequence) {
             let mut numbers = HashMap::new();
@@ -375,7 +374,7 @@ impl<'a, D: Device> EngineView<'a, D> {
     }
 }
 
-impl<D: Device> View for EngineView<'_, D> {
+impl View for EngineView<'_> {
     fn get(&self, table: TableId, key: &[u8]) -> Option<Vec<u8>> {
         match self.sequences.get(&table.0) {
             Some(numbers) => numbers.get(key).cloned(),

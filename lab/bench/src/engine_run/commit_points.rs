@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bench::{Contention, Parameters, WorkloadParameters};
 use engine::{Calls, Engine, EngineConfig};
 use nvcaracal::Tuning;
-use pmem::{DeviceSpec, Dram};
+use pmem::{AnyDevice, DeviceSpec, Dram};
 use workloads::{
     Abort, Declare, IndexKind, Observer, Procedure, ProcedureId, Register, StreamEpoch, TableId,
     TableSpec, Tx, View, Workload,
@@ -74,7 +74,7 @@ const TOO_LATE: &str = "ended after its commit point without committing";
 fn o_05_the_engine_stops_at_an_abort_behind_a_commit_point() {
     let job = job();
     let (tables, procedures) = (job.table_definitions(), job.procedures().table);
-    let device = Arc::new(Dram::new(1 << 30, 1 << 26).expect("memory"));
+    let device = AnyDevice::new(Dram::new(1 << 30, 1 << 26).expect("memory"));
     let opened = Engine::open(device, EngineConfig::default(), &tables, procedures);
     let (mut engine, _) = opened.expect("an engine");
     let mut calls = Calls::new();

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use bench::clock::now_ns;
-use bench::{DeviceVisitor, Limits, Maker, RecoverSummary, Recovered, Result, open_device};
+use bench::{Limits, Maker, RecoverSummary, Recovered, Result, open_device};
 use engine::{Engine, EngineConfig};
-use pmem::{Device, DeviceSpec};
+use pmem::{AnyDevice, DeviceSpec};
 
 use crate::Job;
 
@@ -28,7 +28,7 @@ pub(crate) fn again(
     config: EngineConfig,
 ) -> Result<RecoverSummary> {
     let started = now_ns();
-    open_device(spec, limits, Recover { job, config, started })
+    Recover { job, config, started }.run(open_device(spec, limits)?)
 }
 
 pub(crate) struct Recover<'a> {
@@ -38,10 +38,8 @@ pub(crate) struct Recover<'a> {
     pub(crate) started: u64,
 }
 
-impl DeviceVisitor for Recover<'_> {
-    type Output = RecoverSummary;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<RecoverSummary> {
+impl Recover<'_> {
+    pub(crate) fn run(self, device: Arc<AnyDevice>) -> Result<RecoverSummary> {
         let Self { job, mut config, started } = self;
         let opened = now_ns();
         let workers = config.workers;

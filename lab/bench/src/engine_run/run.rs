@@ -8,15 +8,12 @@
 //! before a run (CA 5.2); the clock runs from the start of `run_epoch` to its end, when all answers
 //! are known and the epoch is durable as far as the device can make it.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use bench::clock::{cpu_ns, now_ns, seconds};
-use bench::{
-    AckLog, BenchError, DeviceVisitor, Limits, Maker, Place, Result, forgets, open_device,
-};
+use bench::{AckLog, BenchError, Limits, Maker, Place, Result, forgets, open_device};
 use engine::{Answer, Calls, Engine, EpochOutcome, RecoveryReport};
-use pmem::Device;
+use pmem::{AnyDevice, Device};
 use storage::{EpochNumber, TableId};
 use workloads::{Observer, ProcedureId};
 
@@ -56,12 +53,12 @@ pub fn run(job: &Job, place: &Place, settings: &Settings) -> Result<Report> {
         ..Limits::new(settings.image_limit_bytes, settings.log_limit_bytes)
     };
     let limits = Limits { die_at, ..existing.clone() };
-    let opened = Cell::new(false);
-    let open = Open { job, settings, place, ack, opened: &opened };
-    let result = open_device(&place.spec, limits, open);
+    let device = open_device(&place.spec, limits);
+    let is_open = device.is_ok();
+    let result = device.and_then(|device| Open { job, settings, place, ack }.run(device));
     // What is there now may belong to the process that has it open.
     let is_locked = result.as_ref().is_err_and(BenchError::is_locked);
-    if result.is_err() && !opened.get() && !is_locked {
+    if result.is_err() && !is_open && !is_locked {
         place.forget();
     }
     let mut report = result?;
@@ -79,16 +76,11 @@ struct Open<'a> {
     settings: &'a Settings,
     place: &'a Place,
     ack: Option<AckLog>,
-    /// Set once the device is open, so that there may be a store.
-    opened: &'a Cell<bool>,
 }
 
-impl DeviceVisitor for Open<'_> {
-    type Output = Report;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Report> {
-        let Self { job, settings, place, ack, opened } = self;
-        opened.set(true);
+impl Open<'_> {
+    fn run(self, device: Arc<AnyDevice>) -> Result<Report> {
+        let Self { job, settings, place, ack } = self;
         place.remember_locked(job.parameters(), Maker::Engine)?;
         let started = now_ns();
         let mut run = Run::open(device, job, settings, ack)?;
@@ -124,7 +116,7 @@ impl DeviceVisitor for Open<'_> {
         report.wall_seconds = seconds(now_ns() - started);
         if settings.recover && !run.interrupted && forgets(&place.spec) {
             let (config, started) = (settings.engine_config(job, 0), now_ns());
-            report.recovered(Recover { job, config, started }.visit(device)?)?;
+            report.recovered(Recover { job, config, started }.run(device)?)?;
         }
         if run.counts.epochs > 0 && settings.limits.is_due(report.seconds) {
             let (stats, epochs) = (&run.counts.stats, run.counts.epochs);
@@ -139,11 +131,11 @@ impl DeviceVisitor for Open<'_> {
 }
 
 /// A run in progress.
-struct Run<'a, D: Device> {
+struct Run<'a> {
     job: &'a Job,
     settings: &'a Settings,
-    device: Arc<D>,
-    engine: Engine<D>,
+    device: Arc<AnyDevice>,
+    engine: Engine,
     recovery: RecoveryReport,
     ack: Option<AckLog>,
     verifier: Option<Verifier<'a>>,
@@ -159,10 +151,10 @@ struct Run<'a, D: Device> {
     interrupted: bool,
 }
 
-impl<'a, D: Device> Run<'a, D> {
+impl<'a> Run<'a> {
     /// Opens or creates the store, and holds what was recovered against what was acknowledged.
     fn open(
-        device: Arc<D>,
+        device: Arc<AnyDevice>,
         job: &'a Job,
         settings: &'a Settings,
         mut ack: Option<AckLog>,
@@ -325,7 +317,7 @@ impl<'a, D: Device> Run<'a, D> {
         }
     }
 
-    fn view(&self) -> EngineView<'_, D> {
+    fn view(&self) -> EngineView<'_> {
         EngineView::new(&self.engine, &self.job.tables())
     }
 

@@ -5,7 +5,6 @@
 
 use bench::{BenchError, Result, differing_rows, hex};
 use engine::{Calls, EpochOutcome};
-use pmem::Device;
 use workloads::ProcedureId;
 use workloads::digest::state_digest;
 use workloads::oracle::{Oracle, OracleAnswer};
@@ -87,11 +86,7 @@ impl<'j> Verifier<'j> {
     }
 
     /// Compares the whole state, row by row, then the digest.
-    pub(crate) fn compare_state<D: Device>(
-        &self,
-        view: &EngineView<'_, D>,
-        digest: u128,
-    ) -> Result<()> {
+    pub(crate) fn compare_state(&self, view: &EngineView<'_>, digest: u128) -> Result<()> {
         let differences = differing_rows(&self.job.tables(), view, &self.oracle, "engine");
         if differences.is_empty() { self.compare_digest(digest) } else { self.differ(&differences) }
     }
@@ -156,11 +151,10 @@ fn show_oracle(answer: &OracleAnswer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use bench::{Contention, Parameters, WorkloadParameters};
     use engine::{Engine, EngineConfig};
-    use pmem::Dram;
+    use pmem::{AnyDevice, Dram};
 
     use super::*;
 
@@ -173,7 +167,7 @@ mod tests {
 
     /// Runs so many epochs of a job on an engine, and compares each with the oracle of another.
     fn run_beside(job: &Job, beside: &Job, epochs: u64) -> Result<()> {
-        let device = Arc::new(Dram::new(1 << 30, 1 << 30)?);
+        let device = AnyDevice::new(Dram::new(1 << 30, 1 << 30)?);
         let (tables, procedures) = (job.table_definitions(), job.procedures().table);
         let (mut engine, _) = Engine::open(device, EngineConfig::default(), &tables, procedures)?;
         let mut verifier = Verifier::new(beside);

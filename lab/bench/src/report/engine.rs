@@ -5,7 +5,6 @@ use bench::clock::seconds;
 use bench::report::{Latency, Named, add_counters, ratio};
 use bench::{BenchError, Job, RecoverSummary};
 use engine::{Engine, EpochStats, Phase, PhaseStats, RecoveryReport};
-use pmem::Device;
 use serde::Serialize;
 
 use super::head::{Head, Ran};
@@ -255,11 +254,7 @@ impl Report {
         Ok(())
     }
 
-    pub(crate) fn describe_state<D: Device>(
-        &mut self,
-        engine: &Engine<D>,
-        recovery: &RecoveryReport,
-    ) {
+    pub(crate) fn describe_state(&mut self, engine: &Engine, recovery: &RecoveryReport) {
         self.rows = engine.rows();
         self.epoch = engine.epoch().0;
         self.waiting = engine.deferred() as u64;

@@ -3,7 +3,6 @@
 
 use bench::report::Named;
 use engine::Engine;
-use pmem::Device;
 use storage::{EpochNumber, IndexKind, TableId};
 
 /// Classes of lengths of values, as the last one each has.
@@ -19,7 +18,7 @@ pub(crate) struct Versions {
 
 impl Versions {
     /// Adds the newest version of each row, if it was written in an epoch or after it.
-    pub(crate) fn add_since<D: Device>(&mut self, engine: &Engine<D>, since: EpochNumber) {
+    pub(crate) fn add_since(&mut self, engine: &Engine, since: EpochNumber) {
         let tables = engine.store().tables().iter().enumerate();
         let rows = tables.filter(|(_, t)| t.is_used() && t.definition.index != IndexKind::Sequence);
         for (number, _) in rows {

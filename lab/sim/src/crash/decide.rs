@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use engine::{Engine, EngineError, RecoveryReport};
-use pmem::Traced;
+use pmem::{AnyDevice, Traced};
 use storage::EpochNumber;
 use storage::Position;
 use storage::repair::{accept_loss, skip_call};
@@ -39,7 +39,7 @@ const OPENS_MAX: usize = 8;
 
 /// A store that came up.
 pub(super) struct Came {
-    pub(super) engine: Engine<Traced>,
+    pub(super) engine: Engine,
     pub(super) report: RecoveryReport,
     /// Whether a user had to decide first.
     pub(super) decided: bool,
@@ -72,7 +72,7 @@ pub(super) fn open_deciding(
             // from rows.
             Err(error) if error.is_corrupt() => {
                 device.mark(Place::Deciding.encode());
-                accept_loss(device, ended.epoch.previous())?;
+                accept_loss(&AnyDevice::of(device), ended.epoch.previous())?;
                 decided = true;
             }
             other => return other.map(came(decided)),
@@ -84,11 +84,11 @@ pub(super) fn open_deciding(
 
 fn decide(device: &Arc<Traced>, ended: Ended, position: Position) -> Result<(), EngineError> {
     if ended.decision == Decision::LeaveOut {
-        match skip_call(device, ended.epoch, position) {
+        match skip_call(&AnyDevice::of(device), ended.epoch, position) {
             Err(error) if error.is_limit() => {}
             done => return Ok(done?),
         }
     }
-    accept_loss(device, ended.epoch.previous())?;
+    accept_loss(&AnyDevice::of(device), ended.epoch.previous())?;
     Ok(())
 }

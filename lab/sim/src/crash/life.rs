@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Answer, Engine, EngineConfig, EngineError, EpochOutcome, Moment, Watch, Watcher};
-use pmem::{Trace, Traced};
+use pmem::{AnyDevice, Trace, Traced};
 use storage::{EpochNumber, StorageError};
 
 use super::decide::{Came, Decision, Ended, open_deciding};
@@ -120,10 +120,10 @@ pub(super) fn open(
     device: &Arc<Traced>,
     setup: &Setup,
     watching: &Arc<Watching>,
-) -> Result<(Engine<Traced>, engine::RecoveryReport), EngineError> {
+) -> Result<(Engine, engine::RecoveryReport), EngineError> {
     let watch = Watch::by(Arc::clone(watching) as Arc<dyn Watcher>);
     let config = EngineConfig { watch, ..setup.config() };
-    setup.open_with(device, config, procedures())
+    setup.open_with(&AnyDevice::of(device), config, procedures())
 }
 
 /// Changes the schema of a closed store: the table of long keys, which has values of all sizes, is
@@ -140,7 +140,7 @@ fn change(
     device.mark(Place::Changing.encode());
     model.tables[usize::from(LONG)].clear();
     known.changed = Some((EpochNumber(model.epoch), Arc::new(model.clone())));
-    let engine = match setup.open_without(device, &["long".to_string()]) {
+    let engine = match setup.open_without(&AnyDevice::of(device), &["long".to_string()]) {
         Ok(engine) => engine,
         Err(error) if error.is_limit() => return Ok(()),
         Err(error) => return Err(format!("changing the schema: {error}")),
@@ -273,7 +273,7 @@ fn by_position(answers: Vec<Expected>, batch: &[Vec<u8>]) -> Vec<Expected> {
 
 /// Runs deferred calls, of which there may be some, in an epoch of their own, because there was no
 /// room for them with others. `None` if there is none for one of them either.
-fn run_deferred(pair: &mut Pair<Traced>) -> Result<Option<Vec<Expected>>, String> {
+fn run_deferred(pair: &mut Pair) -> Result<Option<Vec<Expected>>, String> {
     if pair.model.deferred_calls.is_empty() {
         return Ok(None);
     }
@@ -289,11 +289,7 @@ fn run_deferred(pair: &mut Pair<Traced>) -> Result<Option<Vec<Expected>>, String
 }
 
 /// Compares everything that an epoch came to.
-fn compare(
-    pair: &mut Pair<Traced>,
-    outcome: &EpochOutcome,
-    expected: &[Expected],
-) -> Result<(), String> {
+fn compare(pair: &mut Pair, outcome: &EpochOutcome, expected: &[Expected]) -> Result<(), String> {
     compare_answers(outcome, expected)
         .map_err(|difference| format!("epoch {}: {difference}", outcome.epoch.0))?;
     compare_hash(outcome, &pair.engine, &pair.model)?;
@@ -301,7 +297,7 @@ fn compare(
 }
 
 /// Runs an epoch, if the device has room for it.
-fn run(pair: &mut Pair<Traced>, batch: &[Vec<u8>]) -> Result<Ran, String> {
+fn run(pair: &mut Pair, batch: &[Vec<u8>]) -> Result<Ran, String> {
     let before = pair.model.clone();
     let info = crate::history::info(before.epoch + 1);
     let calls = crate::history::to_calls(batch);

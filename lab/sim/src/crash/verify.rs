@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use engine::Engine;
-use pmem::Traced;
+use pmem::{AnyDevice, Traced};
 use storage::{EpochNumber, StorageError};
 
 use super::counts::Seldom;
@@ -219,7 +219,7 @@ fn recover(
 }
 
 /// Which of the states that may be there is: whether it is that after a change of the schema.
-fn find_state(engine: &Engine<Traced>, known: &Known, point: &Point) -> Result<bool, Violation> {
+fn find_state(engine: &Engine, known: &Known, point: &Point) -> Result<bool, Violation> {
     let epoch = engine.epoch();
     let at_change = known.changed.as_ref().is_some_and(|(changed, _)| *changed == epoch);
     let may_be = if at_change { point.schemas } else { only(false) };
@@ -255,7 +255,7 @@ fn check(
     point: &Point,
     recovered: Option<(EpochNumber, storage::StateHash)>,
 ) -> Result<(), Violation> {
-    let report = match storage::check::check(Arc::clone(device)) {
+    let report = match storage::check::check(AnyDevice::of(device)) {
         Err(StorageError::Missing(_)) if point.class == Class::Creation => return Ok(()),
         report => report.map_err(|error| Violation::new(kind, error.to_string()))?,
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Device, DeviceError, File};
+use pmem::{AnyDevice, Device, DeviceError, File};
 use storage::EndMark;
 
 use super::edit::{Edit, damage};
@@ -86,16 +86,16 @@ fn judge(
     Ok(if epoch < answered { End::Older } else { End::Recovered })
 }
 
-type Open = (Arc<File>, engine::Engine<File>);
+type Open = (Arc<AnyDevice>, engine::Engine);
 
 /// The epoch that the end mark names, and the store, if it opens.
 fn open(dir: &Path, family: &Family) -> (Option<u64>, Result<Open, String>) {
     let device: Result<File, DeviceError> = File::open(dir, &options());
     let device = match device {
-        Ok(device) => Arc::new(device),
+        Ok(device) => AnyDevice::new(device),
         Err(error) => return (None, Err(error.to_string())),
     };
-    let mark = device.mark().and_then(|_| EndMark::read(device.as_ref())).map(|mark| mark.epoch.0);
+    let mark = device.mark().and_then(|_| EndMark::read(&device)).map(|mark| mark.epoch.0);
     let opened = family.setup.open(&device).map_err(|error| error.to_string());
     (mark, opened.map(|engine| (device, engine)))
 }

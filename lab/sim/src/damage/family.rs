@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::File;
+use pmem::AnyDevice;
 use storage::StateHash;
 use tempfile::TempDir;
 
@@ -75,7 +75,7 @@ pub(super) fn write_files(files: &Files) -> Result<TempDir, String> {
 /// Runs a store through a few epochs, and takes its files on the way and at the end.
 fn live(setup: &Setup, random: &mut Random) -> Result<Life, String> {
     let dir = fast_dir()?;
-    let device: Arc<File> = open_device(dir.path(), None)?;
+    let device: Arc<AnyDevice> = open_device(dir.path(), None)?;
     let open = |device| setup.open(device).map_err(|error| format!("first open: {error}"));
     let mut engine = open(&device)?;
     let mut life = Life { moments: Vec::new(), hashes: vec![engine.state_hash()] };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::EngineError;
-use pmem::{DeviceError, File, FileOptions, Outcome};
+use pmem::{AnyDevice, DeviceError, File, FileOptions, Outcome};
 
 use super::contents::Arrival;
 use super::hook::{EINTR, EIO, ENOSPC, Event, FirstError, Lab};
@@ -134,9 +134,9 @@ impl<'a> Run<'a> {
         Ok(hits > 0)
     }
 
-    fn open(&self) -> Result<Arc<File>, DeviceError> {
+    fn open(&self) -> Result<Arc<AnyDevice>, DeviceError> {
         let options = FileOptions { hook: Some(self.lab.clone()), ..super::story::options() };
-        File::open(self.dir.path(), &options).map(Arc::new)
+        File::open(self.dir.path(), &options).map(AnyDevice::new)
     }
 
     /// Runs the history as far as it goes.
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
     /// Runs an epoch, again as long as it is refused; whether it was answered.
     fn epoch(
         &mut self,
-        pair: &mut Pair<File>,
+        pair: &mut Pair,
         epoch: usize,
         report: &mut Report,
     ) -> Result<bool, String> {
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
     }
 
     /// O-57: nothing is acknowledged after the first failure, even if the disk is well again.
-    fn assert_dead(&self, pair: &mut Pair<File>, epoch: usize) -> Result<(), String> {
+    fn assert_dead(&self, pair: &mut Pair, epoch: usize) -> Result<(), String> {
         self.lab.heal();
         for _ in 0..2 {
             let calls = to_calls(&self.story.batches[epoch - 1]);

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use engine::EngineError;
-use pmem::{DiskFile, File};
+use pmem::{AnyDevice, DiskFile, File};
 
 use super::contents::{Arrival, DiskContents};
 use super::hook::{BAD_READ_KINDS, BadRead, BadReadKind, Lab};
@@ -73,7 +73,7 @@ fn list_reads(story: &Story, left: &DiskContents) -> Result<Vec<DiskFile>, Strin
 
 /// How an open ended that the caller may look at.
 enum Opening {
-    Open(Box<Pair<File>>),
+    Open(Box<Pair>),
     Refused,
 }
 
@@ -121,7 +121,7 @@ fn open(
 ) -> Result<Opening, String> {
     let options = pmem::FileOptions { hook: Some(lab.clone()), ..super::story::options() };
     let device = match File::open(dir.path(), &options) {
-        Ok(device) => Arc::new(device),
+        Ok(device) => AnyDevice::new(device),
         Err(error) => {
             let same = left.is_in(dir.path()).map_err(|error| error.to_string())?;
             let changed = || format!("a file was changed by an open that ended with: {error}");

@@ -49,11 +49,7 @@ pub(crate) fn recover(
 }
 
 /// O-30: the engine goes on.
-pub(crate) fn run_on(
-    pair: &mut Pair<pmem::File>,
-    random: &mut Random,
-    epochs: u64,
-) -> Result<(), String> {
+pub(crate) fn run_on(pair: &mut Pair, random: &mut Random, epochs: u64) -> Result<(), String> {
     let mix = Mix { keys: 6, long_values: true, lookups: 10 };
     for _ in 0..epochs {
         let calls = random.below(6);

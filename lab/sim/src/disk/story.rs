@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Device, DiskFile, DiskHook, File, FileOptions, memory_can_be_limited};
+use pmem::{AnyDevice, Device, DiskFile, DiskHook, File, FileOptions, memory_can_be_limited};
 use tempfile::TempDir;
 
 use super::contents::{Change, DiskContents};
@@ -36,14 +36,14 @@ pub(crate) fn options() -> FileOptions {
 }
 
 /// Opens the device of a directory before its pages are read, where the system lets it.
-pub(crate) fn open_before_reading(dir: &Path) -> Result<Arc<File>, String> {
+pub(crate) fn open_before_reading(dir: &Path) -> Result<Arc<AnyDevice>, String> {
     let options = FileOptions { background_load_bytes_min: Some(0), ..options() };
     let device = File::open(dir, &options).map_err(|error| format!("open device: {error}"))?;
-    Ok(Arc::new(device))
+    Ok(AnyDevice::new(device))
 }
 
 /// Opens the device of a directory.
-pub(crate) fn open_device(dir: &Path, hook: Option<Arc<Lab>>) -> Result<Arc<File>, String> {
+pub(crate) fn open_device(dir: &Path, hook: Option<Arc<Lab>>) -> Result<Arc<AnyDevice>, String> {
     open_limited(dir, hook, None)
 }
 
@@ -52,11 +52,11 @@ pub(crate) fn open_limited(
     dir: &Path,
     hook: Option<Arc<Lab>>,
     memory_limit_bytes: Option<u64>,
-) -> Result<Arc<File>, String> {
+) -> Result<Arc<AnyDevice>, String> {
     let hook = hook.map(|hook| hook as Arc<dyn DiskHook>);
     let options = FileOptions { hook, memory_limit_bytes, ..options() };
     let device = File::open(dir, &options).map_err(|error| format!("open device: {error}"))?;
-    Ok(Arc::new(device))
+    Ok(AnyDevice::new(device))
 }
 
 /// A history and its right outcome.

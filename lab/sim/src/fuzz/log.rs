@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Device, Dram, Port};
+use pmem::{AnyDevice, Device, Dram, Port};
 use storage::EpochNumber;
 use storage::input_log::{InputLog, LogError, LoggedEpoch};
 
@@ -23,9 +23,9 @@ pub(crate) struct LogSubject {
     epochs: Vec<LoggedEpoch>,
 }
 
-fn with_log(bytes: &[u8]) -> Result<Arc<Dram>, String> {
+fn with_log(bytes: &[u8]) -> Result<Arc<AnyDevice>, String> {
     let text = |error: pmem::DeviceError| error.to_string();
-    let device = Arc::new(Dram::new(4096, LOG_BYTES).map_err(text)?);
+    let device = AnyDevice::new(Dram::new(4096, LOG_BYTES).map_err(text)?);
     let len = (bytes.len() as u64).next_multiple_of(SEGMENT_BYTES).min(LOG_BYTES);
     device.grow_log(len).map_err(text)?;
     let mut port = Port::new(Arc::clone(&device), 0);
@@ -35,7 +35,7 @@ fn with_log(bytes: &[u8]) -> Result<Arc<Dram>, String> {
 
 type Read = (Vec<LoggedEpoch>, Option<Vec<u8>>);
 
-fn read_all(device: &Arc<Dram>) -> Result<Read, LogError> {
+fn read_all(device: &Arc<AnyDevice>) -> Result<Read, LogError> {
     let (log, recovered) =
         InputLog::open(Arc::clone(device), INSTANCE, SEGMENT_BYTES, EpochNumber(0))?;
     let epochs: Result<_, _> =
@@ -55,7 +55,7 @@ impl LogSubject {
             workers: random.pick(&[1, 2, 3]),
             ..Setup::default()
         };
-        let device = Arc::new(Dram::new(IMAGE_BYTES, LOG_BYTES).map_err(|e| e.to_string())?);
+        let device = AnyDevice::new(Dram::new(IMAGE_BYTES, LOG_BYTES).map_err(|e| e.to_string())?);
         let mut engine = setup.open(&device).map_err(|error| error.to_string())?;
         let mix = Mix { keys: 6, long_values: true, lookups: 20 };
         for _ in 0..1 + random.below(5) {

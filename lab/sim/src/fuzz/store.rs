@@ -1,9 +1,7 @@
 //! Fuzzing the files of a `file:DIR` store.
 
-use std::sync::Arc;
-
 use engine::EngineError;
-use pmem::{DiskFile, File};
+use pmem::{AnyDevice, DiskFile, File};
 
 use super::edit::{Editor, Files};
 use super::subject::{Case, Subject, Verdict};
@@ -60,7 +58,7 @@ impl StoreSubject {
     }
 
     /// Compares what opened with the oracle; a forged store only has to go on without a bug.
-    fn go_on(&self, pair: &mut Pair<File>, forged: bool) -> Result<(), String> {
+    fn go_on(&self, pair: &mut Pair, forged: bool) -> Result<(), String> {
         let mut random = Random::new(7);
         for _ in 0..EPOCHS_AFTER {
             let mix = crate::history::Mix { keys: 6, long_values: true, lookups: 10 };
@@ -89,7 +87,7 @@ impl Subject for StoreSubject {
         let dir = fast_dir()?;
         files.write_to(dir.path()).map_err(|error| error.to_string())?;
         let device = match File::open(dir.path(), &options()) {
-            Ok(device) => Arc::new(device),
+            Ok(device) => AnyDevice::new(device),
             Err(error) => return refused(error.to_string()),
         };
         let engine = match self.story.setup.open(&device) {

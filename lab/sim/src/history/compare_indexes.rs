@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 
 use engine::{Engine, ScanPart};
-use pmem::Device;
 use storage::{EpochNumber, TableId};
 
 use super::indexes::{INDEX_END, INDEXES, index_of};
@@ -15,7 +14,7 @@ use super::program::INDEXED;
 ///
 /// # Errors
 /// The first difference.
-pub fn compare_indexes<D: Device>(engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
+pub fn compare_indexes(engine: &mut Engine, model: &Model) -> Result<(), String> {
     let at = |what: String| format!("after epoch {}: {what}", model.epoch);
     engine.check_indexes().map_err(|error| at(error.to_string()))?;
     let epoch = engine.snapshot().0;

@@ -8,7 +8,7 @@ use engine::{
     Answer, AppendMethod, CachePolicy, Calls, Definitions, Engine, EngineConfig, EngineError,
     EpochOutcome, Lab, Packing, ProcedureTable, RecoveryReport, WorkCounts,
 };
-use pmem::Device;
+use pmem::AnyDevice;
 use storage::EpochNumber;
 use storage::{IndexKind, RowLayout, StoreOptions, TableDefinition, TableId};
 
@@ -217,7 +217,7 @@ impl Setup {
     ///
     /// # Errors
     /// The engine's.
-    pub fn open<D: Device>(&self, device: &Arc<D>) -> Result<Engine<D>, EngineError> {
+    pub fn open(&self, device: &Arc<AnyDevice>) -> Result<Engine, EngineError> {
         Ok(self.open_with(device, self.config(), procedures())?.0)
     }
 
@@ -225,11 +225,11 @@ impl Setup {
     ///
     /// # Errors
     /// The engine's.
-    pub fn open_without<D: Device>(
+    pub fn open_without(
         &self,
-        device: &Arc<D>,
+        device: &Arc<AnyDevice>,
         dropped: &[String],
-    ) -> Result<Engine<D>, EngineError> {
+    ) -> Result<Engine, EngineError> {
         Ok(self.open_as(device, self.config(), procedures(), dropped)?.0)
     }
 
@@ -238,22 +238,22 @@ impl Setup {
     ///
     /// # Errors
     /// The engine's.
-    pub fn open_with<D: Device>(
+    pub fn open_with(
         &self,
-        device: &Arc<D>,
+        device: &Arc<AnyDevice>,
         config: EngineConfig,
         procedures: ProcedureTable,
-    ) -> Result<(Engine<D>, RecoveryReport), EngineError> {
+    ) -> Result<(Engine, RecoveryReport), EngineError> {
         self.open_as(device, config, procedures, &[])
     }
 
-    fn open_as<D: Device>(
+    fn open_as(
         &self,
-        device: &Arc<D>,
+        device: &Arc<AnyDevice>,
         config: EngineConfig,
         procedures: ProcedureTable,
         dropped: &[String],
-    ) -> Result<(Engine<D>, RecoveryReport), EngineError> {
+    ) -> Result<(Engine, RecoveryReport), EngineError> {
         let tables: Vec<_> = self.tables().into_iter().map(Into::into).collect();
         let (indexes, mut procedures) =
             (index_definitions(), |_: &[TableId]| Ok(procedures.clone()));
@@ -268,9 +268,9 @@ impl Setup {
 }
 
 /// An engine next to the oracle.
-pub struct Pair<D: Device> {
+pub struct Pair {
     /// The engine.
-    pub engine: Engine<D>,
+    pub engine: Engine,
     /// The oracle.
     pub model: Model,
     snapshots: Snapshots,
@@ -290,9 +290,9 @@ pub fn to_calls(batch: &[Vec<u8>]) -> Calls {
     calls
 }
 
-impl<D: Device> Pair<D> {
+impl Pair {
     /// An engine in the state of `model`.
-    pub fn new(engine: Engine<D>, model: Model) -> Self {
+    pub fn new(engine: Engine, model: Model) -> Self {
         Self { engine, model, snapshots: Snapshots::default() }
     }
 
@@ -304,7 +304,7 @@ impl<D: Device> Pair<D> {
     }
 
     /// Opens a store that must be in the state of `model`.
-    pub fn open(device: &Arc<D>, setup: &Setup, model: Model) -> Result<Self, String> {
+    pub fn open(device: &Arc<AnyDevice>, setup: &Setup, model: Model) -> Result<Self, String> {
         let engine = setup.open(device).map_err(|error| format!("open: {error}"))?;
         let mut pair = Self::new(engine, model).with_snapshots_of(setup);
         pair.compare_state()?;
@@ -375,11 +375,7 @@ impl<D: Device> Pair<D> {
 ///
 /// # Errors
 /// The first difference.
-pub fn compare_hash<D: Device>(
-    outcome: &EpochOutcome,
-    engine: &Engine<D>,
-    model: &Model,
-) -> Result<(), String> {
+pub fn compare_hash(outcome: &EpochOutcome, engine: &Engine, model: &Model) -> Result<(), String> {
     if outcome.state_hash == Some(model.state_hash()) {
         return Ok(());
     }
@@ -394,7 +390,7 @@ pub fn compare_hash<D: Device>(
 ///
 /// # Errors
 /// The first difference.
-pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(), String> {
+pub fn compare_state(engine: &Engine, model: &Model) -> Result<(), String> {
     let at = |what: String| Err(format!("after epoch {}: {what}", model.epoch));
     if (engine.epoch().0, engine.deferred()) != (model.epoch, model.deferred_calls.len()) {
         return at(format!(
@@ -424,7 +420,7 @@ pub fn compare_state<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(),
 }
 
 /// Reads one row of each table by its key, another one for each epoch, and the rows from it on.
-fn read_between_epochs<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(), String> {
+fn read_between_epochs(engine: &Engine, model: &Model) -> Result<(), String> {
     for (table, rows) in (0..).zip(&model.tables) {
         let Some((key, value)) = rows.iter().cycle().nth(model.epoch as usize % 7) else {
             continue;
@@ -451,7 +447,7 @@ fn read_between_epochs<D: Device>(engine: &Engine<D>, model: &Model) -> Result<(
     Ok(())
 }
 
-fn rows_of<D: Device>(engine: &Engine<D>, table: TableId) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn rows_of(engine: &Engine, table: TableId) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut rows = Vec::new();
     let mut each = |key: &[u8], value: &[u8]| rows.push((key.to_vec(), value.to_vec()));
     engine.for_each(table, &mut each).expect("the table exists");
@@ -513,7 +509,7 @@ pub fn compare_answers(outcome: &EpochOutcome, expected: &[Expected]) -> Result<
 }
 
 /// Reads the whole store: every slot must be accounted for (O-33, O-41, O-48).
-pub fn check_clean<D: Device>(device: &Arc<D>, model: &Model) -> Result<(), String> {
+pub fn check_clean(device: &Arc<AnyDevice>, model: &Model) -> Result<(), String> {
     let report =
         storage::check::check(Arc::clone(device)).map_err(|error| format!("check: {error}"))?;
     if let Some(first) = report.problems.first() {

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 
 use engine::{Engine, HASH_PARTS, ScanPart};
-use pmem::Device;
 use storage::{EpochNumber, TableId};
 
 use super::compare_indexes::compare_found;
@@ -72,7 +71,7 @@ impl Snapshots {
     ///
     /// # Errors
     /// The first difference.
-    pub fn step<D: Device>(&mut self, engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
+    pub fn step(&mut self, engine: &mut Engine, model: &Model) -> Result<(), String> {
         self.counted += 1;
         for held in &mut self.held {
             // One, a few, or many rows at a time.
@@ -106,7 +105,7 @@ impl Snapshots {
     ///
     /// # Errors
     /// The first difference.
-    pub fn end<D: Device>(&mut self, engine: &mut Engine<D>, model: &Model) -> Result<(), String> {
+    pub fn end(&mut self, engine: &mut Engine, model: &Model) -> Result<(), String> {
         self.held.sort_by_key(|held| held.epoch);
         if self.counted.is_multiple_of(2) {
             self.held.reverse();
@@ -131,7 +130,7 @@ impl Held {
         self.readings.iter().chain(&self.of_indexes).flatten().all(|reading| reading.is_done)
     }
 
-    fn read_on<D: Device>(&mut self, engine: &Engine<D>, rows_max: usize) -> Result<(), String> {
+    fn read_on(&mut self, engine: &Engine, rows_max: usize) -> Result<(), String> {
         for (table, readings) in (0..).zip(&mut self.readings) {
             for (direction, reading) in readings.iter_mut().enumerate().filter(|(_, r)| !r.is_done)
             {
@@ -154,7 +153,7 @@ impl Held {
     }
 
     /// Compares what was read, and each row that there was then or is now.
-    fn compare<D: Device>(&mut self, engine: &Engine<D>, now: &Model) -> Result<(), String> {
+    fn compare(&mut self, engine: &Engine, now: &Model) -> Result<(), String> {
         let wrong = |what: String| Err(format!("snapshot of epoch {}: {what}", self.epoch));
         let reader = engine.reader();
         for (table, readings) in self.readings.iter_mut().enumerate() {
@@ -204,9 +203,9 @@ impl Held {
 }
 
 impl Reading {
-    fn scan_on<D: Device>(
+    fn scan_on(
         &mut self,
-        engine: &Engine<D>,
+        engine: &Engine,
         epoch: EpochNumber,
         table: u8,
         is_descending: bool,
@@ -236,9 +235,9 @@ impl Reading {
         Ok(())
     }
 
-    fn scan_index_on<D: Device>(
+    fn scan_index_on(
         &mut self,
-        engine: &Engine<D>,
+        engine: &Engine,
         epoch: EpochNumber,
         index: u16,
         is_descending: bool,
@@ -261,9 +260,9 @@ impl Reading {
         Ok(())
     }
 
-    fn visit_on<D: Device>(
+    fn visit_on(
         &mut self,
-        engine: &Engine<D>,
+        engine: &Engine,
         epoch: EpochNumber,
         table: u8,
     ) -> Result<(), engine::EngineError> {

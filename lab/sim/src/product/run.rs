@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Device, Emulated, File, FileOptions, Profile};
+use pmem::{AnyDevice, Device, Emulated, File, FileOptions, Profile};
 
 use super::{Chosen, choose};
 use crate::crash::{Counts, Grown, Options, explore_case};
@@ -39,8 +39,8 @@ pub fn run(row: &[usize], seed: u64, images_max: u64, seen: &mut Seen) -> Result
         1 => on_file(&chosen, seen),
         _ => {
             let device = Emulated::new(Profile::None, IMAGE_BYTES, LOG_BYTES);
-            let device = Arc::new(device.map_err(|error| error.to_string())?);
-            live(&chosen, seen, &mut |alive: Option<Pair<Emulated>>| {
+            let device = AnyDevice::new(device.map_err(|error| error.to_string())?);
+            live(&chosen, seen, &mut |alive: Option<Pair>| {
                 drop(alive);
                 Ok(Arc::clone(&device))
             })
@@ -69,7 +69,7 @@ fn on_file(chosen: &Chosen, seen: &mut Seen) -> Result<(), String> {
     let room = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut lives = 0;
     let place = |life: u32| room.path().join(life.to_string());
-    live(chosen, seen, &mut |alive: Option<Pair<File>>| {
+    live(chosen, seen, &mut |alive: Option<Pair>| {
         if let Some(pair) = &alive {
             lives += 1;
             // Nothing is being written while it is copied.
@@ -79,7 +79,7 @@ fn on_file(chosen: &Chosen, seen: &mut Seen) -> Result<(), String> {
         }
         drop(alive);
         let options = FileOptions::new(IMAGE_BYTES, LOG_BYTES);
-        Ok(Arc::new(File::open(place(lives), &options).map_err(|error| error.to_string())?))
+        Ok(AnyDevice::new(File::open(place(lives), &options).map_err(|error| error.to_string())?))
     })
 }
 
@@ -93,10 +93,10 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// The device as the next process finds it. A process that is killed comes along.
-type Next<'n, D> = &'n mut dyn FnMut(Option<Pair<D>>) -> Result<Arc<D>, String>;
+type Next<'n> = &'n mut dyn FnMut(Option<Pair>) -> Result<Arc<AnyDevice>, String>;
 
 /// Lives through a history: the program of before, this one, its end, and the one after it.
-fn live<D: Device>(chosen: &Chosen, seen: &mut Seen, next: Next<'_, D>) -> Result<(), String> {
+fn live(chosen: &Chosen, seen: &mut Seen, next: Next<'_>) -> Result<(), String> {
     let setup = &chosen.case.setup;
     let mut model = Model::default();
     if let Some(Grown { value_bytes_max, batches }) = &chosen.case.grown {
@@ -117,24 +117,19 @@ fn live<D: Device>(chosen: &Chosen, seen: &mut Seen, next: Next<'_, D>) -> Resul
 }
 
 /// Opens the store as the next process does; from then on only the engine has the device.
-fn open<D: Device>(
-    next: Next<'_, D>,
-    killed: Option<Pair<D>>,
-    setup: &Setup,
-    model: Model,
-) -> Result<Pair<D>, String> {
+fn open(next: Next<'_>, killed: Option<Pair>, setup: &Setup, model: Model) -> Result<Pair, String> {
     let device = next(killed)?;
     Pair::open(&device, setup, model)
 }
 
-fn epochs<D: Device>(mut pair: Pair<D>, batches: &[Vec<Vec<u8>>]) -> Result<Pair<D>, String> {
+fn epochs(mut pair: Pair, batches: &[Vec<Vec<u8>>]) -> Result<Pair, String> {
     batches.iter().try_for_each(|batch| pair.run(batch))?;
     pair.compare_state()?;
     Ok(pair)
 }
 
 /// Closes a store and checks it.
-fn close<D: Device>(mut pair: Pair<D>, next: Next<'_, D>) -> Result<Model, String> {
+fn close(mut pair: Pair, next: Next<'_>) -> Result<Model, String> {
     pair.end_snapshots()?;
     let Pair { engine, model, .. } = pair;
     engine.close().map_err(|error| format!("close: {error}"))?;

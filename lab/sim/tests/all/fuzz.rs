@@ -4,7 +4,7 @@ use std::sync::Arc;
 use storage::EpochNumber;
 
 use nvcaracal::Data;
-use pmem::{Device, File, FileOptions};
+use pmem::{AnyDevice, Device, File, FileOptions};
 use sim::fuzz::{Target, decode, run};
 use sim::history::{Setup, effort};
 use workloads::oracle::Oracle;
@@ -40,13 +40,13 @@ fn o_54_an_image_snapshot_of_another_epoch_is_refused() {
     let options = FileOptions::new(64 << 20, 8 << 20);
     let setup = Setup { segment_bytes: 4096, ..Setup::default() };
     let device = Arc::new(File::open(dir.path(), &options).unwrap());
-    setup.open(&device).unwrap().close().unwrap();
+    setup.open(&AnyDevice::of(&device)).unwrap().close().unwrap();
     device.snapshot_part(0, 1).unwrap();
     device.snapshot_commit(EpochNumber(77)).unwrap();
     device.settle().unwrap();
     drop(device);
     let device = Arc::new(File::open(dir.path(), &options).unwrap());
-    let error = setup.open(&device).err().expect("another epoch");
+    let error = setup.open(&AnyDevice::of(&device)).err().expect("another epoch");
     assert!(error.is_corrupt() && error.to_string().contains("saved at epoch 77"), "{error}");
 }
 

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use engine::Abort;
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 use sim::history::{
     Expected, INDEXED, Mix, Model, Op, Pair, Program, Random, Setup, Step, batch, check_clean,
     compare_indexes, effort, for_serial_part, info, insert_under, is_serial,
 };
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(256 << 20, 64 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(256 << 20, 64 << 20).unwrap())
 }
 
 /// What histories came to.
@@ -32,7 +32,7 @@ impl Seen {
 }
 
 /// Runs an epoch, and notes what the oracle says of it.
-fn run(pair: &mut Pair<Dram>, calls: &[Vec<u8>], seen: &mut Seen) -> Result<(), String> {
+fn run(pair: &mut Pair, calls: &[Vec<u8>], seen: &mut Seen) -> Result<(), String> {
     let mut after = pair.model.clone();
     let answers = after.run(calls, info(after.epoch + 1).timestamp_ns);
     seen.add(&answers, &after);

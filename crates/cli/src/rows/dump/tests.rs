@@ -23,17 +23,14 @@ struct Damaged<'a> {
     no_verify: bool,
 }
 
-impl DeviceVisitor for Damaged<'_> {
-    type Output = Done;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Done, BenchError> {
-        let store = Looked::open(device)?;
+impl Damaged<'_> {
+    fn dump(self, store: &Looked) -> Done {
         let tables: Vec<&Table> = store.tables().iter().collect();
-        let unfinished = write_files(&store, &tables, self.format, self.directory).unwrap();
+        let unfinished = write_files(store, &tables, self.format, self.directory).unwrap();
         let path = self.directory.join(file_name("notes", self.format));
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, (self.damage)(text)).unwrap();
-        Ok(unfinished.finish(&store, self.no_verify))
+        unfinished.finish(store, self.no_verify)
     }
 }
 
@@ -47,7 +44,8 @@ fn dump_damaged(format: Format, damage: Damage, no_verify: bool) -> (Done, bool)
     db.close().unwrap();
     let spec = bench::spec_of_path(&path).unwrap();
     let dump = Damaged { directory: &directory, format, damage, no_verify };
-    let done = bench::open_device(&spec, Limits::read_only(&spec), dump).unwrap();
+    let done = dump
+        .dump(&Looked::open(bench::open_device(&spec, Limits::read_only(&spec)).unwrap()).unwrap());
     (done, directory.join(UNFINISHED_NAME).exists())
 }
 

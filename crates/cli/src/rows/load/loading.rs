@@ -5,7 +5,6 @@ use engine::{
     Abort, Answer, Calls, Engine, EpochInfo, ProcedureDefinition, ProcedureTable, Sequences, Stop,
     Transaction, WriteSet,
 };
-use pmem::Device;
 use serde::Serialize;
 use storage::{StateHash, TableId, row_hash};
 
@@ -27,8 +26,8 @@ pub(super) struct Counts {
 }
 
 /// A load that is going on.
-pub(super) struct Loading<D: Device> {
-    engine: Engine<D>,
+pub(super) struct Loading {
+    engine: Engine,
     calls: Calls,
     /// Arguments of the call of each procedure that is being filled.
     arguments: [Vec<u8>; 2],
@@ -38,8 +37,8 @@ pub(super) struct Loading<D: Device> {
     hash: StateHash,
 }
 
-impl<D: Device> Loading<D> {
-    pub(super) fn new(engine: Engine<D>, tables: usize) -> Self {
+impl Loading {
+    pub(super) fn new(engine: Engine, tables: usize) -> Self {
         let hash = engine.state_hash();
         let (calls, arguments) = (Calls::new(), Default::default());
         Self { engine, calls, arguments, counts: vec![Counts::default(); tables], hash }

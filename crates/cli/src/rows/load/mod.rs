@@ -26,13 +26,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::TableId;
 
-use bench::{BenchError, DeviceVisitor, Limits};
+use bench::{BenchError, Limits};
 use engine::{Definitions, Engine, EngineConfig};
 use first_pass::Checked;
 use lines::Head;
 use loading::{Counts, Loading};
 use mark::{Kind, Mark};
-use pmem::{Device, DeviceSpec, Dram};
+use pmem::{AnyDevice, Device, DeviceSpec, Dram};
 use reading::is_csv;
 use serde::Serialize;
 use tables::Tables;
@@ -76,9 +76,9 @@ pub(crate) fn run(arguments: &LoadArguments) -> Done {
     let load = Load { files: &files, heads: &heads, checked_for_new: None, arguments };
     let die_at = arguments.die_at.clone();
     let existing = Limits { loading: true, die_at, ..Limits::existing(&spec) };
-    let loaded = match bench::open_device(&spec, existing, load.clone()) {
+    let loaded = match bench::open_device(&spec, existing) {
         Err(error) if error.is_missing() => load.into_new(&spec)?,
-        result => result.map_err(Failure::from).flatten()?,
+        device => load.load(device?)?,
     };
     show(&loaded, arguments.json, || text(&loaded, &arguments.path.to_string()))
 }
@@ -175,15 +175,6 @@ struct Load<'a> {
     arguments: &'a LoadArguments,
 }
 
-impl DeviceVisitor for Load<'_> {
-    /// Not all that can go wrong is the store's fault.
-    type Output = Result<Loaded, Failure>;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Self::Output, BenchError> {
-        Ok(self.load(device))
-    }
-}
-
 impl Load<'_> {
     /// All of what is to be loaded is read once before anything is created.
     fn into_new(mut self, spec: &DeviceSpec) -> Result<Loaded, Failure> {
@@ -191,7 +182,7 @@ impl Load<'_> {
         let (image, log) = (bench::IMAGE_LIMIT_BYTES_DEFAULT, bench::LOG_LIMIT_BYTES_DEFAULT);
         let die_at = self.arguments.die_at.clone();
         let limits = Limits { loading: true, die_at, ..Limits::new(image, log) };
-        bench::open_device(spec, limits, self).map_err(Failure::from).flatten()
+        self.load(bench::open_device(spec, limits)?)
     }
 
     fn check_for_new(&self) -> Result<Checked, Failure> {
@@ -199,11 +190,11 @@ impl Load<'_> {
         let checked = first_pass::check(self.files, &tables, self.heads)?;
         // A store of these tables can be made: here is one, without rows, in memory.
         let device = Dram::new(1 << 30, 1 << 30).map_err(BenchError::from)?;
-        drop(open_engine(Arc::new(device), &tables)?);
+        drop(open_engine(AnyDevice::new(device), &tables)?);
         Ok(checked)
     }
 
-    fn load<D: Device>(self, device: Arc<D>) -> Result<Loaded, Failure> {
+    fn load(self, device: Arc<AnyDevice>) -> Result<Loaded, Failure> {
         let Some(file) = device.load_mark() else {
             return Err(Failure::usage("a store is loaded into file:DIR or dax:PATH"));
         };
@@ -266,7 +257,7 @@ impl Load<'_> {
 
     /// The tables of a store that is there. With `goes_on` a load into it was cut short, and has
     /// left rows of its own.
-    fn tables_of_store<D: Device>(&self, device: Arc<D>, goes_on: bool) -> Result<Tables, Failure> {
+    fn tables_of_store(&self, device: Arc<AnyDevice>, goes_on: bool) -> Result<Tables, Failure> {
         let store = Looked::open(device)?;
         let tables = Tables::of_store(&store, self.heads, goes_on)?;
         if !goes_on {
@@ -277,9 +268,9 @@ impl Load<'_> {
     }
 
     /// What becomes of each table's rows, and the state digest.
-    fn insert<D: Device>(
+    fn insert(
         &self,
-        device: Arc<D>,
+        device: Arc<AnyDevice>,
         tables: &Tables,
         mark: &Mark,
     ) -> Result<(Vec<Counts>, String), Failure> {
@@ -299,7 +290,7 @@ impl Load<'_> {
     }
 }
 
-fn open_engine<D: Device>(device: Arc<D>, tables: &Tables) -> Result<Engine<D>, Failure> {
+fn open_engine(device: Arc<AnyDevice>, tables: &Tables) -> Result<Engine, Failure> {
     let config = EngineConfig { workers: 1, ..EngineConfig::default() };
     let mut procedures = |_: &[storage::TableId]| Ok(loading::procedures());
     let mut definitions = Definitions::new(&tables.schemas, &mut procedures);
@@ -309,9 +300,9 @@ fn open_engine<D: Device>(device: Arc<D>, tables: &Tables) -> Result<Engine<D>, 
 }
 
 /// The state hash of the rows of files, by the tables of a store: what a dump of it must come to.
-pub(crate) fn state_hash_of_files<D: Device>(
+pub(crate) fn state_hash_of_files(
     directory: &Path,
-    store: &Looked<D>,
+    store: &Looked,
 ) -> Result<storage::StateHash, Failure> {
     let files = files_in(directory)?;
     let heads = lines::heads(files.iter().filter(|file| !is_csv(file)), true)?;

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use pmem::Device;
 use server::store::TABLE_PREFIX;
 
 use super::lines::Head;
@@ -14,12 +13,7 @@ use crate::rows::looked::Looked;
 
 /// Refuses files with a server's tables, if the store at `path` has rows in such tables: objects of
 /// both have the same numbers, and each row would be taken for one of the other's.
-pub(super) fn check_alone<D: Device>(
-    store: &Looked<D>,
-    path: &str,
-    files: &[PathBuf],
-    heads: &[Head],
-) -> Done {
+pub(super) fn check_alone(store: &Looked, path: &str, files: &[PathBuf], heads: &[Head]) -> Done {
     let Some(loaded) = table_of(files, heads) else { return Ok(()) };
     let of_server = |name: &str| name.starts_with(TABLE_PREFIX);
     for table in store.tables().iter().filter(|table| of_server(&table.definition.name)) {

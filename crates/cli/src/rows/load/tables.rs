@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use engine::{IndexDefinition, IndexInWords, IndexKeyFn, TableSchema};
-use pmem::Device;
 use storage::{IndexKind, TableDefinition};
 
 use super::lines::Head;
@@ -50,8 +49,8 @@ impl Tables {
 
     /// Those of a store that was closed, which have to be what the files say.
     /// One in which a load was cut short has epochs of this command to replay.
-    pub(super) fn of_store<D: Device>(
-        store: &Looked<D>,
+    pub(super) fn of_store(
+        store: &Looked,
         heads: &[Head],
         may_replay: bool,
     ) -> Result<Self, Failure> {
@@ -85,7 +84,7 @@ impl Tables {
     }
 
     /// Those of a store that is dumped, to read back what was dumped.
-    pub(super) fn of_dump<D: Device>(store: &Looked<D>) -> Result<Self, Failure> {
+    pub(super) fn of_dump(store: &Looked) -> Result<Self, Failure> {
         let mut tables = Self::default();
         for table in store.tables() {
             let Table { definition, types, .. } = table;

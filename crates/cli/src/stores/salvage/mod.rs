@@ -8,10 +8,9 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use bench::{BenchError, DeviceVisitor, Limits};
-use pmem::{Device, DeviceSpec};
+use bench::{BenchError, Limits};
+use pmem::DeviceSpec;
 use serde::Serialize;
 use storage::TableId;
 use storage::salvage::{self, Found};
@@ -118,8 +117,8 @@ fn write(
     target: &Path,
     part: &Path,
 ) -> Result<Report, Failure> {
-    let salvage = Salvage { from: &store.path, target, part };
-    let report = bench::open_device(spec, Limits::read_only(spec), salvage)?;
+    let damaged = Looked::open(bench::open_device(spec, Limits::read_only(spec))?)?;
+    let report = salvage_rows(&damaged, &store.path, target, part)?;
     let failed = |error| Failure::new(format!("cannot name {}: {error}", target.display()));
     fs::rename(part, target).map_err(failed)?;
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -128,42 +127,37 @@ fn write(
     Ok(report)
 }
 
-struct Salvage<'a> {
-    from: &'a StorePath,
-    target: &'a Path,
-    part: &'a Path,
-}
-
-impl DeviceVisitor for Salvage<'_> {
-    type Output = Report;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<Report, BenchError> {
-        let store = Looked::open(device)?;
-        let found = salvage::find(store.opened());
-        let spec = DeviceSpec::File(self.part.to_path_buf());
-        let limits = Limits::new(bench::IMAGE_LIMIT_BYTES_DEFAULT, bench::LOG_LIMIT_BYTES_DEFAULT);
-        let hash = bench::open_device(&spec, limits, Write { store: &store, found: &found })?;
-        let of = |number: u16| {
-            store.tables().iter().find(|table| table.number() == number).expect("rows have a table")
-        };
-        let tables = store.tables().iter().map(|table| of_table(table, &found)).collect();
-        let lost = found.lost.iter().map(|lost| {
-            let table = of(lost.table.0);
-            let key = lost.key.as_ref().map(|key| json(&table.types.key(key).to_string()));
-            let name = table.definition.name.clone();
-            Lost { table: name, key, offset: lost.row, why: lost.why.clone() }
-        });
-        Ok(Report {
-            from: self.from.to_string(),
-            to: self.target.display().to_string(),
-            epoch: store.opened().store.checkpoint_epoch().0,
-            state_digest: hash.to_string(),
-            is_whole: found.is_whole,
-            tables,
-            lost: lost.collect(),
-            not_replayed: NotReplayed::of(&store),
-        })
-    }
+/// Writes the rows of a store that are whole to a new one.
+fn salvage_rows(
+    store: &Looked,
+    from: &StorePath,
+    target: &Path,
+    part: &Path,
+) -> Result<Report, BenchError> {
+    let found = salvage::find(store.opened());
+    let spec = DeviceSpec::File(part.to_path_buf());
+    let limits = Limits::new(bench::IMAGE_LIMIT_BYTES_DEFAULT, bench::LOG_LIMIT_BYTES_DEFAULT);
+    let hash = salvage::write(store.opened(), &found, bench::open_device(&spec, limits)?)?;
+    let of = |number: u16| {
+        store.tables().iter().find(|table| table.number() == number).expect("rows have a table")
+    };
+    let tables = store.tables().iter().map(|table| of_table(table, &found)).collect();
+    let lost = found.lost.iter().map(|lost| {
+        let table = of(lost.table.0);
+        let key = lost.key.as_ref().map(|key| json(&table.types.key(key).to_string()));
+        let name = table.definition.name.clone();
+        Lost { table: name, key, offset: lost.row, why: lost.why.clone() }
+    });
+    Ok(Report {
+        from: from.to_string(),
+        to: target.display().to_string(),
+        epoch: store.opened().store.checkpoint_epoch().0,
+        state_digest: hash.to_string(),
+        is_whole: found.is_whole,
+        tables,
+        lost: lost.collect(),
+        not_replayed: NotReplayed::of(store),
+    })
 }
 
 fn json(text: &str) -> serde_json::Value {
@@ -177,20 +171,6 @@ fn of_table(table: &Table, found: &Found) -> OfTable {
         rows: rows().count() as u64,
         restored: rows().filter(|row| row.is_restored).count() as u64,
         lost: found.lost.iter().filter(|lost| lost.table == TableId(table.number())).count() as u64,
-    }
-}
-
-/// Writes the new store.
-struct Write<'a, D: Device> {
-    store: &'a Looked<D>,
-    found: &'a Found,
-}
-
-impl<S: Device> DeviceVisitor for Write<'_, S> {
-    type Output = storage::StateHash;
-
-    fn visit<D: Device>(self, device: Arc<D>) -> Result<storage::StateHash, BenchError> {
-        Ok(salvage::write(self.store.opened(), self.found, device)?)
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use engine::LoggedCall;
 use nvcaracal::dynamic::RowTypes;
-use pmem::Device;
 use serde::Serialize;
 
 use super::json;
@@ -43,7 +42,7 @@ struct OfCall {
 }
 
 impl NotReplayed {
-    pub(super) fn of<D: Device>(store: &Looked<D>) -> Self {
+    pub(super) fn of(store: &Looked) -> Self {
         match engine::logged_calls(store.opened()) {
             Ok(calls) => Self::listed(calls),
             Err(error) => Self::counted(store, error.to_string()),
@@ -66,7 +65,7 @@ impl NotReplayed {
         Self { calls: count, epochs: epochs.into_values().collect(), unreadable: None }
     }
 
-    fn counted<D: Device>(store: &Looked<D>, why: String) -> Self {
+    fn counted(store: &Looked, why: String) -> Self {
         let opened = store.opened();
         let of = |epoch, calls| OfEpoch { epoch, calls, list: Vec::new() };
         let committed = opened.log.committed.iter();

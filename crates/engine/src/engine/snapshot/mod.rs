@@ -8,7 +8,6 @@
 mod secondary;
 mod view;
 
-use pmem::Device;
 use storage::{EpochNumber, TableId};
 
 use crate::engine::Engine;
@@ -35,7 +34,7 @@ pub struct ScanPart<'k> {
 /// Parts in which a hash table is visited.
 pub const HASH_PARTS: usize = HashIndex::SHARDS;
 
-impl<D: Device> Engine<D> {
+impl Engine {
     /// Takes a snapshot of the state at the end of the last epoch, and returns that epoch. It lives
     /// until it is released as often as it was asked for, or until it needs too much memory
     /// ([`crate::EngineConfig::snapshot_bytes_max`]). It is read by a [`crate::Reader`].

@@ -60,7 +60,7 @@ pub(crate) enum Written {
     Stored(ValueWord),
 }
 
-impl<D: Device> RowStore<D> {
+impl RowStore {
     /// An epoch begins to execute. Its final writes are plain where nothing is cached, every epoch
     /// ends in a checkpoint, reads of the device cost nothing, and stale inline versions are
     /// overwritten.

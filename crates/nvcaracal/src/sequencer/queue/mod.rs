@@ -99,7 +99,7 @@ pub(crate) struct Waiting {
 }
 
 /// Something to do between two epochs.
-pub(crate) type Request = Box<dyn FnOnce(Result<&mut dyn Driver, &Error>) + Send>;
+pub(crate) type Request = Box<dyn FnOnce(Result<&mut Driver, &Error>) + Send>;
 
 /// Calls of one epoch to be.
 pub(crate) struct Batch {

@@ -7,7 +7,7 @@ use super::costs::{Access, Costs, Lines};
 use super::profile::Profile;
 use crate::cpu::Cpu;
 use crate::device::OwedTime;
-use crate::device::{Description, Device, PortState};
+use crate::device::{Description, Device, Persists, PortState, Shortcuts, Stores};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, Memory, Pages};
 use crate::units::{LINE_BYTES, Line, units};
@@ -194,6 +194,15 @@ impl Device for Emulated {
                  nothing survives the process"
             ),
         }
+    }
+
+    fn shortcuts(&self) -> Shortcuts {
+        let charges = self.costs.charges_writes || self.costs.settles_at_fence;
+        let persists = match charges || self.costs.caches_survive {
+            true => Persists::Other,
+            false => Persists::Instructions(self.cpu),
+        };
+        Shortcuts { stores: Stores::Plain, persists }
     }
 
     crate::memory::in_memory!();

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::server::Shared;
 use crate::failure::lock;
-use crate::file::dirty::DirtyPages;
-use crate::memory::PAGE_BYTES;
+use crate::memory::{DirtyPages, PAGE_BYTES};
 use crate::system::advice;
 
 /// Neighbouring pages that one look of the clock hand visits: a part.

@@ -44,12 +44,11 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::dirty::DirtyPages;
 use super::disk::{Files, RUN_PAGES};
 use super::table::PageTable;
 use crate::device::{BringsPages, Needed, PageUse};
 use crate::failure::DeviceError;
-use crate::memory::{Mapping, PAGE_BYTES, Pages};
+use crate::memory::{DirtyPages, Mapping, PAGE_BYTES, Pages};
 use crate::system::page_faults::PageFaults;
 use evict::{CHANGED_PART, Evictor};
 use server::{Keeping, Server, Shared, readers_of};

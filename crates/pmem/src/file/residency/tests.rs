@@ -11,12 +11,11 @@ use super::server::Shared;
 use super::{Loading, Residency};
 use crate::epoch_number::EpochNumber;
 use crate::failure::lock;
-use crate::file::dirty::DirtyPages;
 use crate::file::disk::{DiskCall, DiskFile, DiskHook, Outcome};
 use crate::file::format::Entry;
 use crate::file::open::{Found, open_state};
 use crate::file::{File, FileOptions};
-use crate::memory::{Mapping, PAGE_BYTES, Pages};
+use crate::memory::{DirtyPages, Mapping, PAGE_BYTES, Pages};
 use crate::{Device, PortState};
 
 const PAGES: u64 = 4;

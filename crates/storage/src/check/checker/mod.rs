@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pmem::Device;
+use pmem::{AnyDevice, Device};
 
 use crate::digest::{StateHash, row_hash};
 use crate::error::Result;
@@ -39,14 +39,14 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// Only if the store cannot be opened at all; everything else is in the report.
-pub fn check<D: Device>(device: Arc<D>) -> Result<CheckReport> {
+pub fn check(device: Arc<AnyDevice>) -> Result<CheckReport> {
     let options = StoreOptions { create: false, ..StoreOptions::default() };
     let opened = Store::open(device, &options)?;
     Ok(check_opened(&opened))
 }
 
 /// Checks a store that was just opened and not used yet.
-pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
+pub fn check_opened(opened: &Opened) -> CheckReport {
     let store = &opened.store;
     let checkpoint = store.checkpoint();
     let mut checker = Checker {
@@ -89,8 +89,8 @@ pub fn check_opened<D: Device>(opened: &Opened<D>) -> CheckReport {
     }
 }
 
-struct Checker<'a, D: Device> {
-    opened: &'a Opened<D>,
+struct Checker<'a> {
+    opened: &'a Opened,
     problems: Vec<String>,
     hash: StateHash,
     rows: Vec<u64>,
@@ -98,7 +98,7 @@ struct Checker<'a, D: Device> {
     values: HashMap<u64, (u64, bool)>,
 }
 
-impl<D: Device> Checker<'_, D> {
+impl Checker<'_> {
     fn scan_rows(&mut self, epoch: EpochNumber) {
         let opened = self.opened;
         let (store, device) = (&opened.store, opened.store.device().as_ref());

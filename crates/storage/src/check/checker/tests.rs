@@ -1,6 +1,6 @@
 //! What the checker says of free lists that do not fit the rows.
 
-use pmem::{Dram, Port};
+use pmem::{AnyDevice, Dram, Port};
 
 use super::*;
 use crate::catalog::{IndexKind, TableDefinition};
@@ -14,8 +14,8 @@ const VALUE_BYTES: u64 = 600;
 /// A store with one row that has two versions, their values in a pool, and the slot of a second row
 /// on the free list.
 struct Rows {
-    opened: Opened<Dram>,
-    port: Port<Dram>,
+    opened: Opened,
+    port: Port,
     row: u64,
     free: u64,
     stale: u64,
@@ -24,7 +24,7 @@ struct Rows {
 
 impl Rows {
     fn new() -> Self {
-        let device = Arc::new(Dram::new(64 << 20, 4 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(64 << 20, 4 << 20).unwrap());
         let options = StoreOptions { segment_bytes: 4096, ..StoreOptions::default() };
         let Opened { mut store, sub_pools: mut value_sub_pools, .. } =
             Store::open(Arc::clone(&device), &options).unwrap();
@@ -37,7 +37,7 @@ impl Rows {
             shared_heap_bytes: 0,
         };
         let mut sub_pools = add_tables(&mut store, &[wanted]).unwrap();
-        let mut port = Port::new(Arc::clone(&device), 0);
+        let mut port = Port::new(AnyDevice::of(&device), 0);
         let segments = store.segments();
         segments.reserve(device.as_ref(), 4).unwrap();
         let values = value_sub_pool(&mut value_sub_pools);

@@ -13,7 +13,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Device, Port};
 
 use crate::catalog::CatalogChange;
 use crate::digest::{StateHash, row_hash};
@@ -76,7 +76,7 @@ pub struct LostRow {
 
 /// Looks for the rows of a store that was just opened and not used yet.
 #[must_use]
-pub fn find<D: Device>(opened: &Opened<D>) -> Found {
+pub fn find(opened: &Opened) -> Found {
     let plan = scan::plan(&opened.store, &opened.sub_pools, &opened.log);
     let mut found = Found::default();
     let look = Look { opened, plan: &plan };
@@ -100,19 +100,19 @@ pub fn find<D: Device>(opened: &Opened<D>) -> Found {
 }
 
 /// The value of a row that [`find`] found in the same store.
-pub fn value_of<'o, D: Device>(opened: &'o Opened<D>, row: &FoundRow) -> &'o [u8] {
+pub fn value_of<'o>(opened: &'o Opened, row: &FoundRow) -> &'o [u8] {
     let image = opened.store.device().image();
     // SAFETY: `find` has checked where the value is, and nothing stores while the store is only
     // looked at.
     unsafe { image.slice(row.value, row.value_bytes) }
 }
 
-struct Look<'o, D: Device> {
-    opened: &'o Opened<D>,
+struct Look<'o> {
+    opened: &'o Opened,
     plan: &'o ScanPlan,
 }
 
-impl<D: Device> Look<'_, D> {
+impl Look<'_> {
     /// The row at an offset, which is that of a slot in use.
     fn at(&self, at: u64, layout: &RowLayout) -> std::result::Result<FoundRow, LostRow> {
         let store = &self.opened.store;
@@ -181,7 +181,7 @@ impl<D: Device> Look<'_, D> {
 
 impl Found {
     /// A value slot that is free, or of two rows, may have been written for another row.
-    fn drop_shared_values<D: Device>(&mut self, opened: &Opened<D>) {
+    fn drop_shared_values(&mut self, opened: &Opened) {
         let (device, segments) = (opened.store.device().as_ref(), opened.store.segments());
         let values = opened.sub_pools.iter().filter(|of| usize::from(of.pool()) >= TABLES_MAX);
         let free: HashSet<u64> = values.flat_map(|of| of.free_slots(device, segments)).collect();
@@ -217,14 +217,14 @@ impl Found {
         });
     }
 
-    fn compare<D: Device>(&self, opened: &Opened<D>) -> Option<bool> {
+    fn compare(&self, opened: &Opened) -> Option<bool> {
         let checkpoint = opened.store.checkpoint();
         let expected = checkpoint.state_hash().filter(|_| self.lost.is_empty())?;
         let is_whole = self.rows.len() as u64 == checkpoint.rows && self.hash(opened) == expected;
         Some(is_whole)
     }
 
-    fn hash<D: Device>(&self, opened: &Opened<D>) -> StateHash {
+    fn hash(&self, opened: &Opened) -> StateHash {
         let mut hash = StateHash::default();
         for row in &self.rows {
             hash.add(row_hash(row.table, &row.key, value_of(opened, row)));
@@ -238,11 +238,7 @@ impl Found {
 ///
 /// # Errors
 /// `Foreign` if there is a store already; the device's.
-pub fn write<D: Device, T: Device>(
-    opened: &Opened<D>,
-    found: &Found,
-    target: Arc<T>,
-) -> Result<StateHash> {
+pub fn write(opened: &Opened, found: &Found, target: Arc<AnyDevice>) -> Result<StateHash> {
     let superblock = opened.store.superblock();
     let options = StoreOptions {
         segment_bytes: superblock.segment_bytes,
@@ -278,16 +274,16 @@ pub fn write<D: Device, T: Device>(
     Ok(hash)
 }
 
-struct Writer<'s, T: Device> {
-    store: &'s Store<T>,
-    port: &'s mut Port<T>,
+struct Writer<'s> {
+    store: &'s Store,
+    port: &'s mut Port,
     sub_pools: Vec<SubPool>,
     /// Where they begin in there.
     first_of_pool: HashMap<u16, usize>,
     epoch: EpochNumber,
 }
 
-impl<T: Device> Writer<'_, T> {
+impl Writer<'_> {
     fn row(&mut self, found: &FoundRow, value: &[u8]) -> Result<()> {
         let layout = self.store.tables()[found.table.index()].layout;
         let len = value.len() as u64;

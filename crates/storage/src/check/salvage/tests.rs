@@ -1,6 +1,6 @@
 //! Rows of every kind, with every kind of damage.
 
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 
 use super::*;
 use crate::catalog::{IndexKind, TableDefinition};
@@ -16,16 +16,16 @@ const EPOCH: EpochNumber = EpochNumber(2);
 
 /// A store that is being made and damaged.
 struct Made {
-    device: Arc<Dram>,
-    store: Store<Dram>,
+    device: Arc<AnyDevice>,
+    store: Store,
     sub_pools: Vec<SubPool>,
-    port: Port<Dram>,
+    port: Port,
     hash: StateHash,
     rows: u64,
 }
 
-fn device() -> Arc<Dram> {
-    Arc::new(Dram::new(64 << 20, 4 << 20).unwrap())
+fn device() -> Arc<AnyDevice> {
+    AnyDevice::new(Dram::new(64 << 20, 4 << 20).unwrap())
 }
 
 fn options() -> StoreOptions {
@@ -51,7 +51,7 @@ impl Made {
         assert!(
             store.tables()[0].layout.is_one_line() && store.tables()[0].layout.may_be_external()
         );
-        let port = Port::new(Arc::clone(&device), 0);
+        let port = Port::new(AnyDevice::of(&device), 0);
         Self { device, store, sub_pools, port, hash: StateHash::default(), rows: 0 }
     }
 
@@ -100,7 +100,7 @@ impl Made {
     }
 
     /// What is found after the checkpoint.
-    fn find(mut self) -> (Opened<Dram>, Found) {
+    fn find(mut self) -> (Opened, Found) {
         let sequence = self.store.next_sequence();
         let (port, segments) = (&mut self.port, self.store.segments());
         for sub_pool in &mut self.sub_pools {
@@ -115,7 +115,7 @@ impl Made {
 }
 
 /// The rows of a store, by table.
-fn rows(opened: &Opened<Dram>) -> Vec<(TableId, Vec<u8>, Vec<u8>)> {
+fn rows(opened: &Opened) -> Vec<(TableId, Vec<u8>, Vec<u8>)> {
     let of = |table| {
         let rows = rows_of(opened, table).unwrap().into_iter();
         rows.map(move |row| {
@@ -127,7 +127,7 @@ fn rows(opened: &Opened<Dram>) -> Vec<(TableId, Vec<u8>, Vec<u8>)> {
 }
 
 /// Writes what was found into a new store, and compares.
-fn write_and_compare(opened: &Opened<Dram>, found: &Found) {
+fn write_and_compare(opened: &Opened, found: &Found) {
     let target = device();
     let hash = write(opened, found, Arc::clone(&target)).unwrap();
     let report = check(Arc::clone(&target)).unwrap();
@@ -140,7 +140,7 @@ fn write_and_compare(opened: &Opened<Dram>, found: &Found) {
         .map(|row| (row.table, row.key.clone(), value_of(opened, row).to_vec()))
         .collect();
     assert_eq!(rows(&written), expected);
-    let definitions = |store: &Store<Dram>| {
+    let definitions = |store: &Store| {
         let tables = store.tables().iter();
         tables.map(|table| (table.definition.clone(), table.layout)).collect::<Vec<_>>()
     };

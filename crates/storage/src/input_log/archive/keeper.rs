@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use pmem::{Device, LogSpace, Process};
+use pmem::{AnyDevice, LogSpace, Process};
 
 use super::super::error::LogError;
 use super::super::format::{HEADER_BYTES, SegmentHeader};
@@ -106,8 +106,8 @@ impl Archive {
     ///
     /// # Errors
     /// The operating system's.
-    pub(super) fn begin<D: Device>(
-        device: &Arc<D>,
+    pub(super) fn begin(
+        device: &Arc<AnyDevice>,
         place: Place,
         archived: EpochNumber,
     ) -> Result<Self, LogError> {
@@ -186,7 +186,7 @@ impl Drop for Archive {
     }
 }
 
-fn run<D: Device>(shared: &Shared, log: &D, place: &Place) {
+fn run(shared: &Shared, log: &AnyDevice, place: &Place) {
     loop {
         let state = shared.state();
         let wait = shared.changed.wait_while(state, |s| s.job.is_none() && !s.stop);

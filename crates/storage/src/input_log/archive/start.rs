@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Device, LogSpace};
+use pmem::{AnyDevice, Device, LogSpace};
 
 use super::super::error::LogError;
 use super::super::format::Kind;
@@ -24,8 +24,8 @@ use crate::ids::EpochNumber;
 /// # Errors
 /// [`LogError::Archive`] if the directory has later epochs of the store than the store; the file
 /// system's.
-pub(in super::super) fn start<D: Device>(
-    device: &Arc<D>,
+pub(in super::super) fn start(
+    device: &Arc<AnyDevice>,
     geometry: Geometry,
     range: CommittedRange,
 ) -> Result<Option<Archive>, LogError> {

@@ -4,6 +4,7 @@
 use super::device::TestDevice;
 use super::*;
 use crate::ids::EpochNumber;
+use pmem::AnyDevice;
 
 const LIMIT: u64 = 256 * SEGMENT_BYTES;
 
@@ -60,7 +61,7 @@ fn some_bytes(random: &mut Random, len: usize) -> Vec<u8> {
 
 /// One epoch, with a look at possible images after every step.
 fn run_epoch(
-    log: &InputLog<TestDevice>,
+    log: &InputLog,
     device: &Arc<TestDevice>,
     promised: &mut Promised,
     random: &mut Random,
@@ -78,7 +79,7 @@ fn run_epoch(
     } else {
         let info = log_streams(log, device, epoch, &streams).unwrap();
         check_images(device, promised, random, &format!("{what}: streams of {epoch}"));
-        log.commit(&mut Port::new(device.clone(), 0), &info).unwrap();
+        log.commit(&mut Port::new(AnyDevice::of(device), 0), &info).unwrap();
     }
     promised.epochs.push(streams);
     check_images(device, promised, random, &format!("{what}: commit record of {epoch}"));
@@ -88,8 +89,12 @@ fn run_epoch(
     if random.below(3) == 0 {
         let len = random.below(6000) as usize;
         let bytes = random.bytes(len);
-        log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(epoch + 1), &bytes)
-            .unwrap();
+        log.write_deferred_calls(
+            &mut Port::new(AnyDevice::of(device), 0),
+            EpochNumber(epoch + 1),
+            &bytes,
+        )
+        .unwrap();
         (promised.deferred_calls, promised.deferred_durable) = (Some((epoch + 1, bytes)), false);
         check_images(
             device,
@@ -138,11 +143,11 @@ fn every_power_cut_keeps_what_was_durable() {
 
 /// Cuts the power in the middle of the next epoch and goes on with what is left.
 fn power_cut(
-    log: &InputLog<TestDevice>,
+    log: &InputLog,
     device: &Arc<TestDevice>,
     promised: &mut Promised,
     random: &mut Random,
-) -> (InputLog<TestDevice>, Arc<TestDevice>) {
+) -> (InputLog, Arc<TestDevice>) {
     let epoch = promised.epochs.len() as u64 + 1;
     if random.below(2) == 0 {
         let bytes = some_bytes(random, 3500);
@@ -152,7 +157,7 @@ fn power_cut(
         let streams = vec![some_bytes(random, 5000), some_bytes(random, 20)];
         let info = log_streams(log, device, epoch, &streams).unwrap();
         if random.below(2) == 0 {
-            log.commit(&mut Port::new(device.clone(), 0), &info).unwrap();
+            log.commit(&mut Port::new(AnyDevice::of(device), 0), &info).unwrap();
             promised.epochs.push(streams);
         }
     }
@@ -162,7 +167,7 @@ fn power_cut(
     promised.durable = last;
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
     let (log, _) = open(&device, promised.checkpoint).unwrap();
-    log.harden(&mut Port::new(device.clone(), 0)).unwrap();
+    log.harden(&mut Port::new(AnyDevice::of(&device), 0)).unwrap();
     (log, device)
 }
 

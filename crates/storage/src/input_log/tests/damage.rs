@@ -4,6 +4,7 @@ use super::device::TestDevice;
 use super::format::SegmentHeader;
 use super::*;
 use crate::ids::EpochNumber;
+use pmem::AnyDevice;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -196,7 +197,8 @@ fn segments_of_others() {
     let (log, _) = small_log();
     let device = Arc::new(TestDevice::with_log(log.clone(), u64::MAX));
     let (foreign, recovered) =
-        InputLog::open(device, INSTANCE + 1, SEGMENT_BYTES, EpochNumber(0)).unwrap();
+        InputLog::open(AnyDevice::of(&device), INSTANCE + 1, SEGMENT_BYTES, EpochNumber(0))
+            .unwrap();
     assert_eq!((committed(&recovered), foreign.bytes_in_use()), (vec![], 0));
     assert_eq!(recovered.foreign, Some(INSTANCE), "the store that it is of");
 
@@ -219,14 +221,14 @@ fn segments_of_others() {
     let unknown = change(&|header| header.kind = U16::new(9));
     assert!(matches!(open(&unknown, 0), Err(LogError::Codec { kind: 9, .. })));
     let device = Arc::new(TestDevice::with_log(log, u64::MAX));
-    let larger = |checkpoint| InputLog::open(device.clone(), INSTANCE, 8192, checkpoint);
+    let larger = |checkpoint| InputLog::open(AnyDevice::of(&device), INSTANCE, 8192, checkpoint);
     assert!(matches!(
         larger(EpochNumber(0)),
         Err(LogError::OtherSegmentBytes { stored: 4096, .. })
     ));
     assert!(larger(EpochNumber(2)).is_ok(), "obsolete segments of another size do not matter");
     for given in [0, 2048, 5000, 32 << 20] {
-        let opened = InputLog::open(device.clone(), INSTANCE, given, EpochNumber(0));
+        let opened = InputLog::open(AnyDevice::of(&device), INSTANCE, given, EpochNumber(0));
         assert!(matches!(opened, Err(LogError::SegmentBytes { .. })));
     }
 }
@@ -253,7 +255,7 @@ fn o_54_hardening_does_not_write_a_bad_read_back() {
     for at in [HEADER_BYTES + 3, 20, 0] {
         let device = Arc::new(TestDevice::with_log(bytes.clone(), u64::MAX));
         let (log, _) = open(&device, 0).unwrap();
-        let mut port = Port::new(Arc::clone(&device), 0);
+        let mut port = Port::new(AnyDevice::of(&device), 0);
         port.log_write(at as u64, &[bytes[at] ^ 1]).unwrap();
         device.take_history();
         let error = log.harden(&mut port).unwrap_err();
@@ -273,7 +275,7 @@ fn o_54_hardening_does_not_write_another_segment_back() {
     assert_eq!(epoch_of(0), 1);
     let device = Arc::new(TestDevice::with_log(bytes.clone(), u64::MAX));
     let (log, _) = open(&device, 0).unwrap();
-    let mut port = Port::new(Arc::clone(&device), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     port.log_write(0, segment(other)).unwrap();
     let error = log.harden(&mut port).unwrap_err();
     assert!(error.is_corrupt() && error.to_string().contains("not any more"), "{error}");

@@ -3,16 +3,13 @@
 use super::device::TestDevice;
 use super::*;
 use crate::ids::EpochNumber;
+use pmem::AnyDevice;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 
-fn write_deferred_calls(
-    log: &InputLog<TestDevice>,
-    device: &Arc<TestDevice>,
-    epoch: u64,
-    bytes: &[u8],
-) {
-    log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(epoch), bytes).unwrap();
+fn write_deferred_calls(log: &InputLog, device: &Arc<TestDevice>, epoch: u64, bytes: &[u8]) {
+    log.write_deferred_calls(&mut Port::new(AnyDevice::of(device), 0), EpochNumber(epoch), bytes)
+        .unwrap();
     log.make_durable().unwrap();
 }
 
@@ -147,6 +144,10 @@ fn deferred_record_from_an_epoch_that_is_not_durable() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     let info = log_streams(&log, &device, 1, &[]).unwrap();
-    log.commit(&mut Port::new(device.clone(), 0), &info).unwrap();
-    let _ = log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), b"early");
+    log.commit(&mut Port::new(AnyDevice::of(&device), 0), &info).unwrap();
+    let _ = log.write_deferred_calls(
+        &mut Port::new(AnyDevice::of(&device), 0),
+        EpochNumber(2),
+        b"early",
+    );
 }

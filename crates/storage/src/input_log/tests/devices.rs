@@ -2,7 +2,9 @@
 //! directory that is opened again on `File`.
 
 use crate::ids::EpochNumber;
-use pmem::{Adversary, AllNewest, AllOldest, Crash, File, FileOptions, OneLineEarly, OneLineLate};
+use pmem::{
+    Adversary, AllNewest, AllOldest, AnyDevice, Crash, File, FileOptions, OneLineEarly, OneLineLate,
+};
 
 use super::*;
 
@@ -37,7 +39,7 @@ fn run(device: &Arc<Crash>) -> AtCut {
             at_cut.durable = epoch;
         }
         log.write_deferred_calls(
-            &mut Port::new(device.clone(), 0),
+            &mut Port::new(AnyDevice::of(device), 0),
             EpochNumber(epoch + 1),
             &defer_to(epoch + 1),
         )
@@ -86,7 +88,7 @@ fn check(device: &Crash, at_cut: &AtCut, adversary: &mut dyn Adversary, what: &s
             "{what}: record of deferred calls to {epoch}"
         );
     }
-    log.harden(&mut Port::new(device.clone(), 0)).unwrap();
+    log.harden(&mut Port::new(AnyDevice::of(&device), 0)).unwrap();
     log_epoch(&log, &device, last.next().0, &[b"next".to_vec()]).unwrap();
     let (log, _) = open(&device, at_cut.checkpoint).unwrap();
     assert_eq!(log.committed_epoch(), last.next(), "{what}");
@@ -136,7 +138,7 @@ fn file_device_keeps_the_log() {
         }
         // What was read is believed from here on: before that no file may change.
         device.accept().unwrap();
-        log.harden(&mut Port::new(device.clone(), 0)).unwrap();
+        log.harden(&mut Port::new(AnyDevice::of(&device), 0)).unwrap();
         log_epoch(&log, &device, epoch, &streams_of(epoch)).unwrap();
         log_streams(&log, &device, epoch + 1, &[b"not committed".to_vec()]).unwrap();
         let full =

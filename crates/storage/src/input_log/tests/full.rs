@@ -1,7 +1,7 @@
 //! Free segments, promises, growth and a full log (O-43).
 
 use crate::ids::{EpochNumber, Position};
-use pmem::DeviceError;
+use pmem::{AnyDevice, DeviceError};
 
 use super::device::TestDevice;
 use super::geometry::Geometry;
@@ -54,7 +54,7 @@ fn long_streams_are_contiguous() {
         .map(|number| {
             let mut writer = log.stream_writer();
             writer.start(&log, EpochNumber(1), number);
-            (writer, Port::new(device.clone(), u32::from(number)))
+            (writer, Port::new(AnyDevice::of(&device), u32::from(number)))
         })
         .collect();
     for _ in 0..60 {
@@ -124,8 +124,12 @@ fn deferred_record_again_needs_no_more_space() {
         assert_eq!(log.bytes_in_use(), 3 * SEGMENT_BYTES);
         let (log, recovered) = open(&device, 0).unwrap();
         assert_eq!(committed(&recovered), [1], "crash {crash}");
-        log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), &[1; 100])
-            .unwrap();
+        log.write_deferred_calls(
+            &mut Port::new(AnyDevice::of(&device), 0),
+            EpochNumber(2),
+            &[1; 100],
+        )
+        .unwrap();
         log.make_durable().unwrap();
         let (log, _) = open(&device, 1).unwrap();
         assert_eq!(
@@ -146,7 +150,7 @@ fn o_43_verdicts_fit_into_a_full_log() {
     log.begin(EpochNumber(1), Demand { deferred_bytes: 100, ..demand(&[vec![1; 10]]) }).unwrap();
     commit_interleaved(&log, &device, 1, &[vec![1; 10]]).unwrap();
     for position in 0..40 {
-        let mut port = Port::new(device.clone(), 0);
+        let mut port = Port::new(AnyDevice::of(&device), 0);
         let (log, recovered) = open(&device, 0).unwrap();
         let known: Vec<u32> = recovered.verdicts.iter().map(|known| known.position.0).collect();
         assert_eq!(known, (0..position).collect::<Vec<_>>());
@@ -162,7 +166,7 @@ fn o_43_verdicts_fit_into_a_full_log() {
             .unwrap_err();
         assert!(full.is_limit());
     }
-    let (log, mut port) = (open(&device, 0).unwrap().0, Port::new(device.clone(), 0));
+    let (log, mut port) = (open(&device, 0).unwrap().0, Port::new(AnyDevice::of(&device), 0));
     // The crash came before the calls were kept that wait for the next epoch; replay does it.
     log.write_deferred_calls(&mut port, EpochNumber(2), &[1; 100]).unwrap();
     log.write_program(&mut port, b"another").unwrap();
@@ -180,7 +184,8 @@ fn an_older_deferred_record_takes_no_space() {
     // The first one stays whole, in another place.
     let image = device.log();
     let (log, _) = open(&device, 0).unwrap();
-    log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), &[1; 100]).unwrap();
+    log.write_deferred_calls(&mut Port::new(AnyDevice::of(&device), 0), EpochNumber(2), &[1; 100])
+        .unwrap();
     let mut both = device.log();
     let deferred_calls = 2 * SEGMENT_BYTES as usize..3 * SEGMENT_BYTES as usize;
     let rewritten = both[deferred_calls.clone()] != image[deferred_calls.clone()];
@@ -196,7 +201,7 @@ fn an_older_deferred_record_takes_no_space() {
 
 /// All streams are written at the same time, so that each may hold segments that it does not need.
 fn write_interleaved(
-    log: &InputLog<TestDevice>,
+    log: &InputLog,
     device: &Arc<TestDevice>,
     epoch: u64,
     streams: &[Vec<u8>],
@@ -205,7 +210,7 @@ fn write_interleaved(
     log.begin(EpochNumber(epoch), Demand { deferred_bytes, ..demand(streams) })?;
     commit_interleaved(log, device, epoch, streams)?;
     if deferred_bytes > 0 {
-        let mut port = Port::new(device.clone(), 0);
+        let mut port = Port::new(AnyDevice::of(device), 0);
         log.write_deferred_calls(
             &mut port,
             EpochNumber(epoch + 1),
@@ -216,12 +221,12 @@ fn write_interleaved(
 }
 
 fn commit_interleaved(
-    log: &InputLog<TestDevice>,
+    log: &InputLog,
     device: &Arc<TestDevice>,
     epoch: u64,
     streams: &[Vec<u8>],
 ) -> Result<(), LogError> {
-    let mut port = Port::new(device.clone(), 0);
+    let mut port = Port::new(AnyDevice::of(device), 0);
     let mut writers: Vec<_> = streams.iter().map(|_| log.stream_writer()).collect();
     for (number, writer) in writers.iter_mut().enumerate() {
         writer.start(log, EpochNumber(epoch), number as u16);
@@ -265,7 +270,7 @@ fn full_log_says_so_and_recovers() {
 fn more_than_reserved() {
     let device = Arc::new(TestDevice::new(full_with(8)));
     let (log, _) = open(&device, 0).unwrap();
-    let mut port = Port::new(device.clone(), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     let mut writer = log.stream_writer();
     log.begin(EpochNumber(1), Demand { streams: 1, ..Demand::default() }).unwrap();
     writer.start(&log, EpochNumber(1), 0);

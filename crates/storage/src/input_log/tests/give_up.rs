@@ -4,6 +4,7 @@ use super::device::TestDevice;
 use super::*;
 use crate::ids::{EpochNumber, Position};
 use crate::input_log::CommittedRange;
+use pmem::AnyDevice;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 const EPOCHS: u64 = 4;
@@ -12,8 +13,8 @@ fn streams_of(epoch: u64) -> Vec<Vec<u8>> {
     vec![Random::new(epoch).bytes(PAYLOAD_BYTES + 40 * epoch as usize)]
 }
 
-fn port(device: &Arc<TestDevice>) -> Port<TestDevice> {
-    Port::new(device.clone(), 0)
+fn port(device: &Arc<TestDevice>) -> Port {
+    Port::new(AnyDevice::of(device), 0)
 }
 
 /// Four epochs under a program; calls wait for epoch 3 (which took them) and for epoch 5.
@@ -42,7 +43,7 @@ fn o_54_what_is_given_up_is_all_after_an_epoch() {
         let before = log.bytes_in_use();
         drop(log);
         let given_up = InputLog::give_up(
-            &device,
+            &AnyDevice::of(&device),
             INSTANCE,
             SEGMENT_BYTES,
             CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(last) },
@@ -103,7 +104,7 @@ fn o_54_a_lost_program_is_one_that_is_not_known() {
     let device = logged();
     let other = INSTANCE + 1;
     let given_up = InputLog::give_up(
-        &device,
+        &AnyDevice::of(&device),
         other,
         SEGMENT_BYTES,
         CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(0) },
@@ -111,7 +112,7 @@ fn o_54_a_lost_program_is_one_that_is_not_known() {
     .unwrap();
     assert!(given_up.segments > EPOCHS as u32, "{given_up:?}");
     let (log, recovered) =
-        InputLog::open(device.clone(), other, SEGMENT_BYTES, EpochNumber(0)).unwrap();
+        InputLog::open(AnyDevice::of(&device), other, SEGMENT_BYTES, EpochNumber(0)).unwrap();
     assert_eq!((committed(&recovered), log.program()), (vec![], Some(vec![])));
     let (log, recovered) = open(&device, 0).unwrap();
     assert_eq!((committed(&recovered), log.program()), (vec![], None));
@@ -133,7 +134,7 @@ fn o_54_nothing_is_given_up_unless_the_rest_is_whole() {
     for last in 2..=EPOCHS {
         let device = Arc::new(TestDevice::with_log(image.clone(), LIMIT));
         let error = InputLog::give_up(
-            &device,
+            &AnyDevice::of(&device),
             INSTANCE,
             SEGMENT_BYTES,
             CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(last) },
@@ -144,7 +145,7 @@ fn o_54_nothing_is_given_up_unless_the_rest_is_whole() {
     }
     let device = Arc::new(TestDevice::with_log(image, LIMIT));
     InputLog::give_up(
-        &device,
+        &AnyDevice::of(&device),
         INSTANCE,
         SEGMENT_BYTES,
         CommittedRange { checkpoint: EpochNumber(0), last: EpochNumber(1) },

@@ -19,7 +19,7 @@ mod whole;
 use crate::ids::EpochNumber;
 use std::sync::Arc;
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Device, Port};
 
 use super::format::HEADER_BYTES;
 use super::*;
@@ -53,8 +53,8 @@ impl Random {
     }
 }
 
-fn open<D: Device>(device: &Arc<D>, checkpoint: u64) -> Result<(InputLog<D>, Recovered), LogError> {
-    InputLog::open(device.clone(), INSTANCE, SEGMENT_BYTES, EpochNumber(checkpoint))
+fn open<D: Device>(device: &Arc<D>, checkpoint: u64) -> Result<(InputLog, Recovered), LogError> {
+    InputLog::open(AnyDevice::of(device), INSTANCE, SEGMENT_BYTES, EpochNumber(checkpoint))
 }
 
 fn demand(streams: &[Vec<u8>]) -> Demand {
@@ -64,7 +64,7 @@ fn demand(streams: &[Vec<u8>]) -> Demand {
 
 /// Logs streams without committing them; each worker uses its own port, the coordinator port 0.
 fn log_streams<D: Device>(
-    log: &InputLog<D>,
+    log: &InputLog,
     device: &Arc<D>,
     epoch: u64,
     streams: &[Vec<u8>],
@@ -72,7 +72,7 @@ fn log_streams<D: Device>(
     log.begin(EpochNumber(epoch), demand(streams))?;
     let mut summaries = Vec::new();
     for (number, bytes) in streams.iter().enumerate() {
-        let mut port = Port::new(device.clone(), number as u32 + 1);
+        let mut port = Port::new(AnyDevice::of(device), number as u32 + 1);
         let mut writer = log.stream_writer();
         writer.start(log, EpochNumber(epoch), number as u16);
         for piece in bytes.chunks(700) {
@@ -92,13 +92,13 @@ fn log_streams<D: Device>(
 
 /// Logs and commits an epoch of one stream, with one write if that is possible.
 fn log_whole<D: Device>(
-    log: &InputLog<D>,
+    log: &InputLog,
     device: &Arc<D>,
     epoch: u64,
     bytes: &[u8],
 ) -> Result<(), LogError> {
     log.begin(EpochNumber(epoch), demand(&[bytes.to_vec()]))?;
-    let mut port = Port::new(device.clone(), 0);
+    let mut port = Port::new(AnyDevice::of(device), 0);
     let mut writer = log.stream_writer();
     writer.start(log, EpochNumber(epoch), 0);
     for piece in bytes.chunks(700) {
@@ -119,13 +119,13 @@ fn log_whole<D: Device>(
 
 /// Logs, commit records and makes durable a whole epoch.
 fn log_epoch<D: Device>(
-    log: &InputLog<D>,
+    log: &InputLog,
     device: &Arc<D>,
     epoch: u64,
     streams: &[Vec<u8>],
 ) -> Result<CommitInfo, LogError> {
     let info = log_streams(log, device, epoch, streams)?;
-    log.commit(&mut Port::new(device.clone(), 0), &info)?;
+    log.commit(&mut Port::new(AnyDevice::of(device), 0), &info)?;
     log.make_durable()?;
     Ok(info)
 }

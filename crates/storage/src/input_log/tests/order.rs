@@ -3,6 +3,7 @@
 use super::device::TestDevice;
 use super::*;
 use crate::ids::{EpochNumber, Position};
+use pmem::AnyDevice;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 
@@ -17,7 +18,7 @@ fn segments_of_an_earlier_attempt_do_not_count() {
     let (log, recovered) = open(&device, 0).unwrap();
     assert_eq!(recovered.uncommitted, [EpochNumber(1)]);
     // The same epoch again, somewhere else: nothing of the old attempt is overwritten.
-    let mut port = Port::new(device.clone(), 9);
+    let mut port = Port::new(AnyDevice::of(&device), 9);
     let reason = "x".repeat(8 * PAYLOAD_BYTES);
     log.write_verdict(&mut port, &Verdict { epoch: EpochNumber(1), position: Position(0), reason })
         .unwrap();
@@ -116,7 +117,7 @@ fn harden_rewrites_what_was_found() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     log_epoch(&log, &device, 1, &[vec![1; 9000], vec![2; 100]]).unwrap();
-    log.write_deferred_calls(&mut Port::new(device.clone(), 0), EpochNumber(2), &[3; 5000])
+    log.write_deferred_calls(&mut Port::new(AnyDevice::of(&device), 0), EpochNumber(2), &[3; 5000])
         .unwrap();
     log_streams(&log, &device, 2, &[vec![4; 100]]).unwrap();
     let mut expected = device.take_segments();
@@ -125,7 +126,7 @@ fn harden_rewrites_what_was_found() {
     // A kernel that forgot a failed sync: everything is readable and nothing is on the device.
     let cached = Arc::new(TestDevice::with_log(before.clone(), LIMIT));
     let (log, _) = open(&cached, 0).unwrap();
-    log.harden(&mut Port::new(cached.clone(), 0)).unwrap();
+    log.harden(&mut Port::new(AnyDevice::of(&cached), 0)).unwrap();
     let mut written = cached.take_history();
     for writes in [&mut expected, &mut written] {
         writes.sort_by_key(|write| write.offset);
@@ -143,7 +144,7 @@ fn harden_rewrites_what_was_found() {
 fn commit_waits_for_the_epoch_before() {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
-    let mut port = Port::new(device.clone(), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     let info = log_streams(&log, &device, 1, &[]).unwrap();
     log.commit(&mut port, &info).unwrap();
     let info = log_streams(&log, &device, 2, &[]).unwrap();

@@ -1,6 +1,7 @@
 //! Nothing that is still needed is ever overwritten (O-23), by comparison with a model.
 
 use crate::ids::EpochNumber;
+use pmem::AnyDevice;
 use std::collections::BTreeMap;
 
 use super::device::TestDevice;
@@ -49,7 +50,7 @@ impl Model {
         self.needed.retain(|epoch, _| *epoch > checkpoint);
     }
 
-    fn check(&self, device: &Arc<TestDevice>, seed: u64) -> InputLog<TestDevice> {
+    fn check(&self, device: &Arc<TestDevice>, seed: u64) -> InputLog {
         let (log, recovered) = open(device, self.checkpoint).unwrap();
         let expected: Vec<u64> = self.epochs.keys().copied().collect();
         assert_eq!(committed(&recovered), expected, "seed {seed}");
@@ -108,7 +109,7 @@ fn random_histories_overwrite_nothing_that_is_needed() {
                     let len = random.below(9000) as usize;
                     let bytes = random.bytes(len);
                     log.write_deferred_calls(
-                        &mut Port::new(device.clone(), 0),
+                        &mut Port::new(AnyDevice::of(&device), 0),
                         EpochNumber(epoch),
                         &bytes,
                     )

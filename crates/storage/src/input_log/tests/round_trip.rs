@@ -1,6 +1,6 @@
 //! What was logged is what is read, whatever its shape.
 
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 
 use super::format::{
     CODEC_VERSION, Kind, SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN,
@@ -11,7 +11,7 @@ use crate::format::FieldLayout;
 use crate::ids::EpochNumber;
 
 fn check_round_trip(streams: &[Vec<u8>], segment_bytes: u64) {
-    let device = Arc::new(Dram::new(0, 256 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(0, 256 << 20).unwrap());
     let open = || InputLog::open(device.clone(), INSTANCE, segment_bytes, EpochNumber(4)).unwrap();
     let (log, recovered) = open();
     assert_eq!(recovered, Recovered::default());
@@ -76,10 +76,10 @@ fn commit_record_of_many_streams_takes_several_segments() {
 
 #[test]
 fn append_splits_large_and_joins_small_pieces() {
-    let device = Arc::new(Dram::new(0, 8 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(0, 8 << 20).unwrap());
     let (log, _) = open(&device, 0).unwrap();
     let bytes = Random::new(3).bytes(5 * PAYLOAD_BYTES + 17);
-    let mut port = Port::new(device.clone(), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     let mut writer = log.stream_writer();
     for (epoch, piece) in [(1, 1), (2, 63), (3, PAYLOAD_BYTES), (4, bytes.len())] {
         log.begin(EpochNumber(epoch), Demand { streams: 1, ..Demand::default() }).unwrap();
@@ -108,14 +108,14 @@ fn append_splits_large_and_joins_small_pieces() {
 
 #[test]
 fn workers_append_at_the_same_time() {
-    let device = Arc::new(Dram::new(0, 64 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(0, 64 << 20).unwrap());
     let (log, _) = open(&device, 0).unwrap();
     let streams: Vec<Vec<u8>> =
         (0..4).map(|seed| Random::new(seed).bytes(100 * PAYLOAD_BYTES)).collect();
     for epoch in 1..=3 {
         log.begin(EpochNumber(epoch), demand(&streams)).unwrap();
         let worker = |number: usize| {
-            let mut port = Port::new(device.clone(), number as u32);
+            let mut port = Port::new(AnyDevice::of(&device), number as u32);
             let mut writer = log.stream_writer();
             writer.start(&log, EpochNumber(epoch), number as u16);
             for piece in streams[number].chunks(999) {
@@ -130,7 +130,7 @@ fn workers_append_at_the_same_time() {
         });
         let info =
             CommitInfo { epoch: EpochNumber(epoch), streams: summaries, ..CommitInfo::default() };
-        log.commit(&mut Port::new(device.clone(), 9), &info).unwrap();
+        log.commit(&mut Port::new(AnyDevice::of(&device), 9), &info).unwrap();
         log.make_durable().unwrap();
     }
     let (log, _) = open(&device, 0).unwrap();

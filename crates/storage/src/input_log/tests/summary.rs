@@ -1,11 +1,11 @@
 //! What the log says that it holds.
 
 use crate::ids::{EpochNumber, Position};
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 
 use super::*;
 
-fn epochs<D: Device>(log: &InputLog<D>) -> Vec<u64> {
+fn epochs(log: &InputLog) -> Vec<u64> {
     log.summary().iter().map(|summary| summary.epoch.0).collect()
 }
 
@@ -13,10 +13,10 @@ fn epochs<D: Device>(log: &InputLog<D>) -> Vec<u64> {
 /// verdicts are no epochs.
 #[test]
 fn only_committed_epochs_are_held() {
-    let device = Arc::new(Dram::new(0, 1 << 20).unwrap());
+    let device = AnyDevice::new(Dram::new(0, 1 << 20).unwrap());
     let (log, recovered) = open(&device, 0).unwrap();
     assert_eq!(recovered.scanned_bytes, 0);
-    let mut port = Port::new(device.clone(), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     let streams = [vec![1; 100]];
     log_epoch(&log, &device, 1, &streams).unwrap();
     log.write_deferred_calls(&mut port, EpochNumber(2), &[5; 16]).unwrap();

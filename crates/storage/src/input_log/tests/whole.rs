@@ -5,11 +5,12 @@ use super::*;
 use crate::ids::EpochNumber;
 use crate::input_log::RESERVE_SEGMENTS;
 use crate::input_log::format::commit_bytes;
+use pmem::AnyDevice;
 
 const LIMIT: u64 = 64 * SEGMENT_BYTES;
 const SECTOR: usize = 512;
 
-fn new_log() -> (Arc<TestDevice>, InputLog<TestDevice>) {
+fn new_log() -> (Arc<TestDevice>, InputLog) {
     let device = Arc::new(TestDevice::new(LIMIT));
     let (log, _) = open(&device, 0).unwrap();
     (device, log)
@@ -47,7 +48,7 @@ fn o_82_a_small_epoch_is_one_write_in_one_place() {
         assert_eq!(read.streams, [bytes]);
         assert_eq!((read.commit.calls, read.commit.timestamp_ns, read.commit.seed), (10, 1000, 7));
         // It is held, and hardened as anything else.
-        again.harden(&mut Port::new(device.clone(), 0)).unwrap();
+        again.harden(&mut Port::new(AnyDevice::of(&device), 0)).unwrap();
         log_whole(&again, &device, 2, b"next").unwrap();
         again.make_durable().unwrap();
         assert_eq!(committed(&open(&device, 0).unwrap().1), [1, 2]);
@@ -99,7 +100,8 @@ fn o_82_a_record_counts_only_whole() {
     let image = |epochs: &[(u64, &[u8])], instance| {
         let device = Arc::new(TestDevice::new(LIMIT));
         let (log, _) =
-            InputLog::open(device.clone(), instance, SEGMENT_BYTES, EpochNumber(0)).unwrap();
+            InputLog::open(AnyDevice::of(&device), instance, SEGMENT_BYTES, EpochNumber(0))
+                .unwrap();
         for (epoch, bytes) in epochs {
             log_whole(&log, &device, *epoch, bytes).unwrap();
             log.make_durable().unwrap();

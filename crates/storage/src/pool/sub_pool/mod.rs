@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pmem::{Device, LINE_BYTES, Port};
+use pmem::{AnyDevice, Device, LINE_BYTES, Port};
 use zerocopy::IntoBytes;
 
 use crate::error::{Result, StorageError};
@@ -58,8 +58,8 @@ impl SubPool {
     ///
     /// # Errors
     /// `Corrupt` if its state line is damaged.
-    pub fn load<D: Device>(
-        device: &D,
+    pub fn load(
+        device: &AnyDevice,
         segments: &Segments,
         pool: u16,
         sub_pool: u8,
@@ -250,7 +250,7 @@ impl SubPool {
 
     /// Takes a slot from the free list, if invariant 2 allows one.
     #[inline]
-    pub fn pop<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Option<u64> {
+    pub fn pop(&mut self, port: &mut Port, segments: &Segments) -> Option<u64> {
         if self.now.head >= self.limit {
             return None;
         }
@@ -266,7 +266,7 @@ impl SubPool {
     /// Charges the line of the entry at the head, unless it was read since the last checkpoint: the
     /// entries are popped in order, so that a sub-pool reads one line after the other.
     #[inline(never)]
-    fn charge_entry<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
+    fn charge_entry(&mut self, port: &mut Port, segments: &Segments) {
         if self.now.head >= self.read {
             port.charge_load(self.entry_offset(segments, self.now.head), 8);
             self.read = (self.now.head + 1).next_multiple_of(ENTRIES_A_LINE);
@@ -338,7 +338,7 @@ impl SubPool {
     ///
     /// # Errors
     /// `Limit` if no segment is left.
-    pub fn bump<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<u64> {
+    pub fn bump(&mut self, port: &mut Port, segments: &Segments) -> Result<u64> {
         if self.fresh_count == 0 {
             self.enter_segment(port, segments)?;
         }
@@ -357,7 +357,7 @@ impl SubPool {
 
     /// Goes to the segment of the next fresh slot, and takes one if it is not there.
     #[cold]
-    fn enter_segment<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) -> Result<()> {
+    fn enter_segment(&mut self, port: &mut Port, segments: &Segments) -> Result<()> {
         assert!(self.fresh_count == 0, "a segment is left when all its slots are in use");
         let (ordinal, slot) =
             (self.now.bump / self.slots_per_segment, self.now.bump % self.slots_per_segment);
@@ -380,12 +380,7 @@ impl SubPool {
     ///
     /// # Errors
     /// `Limit` if no segment is left for the free list.
-    pub fn push<D: Device>(
-        &mut self,
-        port: &mut Port<D>,
-        segments: &Segments,
-        offset: u64,
-    ) -> Result<()> {
+    pub fn push(&mut self, port: &mut Port, segments: &Segments, offset: u64) -> Result<()> {
         let (ordinal, place) =
             (self.now.tail / self.entries_per_segment, self.now.tail % self.entries_per_segment);
         if !self.free_list.contains_key(&ordinal) {
@@ -409,7 +404,7 @@ impl SubPool {
     }
 
     /// Flushes free-list entries appended since the last flush.
-    pub fn flush<D: Device>(&mut self, port: &mut Port<D>, segments: &Segments) {
+    pub fn flush(&mut self, port: &mut Port, segments: &Segments) {
         assert!(self.flushed <= self.now.tail, "no entry is flushed before it is there");
         self.flush_from(port, segments, self.flushed);
         self.flushed = self.now.tail;
@@ -421,11 +416,11 @@ impl SubPool {
     }
 
     /// Flushes all entries of the free list.
-    pub(crate) fn flush_entries<D: Device>(&self, port: &mut Port<D>, segments: &Segments) {
+    pub(crate) fn flush_entries(&self, port: &mut Port, segments: &Segments) {
         self.flush_from(port, segments, self.now.head);
     }
 
-    fn flush_from<D: Device>(&self, port: &mut Port<D>, segments: &Segments, mut from: u64) {
+    fn flush_from(&self, port: &mut Port, segments: &Segments, mut from: u64) {
         while from < self.now.tail {
             let (ordinal, place) =
                 (from / self.entries_per_segment, from % self.entries_per_segment);
@@ -437,7 +432,7 @@ impl SubPool {
 
     /// Makes the frees of a major collection final (NV 5.5, O-34 step 3). The entries must be
     /// flushed and fenced; the caller fences once more before it clears the row headers.
-    pub fn collected<D: Device>(&mut self, port: &mut Port<D>) {
+    pub fn collected(&mut self, port: &mut Port) {
         assert!(self.is_flushed(), "entries are flushed before they are final (O-34)");
         let at = state_offset(self.pool, self.number) + 48;
         // SAFETY: the state line is owned by the sub-pool's worker.
@@ -447,7 +442,7 @@ impl SubPool {
     }
 
     /// Writes the offsets into the set of checkpoint `sequence`, if they differ from what is there.
-    pub fn save<D: Device>(&mut self, port: &mut Port<D>, sequence: u64) {
+    pub fn save(&mut self, port: &mut Port, sequence: u64) {
         let set = (sequence % 2) as usize;
         if self.sets[set] == self.now {
             return;
@@ -482,33 +477,28 @@ impl SubPool {
     }
 
     /// Entries of the free list from head to tail.
-    pub fn free_slots<D: Device>(&self, device: &D, segments: &Segments) -> Vec<u64> {
+    pub fn free_slots(&self, device: &AnyDevice, segments: &Segments) -> Vec<u64> {
         (self.now.head..self.now.tail).map(|p| self.entry(device, segments, p)).collect()
     }
 
     /// Counts and charges reading the state line, which [`SubPool::load`] does without a port.
-    pub fn count_state<D: Device>(&self, port: &mut Port<D>) {
+    pub fn count_state(&self, port: &mut Port) {
         port.count_load(state_offset(self.pool, self.number), size_of::<PoolState>() as u64);
     }
 
     /// Counts and charges reading the entries of the free list, as [`SubPool::free_slots`] and
     /// [`SubPool::validate_free_list`] do without a port.
-    pub fn count_free_list<D: Device>(&self, port: &mut Port<D>, segments: &Segments) {
+    pub fn count_free_list(&self, port: &mut Port, segments: &Segments) {
         self.count_entries(port, segments, self.now.head);
     }
 
     /// The same of [`SubPool::collected_slots`].
-    pub fn count_collected<D: Device>(
-        &self,
-        port: &mut Port<D>,
-        segments: &Segments,
-        sequence: u64,
-    ) {
+    pub fn count_collected(&self, port: &mut Port, segments: &Segments, sequence: u64) {
         self.count_entries(port, segments, self.collected_from(sequence));
     }
 
     /// Counts reading the entries from a position to the tail, segment by segment.
-    fn count_entries<D: Device>(&self, port: &mut Port<D>, segments: &Segments, mut from: u64) {
+    fn count_entries(&self, port: &mut Port, segments: &Segments, mut from: u64) {
         while from < self.now.tail {
             let to = (from + 1).next_multiple_of(self.entries_per_segment).min(self.now.tail);
             port.count_load(self.entry_offset(segments, from), (to - from) * 8);
@@ -522,7 +512,7 @@ impl SubPool {
     ///
     /// # Errors
     /// `Corrupt` naming the pool, the sub-pool and the entry.
-    pub fn validate_free_list<D: Device>(&self, device: &D, segments: &Segments) -> Result<()> {
+    pub fn validate_free_list(&self, device: &AnyDevice, segments: &Segments) -> Result<()> {
         let is_slot = |offset: u64| {
             let segment = segments.segment_of(offset)?;
             let entry = segments.use_of(device, segment)?;
@@ -545,9 +535,9 @@ impl SubPool {
     }
 
     /// Entries that a major collection appended after the checkpoint with number `sequence` (O-36).
-    pub fn collected_slots<D: Device>(
+    pub fn collected_slots(
         &self,
-        device: &D,
+        device: &AnyDevice,
         segments: &Segments,
         sequence: u64,
     ) -> Vec<u64> {
@@ -591,7 +581,7 @@ impl SubPool {
         SegmentUse { kind, pool: self.pool, sub_pool: self.number, ordinal: ordinal as u32 }
     }
 
-    fn entry<D: Device>(&self, device: &D, segments: &Segments, position: u64) -> u64 {
+    fn entry(&self, device: &AnyDevice, segments: &Segments, position: u64) -> u64 {
         device.image().load_u64(self.entry_offset(segments, position))
     }
 
@@ -602,7 +592,7 @@ impl SubPool {
 }
 
 /// Reads a pool's state line.
-pub(crate) fn read_state<D: Device>(device: &D, pool: u16, sub_pool: u8) -> PoolState {
+pub(crate) fn read_state(device: &AnyDevice, pool: u16, sub_pool: u8) -> PoolState {
     let base = state_offset(pool, sub_pool);
     let mut words = [0u64; 8];
     for (i, word) in words.iter_mut().enumerate() {

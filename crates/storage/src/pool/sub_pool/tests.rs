@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmem::{Dram, Port};
+use pmem::{AnyDevice, Dram, Port};
 
 use super::*;
 use crate::format::SUB_POOLS;
@@ -16,15 +16,15 @@ const SLOT_BYTES: u64 = 96;
 const SLOTS: u64 = SEGMENT_BYTES / SLOT_BYTES;
 
 struct TestDevice {
-    device: Arc<Dram>,
-    port: Port<Dram>,
+    device: Arc<AnyDevice>,
+    port: Port,
     segments: Segments,
 }
 
 impl TestDevice {
     fn new() -> Self {
-        let device = Arc::new(Dram::new(64 << 20, 4096).unwrap());
-        let port = Port::new(Arc::clone(&device), 0);
+        let device = AnyDevice::new(Dram::new(64 << 20, 4096).unwrap());
+        let port = Port::new(AnyDevice::of(&device), 0);
         let segments = Segments::new(SEGMENT_BYTES, 1024);
         segments.reserve(device.as_ref(), 16).unwrap();
         Self { device, port, segments }

@@ -1,8 +1,6 @@
 //! Where inline values of every length lie.
 
-use std::sync::Arc;
-
-use pmem::{Device, Dram, Port};
+use pmem::{AnyDevice, Device, Dram, Port};
 
 use super::*;
 use crate::format::{SerialId, TableRecord};
@@ -124,9 +122,9 @@ fn a_shared_heap_has_no_shape() {
 #[test]
 fn o_32_a_store_leaves_the_other_version_alone() {
     const ROW: u64 = 4096;
-    let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
+    let device = AnyDevice::new(Dram::new(1 << 20, 4096).unwrap());
     device.grow_image(1 << 20).unwrap();
-    let mut port = Port::new(Arc::clone(&device), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     for (key_bytes_max, heap_bytes) in [(8, 168), (8, 192), (40, 168)] {
         let layout = layout(key_bytes_max, 256, heap_bytes);
         let (heap_bytes, values) = (u64::from(heap_bytes), [[0xaa; 200], [0xbb; 200]]);

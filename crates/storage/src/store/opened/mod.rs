@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmem::sync::Mutex;
 use pmem::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use pmem::{Counters, Device, Port};
+use pmem::{AnyDevice, Counters, Device, Port};
 
 use crate::catalog;
 use crate::catalog::{CatalogChange, CatalogRequest, StoreOf};
@@ -29,7 +29,7 @@ use crate::store::{EndMark, checkpoint, settle, superblock};
 ///
 /// # Errors
 /// The device's.
-pub fn snapshot_image<D: Device>(device: &D, epoch: EpochNumber) -> Result<()> {
+pub fn snapshot_image(device: &AnyDevice, epoch: EpochNumber) -> Result<()> {
     if device.takes_snapshots() {
         device.snapshot_part(0, 1)?;
         device.snapshot_commit(epoch)?;
@@ -40,23 +40,23 @@ pub fn snapshot_image<D: Device>(device: &D, epoch: EpochNumber) -> Result<()> {
 }
 
 /// An open store.
-pub struct Store<D: Device> {
-    device: Arc<D>,
+pub struct Store {
+    device: Arc<AnyDevice>,
     superblock: Superblock,
     segments: Segments,
     records: Vec<TableRecord>,
     tables: Vec<StoredTable>,
     /// Generation of the catalog that the next checkpoint names.
     catalog: AtomicU32,
-    log: InputLog<D>,
+    log: InputLog,
     current: Mutex<CheckpointRecord>,
     checkpoint_epoch: AtomicU64,
 }
 
 /// What [`Store::open`] found.
-pub struct Opened<D: Device> {
+pub struct Opened {
     /// The store.
-    pub store: Store<D>,
+    pub store: Store,
     /// All sub-pools of all pools as of the checkpoint, pools in order, sub-pools in order within a
     /// pool.
     pub sub_pools: Vec<SubPool>,
@@ -72,14 +72,14 @@ pub struct Opened<D: Device> {
     pub device: Counters,
 }
 
-impl<D: Device> Store<D> {
+impl Store {
     /// Reads the store on a device, or creates one. An existing store is not changed, and its
     /// device is not accepted ([`Device::accept`]): the caller has to verify the rows first.
     ///
     /// # Errors
     /// `Missing` if there is none and `create` is off; `Foreign`, `Corrupt`, `Limit`, `Log`,
     /// `Device`.
-    pub fn open(device: Arc<D>, options: &StoreOptions) -> Result<Opened<D>> {
+    pub fn open(device: Arc<AnyDevice>, options: &StoreOptions) -> Result<Opened> {
         let mut port = Port::new(Arc::clone(&device), u32::MAX);
         device.read_pages(0, DIRECTORY_OFFSET)?;
         let found = superblock::read_superblock(device.as_ref())?;
@@ -174,7 +174,7 @@ impl<D: Device> Store<D> {
 
     /// Writes an adopted catalog, durably. It counts with the next checkpoint, and until then
     /// nothing refers to it.
-    pub fn write_catalog(&self, port: &mut Port<D>, change: &CatalogChange) {
+    pub fn write_catalog(&self, port: &mut Port, change: &CatalogChange) {
         let generation = self.checkpoint().catalog + 1;
         assert!(change.records == self.records, "a catalog is adopted before it is written");
         if self.tables.iter().any(|table| table.layout.has_single_heap()) {
@@ -194,7 +194,7 @@ impl<D: Device> Store<D> {
 
     /// Says that a reader must know a feature, if the store does not say so yet. It counts with the
     /// next snapshot: only for devices that take them.
-    pub fn require_feature(&self, port: &mut Port<D>, feature: u64) {
+    pub fn require_feature(&self, port: &mut Port, feature: u64) {
         assert!(self.device.takes_snapshots(), "both superblocks are written at once");
         let found = superblock::read_superblock(self.device.as_ref());
         let found = found.ok().flatten().expect("the store was opened by it");
@@ -205,7 +205,7 @@ impl<D: Device> Store<D> {
     }
 
     /// The device below.
-    pub fn device(&self) -> &Arc<D> {
+    pub fn device(&self) -> &Arc<AnyDevice> {
         &self.device
     }
 
@@ -250,7 +250,7 @@ impl<D: Device> Store<D> {
     }
 
     /// The input log.
-    pub fn log(&self) -> &InputLog<D> {
+    pub fn log(&self) -> &InputLog {
         &self.log
     }
 
@@ -275,7 +275,7 @@ impl<D: Device> Store<D> {
     /// maintained.
     pub fn commit(
         &self,
-        port: &mut Port<D>,
+        port: &mut Port,
         epoch: EpochNumber,
         hash: Option<StateHash>,
         rows: u64,

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex as StdMutex;
 
-use pmem::{Description, DeviceError, Dram, MARK_BYTES, Mapping, PortState};
+use pmem::{AnyDevice, Description, DeviceError, Dram, MARK_BYTES, Mapping, PortState};
 
 use super::*;
 use crate::catalog::{IndexKind, TableDefinition};
@@ -145,8 +145,8 @@ fn small() -> StoreOptions {
     StoreOptions { segment_bytes: 4096, log_segment_bytes: 4096, ..StoreOptions::default() }
 }
 
-fn open(device: &Arc<Told>) -> Result<Opened<Told>> {
-    Store::open(Arc::clone(device), &small())
+fn open(device: &Arc<Told>) -> Result<Opened> {
+    Store::open(AnyDevice::of(device), &small())
 }
 
 /// A device with a store of which the log knows a program, as every store does that was used.
@@ -201,11 +201,11 @@ fn an_image_of_another_moment_is_refused() {
 #[test]
 fn an_open_makes_durable_what_it_trusts() {
     let device = used();
-    open(&device).unwrap().store.segments().reserve(device.as_ref(), 20).unwrap();
+    open(&device).unwrap().store.segments().reserve(&AnyDevice::of(&device), 20).unwrap();
     assert_eq!(device.take_settled(), [], "memory that no process outlives");
     device.say(|says| says.may_show_undurable = true);
     let opened = open(&device).unwrap();
-    let places = opened.store.segments().places(device.as_ref());
+    let places = opened.store.segments().places(&AnyDevice::of(&device));
     assert!(places >= 20);
     let pools = (SUB_POOLS * POOLS * 64) as u64;
     let parts = [
@@ -220,7 +220,7 @@ fn an_open_makes_durable_what_it_trusts() {
     assert_eq!(device.take_settled(), expected);
     for (is_needed, expected) in [(true, vec![Some((8192, 64)), None]), (false, vec![])] {
         device.say(|says| says.may_show_undurable = is_needed);
-        let mut rows = settle::SettleRows::new(&device, 3);
+        let mut rows = settle::SettleRows::new(&AnyDevice::of(&device), 3);
         rows.scanned(8192);
         rows.finish();
         assert_eq!(device.take_settled(), expected);
@@ -246,7 +246,7 @@ fn a_device_that_may_not_grow_to_one_segment_is_refused() {
     let options = StoreOptions { segment_bytes: 4 << 20, ..StoreOptions::default() };
     let needed = Segments::new(options.segment_bytes, 1).image_bytes(1);
     for (limit, fits) in [(needed, true), (needed - (2 << 20), false)] {
-        let device = Arc::new(Dram::new(limit, 64 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(limit, 64 << 20).unwrap());
         assert_eq!(device.image().len(), limit, "address space is not rounded up here");
         match Store::open(device, &options) {
             Ok(opened) => assert!(fits && opened.created, "{limit}"),
@@ -261,10 +261,13 @@ fn a_device_that_may_not_grow_to_one_segment_is_refused() {
 fn an_end_mark_after_the_log_is_refused() {
     let device = used();
     let hash = Some(StateHash(1 << 100 | 3));
-    EndMark { epoch: EpochNumber(0), hash }.write(device.as_ref()).unwrap();
+    EndMark { epoch: EpochNumber(0), hash }.write(&AnyDevice::of(&device)).unwrap();
     assert_eq!(open(&device).unwrap().end_mark, Some(EndMark { epoch: EpochNumber(0), hash }));
-    EndMark { epoch: EpochNumber(1), hash: None }.write(device.as_ref()).unwrap();
-    assert_eq!(EndMark::read(device.as_ref()), Some(EndMark { epoch: EpochNumber(1), hash: None }));
+    EndMark { epoch: EpochNumber(1), hash: None }.write(&AnyDevice::of(&device)).unwrap();
+    assert_eq!(
+        EndMark::read(&AnyDevice::of(&device)),
+        Some(EndMark { epoch: EpochNumber(1), hash: None })
+    );
     let error = open(&device).err().expect("epoch 1 is lost");
     assert!(error.to_string().contains("epoch 1 had ended"), "{error}");
 }
@@ -282,7 +285,7 @@ fn sizes_of_segments_have_limits() {
         (4096, 32 << 20, false),
         (4096, 3 * 4096, false),
     ] {
-        let device = Arc::new(Dram::new(1 << 30, 64 << 20).unwrap());
+        let device = AnyDevice::new(Dram::new(1 << 30, 64 << 20).unwrap());
         let options = StoreOptions {
             segment_bytes: segment,
             log_segment_bytes: log,
@@ -296,7 +299,7 @@ fn sizes_of_segments_have_limits() {
         }
     }
     let options = StoreOptions { create: false, ..small() };
-    let missing = Store::open(Told::new(), &options).err();
+    let missing = Store::open(AnyDevice::of(&Told::new()), &options).err();
     assert!(matches!(missing, Some(StorageError::Missing(_))));
 }
 
@@ -304,7 +307,7 @@ fn sizes_of_segments_have_limits() {
 #[test]
 fn o_54_a_superblock_with_impossible_sizes_is_corrupt() {
     let good = crate::store::superblock::tests::small_superblock();
-    let device = Dram::new(64 << 20, 1 << 20).unwrap();
+    let device = AnyDevice::new(Dram::new(64 << 20, 1 << 20).unwrap());
     device.grow_image(8 << 20).unwrap();
     check_geometry(&good, &device).unwrap();
     for bad in [
@@ -322,10 +325,7 @@ fn o_54_a_superblock_with_impossible_sizes_is_corrupt() {
 }
 
 /// Asks for tables; returns the sub-pools that were added. The next checkpoint makes them count.
-pub(crate) fn add_tables<D: Device>(
-    store: &mut Store<D>,
-    wanted: &[TableDefinition],
-) -> Result<Vec<SubPool>> {
+pub(crate) fn add_tables(store: &mut Store, wanted: &[TableDefinition]) -> Result<Vec<SubPool>> {
     let tables = wanted.iter().cloned().map(Into::into).collect();
     let request = CatalogRequest { tables, ..CatalogRequest::default() };
     let (change, mut added) = (store.plan_catalog(&request)?, Vec::new());
@@ -353,7 +353,7 @@ fn tables_are_added_once() {
     add_tables(store, &many).unwrap();
     assert!(add_tables(store, &[table("one more")]).err().is_some_and(|e| e.is_limit()));
     assert_eq!(open(&device).unwrap().store.tables().len(), 0, "before the checkpoint");
-    store.commit(&mut Port::new(Arc::clone(&device), 0), EpochNumber(0), None, 0, 0);
+    store.commit(&mut Port::new(AnyDevice::of(&device), 0), EpochNumber(0), None, 0, 0);
     let again = open(&device).unwrap();
     assert_eq!(again.store.tables().len(), TABLES_MAX);
     assert_eq!(again.sub_pools.len(), (TABLES_MAX + 6) * SUB_POOLS, "classes of up to 4096 bytes");
@@ -368,8 +368,8 @@ fn o_92_the_next_table_of_a_number_gets_the_segments_of_a_dropped_one() {
     let mut opened = open(&device).unwrap();
     let store = &mut opened.store;
     let mut sub_pools = add_tables(store, &[table("a")]).unwrap();
-    let mut port = Port::new(Arc::clone(&device), 0);
-    store.segments().reserve(device.as_ref(), 3).unwrap();
+    let mut port = Port::new(AnyDevice::of(&device), 0);
+    store.segments().reserve(&AnyDevice::of(&device), 3).unwrap();
     let slots = 4096 / sub_pools[0].slot_bytes() + 1;
     let rows: Vec<u64> =
         (0..slots).map(|_| sub_pools[0].bump(&mut port, store.segments()).unwrap()).collect();
@@ -423,10 +423,10 @@ fn a_segment_of_an_unknown_pool_is_refused() {
     let device = used();
     let opened = open(&device).unwrap();
     let segments = opened.store.segments();
-    segments.reserve(device.as_ref(), 2).unwrap();
+    segments.reserve(&AnyDevice::of(&device), 2).unwrap();
     let entry =
         SegmentUse { kind: SegmentKind::Slots, pool: class_pool(0), sub_pool: 3, ordinal: 0 };
-    let mut port = Port::new(Arc::clone(&device), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     segments.take(&mut port, entry).unwrap();
     assert!(open(&device).is_ok());
     segments.take(&mut port, SegmentUse { pool: 0, ..entry }).unwrap();
@@ -435,9 +435,9 @@ fn a_segment_of_an_unknown_pool_is_refused() {
 }
 
 /// Begins to log an epoch, of one stream.
-fn log_stream(store: &Store<Told>, device: &Arc<Told>, epoch: u64, bytes: &[u8]) -> CommitInfo {
+fn log_stream(store: &Store, device: &Arc<Told>, epoch: u64, bytes: &[u8]) -> CommitInfo {
     let log = store.log();
-    let (epoch, mut port) = (EpochNumber(epoch), Port::new(Arc::clone(device), 0));
+    let (epoch, mut port) = (EpochNumber(epoch), Port::new(AnyDevice::of(device), 0));
     let demand = Demand { streams: 1, bytes: bytes.len() as u64, deferred_bytes: 0 };
     log.begin(epoch, demand).unwrap();
     let mut writer = log.stream_writer();
@@ -453,7 +453,7 @@ fn log_stream(store: &Store<Told>, device: &Arc<Told>, epoch: u64, bytes: &[u8])
 fn a_checkpoint_keeps_the_timestamp() {
     let device = used();
     let store = open(&device).unwrap().store;
-    let mut port = Port::new(Arc::clone(&device), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     let info = log_stream(&store, &device, 1, &[1; 100]);
     store.log().commit(&mut port, &info).unwrap();
     store.log().make_durable().unwrap();

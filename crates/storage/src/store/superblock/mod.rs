@@ -1,7 +1,7 @@
 //! The superblock: that this is a store, and its geometry. Written twice, at creation; either copy
 //! opens the store (O-53).
 
-use pmem::{Device, Port};
+use pmem::{AnyDevice, Device, Port};
 use zerocopy::IntoBytes;
 
 use crate::error::{Result, StorageError};
@@ -16,7 +16,7 @@ fn superblock_crc(superblock: &Superblock) -> u32 {
 
 /// Writes both superblocks, the second once the first is durable: a crash tears at most one of
 /// them.
-pub(crate) fn write_superblocks<D: Device>(port: &mut Port<D>, mut superblock: Superblock) {
+pub(crate) fn write_superblocks(port: &mut Port, mut superblock: Superblock) {
     superblock.crc = superblock_crc(&superblock);
     for copy in 0..2 {
         let at = SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE;
@@ -31,7 +31,7 @@ pub(crate) fn write_superblocks<D: Device>(port: &mut Port<D>, mut superblock: S
 ///
 /// # Errors
 /// `Foreign` for other bytes or another version, `Corrupt` if both copies are damaged.
-pub(crate) fn read_superblock<D: Device>(device: &D) -> Result<Option<Superblock>> {
+pub(crate) fn read_superblock(device: &AnyDevice) -> Result<Option<Superblock>> {
     if device.image_bytes() < SUPERBLOCKS_OFFSET + 2 * SUPERBLOCK_STRIDE {
         return Ok(None);
     }
@@ -89,7 +89,7 @@ fn is_torn(superblock: &Superblock) -> bool {
 }
 
 /// Counts and charges reading both superblocks.
-pub(crate) fn count_reads<D: Device>(port: &mut Port<D>) {
+pub(crate) fn count_reads(port: &mut Port) {
     for copy in 0..2 {
         let at = SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE;
         port.count_load(at, size_of::<Superblock>() as u64);

@@ -1,9 +1,8 @@
 //! What counts as a store.
 
 use crate::ids::EpochNumber;
-use std::sync::Arc;
 
-use pmem::Dram;
+use pmem::{AnyDevice, Dram};
 
 use super::*;
 
@@ -24,10 +23,10 @@ pub(crate) fn small_superblock() -> Superblock {
 
 /// A superblock of a device that has room for both copies and nothing else, and what is read.
 fn read_copies(copies: [&[u8]; 2], checkpointed: bool) -> Result<Option<Superblock>> {
-    let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
+    let device = AnyDevice::new(Dram::new(1 << 20, 4096).unwrap());
     let bytes = SUPERBLOCKS_OFFSET + 2 * SUPERBLOCK_STRIDE;
     device.grow_image(if checkpointed { 1 << 20 } else { bytes }).unwrap();
-    let mut port = Port::new(Arc::clone(&device), 0);
+    let mut port = Port::new(AnyDevice::of(&device), 0);
     for (copy, bytes) in (0..).zip(copies) {
         // SAFETY: this test owns the device.
         unsafe { port.store_bytes(SUPERBLOCKS_OFFSET + copy * SUPERBLOCK_STRIDE, bytes) };
@@ -86,9 +85,9 @@ fn o_53_only_a_torn_creation_counts_as_empty() {
 #[test]
 fn o_53_either_copy_opens_a_new_store() {
     for lost in 0..2 {
-        let device = Arc::new(Dram::new(1 << 20, 4096).unwrap());
+        let device = AnyDevice::new(Dram::new(1 << 20, 4096).unwrap());
         device.grow_image(1 << 20).unwrap();
-        let mut port = Port::new(Arc::clone(&device), 0);
+        let mut port = Port::new(AnyDevice::of(&device), 0);
         write_superblocks(&mut port, small_superblock());
         let zeros = vec![0; SUPERBLOCK_STRIDE as usize];
         // SAFETY: this test owns the device.

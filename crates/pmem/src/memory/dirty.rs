@@ -34,22 +34,22 @@ type Page = [u8; PAGE_BYTES as usize];
 
 /// Pages that a snapshot saves.
 #[derive(Debug)]
-pub(super) struct PagesToSave {
+pub(crate) struct PagesToSave {
     /// Their numbers, in increasing order.
-    pub(super) pages: Vec<u64>,
+    pub(crate) pages: Vec<u64>,
     dirty: Arc<DirtyPages>,
 }
 
 impl PagesToSave {
     /// Copies what the snapshot has of one of them.
-    pub(super) fn copy(&self, page: u64, into: &mut [u8]) {
+    pub(crate) fn copy(&self, page: u64, into: &mut [u8]) {
         self.dirty.save(page, into);
     }
 }
 
 /// The states of all pages of an image, up to its limit.
 #[derive(Debug)]
-pub(super) struct DirtyPages {
+pub(crate) struct DirtyPages {
     image: Arc<Mapping>,
     states: Box<[AtomicU8]>,
     /// How many were changed.
@@ -59,7 +59,7 @@ pub(super) struct DirtyPages {
 }
 
 impl DirtyPages {
-    pub(super) fn new(image: Arc<Mapping>) -> Self {
+    pub(crate) fn new(image: Arc<Mapping>) -> Self {
         // Zeroed at once: of most states no memory is ever touched.
         let states = Box::<[AtomicU8]>::new_zeroed_slice((image.len() / PAGE_BYTES) as usize);
         // SAFETY: initialised: a zero byte is a valid atomic.
@@ -68,13 +68,13 @@ impl DirtyPages {
     }
 
     /// How many pages were stored to since the last snapshot.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
     /// Begins to evict a page, if it was not stored to since the last snapshot, and that has it:
     /// stores to it wait until that [ends](DirtyPages::end_eviction). Whether it may be evicted.
-    pub(super) fn begin_eviction(&self, page: u64) -> bool {
+    pub(crate) fn begin_eviction(&self, page: u64) -> bool {
         let state = &self.states[page as usize];
         // Acquires what `save` released: the page was copied before its memory goes.
         let (set, seen) = (Ordering::Acquire, Ordering::Relaxed);
@@ -82,14 +82,14 @@ impl DirtyPages {
     }
 
     /// A page has no memory any more, or stays: stores may come.
-    pub(super) fn end_eviction(&self, page: u64) {
+    pub(crate) fn end_eviction(&self, page: u64) {
         self.states[page as usize].store(CLEAN, Ordering::Release);
     }
 
     /// The caller stores to a range next. Looks before it changes a state, so that a page that many
     /// workers store to is not fought over.
     #[inline]
-    pub(super) fn before_store(&self, offset: u64, len: u64) {
+    pub(crate) fn before_store(&self, offset: u64, len: u64) {
         if len == 0 {
             return;
         }
@@ -134,7 +134,7 @@ impl DirtyPages {
 
     /// Lets a snapshot have the changed pages of some ranges, which come in increasing order: their
     /// numbers. No thread stores meanwhile, and the snapshot before is written.
-    pub(super) fn take(self: &Arc<Self>, ranges: impl Iterator<Item = Range<u64>>) -> PagesToSave {
+    pub(crate) fn take(self: &Arc<Self>, ranges: impl Iterator<Item = Range<u64>>) -> PagesToSave {
         let mut pages = Vec::new();
         for range in ranges {
             let states = &self.states[range.start as usize..range.end as usize];
