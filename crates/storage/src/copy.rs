@@ -6,7 +6,8 @@
 //! 2. What the log has behind it is copied. If the snapshot is still the newest then, nothing that
 //!    is needed was written over meanwhile; else the newest one is pinned, and the log copied anew.
 //! 3. The copied log ends with the last epoch up to which all are whole. That is at least the one
-//!    before the noted one, because the log of an epoch begins when the one before is durable.
+//!    before the noted one, because the log of an epoch begins when the one before is durable, and
+//!    at least that of the end mark. A source whose log lacks one of these is refused.
 //! 4. The pages of the snapshot are copied, each checked, and the copy gets its name.
 //!
 //! So a copy has every epoch that was durable when it began. It is a store as any other: opening it
@@ -126,29 +127,29 @@ fn try_copy(
         copy.begin_branch();
     }
     let geometry = Geometry { instance, segment_bytes: log_segment_bytes };
-    let Some(CopiedLog { checkpoint, mark, begun }) = copy_log(&mut pinned, &copy, geometry)?
-    else {
-        return Ok(None);
-    };
+    let Some(log) = copy_log(&mut pinned, &copy, geometry)? else { return Ok(None) };
+    let checkpoint = log.checkpoint;
     let last = match restore {
         None => None,
         Some(restore) => until(&pinned, &copy, geometry, checkpoint, restore)?,
     };
     let end = end_of_copy(&copy, geometry, checkpoint, last);
     let end = end.map_err(|error| of_two_programs(error, restore))?;
-    if last.is_none() && end.last < begun.previous() {
-        let what = format!("it has begun epoch {begun}, and of epoch {} a part", end.last.next());
-        return Err(LogError::Lost { last: end.last, what }.into());
+    if !end.has_program {
+        return Err(LogError::emptied(end.last).into());
+    }
+    if last.is_none() {
+        log.check_end(end.last, restore.is_some_and(|restore| restore.archive.is_some()))?;
     }
     cut_log(&copy, &end)?;
     let timestamp_ns = match end.last == checkpoint {
         true => checkpoint_record(&pinned)?.timestamp_ns,
         false => end.timestamp_ns,
     };
-    let known = mark.filter(|mark| EndMark::decode(mark).is_some_and(|m| m.epoch <= end.last));
-    let mark = match restore {
-        Some(_) if end.last > checkpoint => Some(restored_mark(known.as_ref(), end.last)),
-        _ => known,
+    let known = log.mark.filter(|mark| EndMark::decode(mark).is_some_and(|m| m.epoch <= end.last));
+    let mark = match end.last > checkpoint {
+        true => Some(mark_of_copy(known.as_ref(), end.last)),
+        false => known,
     };
     let pages = |done: u64, all: u64| progress(done * PAGE_BYTES, all * PAGE_BYTES);
     let written = copy.finish(&pinned, mark.as_ref(), pages)?;
@@ -233,10 +234,10 @@ fn checkpoint_record(pinned: &PinnedSnapshot) -> Result<CheckpointRecord> {
     checkpoint::newest(copies)
 }
 
-/// The mark of a store that was restored up to `last`: a log that is cut later is damaged, and not
-/// one whose end was never written. `known` is the mark of the copy that it was made of; the hash
-/// of an earlier epoch is in the commit record of the next one.
-fn restored_mark(known: Option<&[u8; MARK_BYTES]>, last: EpochNumber) -> [u8; MARK_BYTES] {
+/// The mark of a copy that ends with `last`: a log that is cut later is damaged, and not one whose
+/// end was never written. `known` is the mark of the source; the hash of an earlier epoch is in the
+/// commit record of the next one.
+fn mark_of_copy(known: Option<&[u8; MARK_BYTES]>, last: EpochNumber) -> [u8; MARK_BYTES] {
     let known = known.and_then(EndMark::decode).filter(|mark| mark.epoch == last);
     known.unwrap_or(EndMark { epoch: last, hash: None }).encode()
 }
@@ -264,6 +265,32 @@ struct CopiedLog {
     /// What was there before it was copied: the newest mark, and the newest epoch that was begun.
     mark: Option<[u8; MARK_BYTES]>,
     begun: EpochNumber,
+    /// What shows that its file was cut off, if it was.
+    short: Option<String>,
+}
+
+impl CopiedLog {
+    /// Checks that the source, whose newest state is copied, has lost nothing of its log, as an
+    /// open would: the copy would hide that. `last` is the epoch with which the copy ends;
+    /// `is_completed`: an archive gave what the log lacks.
+    fn check_end(&self, last: EpochNumber, is_completed: bool) -> Result<()> {
+        let ended = self.mark.as_ref().and_then(EndMark::decode).map(|mark| mark.epoch);
+        if let Some(ended) = ended.filter(|ended| *ended > last) {
+            return Err(LogError::ended(last, ended).into());
+        }
+        if last < self.begun.previous() {
+            let begun = self.begun;
+            let what = format!("it has begun epoch {begun}, and of epoch {} a part", last.next());
+            return Err(LogError::Lost { last, what }.into());
+        }
+        match &self.short {
+            // The mark says that the archive had all.
+            Some(what) if !is_completed || ended.is_none() => {
+                Err(LogError::Lost { last, what: what.clone() }.into())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Copies what the log has behind the newest snapshot, so often until that still is the newest when
@@ -281,8 +308,9 @@ fn copy_log(
         to.log_end(0)?;
         copy_segments(from, geometry, checkpoint, |offset, bytes| to.log_write(offset, bytes))?;
         to.log_end(to.log_bytes().next_multiple_of(geometry.segment_bytes))?;
+        let short = from.log_is_short()?;
         if from.is_newest()? {
-            return Ok(Some(CopiedLog { checkpoint, mark, begun }));
+            return Ok(Some(CopiedLog { checkpoint, mark, begun, short }));
         }
     }
     Ok(None)

@@ -9,6 +9,7 @@ mod common;
 mod consumers;
 mod contention;
 mod context;
+mod cut_copies;
 mod deaths;
 mod deploys;
 mod determinism;

@@ -22,6 +22,8 @@ pub(crate) struct CopiedEnd {
     pub(crate) last: EpochNumber,
     /// Where the segments begin that are to be erased: [`HEADER_BYTES`] of zeros make one free.
     pub(crate) erased: Vec<u64>,
+    /// Whether it has a program, as every log of a store.
+    pub(crate) has_program: bool,
     /// Bytes of log space before which all that is needed is.
     pub(crate) bytes: u64,
     /// The timestamp of the last epoch; 0 if that is the checkpoint.
@@ -108,9 +110,11 @@ pub(crate) fn end_of_copy<L: LogSpace>(
     let dropped = scan.found.iter().filter(|(key, _)| !is_kept(key, last));
     let erased = dropped.map(|(_, found)| geometry.offset(found.segment)).collect();
     scan.found.retain(|key, _| is_kept(key, last));
-    check_up_to(log, geometry, CommittedRange { checkpoint, last }, &scan)?;
+    let range = CommittedRange { checkpoint, last };
+    let has_program = check_up_to(log, geometry, range, &scan)?;
     let end =
         scan.found.values().map(|found| geometry.offset(found.segment) + geometry.segment_bytes);
     let timestamp_ns = epochs.get(&last).map_or(0, |epoch| epoch.info.timestamp_ns);
-    Ok(CopiedEnd { last, erased, bytes: end.max().unwrap_or(0), timestamp_ns })
+    let bytes = end.max().unwrap_or(0);
+    Ok(CopiedEnd { last, erased, has_program, bytes, timestamp_ns })
 }

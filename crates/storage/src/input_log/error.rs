@@ -224,6 +224,19 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// The log lacks the record of a program, with which every log of a store begins.
+    pub(crate) fn emptied(last: EpochNumber) -> Self {
+        let what = "nothing of what every log of a store begins with is in it: it was emptied, \
+                    cut off or shifted";
+        Self::Lost { last, what: what.to_string() }
+    }
+
+    /// An epoch that the log lacks had ended.
+    pub(crate) fn ended(last: EpochNumber, ended: EpochNumber) -> Self {
+        let what = format!("epoch {ended} had ended, and the log holds no epoch after {last}");
+        Self::Lost { last, what }
+    }
+
     /// Whether space ran out; a smaller epoch may fit.
     #[must_use]
     pub fn is_limit(&self) -> bool {

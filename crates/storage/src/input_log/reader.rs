@@ -287,13 +287,15 @@ pub(super) fn check_up_to<L: LogSpace>(
     geometry: Geometry,
     range: CommittedRange,
     scan: &Scan,
-) -> Result<(), LogError> {
+) -> Result<bool, LogError> {
     let (epochs, lacks) = find_committed(log, geometry, scan)?;
     let found = check_order(geometry, range.checkpoint, &epochs, &lacks)?;
     if found != range.last {
         return Err(LogError::NotLogged { epoch: found.next() });
     }
-    check_program(&epochs, read_program(log, geometry, scan)?.as_ref())
+    let program = read_program(log, geometry, scan)?;
+    check_program(&epochs, program.as_ref())?;
+    Ok(program.is_some())
 }
 
 /// A whole record of the log that belongs to no stream.

@@ -71,19 +71,18 @@ pub(super) fn check_log(
     end_mark: Option<EndMark>,
 ) -> Result<()> {
     let last = found.last(checkpoint);
-    let lost = |what: String| Err(LogError::Lost { last, what }.into());
     if log.program().is_none() {
-        return lost(match found.foreign {
-            Some(other) => format!("it belongs to another store ({other:016x})"),
-            None => "nothing of what every log of a store begins with is in it: it was emptied, \
-                     cut off or shifted"
-                .to_string(),
-        });
+        return Err(match found.foreign {
+            Some(other) => {
+                let what = format!("it belongs to another store ({other:016x})");
+                LogError::Lost { last, what }
+            }
+            None => LogError::emptied(last),
+        }
+        .into());
     }
     match end_mark {
-        Some(EndMark { epoch, .. }) if epoch > last => {
-            lost(format!("epoch {epoch} had ended, and the log holds no epoch after {last}"))
-        }
+        Some(EndMark { epoch, .. }) if epoch > last => Err(LogError::ended(last, epoch).into()),
         _ => Ok(()),
     }
 }

@@ -138,6 +138,17 @@ impl PinnedSnapshot {
         Ok(newest(&self.files.meta)? == self.root)
     }
 
+    /// Whether the log is shorter than it was at the snapshot; says so. It counts only if the
+    /// snapshot is the newest afterwards.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn log_is_short(&self) -> Result<Option<String>, DeviceError> {
+        let (there, saved) = (self.files.log.len()? / PAGE_BYTES * PAGE_BYTES, self.root.log_bytes);
+        let what = || format!("its file has {there} bytes, but {saved} were saved: truncated?");
+        Ok((there < saved).then(what))
+    }
+
     /// The newest mark of the caller.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub struct UnfinishedCopy {
     /// Of its own, if it begins one.
     branch: Option<u64>,
     is_new: bool,
+    /// Whether files of an older copy may have been replaced.
+    is_begun: bool,
     is_whole: bool,
 }
 
@@ -67,7 +69,16 @@ impl UnfinishedCopy {
         files.meta.allocate(META_BYTES)?;
         write_root(&files, &base.root)?;
         let (target, branch) = (target.to_path_buf(), None);
-        Ok(Self { target, dir, files, base, branch, is_new: true, is_whole: false })
+        Ok(Self {
+            target,
+            dir,
+            files,
+            base,
+            branch,
+            is_new: true,
+            is_begun: false,
+            is_whole: false,
+        })
     }
 
     /// Opens an earlier copy of the database, to bring it up to date; a new one if there is
@@ -94,7 +105,16 @@ impl UnfinishedCopy {
         let base = Base::read(target, &files, source)?;
         source.compare_with(base.of)?;
         let (target, branch) = (target.to_path_buf(), None);
-        Ok(Self { target, dir, files, base, branch, is_new: false, is_whole: false })
+        Ok(Self {
+            target,
+            dir,
+            files,
+            base,
+            branch,
+            is_new: false,
+            is_begun: false,
+            is_whole: false,
+        })
     }
 
     /// The copy is no copy any more, but a database that goes its own way: its epochs are others
@@ -163,6 +183,7 @@ impl UnfinishedCopy {
         let log_crc = log_crc(&self.dir)?.expect("the log was written");
         let origin = Origin { sequence, entries: source.root.entries, log_crc };
         origin.write(&self.dir)?;
+        self.is_begun = true;
         self.give_name(ORIGIN_NAME)?;
         // The commit point of an older copy. The log that it had goes on from either root, the new
         // one from this root only.
@@ -236,8 +257,8 @@ impl UnfinishedCopy {
 
 impl Drop for UnfinishedCopy {
     fn drop(&mut self) {
-        // Of an older copy they may be what completes it.
-        if !self.is_whole && self.is_new {
+        // Of an older copy they may be what completes it, once its files are replaced.
+        if !self.is_whole && (self.is_new || !self.is_begun) {
             // What cannot be removed is removed by the next copy to here.
             let _ = remove_files(&self.dir).map(|()| fs::remove_dir(&self.dir));
         }
