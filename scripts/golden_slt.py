@@ -43,8 +43,7 @@ def origin(source: str) -> str:
     """Where the statements are from."""
     if source.startswith("crates/"):
         return os.path.dirname(source)
-    is_of_casts = os.path.basename(source) == "casts.sql"
-    return "scripts/casts_sql.py" if is_of_casts else "scripts/equality_sql.py"
+    return f"scripts/{os.path.basename(source).removesuffix('.sql').split('_')[0]}_sql.py"
 
 
 def main() -> None:

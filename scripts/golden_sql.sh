@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the golden answers of crates/server/tests/sql again: what psql prints of each script on a
 # PostgreSQL of its own (postgresql.sh), in a temporary directory, that ends with this; and the
-# scripts of crates/sql/tests/slt that are made of them, and of those of equality_sql.py and
-# casts_sql.py.
+# scripts of crates/sql/tests/slt that are made of them, and of those of equality_sql.py,
+# casts_sql.py and names_sql.py.
 #
 # Usage: scripts/golden_sql.sh      (needs PostgreSQL 15)
 set -euo pipefail
@@ -31,6 +31,7 @@ done
 mkdir "$room/made"
 scripts/equality_sql.py "$room/made"
 scripts/casts_sql.py "$room/made"
+scripts/names_sql.py "$room/made"
 for script in "$room"/made/*.sql; do
     "$postgresql_bin/createdb" -h "$room" -U nvcaracal bank
     slt="crates/sql/tests/slt/$(basename "$script" .sql).slt"

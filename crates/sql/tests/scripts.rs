@@ -19,13 +19,13 @@ impl Target for Session {
     }
 }
 
-/// The ways to run a script. Those of equality are long, and differ by whether there is a look-up
-/// or a map at all; that of casts has no rows.
+/// The ways to run a script. Those of equality and names are long, and differ by whether there is a
+/// look-up or a map at all; that of casts has no rows.
 fn choices(name: &str) -> Vec<Choice> {
     if name.starts_with("casts.") {
         return vec![Choice::Best];
     }
-    if name.starts_with("equality_") {
+    if name.starts_with("equality_") || name.starts_with("names_") {
         return vec![Choice::Best, Choice::Loop];
     }
     let keys = (0..3).map(Choice::Only);

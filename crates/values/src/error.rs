@@ -129,6 +129,8 @@ states! {
     NAME_TOO_LONG = b"42622";
     /// A name of several columns.
     AMBIGUOUS_COLUMN = b"42702";
+    /// A name of several tables of a query.
+    AMBIGUOUS_ALIAS = b"42P09";
     /// A column that does not exist.
     UNDEFINED_COLUMN = b"42703";
     /// An object, such as a type or constraint, that does not exist.

@@ -9,6 +9,7 @@ use super::index::{KeyPart, is_of};
 use super::items::{Item, Untyped, identity};
 use super::kinds::Willing;
 use super::output::OutputColumn;
+use super::scope::visible_columns;
 use super::written::{Writing, WrittenTable, with_conditions};
 use crate::catalog::{Identity, Table};
 use crate::ir::{
@@ -232,7 +233,8 @@ impl Binder<'_> {
                 .with_hint("For example, ON CONFLICT (column_name)."));
             }
             OnConflictAction::DoUpdate(update) => {
-                self.scope.add("excluded", &table.relation);
+                let (relation, columns) = (&table.relation, visible_columns(&table.relation));
+                self.scope.add_qualified("excluded", relation.columns.len(), columns);
                 // A query in it would have to see the rows as they were before.
                 self.no_queries = Some("ON CONFLICT DO UPDATE");
                 let assignments = self.assignments(&update.assignments, written)?;

@@ -4,7 +4,7 @@
 use super::binder::Binder;
 use super::coerce::Form;
 use super::immutable::is_immutable;
-use super::items::shown_name;
+use super::items::{is_name, shown_name};
 use super::known::Known;
 use crate::ir::{ColumnNumber, Computed, Expression, Index, KeyColumn, Kind, Relation};
 use sqlparser::ast::Expr;
@@ -22,7 +22,7 @@ pub(crate) enum KeyPart {
 /// The name that an expression has in the name of its index, and among its columns.
 pub(crate) fn index_column_name(expr: &Expr) -> String {
     match shown_name(expr) {
-        name if name == "?column?" => "expr".to_owned(),
+        name if name == "?column?" && !is_name(expr) => "expr".to_owned(),
         name => name,
     }
 }

@@ -190,7 +190,15 @@ fn has_own_name(expr: &Expr) -> bool {
         Expr::TypedString(_) | Expr::Interval(_) => false,
         // Also where its column has none.
         Expr::Subquery(_) => true,
-        expr => shown_name(expr) != "?column?",
+        expr => is_name(expr) || shown_name(expr) != "?column?",
+    }
+}
+
+/// Whether an expression is the name of a column, which may be any.
+pub(super) fn is_name(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_name(inner),
+        other => matches!(other, Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
     }
 }
 

@@ -209,7 +209,7 @@ impl Binder<'_> {
         let (begin, width) = (self.scope.width(), kinds.len());
         let rows = self.rows_of_query(query, JoinKind::Inner)?;
         let columns = kinds.iter().enumerate().map(|(at, kind)| (at, at.to_string(), *kind));
-        self.scope.add_columns(AMONG_COLUMNS, width, columns);
+        self.scope.add_qualified(AMONG_COLUMNS, width, columns);
         let item = FromItem { kind: JoinKind::Inner, begin, width, rows, on: Vec::new() };
         self.add_item(item, items)?;
         for (at, place) in projection.iter_mut().filter_map(taken).enumerate() {

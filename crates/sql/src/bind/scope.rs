@@ -6,8 +6,9 @@ use crate::parse::Stars;
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
-/// The table of functions among the columns of a query.
-pub(super) const AMONG_COLUMNS: &str = "?rows?";
+/// The table of functions among the columns of a query. No name of a statement has its first
+/// character.
+pub(super) const AMONG_COLUMNS: &str = "\0rows";
 
 /// The tables of a query, one after the other in the row.
 #[derive(Clone, Default)]
@@ -103,12 +104,21 @@ impl Scope {
         self.add_resolved(table, width, columns);
     }
 
+    /// Adds a table as `add_columns` does, but columns of it must be named after the table.
+    pub(super) fn add_qualified(
+        &mut self,
+        table: &str,
+        width: usize,
+        columns: impl IntoIterator<Item = (usize, String, Kind)>,
+    ) {
+        let shown = self.shown.len();
+        self.add_columns(table, width, columns);
+        self.shown.truncate(shown);
+    }
+
     /// Adds a table with so many columns, from which these are computed.
     pub(super) fn add_resolved(&mut self, table: &str, width: usize, columns: Vec<Resolved>) {
-        // `excluded` must be named, and functions among columns cannot be.
-        if table != "excluded" && table != AMONG_COLUMNS {
-            self.shown.extend(columns.iter().cloned());
-        }
+        self.shown.extend(columns.iter().cloned());
         self.tables.push(ScopeTable { name: table.to_owned(), columns, primary: Vec::new() });
         self.width += width;
     }
@@ -212,6 +222,11 @@ impl Scope {
         let Some((at, found)) = all.find(|(_, own)| own.name == table) else { return Ok(None) };
         if at < self.hidden.0 {
             return Err(hidden(Some(table), name));
+        }
+        // Only the table that a statement changes may be called as the one that ON CONFLICT adds.
+        if all.any(|(_, own)| own.name == table) {
+            let message = format!("table reference \"{table}\" is ambiguous");
+            return Err(Error::new(SqlState::AMBIGUOUS_ALIAS, message));
         }
         match only(found.columns.iter(), name)? {
             Some(column) => Ok(Some(column)),
