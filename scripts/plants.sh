@@ -147,11 +147,6 @@ copy() {
     # As if there was no repository around it, whose directories the patch would not touch.
     (cd "$fresh" && GIT_CEILING_DIRECTORIES=$(cd .. && pwd) git apply -C1 ../all.patch 2>/dev/null)
     grep -q 'plant::planted' "$fresh/crates/engine/src/epoch/checkpoint.rs"
-    if [ "$sample" -gt 0 ]; then
-        # The crash lab by itself needs the engine for one device only.
-        sed -i -e '/^    functions::<Traced>,$/!{ /^    functions::</d }' -e 's/\[fn(); [0-9]*\]/[fn(); 1]/' \
-            -e 's/^use pmem::{.*};/use pmem::{Device, Traced};/' "$fresh/crates/engine/src/instances.rs"
-    fi
     sed -i '/^\[workspace.package\]/,/^version/ s/^version = .*/version = "'"$version"'"/' "$fresh/Cargo.toml"
     sed -i '/^name = "nvcaracal/ { n; s/^version = .*/version = "'"$version"'"/ }' "$fresh/Cargo.lock"
     (cd "$fresh" && find . -type f) | while IFS= read -r file; do

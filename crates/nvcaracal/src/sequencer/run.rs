@@ -460,9 +460,10 @@ impl Sequencer {
             events::archive(epoch, told.as_deref());
         }
 
-        // Before a call is answered: its caller may look for what it has changed.
-        self.shared.standing.renew(&self.shared, &mut self.driver);
+        // Before a call is answered: its caller may look for what it has changed. The feeds first:
+        // a reader of the snapshot may ask for the changes behind it.
         self.shared.feeds.add(epoch, changes);
+        self.shared.standing.renew(&self.shared, &mut self.driver);
         // No call is deferred twice.
         for (position, owner) in self.deferred.drain(..deferred_in).enumerate() {
             if let Some((group, index, _)) = owner {
