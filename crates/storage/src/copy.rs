@@ -15,7 +15,9 @@
 
 use std::path::{Path, PathBuf};
 
-use pmem::{DeviceError, LogSpace, MARK_BYTES, PAGE_BYTES, PinnedSnapshot, UnfinishedCopy};
+use pmem::{
+    DeviceError, LogSpace, MARK_BYTES, PAGE_BYTES, PinnedSnapshot, Replaced, UnfinishedCopy,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::digest::StateHash;
@@ -34,6 +36,9 @@ use crate::store::{EndMark, checkpoint, good_copy};
 
 /// So often a copy is begun anew because the store went on faster.
 const TRIES: u32 = 10;
+/// So often a copy is tried whose log lacks what is needed. A log that was written to meanwhile may
+/// lack it, until it is copied anew; a damaged one always does.
+const DAMAGED_TRIES: u32 = 3;
 /// So often the log is copied because a snapshot was committed meanwhile.
 const LOG_TRIES: u32 = 1000;
 
@@ -88,11 +93,15 @@ pub fn copy_store(
     kind: CopyKind,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
+    let mut damaged_tries = 1;
     for _ in 1..TRIES {
         match try_copy(source, target, &kind, progress) {
             Ok(Some(copied)) => return Ok(copied),
-            // A log that was written to meanwhile may lack what is needed, until it is copied anew.
-            Err(StorageError::Log(error)) if !is_final(&error) => {}
+            Err(StorageError::Log(error))
+                if error.is_corrupt() && damaged_tries < DAMAGED_TRIES =>
+            {
+                damaged_tries += 1;
+            }
             Ok(None) => {}
             Err(StorageError::Device(DeviceError::Outrun { .. })) => {}
             Err(error) => return Err(error),
@@ -100,12 +109,6 @@ pub fn copy_store(
     }
     let outrun = DeviceError::Outrun { path: source.to_path_buf() };
     try_copy(source, target, &kind, progress)?.ok_or(StorageError::Device(outrun))
-}
-
-/// Whether copying once more would not help.
-fn is_final(error: &LogError) -> bool {
-    use LogError::{Archive, NotCopied, NotReached, TooEarly};
-    matches!(error, Archive { .. } | NotCopied { .. } | NotReached { .. } | TooEarly { .. })
 }
 
 /// `None`: the store went on, and the copy is to begin anew.
@@ -141,6 +144,9 @@ fn try_copy(
     if last.is_none() {
         log.check_end(end.last, restore.is_some_and(|restore| restore.archive.is_some()))?;
     }
+    if let Some(earlier) = copy.replaced()? {
+        check_replaces(&earlier, end.last)?;
+    }
     cut_log(&copy, &end)?;
     let timestamp_ns = match end.last == checkpoint {
         true => checkpoint_record(&pinned)?.timestamp_ns,
@@ -162,6 +168,17 @@ fn try_copy(
         log_bytes: end.bytes,
         timestamp_ns,
     }))
+}
+
+/// An earlier copy is replaced by one that has all of its epochs.
+fn check_replaces(earlier: &Replaced, last: EpochNumber) -> Result<()> {
+    let saved = EpochNumber(earlier.epoch.map_or(0, |epoch| epoch.0));
+    let ended = earlier.mark.as_ref().and_then(EndMark::decode).map(|mark| mark.epoch);
+    let earlier = ended.map_or(saved, |ended| ended.max(saved));
+    match earlier > last {
+        true => Err(LogError::EarlierIsLonger { earlier, last }.into()),
+        false => Ok(()),
+    }
 }
 
 /// Epochs that are archived may be of a later program than those of the copy.

@@ -26,8 +26,6 @@ pub struct Limits {
     /// Whether the store is only looked at, without a handle that could write to it, where the
     /// device can do that; only on the `file` device.
     pub read_only: bool,
-    /// Whether the log may have lost its end: the command is about to give it up.
-    pub lost_log: bool,
     /// Whether this is for a load, which may finish one that was cut short.
     pub loading: bool,
     /// Where the process ends; only on the `file` device.
@@ -45,7 +43,6 @@ impl Limits {
             log_bytes,
             create: true,
             read_only: false,
-            lost_log: false,
             loading: false,
             die_at: None,
             memory_limit_bytes: None,
@@ -77,7 +74,6 @@ impl Limits {
             log_bytes: (bytes(&log) * 2).max(LOG_LIMIT_BYTES_DEFAULT),
             create: false,
             read_only: false,
-            lost_log: false,
             loading: false,
             die_at: None,
             memory_limit_bytes: None,
@@ -90,8 +86,7 @@ impl Limits {
 /// # Errors
 /// `Usage` for a limit of memory that the device cannot keep; the device's.
 pub fn open_device(spec: &DeviceSpec, limits: Limits) -> Result<Arc<AnyDevice>> {
-    let Limits { image_bytes, log_bytes, create, read_only, lost_log, loading, die_at, .. } =
-        limits;
+    let Limits { image_bytes, log_bytes, create, read_only, loading, die_at, .. } = limits;
     let memory_limit_bytes = limits.memory_limit_bytes;
     let hook = die_at.map(|point| point.hook(spec)).transpose()?;
     if memory_limit_bytes.is_some() && !matches!(spec, DeviceSpec::File(_)) {
@@ -115,7 +110,6 @@ pub fn open_device(spec: &DeviceSpec, limits: Limits) -> Result<Arc<AnyDevice>> 
             let options = FileOptions {
                 create,
                 read_only,
-                lost_log,
                 loading,
                 beside: BESIDE,
                 memory_limit_bytes,

@@ -38,9 +38,8 @@ pub(crate) struct Outcome {
 pub(crate) fn run(arguments: &RecoverArguments, decision: Decision) -> Done {
     let store = &arguments.store;
     let spec = bench::spec_of_path(&store.path)?;
-    let lost_log = matches!(decision, Decision::AcceptLossAfter(_));
     let die_at = arguments.die_at.clone();
-    let limits = Limits { lost_log, die_at, ..Limits::existing(&spec) };
+    let limits = Limits { die_at, ..Limits::existing(&spec) };
     let outcome = decide(decision, &open_device(&spec, limits)?)?;
     show(&outcome, store.json, || text(&outcome, &store.path.to_string()))
 }

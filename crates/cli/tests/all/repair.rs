@@ -38,6 +38,7 @@ fn o_24_a_damaged_log_is_refused_until_the_loss_is_accepted() {
         ("cut off", whole[..middle].to_vec()),
         ("empty", Vec::new()),
     ];
+    let mut kept_of = Vec::new();
     for (what, log) in cases {
         let store = room.text("damaged");
         copy(&room.path("store"), &room.path("damaged"));
@@ -46,6 +47,7 @@ fn o_24_a_damaged_log_is_refused_until_the_loss_is_accepted() {
         let refused = run(&format!("recover {store}")).failed(1, &["--accept-loss-after"]);
         assert_eq!(fs::read(room.path("damaged/log")).expect("a log"), log, "{what}: untouched");
         let last = kept(&refused.stderr);
+        kept_of.push(last);
         let accepted = run(&format!("recover --accept-loss-after {last} --json {store}"));
         assert_eq!(accepted.succeeded().json()["epoch"], last, "{what}");
         let recovered = run(&format!("recover --json {store}")).succeeded().json();
@@ -53,6 +55,9 @@ fn o_24_a_damaged_log_is_refused_until_the_loss_is_accepted() {
         run(&format!("check {store}")).succeeded();
         fs::remove_dir_all(&store).expect("a directory of ours");
     }
+    let [damaged, zeroed, cut_off, empty] = kept_of[..] else { panic!("four cases: {kept_of:?}") };
+    assert_eq!((zeroed, empty), (0, 0));
+    assert!(damaged > 1 && cut_off == damaged, "whole epochs before the cut are kept: {kept_of:?}");
 }
 
 /// Copies the files of a store.

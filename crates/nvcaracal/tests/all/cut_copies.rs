@@ -157,3 +157,39 @@ fn s_23_the_log_of_a_copy_has_an_end() {
     let error = place.opened(&made).unwrap_err();
     assert!(error.is_corrupt() && error.to_string().contains("had ended"), "{error}");
 }
+
+/// S23: a backup does not take the place of a copy that has later epochs, or that is of another
+/// branch; both are as they were.
+#[test]
+fn s_23_a_backup_keeps_the_epochs_of_an_earlier_copy() {
+    let place = Place(directory());
+    let (running, old, good) = (place.path("running"), place.path("old"), place.path("good"));
+    let db = common::options().checkpoint_every(1000).open(&running).unwrap();
+    run(&db, 10);
+    db.checkpoint().unwrap();
+    run(&db, 5);
+    copy(&running, &old);
+    let older = db.stats().epoch;
+    run(&db, 5);
+    backup(&running, &good).unwrap();
+    let newer = db.stats().epoch;
+    let restored = place.path("restored");
+    Database::restore(&good, &restored, None).unwrap();
+    let (good_bytes, restored_bytes) = (bytes(&good), bytes(&restored));
+    for (from, to, said) in [
+        (&old, &good, format!("has epochs up to {newer}, and the database up to {older}")),
+        (&restored, &good, "is of another branch".to_string()),
+        (&running, &restored, "is of another branch".to_string()),
+    ] {
+        let error = backup(from, to).unwrap_err().to_string();
+        assert!(error.contains(&said), "wanted {said:?}, got: {error}");
+        assert!(bytes(&good) == good_bytes && bytes(&restored) == restored_bytes, "{said}");
+        for left in ["good.incomplete", "restored.incomplete"] {
+            assert!(!place.path(left).exists(), "{said}");
+        }
+    }
+    backup(&running, &good).unwrap();
+    run(&db, 5);
+    backup(&running, &good).unwrap();
+    assert_eq!(place.opened(&good).unwrap(), (db.stats().epoch, db.stats().state_hash));
+}

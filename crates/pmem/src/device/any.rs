@@ -142,6 +142,7 @@ impl Device for AnyDevice {
         accept() -> Result<(), DeviceError>;
         write_mark(mark: &[u8; MARK_BYTES]) -> Result<(), DeviceError>;
         mark() -> Option<[u8; MARK_BYTES]>;
+        lost_log() -> Option<String>;
         replay_marks() -> Result<Option<ReplayMarks>, DeviceError>;
         load_mark() -> Option<LoadMark>;
         may_show_undurable() -> bool;

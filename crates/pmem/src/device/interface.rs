@@ -357,6 +357,14 @@ pub trait Device: Send + Sync + 'static {
         None
     }
 
+    /// What shows that the log was cut off after the newest snapshot, if it was: its file was
+    /// shorter at this open than that snapshot says. Which epochs it still has is the caller's
+    /// affair, and whether it goes on without the others. [`Device::accept`] makes it as long
+    /// again, with zeros.
+    fn lost_log(&self) -> Option<String> {
+        None
+    }
+
     /// Words that outlive the process without being durable, for the one who recovers the store:
     /// where the death of the process in a recovery is to leave a trace. `None` on devices that do
     /// not outlive it, or must not be written to.

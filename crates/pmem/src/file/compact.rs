@@ -43,7 +43,10 @@ pub fn compact(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Compacted, DeviceError> {
     let options = FileOptions { create: false, hook, ..FileOptions::new(u64::MAX, u64::MAX) };
-    let Found { files, head, state, .. } = open_state(dir, &options)?;
+    let Found { files, head, state, lost_log, .. } = open_state(dir, &options)?;
+    if let Some(what) = lost_log {
+        return Err(DeviceError::corrupt(files.log.path(), what));
+    }
     if files.table.is_locked()? {
         return Err(DeviceError::Copying { path: dir.to_path_buf() });
     }

@@ -51,6 +51,8 @@ pub struct File {
     usable: Limited,
     log: Limited,
     log_writes: LogWrites,
+    /// What shows that the log was cut off before this open, if it was.
+    lost_log: Option<String>,
     dirty: Arc<DirtyPages>,
     /// Pages of the snapshot that begins, from each of those who look at a part.
     to_save: Mutex<Vec<PagesToSave>>,
@@ -85,8 +87,9 @@ impl File {
     pub fn open(dir: impl AsRef<Path>, options: &FileOptions) -> Result<Self, DeviceError> {
         let dir = dir.as_ref();
         let health = Arc::default();
-        let Opened { files, image, dirty, pages, image_bytes, log_bytes, state, marks, room } =
-            open(dir, options, &health)?;
+        let opened = open(dir, options, &health)?;
+        let Opened { files, image, dirty, pages, image_bytes, log_bytes, .. } = opened;
+        let Opened { lost_log, state, marks, room, .. } = opened;
         let log_writes = LogWrites::new(&files.log)?;
         let pages_note = note_pages(&pages);
         let (residency, loading) = match pages {
@@ -102,6 +105,7 @@ impl File {
             usable: Limited::new("image", options.image_limit_bytes, image_bytes),
             log: Limited::new("log", options.log_limit_bytes, log_bytes),
             log_writes,
+            lost_log,
             dirty,
             image,
             to_save: Mutex::default(),
@@ -401,6 +405,10 @@ impl Device for File {
 
     fn mark(&self) -> Option<[u8; MARK_BYTES]> {
         lock(&self.marks).found()
+    }
+
+    fn lost_log(&self) -> Option<String> {
+        self.lost_log.clone()
     }
 
     fn replay_marks(&self) -> Result<Option<ReplayMarks>, DeviceError> {

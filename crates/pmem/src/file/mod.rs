@@ -59,7 +59,7 @@ mod copy;
 mod device;
 
 pub use compact::{Compacted, compact};
-pub use copy::{PinnedSnapshot, UnfinishedCopy};
+pub use copy::{PinnedSnapshot, Replaced, UnfinishedCopy};
 pub use device::File;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 pub use options::FileOptions;

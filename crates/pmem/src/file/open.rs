@@ -28,6 +28,8 @@ pub(super) struct Opened {
     /// Those of the newest snapshot, and what the image grew to since.
     pub(super) image_bytes: u64,
     pub(super) log_bytes: u64,
+    /// What shows that the log was cut off, if it was.
+    pub(super) lost_log: Option<String>,
     pub(super) state: State,
     pub(super) marks: Marks,
     pub(super) room: Arc<Room>,
@@ -63,6 +65,8 @@ pub(super) struct Found {
     pub(super) state: State,
     /// Of the log.
     pub(super) log_bytes: u64,
+    /// What shows that the log was cut off, if it was.
+    pub(super) lost_log: Option<String>,
 }
 
 /// Finds the state of a database, in files that have all of it.
@@ -78,10 +82,11 @@ pub(super) fn open_state(dir: &Path, options: &FileOptions) -> Result<Found, Dev
     check_is_newest(dir, &files.meta, &newest)?;
     let head = check_heads(&files, &newest)?;
     let log_bytes = files.log.len()? / PAGE_BYTES * PAGE_BYTES;
-    check_lengths(&files, &newest, log_bytes, options.lost_log)?;
+    check_data_length(&files, &newest)?;
+    let lost_log = lost_log(&newest, log_bytes);
     let table = PageTable::read(&files, &newest)?;
     let free = table.free_slots(&files, newest.data_bytes / PAGE_BYTES)?;
-    Ok(Found { files, head, state: State { newest, table, free }, log_bytes })
+    Ok(Found { files, head, state: State { newest, table, free }, log_bytes, lost_log })
 }
 
 pub(super) fn open(
@@ -96,7 +101,7 @@ pub(super) fn open(
     if options.memory_limit_bytes.is_some() {
         residency::check_possible()?;
     }
-    let Found { files, head, state, log_bytes } = open_state(dir, options)?;
+    let Found { files, head, state, log_bytes, lost_log } = open_state(dir, options)?;
     let State { newest, table, .. } = &state;
     let image_bytes = newest.image_bytes.max(head.image_bytes);
     check_limit("image (the existing one)", image_bytes, options.image_limit_bytes)?;
@@ -113,7 +118,7 @@ pub(super) fn open(
     };
     let marks = Marks::read(&files.meta, newest.instance)?;
     let room = Arc::new(Room::of(&files, &head, newest, table.used())?);
-    Ok(Opened { files, image, dirty, pages, image_bytes, log_bytes, state, marks, room })
+    Ok(Opened { files, image, dirty, pages, image_bytes, log_bytes, lost_log, state, marks, room })
 }
 
 /// Checks that a database whose only root is that of its creation is no copy: that is whole when it
@@ -134,30 +139,21 @@ fn check_limit(what: &'static str, bytes: u64, limit_bytes: u64) -> Result<(), D
     Ok(())
 }
 
-/// Checks that the files have the lengths that the snapshot needs.
-fn check_lengths(
-    files: &Files,
-    newest: &Root,
-    log_bytes: u64,
-    lost_log: bool,
-) -> Result<(), DeviceError> {
-    let too_short = |file: &DiskHandle, there: u64, saved: u64, more: &str| {
-        let what = format!("{there} bytes, but {saved} were saved: truncated?{more}");
-        Err(DeviceError::corrupt(file.path(), what))
-    };
-    let data_bytes = files.data.len()?;
-    if data_bytes < newest.data_bytes {
-        return too_short(&files.data, data_bytes, newest.data_bytes, "");
-    }
-    if log_bytes < newest.log_bytes && !lost_log {
-        let epoch = newest.epoch.unwrap_or_default();
-        let more = format!(
-            " Restore it, or accept the loss of everything after epoch {epoch} with \
-             `nvcaracal recover --accept-loss-after {epoch} PATH`"
-        );
-        return too_short(&files.log, log_bytes, newest.log_bytes, &more);
+/// Checks that `data` has the length that the snapshot needs.
+fn check_data_length(files: &Files, newest: &Root) -> Result<(), DeviceError> {
+    let (there, saved) = (files.data.len()?, newest.data_bytes);
+    if there < saved {
+        let what = format!("{there} bytes, but {saved} were saved: truncated?");
+        return Err(DeviceError::corrupt(files.data.path(), what));
     }
     Ok(())
+}
+
+/// Whether a log of so many bytes is shorter than it was at a snapshot; says so.
+pub(super) fn lost_log(newest: &Root, there: u64) -> Option<String> {
+    let saved = newest.log_bytes;
+    let what = || format!("its file has {there} bytes, but {saved} were saved: truncated?");
+    (there < saved).then(what)
 }
 
 /// Loads all pages, or begins to, if the options say so and it can be done.

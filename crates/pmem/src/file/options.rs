@@ -21,9 +21,6 @@ pub struct FileOptions {
     /// what is changed from then on stays in memory and is forgotten. For a store whose log has to
     /// be replayed before it can be read.
     pub detached: bool,
-    /// Whether the log may be shorter than it was at the newest snapshot: the caller gives up what
-    /// it has lost. [`crate::Device::accept`] makes it as long again, with zeros.
-    pub lost_log: bool,
     /// Whether this is for a load, which may finish one that was cut short. Anybody else is refused
     /// what that has left.
     pub loading: bool,
@@ -60,7 +57,6 @@ impl FileOptions {
             create: true,
             read_only: false,
             detached: false,
-            lost_log: false,
             loading: false,
             beside: &[],
             archive: None,

@@ -212,6 +212,17 @@ pub enum LogError {
         /// The last epoch of the copy.
         last: EpochNumber,
     },
+    /// A backup would replace an earlier copy that has epochs more.
+    #[error(
+        "the earlier copy has epochs up to {earlier}, and the database up to {last}: a backup \
+         would lose those between; choose another directory"
+    )]
+    EarlierIsLonger {
+        /// The last epoch of the earlier copy.
+        earlier: EpochNumber,
+        /// The last epoch that a new one would have.
+        last: EpochNumber,
+    },
     /// The epoch was not found committed when the log was opened, or was released since.
     #[error(
         "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be \

@@ -63,12 +63,12 @@ pub(super) fn check_instance(superblock: &Superblock, device: &AnyDevice) -> Res
 }
 
 /// The log must hold what is known to have been in it: a program, because that is durable before
-/// the superblock is, and every epoch that ended.
+/// the superblock is, and every epoch that ended; and it must not have been cut off.
 pub(super) fn check_log(
+    device: &AnyDevice,
     log: &InputLog,
     found: &Recovered,
     checkpoint: EpochNumber,
-    end_mark: Option<EndMark>,
 ) -> Result<()> {
     let last = found.last(checkpoint);
     if log.program().is_none() {
@@ -81,8 +81,11 @@ pub(super) fn check_log(
         }
         .into());
     }
-    match end_mark {
-        Some(EndMark { epoch, .. }) if epoch > last => Err(LogError::ended(last, epoch).into()),
+    match (EndMark::read(device), device.lost_log()) {
+        (Some(EndMark { epoch, .. }), _) if epoch > last => {
+            Err(LogError::ended(last, epoch).into())
+        }
+        (_, Some(what)) => Err(LogError::Lost { last, what }.into()),
         _ => Ok(()),
     }
 }

@@ -86,6 +86,12 @@ impl Base {
         let Some(origin) = Origin::read(target)? else {
             return refuse("is a database, and not one of its copies");
         };
+        if root.branch != source.branch() {
+            return refuse(
+                "is of another branch of the database, since one of the two was restored; choose \
+                 another directory",
+            );
+        }
         let was_cut_short = origin.sequence == root.sequence + 1;
         let is_as_made =
             origin.sequence == root.sequence && log_crc(target)? == Some(origin.log_crc);

@@ -19,4 +19,4 @@ mod unfinished;
 
 pub(super) use origin::is_copy;
 pub use pinned::PinnedSnapshot;
-pub use unfinished::UnfinishedCopy;
+pub use unfinished::{Replaced, UnfinishedCopy};

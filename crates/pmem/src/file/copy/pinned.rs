@@ -11,6 +11,7 @@ use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files};
 use super::super::format::{Entries, Entry, Root};
 use super::super::mark::Marks;
 use super::super::meta::{check_heads, find_newest};
+use super::super::open::lost_log;
 use super::super::page_reads::{check_page, read_pages};
 use super::super::table::{PageTable, TableRead};
 use crate::device::{LogSpace, MARK_BYTES};
@@ -144,9 +145,7 @@ impl PinnedSnapshot {
     /// # Errors
     /// The file system's.
     pub fn log_is_short(&self) -> Result<Option<String>, DeviceError> {
-        let (there, saved) = (self.files.log.len()? / PAGE_BYTES * PAGE_BYTES, self.root.log_bytes);
-        let what = || format!("its file has {there} bytes, but {saved} were saved: truncated?");
-        Ok((there < saved).then(what))
+        Ok(lost_log(&self.root, self.files.log.len()? / PAGE_BYTES * PAGE_BYTES))
     }
 
     /// The newest mark of the caller.

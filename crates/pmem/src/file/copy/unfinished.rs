@@ -14,6 +14,7 @@ use super::base::{Base, log_crc, open_files};
 use super::origin::{ORIGIN_NAME, Origin};
 use super::pinned::PinnedSnapshot;
 use crate::device::{LogSpace, MARK_BYTES};
+use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
 use crate::system::{Locked, Sharing, private};
@@ -22,6 +23,15 @@ use crate::system::{Locked, Sharing, private};
 const SUFFIX: &str = ".incomplete";
 /// The files of a copy, but for `origin`.
 const FILES: [DiskFile; 4] = [DiskFile::Meta, DiskFile::Data, DiskFile::Table, DiskFile::Log];
+
+/// How far an earlier copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaced {
+    /// The epoch of its snapshot; `None` if it has none.
+    pub epoch: Option<EpochNumber>,
+    /// Its newest mark ([`crate::Device::write_mark`]), if one is intact.
+    pub mark: Option<[u8; MARK_BYTES]>,
+}
 
 /// A directory that becomes a copy of a database, or a copy that is brought up to date. Dropped
 /// before its end, a new one is removed, and an older one is as it was.
@@ -101,9 +111,13 @@ impl UnfinishedCopy {
         }
         finish_interrupted(target)?;
         let (dir, lock) = create_incomplete(target)?;
-        let files = open_files(target, &dir, lock, hook.as_ref())?;
-        let base = Base::read(target, &files, source)?;
-        source.compare_with(base.of)?;
+        let open = || {
+            let files = open_files(target, &dir, lock, hook.as_ref())?;
+            let base = Base::read(target, &files, source)?;
+            source.compare_with(base.of)?;
+            Ok((files, base))
+        };
+        let (files, base) = open().inspect_err(|_| remove_incomplete(&dir))?;
         let (target, branch) = (target.to_path_buf(), None);
         Ok(Self {
             target,
@@ -115,6 +129,20 @@ impl UnfinishedCopy {
             is_begun: false,
             is_whole: false,
         })
+    }
+
+    /// The newest epoch of its snapshot and the newest mark of the earlier copy that this one is
+    /// to replace; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn replaced(&self) -> Result<Option<Replaced>, DeviceError> {
+        if self.is_new {
+            return Ok(None);
+        }
+        let Root { epoch, instance, .. } = self.base.root;
+        let mark = Marks::read(&self.files.meta, instance)?.found();
+        Ok(Some(Replaced { epoch, mark }))
     }
 
     /// The copy is no copy any more, but a database that goes its own way: its epochs are others
@@ -259,8 +287,7 @@ impl Drop for UnfinishedCopy {
     fn drop(&mut self) {
         // Of an older copy they may be what completes it, once its files are replaced.
         if !self.is_whole && (self.is_new || !self.is_begun) {
-            // What cannot be removed is removed by the next copy to here.
-            let _ = remove_files(&self.dir).map(|()| fs::remove_dir(&self.dir));
+            remove_incomplete(&self.dir);
         }
     }
 }
@@ -333,6 +360,11 @@ fn has_sequence(target: &Path, sequence: u64) -> Result<bool, DeviceError> {
 
 fn rename(from: &Path, to: &Path) -> Result<(), DeviceError> {
     fs::rename(from, to).map_err(|e| DeviceError::io("give its name to", to, e))
+}
+
+/// Removes what is not whole. What cannot be removed is removed by the next copy to there.
+fn remove_incomplete(dir: &Path) {
+    let _ = remove_files(dir).map(|()| fs::remove_dir(dir));
 }
 
 /// Removes the files of a copy.

@@ -113,7 +113,7 @@ impl Store {
         )?;
         recovered.timestamp_ns = recovered.timestamp_ns.max(current.timestamp_ns);
         let end_mark = EndMark::read(device.as_ref());
-        check_log(&log, &recovered, EpochNumber(current.epoch), end_mark)?;
+        check_log(device.as_ref(), &log, &recovered, EpochNumber(current.epoch))?;
         let store = Self {
             device,
             superblock,
