@@ -33,6 +33,7 @@ mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
 mod worker;
+mod worker_choice;
 mod worker_id;
 
 pub use call::answers::{Abort, Answer, EpochOutcome};
@@ -71,4 +72,5 @@ pub use stats::{
 pub use storage::{Change, EpochChanges};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
+pub use worker_choice::WorkerChoice;
 pub use worker_id::WORKERS_MAX;

@@ -168,7 +168,7 @@ impl Engine {
     }
 
     /// Lets epochs from now on run on the first workers only, so many of them: at least one, at
-    /// most all. What an epoch comes to is the same for any number. A replay uses all.
+    /// most all. What an epoch comes to is the same for any number.
     pub fn limit_workers(&mut self, workers: usize) {
         self.workers_max = workers.clamp(1, self.workers.len());
     }
@@ -182,11 +182,7 @@ impl Engine {
         info: EpochInfo,
         past: Option<Past<'_>>,
     ) -> Result<EpochOutcome> {
-        let workers = match past {
-            Some(_) => self.workers.len(),
-            None if calls.are_few() => 1,
-            None => self.workers_max,
-        };
+        let workers = if calls.are_few() { 1 } else { self.workers_max };
         self.swap_shared(workers);
         self.assert_begins(workers);
         let result = self.run_on(workers, calls, info, past);

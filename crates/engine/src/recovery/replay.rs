@@ -5,12 +5,14 @@
 //! itself is at its end (`epoch/checkpoint.rs`), before anything of it is made durable.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pmem::Device;
 use storage::input_log::Recovered;
 use storage::{EndMark, EpochNumber, Position, StorageError, Store};
 
-use crate::call::batch::EpochInfo;
+use crate::call::answers::EpochOutcome;
+use crate::call::batch::{Calls, EpochInfo};
 use crate::call::deaths::Deaths;
 use crate::engine::Engine;
 use crate::epoch::decode_calls;
@@ -18,6 +20,7 @@ use crate::error::hex;
 use crate::error::{EngineError, Result};
 use crate::stats::RecoveryReport;
 use crate::worker::Past;
+use crate::worker_choice::WorkerChoice;
 
 /// Runs the committed epochs again.
 pub(crate) fn replay(
@@ -35,6 +38,7 @@ pub(crate) fn replay(
     if !log.committed.is_empty() || store.device().may_show_undurable() {
         store.log().harden(&mut engine.workers[0].row_store.port)?;
     }
+    let mut choice = WorkerChoice::beginning_with_all(engine.workers());
     for (index, committed) in log.committed.iter().enumerate() {
         let after = log.committed.get(index + 1).map(|next| next.hash_before);
         let marked =
@@ -48,9 +52,10 @@ pub(crate) fn replay(
             deaths: &deaths,
             last: index + 1 == log.committed.len(),
         };
-        replay_epoch(engine, committed.epoch, past, report)?;
+        replay_epoch(engine, committed.epoch, past, &mut choice, report)?;
         report.skipped.extend(verdicts.cloned());
     }
+    engine.limit_workers(engine.workers());
     if engine.store.device().takes_snapshots() {
         engine.store.device().settle()?;
     }
@@ -129,6 +134,7 @@ fn replay_epoch(
     engine: &mut Engine,
     epoch: EpochNumber,
     past: Past<'_>,
+    choice: &mut WorkerChoice,
     report: &mut RecoveryReport,
 ) -> Result<()> {
     let logged = engine.store.log().read_epoch(epoch)?;
@@ -144,7 +150,7 @@ fn replay_epoch(
     let is_durable = engine.store.log().is_durable(epoch);
     assert!(is_durable, "what is replayed was made durable: what follows is built on it (O-29)");
     past.deaths.begin(epoch);
-    let outcome = engine.run(&calls, info, Some(past))?;
+    let outcome = run_timed(engine, &calls, info, past, choice)?;
     assert_eq!(outcome.epoch, epoch, "epochs are replayed in order");
     engine.core.config.watch.replayed(&outcome);
     report.replay.add(&outcome.stats.device);
@@ -152,6 +158,25 @@ fn replay_epoch(
     report.epochs_verified += u64::from(past.hash.is_some() && outcome.state_hash.is_some());
     report.calls_replayed += calls.len() as u64;
     Ok(())
+}
+
+/// Runs an epoch on as many workers as seem best, and notes how long it took.
+fn run_timed(
+    engine: &mut Engine,
+    calls: &Calls,
+    info: EpochInfo,
+    past: Past<'_>,
+    choice: &mut WorkerChoice,
+) -> Result<EpochOutcome> {
+    if calls.are_few() {
+        return engine.run(calls, info, Some(past));
+    }
+    engine.limit_workers(choice.next());
+    let clock = engine.core.config.clock;
+    let started_ns = clock();
+    let outcome = engine.run(calls, info, Some(past))?;
+    choice.ran(calls.len(), Duration::from_nanos(clock().saturating_sub(started_ns)));
+    Ok(outcome)
 }
 
 /// The first committed epoch must have begun where the checkpoint ends.

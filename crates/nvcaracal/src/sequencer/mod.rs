@@ -5,4 +5,3 @@ pub(crate) mod queue;
 pub(crate) mod routing;
 pub(crate) mod run;
 pub(crate) mod standing;
-mod worker_choice;

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, caught};
+use engine::{Answer, Calls, EngineError, EpochInfo, EpochOutcome, WorkerChoice, caught};
 use pmem::Stack;
 use storage::{ChangeLog, StorageError};
 
@@ -33,7 +33,6 @@ use crate::sequencer::clock::{Clock, random};
 use crate::sequencer::queue::{Batch, Queue, Work};
 use crate::sequencer::routing::Routing;
 use crate::sequencer::standing::Standing;
-use crate::sequencer::worker_choice::WorkerChoice;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 

@@ -219,8 +219,8 @@ fn o_54_damaged_and_foreign_files_are_refused() {
     }
 }
 
-/// A log that is shorter than the newest snapshot says is told to the caller, who knows which epochs
-/// are whole; accepted, it is as long again. It is not compacted before.
+/// A log that is shorter than the newest snapshot says is told to the caller, who knows which
+/// epochs are whole; accepted, it is as long again. It is not compacted before.
 #[test]
 fn o_54_a_log_that_was_cut_off_is_told() {
     let dir = filled();

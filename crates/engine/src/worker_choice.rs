@@ -3,7 +3,7 @@
 //! More workers are not always faster. Calls that all write one row run one after the other,
 //! on any worker, and each hand-over of the row costs a transfer between caches; on a busy
 //! machine a worker that has lost its processor holds up the others at every barrier. What an epoch
-//! comes to is the same for any number of workers (O-11), so the sequencer measures and chooses:
+//! comes to is the same for any number of workers (O-11), so who runs epochs measures and chooses:
 //!
 //! 1. Epochs run with the *chosen* number. From time to time a *trial* runs some epochs with the
 //!    next smaller or larger number, one after the other, and compares nanoseconds a call with
@@ -26,7 +26,9 @@
 //! 6. The first epochs run on one worker, which is never much worse than any other number, until a
 //!    window of time has shown what that costs: the very first one meets cold caches.
 //!
-//! This module knows no engine and reads no clock; the sequencer tells it how long epochs took.
+//! A replay begins with all workers instead, and comes to smaller numbers by the same trials.
+//!
+//! This module knows no engine and reads no clock; it is told how long epochs took.
 
 use std::time::Duration;
 
@@ -97,7 +99,7 @@ struct Measured {
 
 /// Chooses the number of workers for each epoch.
 #[derive(Debug)]
-pub(crate) struct WorkerChoice {
+pub struct WorkerChoice {
     /// What there is to choose from: powers of two, and all workers.
     numbers: Vec<usize>,
     /// What is chosen, with a window of its epochs.
@@ -118,8 +120,15 @@ pub(crate) struct WorkerChoice {
 }
 
 impl WorkerChoice {
-    /// Of so many workers.
-    pub(crate) fn new(workers: usize) -> Self {
+    /// Chooses from 1 to `workers`, and begins with all of them.
+    pub fn beginning_with_all(workers: usize) -> Self {
+        let mut choice = Self::new(workers);
+        choice.chosen.number = choice.numbers.len() - 1;
+        choice
+    }
+
+    /// Chooses from 1 to `workers`, and begins with one.
+    pub fn new(workers: usize) -> Self {
         let powers = std::iter::successors(Some(1), |number| Some(number * 2));
         let mut numbers: Vec<usize> = powers.take_while(|&number| number < workers).collect();
         numbers.push(workers.max(1));
@@ -138,7 +147,7 @@ impl WorkerChoice {
     }
 
     /// Workers for the next epoch.
-    pub(crate) fn next(&mut self) -> usize {
+    pub fn next(&mut self) -> usize {
         let is_due = self.is_falling || self.before.is_none() && self.savings >= self.price;
         if self.trial.is_none() && is_due {
             self.trial = self.begin_trial().map(|trial| (trial, 0));
@@ -159,7 +168,7 @@ impl WorkerChoice {
     }
 
     /// The epoch that [`WorkerChoice::next`] was asked for took so long, for so many calls.
-    pub(crate) fn ran(&mut self, calls: usize, took: Duration) {
+    pub fn ran(&mut self, calls: usize, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let epoch = Cost { ns, calls: calls as u64 };
         self.savings = self.savings.saturating_add(ns / TRIAL_SHARE);
@@ -315,6 +324,25 @@ mod tests {
         run(&mut choice, 1000, ns);
         let (_, with) = run(&mut choice, 10_000, ns);
         assert!(with[4] > 6000, "{with:?}");
+    }
+
+    /// A choice that begins with all workers comes to one where they stand in each other's way,
+    /// within a share of a second, and stays with all where they share the work, or where no time
+    /// passes.
+    #[test]
+    fn a_choice_that_begins_with_all_falls_to_one() {
+        for workers in [1, 2, 3, 64] {
+            let mut choice = WorkerChoice::beginning_with_all(workers);
+            assert_eq!(choice.next(), workers);
+            run(&mut choice, 2000, |number| 100 * number as u64);
+            let (_, with) = run(&mut choice, 10_000, |number| 100 * number as u64);
+            assert!(with[1] > 8000, "{workers} workers: {with:?}");
+            for ns in [100_000, 0] {
+                let mut choice = WorkerChoice::beginning_with_all(workers);
+                let (_, with) = run(&mut choice, 10_000, |number| ns / number as u64);
+                assert!(with[workers] > 8000, "{workers} workers, {ns} ns: {with:?}");
+            }
+        }
     }
 
     /// A gain of less than a third of the best is not worth a second processor.
