@@ -7,8 +7,8 @@
 #   --check               fail if a figure differs from the golden file by more than the tolerance
 #   --write               make the golden file anew
 #   --tolerance PERCENT   whole percent (default 3)
-#   --binary FILE         the program, built for release: the product's, which runs epochs through the
-#                         library (default target/release/nvcaracal), or the laboratory's
+#   --binary FILE         the program, built with profile dist: the product's without its server, which runs
+#                         epochs through the library (default target/dist/nvcaracal), or the laboratory's
 #                         (nvcaracal-lab), which runs the engine alone
 #   --golden FILE         default crates/cli/tests/golden/instructions.txt, or lab/cli/.. of the latter
 #   --only PATTERN        only runs whose names match; not with --write
@@ -57,7 +57,7 @@ usage() {
 }
 
 mode=print tolerance=3 keep='' extra='' only='' by_part=''
-binary=${CARGO_TARGET_DIR:-target}/release/nvcaracal golden=''
+binary=${CARGO_TARGET_DIR:-target}/dist/nvcaracal golden=''
 while [ $# -gt 0 ]; do
     case $1 in
         --check | --write) mode=${1#--}; shift; continue ;;
@@ -81,7 +81,8 @@ if [ -n "$extra" ] && [ "$mode" != print ]; then
     usage '--extra has no golden figures'
 fi
 if [ -n "$only" ] && [ "$mode" = write ]; then usage '--write needs all runs'; fi
-[ -x "$binary" ] || usage "no program $binary: build it with cargo build --release, or name it"
+[ -x "$binary" ] || usage "no program $binary: build it with
+  cargo build --profile dist -p nvcaracal-cli --no-default-features, or name it"
 if [ "$(basename "$binary")" = nvcaracal-lab ]; then
     golden=${golden:-lab/cli/tests/golden/instructions.txt}
     # A run under valgrind is a long one.

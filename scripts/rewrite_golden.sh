@@ -6,8 +6,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-cargo build --release -p nvcaracal-cli -p nvcaracal-lab
+cargo build --profile dist -p nvcaracal-cli --no-default-features
+cargo build --profile dist -p nvcaracal-lab
 NVCARACAL_BLESS=1 cargo test -p nvcaracal-lab --test all counters::
 scripts/instructions.sh --write
-scripts/instructions.sh --write --binary "${CARGO_TARGET_DIR:-target}/release/nvcaracal-lab"
+scripts/instructions.sh --write --binary "${CARGO_TARGET_DIR:-target}/dist/nvcaracal-lab"
 git --no-pager diff --stat -- crates/cli/tests/golden lab/cli/tests/golden

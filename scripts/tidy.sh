@@ -156,6 +156,7 @@ derive:
 workloads:
 bench: pmem storage engine workloads nvcaracal
 cli: pmem storage engine nvcaracal bench server
+demo: nvcaracal
 sim: pmem storage engine
 testbed: pmem workloads
 arulraj: pmem workloads testbed
@@ -202,7 +203,7 @@ breach 'imports' < <(
 
 # The first two things that a newcomer types must be in the README as they are.
 breach 'README.md does not show' < <(
-    for command in 'cargo run --release -- bench ycsb' 'cargo test --workspace'; do
+    for command in 'cargo run --release -p nvcaracal-demo' 'cargo test --workspace'; do
         grep -qF "$command" README.md || echo "$command"
     done)
 

@@ -14,6 +14,7 @@ pub mod args;
 pub mod output;
 mod rows;
 pub mod runs;
+#[cfg(feature = "server")]
 mod serve;
 pub mod signals;
 pub mod stores;
@@ -30,6 +31,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     run_to_exit(|| match arguments.command {
         Command::Bench(command) => runs::bench(&command),
+        #[cfg(feature = "server")]
         Command::Serve(command) => serve::run(&command),
         Command::Store(command) => stores::run(&command),
     })

@@ -4,6 +4,7 @@ mod contention;
 mod limits;
 mod rows;
 mod run;
+#[cfg(feature = "server")]
 mod serve;
 mod stores;
 pub mod time;
@@ -14,6 +15,7 @@ use clap::{Parser, Subcommand};
 pub use contention::ContentionArguments;
 pub use rows::{DumpArguments, Format, LoadArguments, StorePath};
 pub use run::{ClientArguments, RunArguments};
+#[cfg(feature = "server")]
 pub use serve::ServeArguments;
 pub use stores::{
     BackupArguments, InspectArguments, Page, RecoverArguments, RestoreArguments, StoreArguments,
@@ -61,6 +63,7 @@ pub(crate) enum Command {
     /// store is closed with a checkpoint; the exit code is 0. A second signal ends the process at
     /// once; nothing that was answered is lost by that. SIGHUP changes nothing. If a file of the
     /// store cannot be read or written it ends with exit code 4.
+    #[cfg(feature = "server")]
     Serve(ServeArguments),
     /// What is done with a store.
     #[command(flatten)]

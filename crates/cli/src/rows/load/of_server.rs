@@ -3,13 +3,14 @@
 
 use std::path::PathBuf;
 
-use server::store::TABLE_PREFIX;
-
 use super::lines::Head;
 use super::reading::is_csv;
 use crate::output::{Done, Failure};
 use crate::rows::dump_files::table_of_file;
 use crate::rows::looked::Looked;
+
+/// With this begin the names of the tables of a server's store.
+const TABLE_PREFIX: &str = "sql: ";
 
 /// Refuses files with a server's tables, if the store at `path` has rows in such tables: objects of
 /// both have the same numbers, and each row would be taken for one of the other's.
@@ -36,4 +37,12 @@ fn table_of(files: &[PathBuf], heads: &[Head]) -> Option<String> {
     let of_csv = files.iter().filter(|file| is_csv(file)).map(|file| table_of_file(file));
     let mut tables = heads.iter().map(|head| head.table.clone()).chain(of_csv);
     tables.find(|table| table.starts_with(TABLE_PREFIX))
+}
+
+#[cfg(all(test, feature = "server"))]
+mod tests {
+    #[test]
+    fn the_prefix_is_that_of_the_server() {
+        assert_eq!(super::TABLE_PREFIX, server::store::TABLE_PREFIX);
+    }
 }
