@@ -147,7 +147,7 @@ impl WorkerChoice {
     }
 
     /// Workers for the next epoch.
-    pub fn next(&mut self) -> usize {
+    pub fn next_number(&mut self) -> usize {
         let is_due = self.is_falling || self.before.is_none() && self.savings >= self.price;
         if self.trial.is_none() && is_due {
             self.trial = self.begin_trial().map(|trial| (trial, 0));
@@ -167,7 +167,7 @@ impl WorkerChoice {
         Some(Measured { number, cost: Cost::default() })
     }
 
-    /// The epoch that [`WorkerChoice::next`] was asked for took so long, for so many calls.
+    /// The epoch that [`WorkerChoice::next_number`] was asked for took so long, for so many calls.
     pub fn ran(&mut self, calls: usize, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let epoch = Cost { ns, calls: calls as u64 };
@@ -283,7 +283,7 @@ mod tests {
     ) -> (u64, Vec<usize>) {
         let (mut total, mut with) = (0, vec![0; 65]);
         for _ in 0..epochs {
-            let workers = choice.next();
+            let workers = choice.next_number();
             let took = ns(workers) * 1000;
             choice.ran(1000, Duration::from_nanos(took));
             total += took;
@@ -333,7 +333,7 @@ mod tests {
     fn a_choice_that_begins_with_all_falls_to_one() {
         for workers in [1, 2, 3, 64] {
             let mut choice = WorkerChoice::beginning_with_all(workers);
-            assert_eq!(choice.next(), workers);
+            assert_eq!(choice.next_number(), workers);
             run(&mut choice, 2000, |number| 100 * number as u64);
             let (_, with) = run(&mut choice, 10_000, |number| 100 * number as u64);
             assert!(with[1] > 8000, "{workers} workers: {with:?}");
@@ -396,7 +396,7 @@ mod tests {
         let mut choice = WorkerChoice::new(2);
         let (mut credit, mut total) = (CREDIT_MAX, 0);
         for _ in 0..20_000 {
-            let took = match (choice.next(), credit > 0) {
+            let took = match (choice.next_number(), credit > 0) {
                 (1, _) => 400_000,
                 (_, true) => 200_000,
                 (_, false) => 1_600_000,
@@ -424,7 +424,7 @@ mod tests {
     fn nothing_is_divided_by_nothing() {
         let mut choice = WorkerChoice::new(4);
         for _ in 0..100 {
-            assert!((1..=4).contains(&choice.next()));
+            assert!((1..=4).contains(&choice.next_number()));
             choice.ran(0, Duration::ZERO);
         }
     }

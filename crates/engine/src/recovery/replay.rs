@@ -171,7 +171,7 @@ fn run_timed(
     if calls.are_few() {
         return engine.run(calls, info, Some(past));
     }
-    engine.limit_workers(choice.next());
+    engine.limit_workers(choice.next_number());
     let clock = engine.core.config.clock;
     let started_ns = clock();
     let outcome = engine.run(calls, info, Some(past))?;

@@ -370,7 +370,7 @@ impl Sequencer {
     fn run_timed(&mut self, calls: &Calls, info: EpochInfo) -> engine::Result<EpochOutcome> {
         let is_choice = !calls.are_few();
         if is_choice {
-            let workers = self.workers.next();
+            let workers = self.workers.next_number();
             assert!(workers <= self.driver.workers(), "{workers} workers were chosen");
             self.driver.limit_workers(workers);
         }
