@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::mm::MapFlags;
 
 use crate::cpu::{Cpu, REGIONS, caches_survive};
-use crate::device::{Description, Device, Persists, PortState, Shortcuts, Stores};
+use crate::device::{Description, Device, Kind, PortState, Shortcuts};
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Mapping, PAGE_BYTES, Space, page_ceil};
 use crate::side_files::LoadMark;
@@ -237,7 +237,7 @@ impl Device for Dax {
     }
 
     fn shortcuts(&self) -> Shortcuts {
-        Shortcuts { stores: Stores::Plain, persists: Persists::Instructions(self.cpu) }
+        Shortcuts(Kind::Flushed(self.cpu))
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! Flush and fence compile to nothing, so that this device shows what the engine costs without
 //! persistence.
 
-use crate::device::{Description, Device, Persists, PortState, Shortcuts, Stores};
+use crate::device::{Description, Device, Kind, PortState, Shortcuts};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, Memory, Pages};
 
@@ -68,7 +68,7 @@ impl Device for Dram {
     }
 
     fn shortcuts(&self) -> Shortcuts {
-        Shortcuts { stores: Stores::Plain, persists: Persists::Otherwise }
+        Shortcuts(Kind::Memory)
     }
 
     crate::memory::in_memory!();

@@ -16,40 +16,25 @@ use crate::memory::{DirtyPages, Mapping};
 use crate::side_files::{LoadMark, ReplayMarks};
 use crate::units::{LINE_BYTES, Line};
 
-/// What a device does with an ordinary store.
-#[derive(Debug, Clone)]
-pub(crate) enum Stores {
-    /// Nothing but the store to the image.
-    Plain,
-    /// Notes the pages that change, then stores to the image.
-    Noted(Arc<DirtyPages>),
-    /// Something else: its own method is called.
-    Other,
-}
-
-/// How a device makes stores durable that went to the image.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Persists {
-    /// Not by flushes and fences: these do nothing, and non-temporal stores are ordinary ones.
-    Otherwise,
-    /// By the processor's instructions, which cost no other time than their own.
-    Instructions(Cpu),
-    /// Its own methods are called.
-    Other,
-}
-
 /// What [`AnyDevice`] does by itself for a device, instead of a dynamic call.
-#[derive(Debug, Clone)]
-pub struct Shortcuts {
-    pub(crate) stores: Stores,
-    pub(crate) persists: Persists,
-}
+#[derive(Debug, Clone, Default)]
+pub struct Shortcuts(pub(crate) Kind);
 
-impl Default for Shortcuts {
-    /// None: every method of the device is called.
-    fn default() -> Self {
-        Self { stores: Stores::Other, persists: Persists::Other }
-    }
+/// How stores to a device's image are made, and made durable.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Kind {
+    /// Every method of the device is called.
+    #[default]
+    Called,
+    /// Stores go to the image; non-temporal ones are like others, and flushes and fences do
+    /// nothing.
+    Memory,
+    /// As [`Kind::Memory`], but the pages that change are noted before each store.
+    Noted(Arc<DirtyPages>),
+    /// Stores go to the image; the processor's instructions make them durable.
+    Flushed(Cpu),
+    /// Stores go to the image; for non-temporal ones, flushes and fences the device is called.
+    Charged,
 }
 
 /// A device whose type is chosen when the program runs, so that what uses devices is compiled once.
@@ -59,7 +44,7 @@ impl Default for Shortcuts {
 pub struct AnyDevice {
     /// The image of the device, which owns it. Its base does not move while the device lives.
     image: ManuallyDrop<Mapping>,
-    shortcuts: Shortcuts,
+    kind: Kind,
     charges_loads: bool,
     charges_writes: bool,
     takes_snapshots: bool,
@@ -85,7 +70,7 @@ impl AnyDevice {
         Arc::new(Self {
             // SAFETY: the device is kept as long as the copy.
             image: unsafe { device.image().alias() },
-            shortcuts: device.shortcuts(),
+            kind: device.shortcuts().0,
             charges_loads: device.charges_loads(),
             charges_writes: device.charges_writes(),
             takes_snapshots: device.takes_snapshots(),
@@ -102,19 +87,6 @@ macro_rules! forward {
             self.device.$name($($argument),*)
         }
     )*};
-}
-
-#[inline(always)]
-fn each_line<'l>(
-    lines: impl Iterator<Item = (u64, Result<&'l Line, Line>)>,
-    mut store: impl FnMut(u64, &Line),
-) {
-    for (offset, line) in lines {
-        match line {
-            Ok(line) => store(offset, line),
-            Err(line) => store(offset, &line),
-        }
-    }
 }
 
 // A method that is not forwarded would be the default one.
@@ -167,7 +139,7 @@ impl Device for AnyDevice {
     }
 
     fn shortcuts(&self) -> Shortcuts {
-        self.shortcuts.clone()
+        Shortcuts(self.kind.clone())
     }
 
     #[inline]
@@ -198,11 +170,11 @@ impl Device for AnyDevice {
     #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_u64(&self, port: &mut PortState, offset: u64, value: u64) {
-        match &self.shortcuts.stores {
-            Stores::Plain => {}
-            Stores::Noted(dirty) => dirty.before_store(offset, 8),
+        match &self.kind {
+            Kind::Memory | Kind::Flushed(_) | Kind::Charged => {}
+            Kind::Noted(dirty) => dirty.before_store(offset, 8),
             // SAFETY: forwarded to the caller.
-            Stores::Other => return unsafe { self.device.store_u64(port, offset, value) },
+            Kind::Called => return unsafe { self.device.store_u64(port, offset, value) },
         }
         // SAFETY: owned by the caller in this phase.
         unsafe { self.image.store_u64(offset, value) }
@@ -211,11 +183,11 @@ impl Device for AnyDevice {
     #[inline]
     // SAFETY: the contract of the trait: the caller owns the range in this phase.
     unsafe fn store_bytes(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
-        match &self.shortcuts.stores {
-            Stores::Plain => {}
-            Stores::Noted(dirty) => dirty.before_store(offset, bytes.len() as u64),
+        match &self.kind {
+            Kind::Memory | Kind::Flushed(_) | Kind::Charged => {}
+            Kind::Noted(dirty) => dirty.before_store(offset, bytes.len() as u64),
             // SAFETY: forwarded to the caller.
-            Stores::Other => return unsafe { self.device.store_bytes(port, offset, bytes) },
+            Kind::Called => return unsafe { self.device.store_bytes(port, offset, bytes) },
         }
         // SAFETY: owned by the caller in this phase.
         unsafe { self.image.store_bytes(offset, bytes) }
@@ -226,54 +198,27 @@ impl Device for AnyDevice {
     unsafe fn store_nt(&self, port: &mut PortState, offset: u64, bytes: &[u8]) {
         // SAFETY: forwarded to the caller, or mapped and owned by it in this phase.
         unsafe {
-            match self.shortcuts.persists {
-                Persists::Otherwise => self.store_bytes(port, offset, bytes),
-                Persists::Instructions(cpu) => {
-                    cpu.store_nt(self.image.owned(offset, bytes.len()), bytes);
-                }
-                Persists::Other => self.device.store_nt(port, offset, bytes),
+            match self.kind {
+                Kind::Memory | Kind::Noted(_) => self.store_bytes(port, offset, bytes),
+                Kind::Flushed(cpu) => cpu.store_nt(self.image.owned(offset, bytes.len()), bytes),
+                Kind::Charged | Kind::Called => self.device.store_nt(port, offset, bytes),
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     // SAFETY: as above.
     unsafe fn store_line(&self, port: &mut PortState, offset: u64, line: &Line) {
         // SAFETY: forwarded to the caller, or mapped and owned by it in this phase.
         unsafe {
-            match self.shortcuts.persists {
-                Persists::Otherwise => self.store_bytes(port, offset, line),
-                Persists::Instructions(cpu) => {
-                    cpu.store_line(self.image.owned(offset, line.len()), line);
-                }
-                Persists::Other => self.device.store_line(port, offset, line),
-            }
-        }
-    }
-
-    /// Looks up once for all of them how lines are stored.
-    #[inline(always)]
-    // SAFETY: as above.
-    unsafe fn store_lines<'l>(
-        &self,
-        port: &mut PortState,
-        lines: impl Iterator<Item = (u64, Result<&'l Line, Line>)>,
-    ) {
-        let image = &*self.image;
-        // SAFETY: forwarded to the caller, or mapped and owned by it in this phase.
-        unsafe {
-            match (&self.shortcuts.persists, &self.shortcuts.stores) {
-                (Persists::Otherwise, Stores::Plain) => {
-                    each_line(lines, |offset, line| image.store_bytes(offset, line));
-                }
-                (Persists::Otherwise, Stores::Noted(dirty)) => each_line(lines, |offset, line| {
+            match &self.kind {
+                Kind::Flushed(cpu) => cpu.store_line(self.image.owned(offset, line.len()), line),
+                Kind::Noted(dirty) => {
                     dirty.before_store(offset, LINE_BYTES);
-                    image.store_bytes(offset, line);
-                }),
-                (Persists::Instructions(cpu), _) => each_line(lines, |offset, line| {
-                    cpu.store_line(image.owned(offset, line.len()), line);
-                }),
-                _ => each_line(lines, |offset, line| self.device.store_line(port, offset, line)),
+                    self.image.store_bytes(offset, line);
+                }
+                Kind::Memory => self.image.store_bytes(offset, line),
+                Kind::Charged | Kind::Called => self.device.store_line(port, offset, line),
             }
         }
     }
@@ -294,36 +239,36 @@ impl Device for AnyDevice {
 
     #[inline]
     fn order_stores(&self) {
-        match self.shortcuts.persists {
-            Persists::Otherwise => {}
-            Persists::Instructions(cpu) => cpu.fence(),
-            Persists::Other => self.device.order_stores(),
+        match self.kind {
+            Kind::Memory | Kind::Noted(_) => {}
+            Kind::Flushed(cpu) => cpu.fence(),
+            Kind::Charged | Kind::Called => self.device.order_stores(),
         }
     }
 
     #[inline]
     fn flush(&self, port: &mut PortState, offset: u64, len: u64) {
-        match self.shortcuts.persists {
-            Persists::Otherwise => {}
-            Persists::Instructions(cpu) => {
+        match self.kind {
+            Kind::Memory | Kind::Noted(_) => {}
+            Kind::Flushed(cpu) => {
                 let start = self.image.at(offset, len as usize);
                 // SAFETY: mapped (checked by `at`).
                 unsafe { cpu.flush(start, len as usize) }
             }
-            Persists::Other => self.device.flush(port, offset, len),
+            Kind::Charged | Kind::Called => self.device.flush(port, offset, len),
         }
     }
 
     #[inline]
     fn flush_line(&self, port: &mut PortState, offset: u64) {
-        match self.shortcuts.persists {
-            Persists::Otherwise => {}
-            Persists::Instructions(cpu) => {
+        match self.kind {
+            Kind::Memory | Kind::Noted(_) => {}
+            Kind::Flushed(cpu) => {
                 let line = self.image.at(offset, LINE_BYTES as usize);
                 // SAFETY: mapped (checked by `at`).
                 unsafe { cpu.flush_line(line) }
             }
-            Persists::Other => self.device.flush_line(port, offset),
+            Kind::Charged | Kind::Called => self.device.flush_line(port, offset),
         }
     }
 
@@ -335,10 +280,10 @@ impl Device for AnyDevice {
 
     #[inline]
     fn fence(&self, port: &mut PortState) {
-        match self.shortcuts.persists {
-            Persists::Otherwise => {}
-            Persists::Instructions(cpu) => cpu.fence(),
-            Persists::Other => self.device.fence(port),
+        match self.kind {
+            Kind::Memory | Kind::Noted(_) => {}
+            Kind::Flushed(cpu) => cpu.fence(),
+            Kind::Charged | Kind::Called => self.device.fence(port),
         }
     }
 }

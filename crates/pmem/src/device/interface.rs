@@ -163,30 +163,6 @@ pub trait Device: Send + Sync + 'static {
         unsafe { self.store_nt(port, offset, line) }
     }
 
-    /// Stores several lines as [`Device::store_line`] does, each at its offset. A line is borrowed,
-    /// or one that the iterator has made.
-    ///
-    /// # Safety
-    /// See the trait's section on ownership; the offsets are those of lines.
-    #[inline(always)]
-    unsafe fn store_lines<'l>(
-        &self,
-        port: &mut PortState,
-        lines: impl Iterator<Item = (u64, Result<&'l Line, Line>)>,
-    ) where
-        Self: Sized,
-    {
-        for (offset, line) in lines {
-            // SAFETY: forwarded to the caller.
-            unsafe {
-                match line {
-                    Ok(line) => self.store_line(port, offset, line),
-                    Err(line) => self.store_line(port, offset, &line),
-                }
-            }
-        }
-    }
-
     /// Whether writes cost something here, so that [`Device::wrote_lines`] must know of each line
     /// that [`Device::store_line`] stores.
     #[inline]

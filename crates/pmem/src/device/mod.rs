@@ -28,5 +28,5 @@ pub use interface::{
 pub use page_use::PageUse;
 pub use port::Port;
 
-pub(crate) use any::{Persists, Stores};
+pub(crate) use any::Kind;
 pub(crate) use owed_time::{OwedTime, PAY_ABOVE_NS};

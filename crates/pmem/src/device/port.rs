@@ -181,13 +181,11 @@ impl<D: Device> Port<D> {
     #[inline]
     pub unsafe fn store_line(&mut self, offset: u64, line: &Line) {
         self.count_run(offset, 1);
-        writes(self.device.image().base().wrapping_add(offset as usize));
-        self.has_unordered = true;
         // SAFETY: forwarded to the caller.
-        unsafe { self.device.store_line(&mut self.state, offset, line) }
+        unsafe { self.store_line_counted(offset, line) }
     }
 
-    /// Counts the lines of a row that [`Port::store_lines_counted`] stores: of those from an offset
+    /// Counts the lines of a row that [`Port::store_line_counted`] stores: of those from an offset
     /// on, the ones that have a bit.
     #[inline]
     pub fn count_lines(&mut self, count: LineCount, offset: u64, bits: u64) {
@@ -218,24 +216,18 @@ impl<D: Device> Port<D> {
         self.device.wrote_lines(&mut self.state, offset, lines);
     }
 
-    /// Stores lines non-temporally that were counted already, each at its offset. A line is
-    /// borrowed, or one that the iterator has made.
+    /// Stores a line non-temporally that is counted otherwise ([`Port::count_lines`],
+    /// [`Port::count_run`]).
     ///
     /// # Safety
-    /// As for [`Port::store_line`], of each line.
+    /// As for [`Port::store_line`].
     #[inline(always)]
-    pub unsafe fn store_lines_counted<'l>(
-        &mut self,
-        lines: impl Iterator<Item = (u64, Result<&'l Line, Line>)>,
-    ) {
-        let base = self.device.image().base();
-        let lines = lines.inspect(|(offset, _)| {
-            debug_assert!(offset.is_multiple_of(LINE_BYTES));
-            writes(base.wrapping_add(*offset as usize));
-        });
+    pub unsafe fn store_line_counted(&mut self, offset: u64, line: &Line) {
+        debug_assert!(offset.is_multiple_of(LINE_BYTES), "a line begins at its offset");
+        writes(self.device.image().base().wrapping_add(offset as usize));
         self.has_unordered = true;
         // SAFETY: forwarded to the caller.
-        unsafe { self.device.store_lines(&mut self.state, lines) }
+        unsafe { self.device.store_line(&mut self.state, offset, line) }
     }
 
     /// See [`Device::order_stores`]. Nothing is done if this port made no non-temporal store since

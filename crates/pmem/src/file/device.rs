@@ -16,8 +16,8 @@ use super::residency::{Loading, Residency, Saved};
 use super::room::{Room, kept_pages};
 use super::writer::Background;
 use crate::device::{
-    BringsPages, Description, Device, FileUse, MARK_BYTES, Needed, NotesOfStores, PageUse,
-    Persists, PortState, Shortcuts, Stores,
+    BringsPages, Description, Device, FileUse, Kind, MARK_BYTES, Needed, NotesOfStores, PageUse,
+    PortState, Shortcuts,
 };
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
@@ -194,8 +194,7 @@ impl Device for File {
     }
 
     fn shortcuts(&self) -> Shortcuts {
-        let stores = Stores::Noted(Arc::clone(&self.dirty));
-        Shortcuts { stores, persists: Persists::Otherwise }
+        Shortcuts(Kind::Noted(Arc::clone(&self.dirty)))
     }
 
     #[inline]

@@ -383,19 +383,15 @@ unsafe fn store_lines(port: &mut Port, at: u64, value: &NewValue<'_>, lines: u64
         return unsafe { store_long(port, at, value, lines) };
     };
     let (mut count, mut block, mut left) = (LineCount::default(), u64::MAX, bits);
-    let lines = std::iter::from_fn(|| {
-        if left == 0 {
-            return None;
-        }
+    while left != 0 {
         let line = left.trailing_zeros() as usize;
         left &= left - 1;
         let before = std::mem::replace(&mut block, (at + (line * LINE) as u64) / BLOCK_BYTES);
         count.lines += 1;
         count.blocks += u64::from(block != before);
-        Some(line_at(at, value, line))
-    });
-    // SAFETY: owned by the caller.
-    unsafe { port.store_lines_counted(lines) };
+        // SAFETY: owned by the caller.
+        unsafe { store_line(port, at, value, line) };
+    }
     port.count_lines(count, at, bits);
 }
 
@@ -407,17 +403,28 @@ unsafe fn store_lines(port: &mut Port, at: u64, value: &NewValue<'_>, lines: u64
 unsafe fn store_long(port: &mut Port, at: u64, value: &NewValue<'_>, lines: u64) {
     for_each_run(lines, value.len().div_ceil(LINE), |from, to| {
         port.count_run(at + (from * LINE) as u64, (to - from) as u64);
-        // SAFETY: owned by the caller.
-        unsafe { port.store_lines_counted((from..to).map(|line| line_at(at, value, line))) };
+        for line in from..to {
+            // SAFETY: owned by the caller.
+            unsafe { store_line(port, at, value, line) };
+        }
     });
 }
 
-/// The offset of a line of a value that begins at `at`, and its bytes; zeros follow those of the
+/// Stores a line of a value that begins at `at`, without counting it; zeros follow the bytes of the
 /// last line.
+///
+/// # Safety
+/// The caller owns the line.
 #[inline(always)]
-fn line_at<'v>(at: u64, value: &NewValue<'v>, line: usize) -> (u64, Result<&'v Line, Line>) {
-    let bytes = value.line(line);
-    (at + (line * LINE) as u64, bytes.try_into().map_err(|_| padded_line(bytes)))
+unsafe fn store_line(port: &mut Port, at: u64, value: &NewValue<'_>, line: usize) {
+    let (offset, bytes) = (at + (line * LINE) as u64, value.line(line));
+    // SAFETY: owned by the caller.
+    unsafe {
+        match bytes.try_into() {
+            Ok(line) => port.store_line_counted(offset, line),
+            Err(_) => port.store_line_counted(offset, &padded_line(bytes)),
+        }
+    }
 }
 
 /// Empties a version slot, serial id first. Flushed, not fenced.

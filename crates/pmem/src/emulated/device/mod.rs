@@ -7,7 +7,7 @@ use super::costs::{Access, Costs, Lines};
 use super::profile::Profile;
 use crate::cpu::Cpu;
 use crate::device::OwedTime;
-use crate::device::{Description, Device, Persists, PortState, Shortcuts, Stores};
+use crate::device::{Description, Device, Kind, PortState, Shortcuts};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, Memory, Pages};
 use crate::units::{LINE_BYTES, Line, units};
@@ -198,11 +198,10 @@ impl Device for Emulated {
 
     fn shortcuts(&self) -> Shortcuts {
         let charges = self.costs.charges_writes || self.costs.settles_at_fence;
-        let persists = match charges || self.costs.caches_survive {
-            true => Persists::Other,
-            false => Persists::Instructions(self.cpu),
-        };
-        Shortcuts { stores: Stores::Plain, persists }
+        match charges || self.costs.caches_survive {
+            true => Shortcuts(Kind::Charged),
+            false => Shortcuts(Kind::Flushed(self.cpu)),
+        }
     }
 
     crate::memory::in_memory!();
