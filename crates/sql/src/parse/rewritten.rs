@@ -26,7 +26,7 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             "select" | "values" | "table" => has_query = true,
             "for" if has_query => without_strength(&mut tokens, at),
             "interval" if has_precision(&tokens, at) => longer.push((at, as_cast)),
-            "isnull" if last.is_some_and(|last| ends_value(&tokens, last)) => {
+            "isnull" if is_operator(&tokens, last, at) => {
                 longer.push((at, as_is_null));
             }
             "current_schema" | "current_role" if is_value(&tokens, last, at) => {
@@ -121,48 +121,38 @@ fn ends_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => true,
         Token::DollarQuotedString(_) | Token::HexStringLiteral(_) => true,
         Token::Word(word) if word.quote_style.is_some() => true,
-        Token::Word(word) if word.keyword == Keyword::NoKeyword => true,
-        Token::Word(word) => ENDS_OF_VALUES.contains(&word.keyword) || is_type(tokens, at),
+        Token::Word(word) => !begins_value(&word.value.to_lowercase()) || is_column(tokens, at),
         _ => false,
     }
 }
 
-/// Words of the grammar that are a value, or the last word of one.
-const ENDS_OF_VALUES: [Keyword; 18] = [
-    Keyword::NULL,
-    Keyword::TRUE,
-    Keyword::FALSE,
-    Keyword::UNKNOWN,
-    Keyword::END,
-    Keyword::CURRENT_DATE,
-    Keyword::CURRENT_TIME,
-    Keyword::CURRENT_TIMESTAMP,
-    Keyword::LOCALTIME,
-    Keyword::LOCALTIMESTAMP,
-    Keyword::CURRENT_USER,
-    Keyword::SESSION_USER,
-    Keyword::USER,
-    Keyword::CURRENT_CATALOG,
-    Keyword::CURRENT_ROLE,
-    Keyword::PRECISION,
-    Keyword::VARYING,
-    Keyword::ZONE,
-];
+/// Whether a word is one of PostgreSQL's that no column has unquoted, and that no value ends with.
+fn begins_value(word: &str) -> bool {
+    const WORDS: &str = " all analyse analyze and any array as asc asymmetric authorization binary \
+        both case cast check collate collation column concurrently constraint create cross \
+        default deferrable desc distinct do else except fetch for foreign freeze from full grant \
+        group having ilike in initially inner intersect into is isnull join lateral leading left \
+        like limit natural not notnull offset on only or order outer overlaps placing primary \
+        references returning right select similar some symmetric table tablesample then to \
+        trailing union unique using variadic verbose when where window with ";
+    WORDS.split(' ').any(|own| own == word)
+}
 
-/// Whether the word at a place is a type behind `::`.
-fn is_type(tokens: &[TokenWithSpan], at: usize) -> bool {
+/// Whether the word at a place is a column behind a period, or a type behind `::`, whatever it is.
+fn is_column(tokens: &[TokenWithSpan], at: usize) -> bool {
     let before = tokens[..at].iter().rev().map(|token| &token.token);
     let mut before = before.filter(|token| !matches!(token, Token::Whitespace(_)));
-    before.next() == Some(&Token::DoubleColon)
+    matches!(before.next(), Some(Token::Period | Token::DoubleColon))
 }
 
 /// Whether the word at a place, behind the token at `last`, is a value: no name, and no call.
 fn is_value(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool {
     let is_name = last.is_some_and(|last| {
         let before = &tokens[last].token;
+        let own = word(before).unwrap_or_default();
         *before == Token::Period
-            || word(before).is_some_and(|own| own == "as")
-            || ends_value(tokens, last)
+            || own == "as"
+            || ends_value(tokens, last) && !["by", "between", "escape"].contains(&own.as_str())
     });
     let next = places::<1>(tokens, at).map(|[next]| &tokens[next].token);
     !is_name && !matches!(next, Some(Token::LParen | Token::Period))
@@ -171,6 +161,12 @@ fn is_value(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool {
 fn insert(tokens: &mut Vec<TokenWithSpan>, at: usize, token: Token) {
     let span = tokens[at].span;
     tokens.insert(at + 1, TokenWithSpan { token, span });
+}
+
+/// Whether the word at a place is an operator behind a value: no name, and no call.
+fn is_operator(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool {
+    let next = places::<1>(tokens, at).map(|[next]| &tokens[next].token);
+    last.is_some_and(|last| ends_value(tokens, last)) && next != Some(&Token::LParen)
 }
 
 /// `ISNULL` as `IS NULL`.
@@ -202,7 +198,37 @@ fn one_name(tokens: &mut [TokenWithSpan], at: usize) {
 
 #[cfg(test)]
 mod tests {
+    use sqlparser::keywords::ALL_KEYWORDS;
+
     use super::super::{Control, parse};
+    use super::begins_value;
+
+    /// ISNULL is an operator behind every column, whatever word its name is, and never the name of
+    /// the column before it.
+    #[test]
+    fn isnull_is_an_operator_behind_every_word() {
+        let is_operator = |text: &str, value: &str| {
+            let found = parse(text).map(|mut found| found.remove(0).tree.to_string());
+            found.is_ok_and(|found| found.contains(&format!("{value} IS NULL")))
+        };
+        let mut others = Vec::new();
+        for word in
+            ALL_KEYWORDS.iter().map(|word| word.to_lowercase()).filter(|word| !word.contains('-'))
+        {
+            let (of_table, alone) = (format!("t.{word}"), word.clone());
+            assert!(is_operator(&format!("SELECT {of_table} isnull FROM t"), &of_table), "{word}");
+            if !begins_value(&word)
+                && !is_operator(&format!("SELECT a FROM t WHERE {alone} isnull"), &alone)
+            {
+                others.push(word);
+            }
+        }
+        // Calls and a value, which are shown otherwise, and three words that are refused.
+        assert_eq!(
+            others,
+            ["current_role", "current_schema", "exists", "interval", "null", "trim"]
+        );
+    }
 
     #[test]
     fn clauses_become_what_the_parser_has() {
@@ -217,10 +243,21 @@ mod tests {
         assert_eq!(shown("SELECT interval ( 2 ) '1.2 s', 1"), "SELECT '1.2 s'::INTERVAL(2), 1");
         assert_eq!(shown("SELECT a::interval(2), 'x'"), "SELECT a::INTERVAL(2), 'x'");
         assert_eq!(shown("SELECT a isnull, (b) ISNULL"), "SELECT a IS NULL, (b) IS NULL");
-        assert_eq!(shown("SELECT 1 AS isnull, isnull(a)"), "SELECT 1 AS isnull, isnull(a)");
         assert_eq!(
-            shown("SELECT current_schema, current_role, current_schema ( )"),
-            "SELECT current_schema(), current_role(), current_schema()"
+            shown("SELECT year isnull, t.only ISNULL, value isnull FROM t WHERE name isnull"),
+            "SELECT year IS NULL, t.only IS NULL, value IS NULL FROM t WHERE name IS NULL"
+        );
+        for text in [
+            "SELECT 1 AS isnull, isnull(a)",
+            "SELECT t.isnull, NOT isnull(a) FROM t ORDER BY isnull(b)",
+        ] {
+            assert_eq!(shown(text), text);
+        }
+        assert_eq!(
+            shown(
+                "SELECT current_schema, current_role, current_schema ( ) ORDER BY current_schema"
+            ),
+            "SELECT current_schema(), current_role(), current_schema() ORDER BY current_schema()"
         );
         let names = "SELECT a.current_schema, 1 AS current_role, \"current_schema\"";
         assert_eq!(shown(names), names);
