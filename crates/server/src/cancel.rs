@@ -1,6 +1,12 @@
 //! Which sessions there are, and how one connection ends the statement of another.
+//!
+//! A request is for what runs when it arrives, or for the message that has arrived before it. It
+//! stays until that hears it, so that none is lost between two steps of a message; it is dropped
+//! as soon as nothing is left that it can be for, before the client sees the last answer. So it
+//! never ends what a client sends later.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -11,7 +17,7 @@ pub(crate) struct Sessions(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     last: i32,
-    all: HashMap<i32, (i32, Arc<Notify>)>,
+    all: HashMap<i32, (i32, Arc<Requests>)>,
 }
 
 /// A session that is in the list until this is dropped.
@@ -19,8 +25,8 @@ pub(crate) struct Registered {
     sessions: Arc<Sessions>,
     pub(crate) process: i32,
     pub(crate) secret: i32,
-    /// Tells whatever waits for a read of this session that it shall not.
-    pub(crate) cancelled: Arc<Notify>,
+    /// The requests to cancel its statements.
+    pub(crate) requests: Arc<Requests>,
 }
 
 impl Sessions {
@@ -29,24 +35,29 @@ impl Sessions {
     }
 
     /// A new session. `secret` is random.
-    pub(crate) fn register(self: &Arc<Sessions>, secret: i32) -> Registered {
+    pub(crate) fn register(
+        self: &Arc<Sessions>,
+        secret: i32,
+        requests: Arc<Requests>,
+    ) -> Registered {
         let mut known = self.known();
         while known.last == 0 || known.all.contains_key(&known.last) {
             known.last = known.last.checked_add(1).unwrap_or(1);
         }
-        let (process, cancelled) = (known.last, Arc::new(Notify::new()));
+        let process = known.last;
         known.last = process.checked_add(1).unwrap_or(1);
-        known.all.insert(process, (secret, cancelled.clone()));
-        Registered { sessions: self.clone(), process, secret, cancelled }
+        known.all.insert(process, (secret, Arc::clone(&requests)));
+        Registered { sessions: self.clone(), process, secret, requests }
     }
 
-    /// Ends the read that the session waits for, if there is one and the secret is right. A call
-    /// that was submitted takes place and is answered.
+    /// Ends what the session does, if it does anything and the secret is right. A call that was
+    /// submitted takes place and is answered.
     pub(crate) fn cancel(&self, process: i32, secret: i32) {
-        if let Some((own, cancelled)) = self.known().all.get(&process)
-            && *own == secret
+        let known = self.known().all.get(&process).cloned();
+        if let Some((own, requests)) = known
+            && own == secret
         {
-            cancelled.notify_waiters();
+            requests.make();
         }
     }
 }
@@ -57,26 +68,229 @@ impl Drop for Registered {
     }
 }
 
+/// The cancel requests of a session, and whether there is anything that they can be for.
+pub(crate) struct Requests {
+    state: Mutex<State>,
+    changed: Notify,
+    /// Whether the system has bytes of the client that were not read.
+    has_unread: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether there is a request that nothing has heard.
+    is_made: bool,
+    /// Whether a message was read, at least in part, and is not done.
+    has_message: bool,
+    /// Whether statements of messages that are done are still held.
+    holds: bool,
+    /// The number of executions in the queue without an answer.
+    unanswered: usize,
+}
+
+impl State {
+    /// Drops a request that nothing is left for.
+    fn settle(&mut self) {
+        self.is_made &= self.has_message || self.holds || self.unanswered > 0;
+    }
+}
+
+impl Requests {
+    pub(crate) fn new(has_unread: impl Fn() -> bool + Send + Sync + 'static) -> Requests {
+        let (state, changed) = Default::default();
+        Requests { state, changed, has_unread: Box::new(has_unread) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a request. It is ignored if the session is idle.
+    fn make(&self) {
+        let mut state = self.state();
+        state.is_made = true;
+        if !(self.has_unread)() {
+            state.settle();
+        }
+        if state.is_made {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Reads from the client's socket; `read` returns whether any bytes have come. A request sees
+    /// them either unread or as a message.
+    pub(crate) fn reading<T>(&self, read: impl FnOnce() -> (T, bool)) -> T {
+        let mut state = self.state();
+        let (done, has_come) = read();
+        state.has_message |= has_come;
+        done
+    }
+
+    /// A message is done; `has_more` says whether a part of the next one was read.
+    pub(crate) fn message_done(&self, has_more: bool) {
+        let mut state = self.state();
+        state.has_message = has_more;
+        state.settle();
+    }
+
+    /// Notes whether statements of messages that are done are held.
+    pub(crate) fn hold(&self, holds: bool) {
+        let mut state = self.state();
+        state.holds = holds;
+        state.settle();
+    }
+
+    /// Counts an execution in the queue until its answer is there.
+    pub(crate) fn queued(self: &Arc<Requests>) -> Unanswered {
+        self.state().unanswered += 1;
+        Unanswered(Arc::clone(self))
+    }
+
+    /// Takes a request for the execution whose answer is the next one to be sent, once one is made.
+    pub(crate) async fn of_sent(&self) {
+        self.taken(|_| true).await;
+    }
+
+    /// Takes a request for the message that is handled, once one is made. Requests are for
+    /// executions in the queue first: they are older.
+    pub(crate) async fn of_message(&self) {
+        self.taken(|state| state.unanswered == 0).await;
+    }
+
+    /// Gives a request back that has ended nothing. It stays only while there is anything else that
+    /// it can be for.
+    pub(crate) fn give_back(&self) {
+        let mut state = self.state();
+        state.is_made = true;
+        state.settle();
+        self.changed.notify_waiters();
+    }
+
+    /// Takes the request for the message that is handled, if one is made.
+    pub(crate) fn take_of_message(&self) -> bool {
+        let mut state = self.state();
+        state.unanswered == 0 && std::mem::take(&mut state.is_made)
+    }
+
+    async fn taken(&self, is_for: impl Fn(&State) -> bool) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            // A change from here on is not missed.
+            changed.as_mut().enable();
+            {
+                let mut state = self.state();
+                if is_for(&state) && std::mem::take(&mut state.is_made) {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+/// An execution in the queue without an answer.
+pub(crate) struct Unanswered(Arc<Requests>);
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.unanswered -= 1;
+        state.settle();
+        if state.is_made {
+            self.0.changed.notify_waiters();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-    #[tokio::test]
-    async fn only_the_right_secret_cancels() {
+    /// Whether there is a request that a message hears.
+    fn is_heard(requests: &Requests) -> bool {
+        requests.take_of_message()
+    }
+
+    fn idle() -> Arc<Requests> {
+        Arc::new(Requests::new(|| false))
+    }
+
+    fn received(requests: &Requests) {
+        requests.reading(|| ((), true));
+    }
+
+    #[test]
+    fn only_the_right_secret_cancels() {
         let sessions = Arc::new(Sessions::default());
-        let (first, second) = (sessions.register(7), sessions.register(7));
+        let first = sessions.register(7, idle());
+        let second = sessions.register(7, idle());
         assert_ne!(first.process, second.process);
-        let cancelled = first.cancelled.clone();
-        let waiting = cancelled.notified();
-        tokio::pin!(waiting);
-        waiting.as_mut().enable();
+        received(&first.requests);
         sessions.cancel(first.process, 8);
         sessions.cancel(second.process, 7);
-        assert!(!waiting.as_mut().enable());
+        assert!(!is_heard(&first.requests));
         sessions.cancel(first.process, 7);
-        assert!(waiting.as_mut().enable());
+        assert!(is_heard(&first.requests));
         let process = first.process;
         drop(first);
         sessions.cancel(process, 7);
+    }
+
+    #[test]
+    fn a_request_is_for_what_has_arrived_before_it() {
+        let unread = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&unread);
+        let requests = Arc::new(Requests::new(move || seen.load(Ordering::Relaxed)));
+        // An idle session ignores it.
+        requests.make();
+        received(&requests);
+        assert!(!is_heard(&requests));
+        requests.message_done(false);
+        // What the system has counts, and what was read in part.
+        unread.store(true, Ordering::Relaxed);
+        requests.make();
+        unread.store(false, Ordering::Relaxed);
+        received(&requests);
+        assert!(is_heard(&requests));
+        requests.make();
+        requests.message_done(true);
+        assert!(is_heard(&requests));
+        // One that a message did not hear is not for a later one.
+        requests.make();
+        requests.message_done(false);
+        received(&requests);
+        assert!(!is_heard(&requests));
+        requests.message_done(false);
+        // A held statement hears it.
+        requests.hold(true);
+        requests.make();
+        assert!(is_heard(&requests));
+    }
+
+    #[tokio::test]
+    async fn the_oldest_statement_hears_a_request() {
+        let requests = idle();
+        received(&requests);
+        let first = requests.queued();
+        let second = requests.queued();
+        requests.make();
+        assert!(!is_heard(&requests));
+        drop(first);
+        assert!(!is_heard(&requests));
+        requests.of_sent().await;
+        requests.make();
+        let mut message = pin!(requests.of_message());
+        let waiting = tokio::time::timeout(std::time::Duration::ZERO, message.as_mut()).await;
+        assert!(waiting.is_err(), "an older one has no answer");
+        drop(second);
+        message.await;
+        // What was asked while the last one ran is not for what comes later.
+        requests.message_done(false);
+        let last = requests.queued();
+        requests.make();
+        drop(last);
+        received(&requests);
+        assert!(!is_heard(&requests));
     }
 }

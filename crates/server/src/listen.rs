@@ -1,7 +1,7 @@
 //! Sockets, and the connections that come through them.
 
 use crate::auth::Verifier;
-use crate::codec::Closing;
+use crate::codec::Half;
 use crate::config::{ServeError, ServerOptions};
 use crate::limits::REFUSED_MAX;
 use crate::session;
@@ -14,7 +14,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncWrite;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -285,7 +285,7 @@ impl Doors {
         address: Option<IpAddr>,
         socket: impl FnOnce() -> io::Result<(R, W)> + Send + 'static,
     ) where
-        R: AsyncRead + Closing + Unpin + Send + Sync + 'static,
+        R: Half,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let Some((permit, has_room)) = self.room() else { return };

@@ -1,6 +1,6 @@
 //! Messages as they come from a socket: the type and length first, then as many bytes as arrive.
 
-use super::closed::Closing;
+use super::reader::Closing;
 use sql::{FREE_BYTES, Grant, MemoryPool};
 use std::io;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     where
         R: Closing,
     {
-        super::closed::closed(self.socket.get_ref()).await;
+        self.socket.get_ref().closed().await;
     }
 
     /// Whether more than the messages that were read has arrived.

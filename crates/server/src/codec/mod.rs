@@ -3,14 +3,14 @@
 
 mod backend;
 mod body;
-mod closed;
 mod frame;
 mod frontend;
+mod reader;
 mod startup;
 
 pub(crate) use backend::{Messages, Severity, vector_of};
 pub(crate) use body::utf8;
-pub(crate) use closed::Closing;
 pub(crate) use frame::{Ended, Frame, Frames};
 pub(crate) use frontend::{Bind, Format, Message, Target};
+pub(crate) use reader::{Closing, Half, Reader};
 pub(crate) use startup::{Opening, Startup};

@@ -6,7 +6,7 @@ use super::queue::{Disconnected, Entry, Execution, Outcome, Queue, Room, Shape};
 use super::sending::{Ends, outcome};
 use super::settings::Settings;
 use super::standing::Block;
-use crate::cancel::Registered;
+use crate::cancel::{Registered, Requests};
 use crate::codec::{Closing, Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::{GONE_PATIENCE, SENT_BYTES};
 use crate::shared::Shared;
@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::AsyncRead;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -138,7 +137,7 @@ async fn listen<R: AsyncRead + Closing + Unpin>(
     ender: &Ender,
     frames: &Frames<R>,
     shared: &Shared,
-    cancelled: &Notify,
+    requests: &Requests,
 ) {
     let gone = async {
         frames.closed().await;
@@ -147,7 +146,7 @@ async fn listen<R: AsyncRead + Closing + Unpin>(
     let (mut gone, mut stopped) = (pin!(gone), pin!(shared.stopped()));
     loop {
         tokio::select! {
-            () = cancelled.notified() => ender.end_statement(Cause::Request),
+            () = requests.of_message() => ender.end_statement(Cause::Request),
             () = &mut gone => return ender.end(Cause::Disconnected),
             () = &mut stopped => return ender.end(Cause::Shutdown),
         }
@@ -203,17 +202,19 @@ impl Conversation {
         }
         let shared = Arc::clone(&self.shared);
         let (cause, last) = loop {
+            self.registered.requests.message_done(frames.has_more());
             let frame = match self.next_frame(&mut frames, &shared).await {
                 Ok(frame) => frame,
                 Err(end) => break end,
             };
             self.connection.is_waited_for(!frames.has_more());
-            let (ender, cancelled) = (self.ender(), Arc::clone(&self.registered.cancelled));
+            self.begin_message(frame.kind);
+            let (ender, requests) = (self.ender(), Arc::clone(&self.registered.requests));
             let mut done = pin!(caught_in(self.message(frame)));
             let next = tokio::select! {
                 biased;
                 next = &mut done => next,
-                () = listen(&ender, &frames, &shared, &cancelled) => done.await,
+                () = listen(&ender, &frames, &shared, &requests) => done.await,
             };
             match next {
                 Ok(Ok(true)) => {}
@@ -245,6 +246,7 @@ impl Conversation {
         let mut next = Box::pin(frames.next(&pool));
         let mut stopped = pin!(shared.stopped());
         loop {
+            self.registered.requests.hold(self.holds());
             tokio::select! {
                 biased;
                 () = &mut stopped => return Err((Cause::Shutdown, Some(Cause::Shutdown.error()))),
@@ -261,7 +263,7 @@ impl Conversation {
                 }
                 () = passed(self.held_patience()) => {}
             }
-            let (ender, cancelled) = (self.ender(), Arc::clone(&self.registered.cancelled));
+            let (ender, requests) = (self.ender(), Arc::clone(&self.registered.requests));
             let mut answering = pin!(self.answer_all_held());
             let frame = tokio::select! {
                 biased;
@@ -277,11 +279,31 @@ impl Conversation {
             let answered = tokio::select! {
                 biased;
                 answered = &mut answering => answered,
-                () = listen(&ender, frames, shared, &cancelled) => answering.await,
+                () = listen(&ender, frames, shared, &requests) => answering.await,
             };
             answered.map_err(|Disconnected| (Cause::Disconnected, None))?;
             let stops = || (Cause::Shutdown, Some(Cause::Shutdown.error()));
             return frame.ok_or_else(stops)?.map_err(end_of);
+        }
+    }
+
+    /// Whether there are statements of messages that are done.
+    fn holds(&self) -> bool {
+        self.held.is_some() || self.copying.is_some()
+    }
+
+    /// Begins with a message. A cancel request that has come after it ends its statement, or those
+    /// that it submits.
+    fn begin_message(&mut self, kind: u8) {
+        let ender = self.ender();
+        ender.begin_message();
+        let runs = match kind {
+            b'Q' | b'P' | b'B' | b'E' => !self.skips && self.copying.is_none(),
+            b'S' => self.held.is_some(),
+            _ => false,
+        };
+        if runs && self.registered.requests.take_of_message() {
+            ender.end_statement(Cause::Request);
         }
     }
 
@@ -387,10 +409,13 @@ impl Conversation {
     /// Queues an execution, after the messages so far.
     pub(super) async fn push(
         &mut self,
-        execution: Execution,
+        mut execution: Execution,
         room: Room,
     ) -> Result<(), Disconnected> {
         self.flush().await?;
+        if matches!(execution.outcome, Outcome::Pending(_)) {
+            execution.unanswered = Some(self.registered.requests.queued());
+        }
         self.queue.push(Entry::Execution(Box::new(execution)), room).await
     }
 
@@ -424,7 +449,7 @@ impl Conversation {
 
     /// Returns the events that interrupt a statement: a cancel request, and `deadline`.
     pub(super) fn ends_by(&self, deadline: Option<Instant>) -> Ends<'_> {
-        Ends { cancelled: &self.registered.cancelled, deadline }
+        Ends { requests: &self.registered.requests, is_sent: false, deadline }
     }
 
     /// Waits for the answer of an execution.
@@ -491,7 +516,9 @@ impl Conversation {
 
     /// Parses a text of any number of statements.
     pub(super) async fn parse(&self, text: &str) -> Result<Vec<Parsed>> {
-        self.connection.parse(text).await
+        let parsed = self.connection.parse(text).await?;
+        self.connection.check_ended()?;
+        Ok(parsed)
     }
 
     /// Plans a statement. `types` are the stated types of its parameters, `bytes` is its size.

@@ -56,8 +56,8 @@ impl Conversation {
 
     async fn copy_to(&mut self, statement: &Arc<Statement>, copy: &Copy) -> Result<(), Stop> {
         self.show_session_to(statement);
-        let (cancelled, ender) = (Arc::clone(&self.registered.cancelled), self.ender());
-        let ends = Ends { cancelled: &cancelled, deadline: self.deadline() };
+        let (requests, ender) = (Arc::clone(&self.registered.requests), self.ender());
+        let ends = Ends { requests: &requests, is_sent: false, deadline: self.deadline() };
         let is_in_block = self.is_in_block();
         let begun = self.connection.copy_out(statement, is_in_block);
         let mut rows = ends.or(&ender, begun).await?;
@@ -107,6 +107,9 @@ impl Conversation {
     /// Takes a message while rows come; `false` of the connection's last one.
     pub(super) async fn copy_message(&mut self, frame: Frame) -> Result<bool, Disconnected> {
         let done = match frame.kind {
+            b'd' | b'c' if self.registered.requests.take_of_message() => {
+                Err(Cause::Request.error())
+            }
             b'd' if frame.refused.is_some() => Err(frame.refused.expect("it was looked at")),
             b'd' => {
                 let copying = self.copying.as_mut().expect("a COPY is under way");
@@ -179,8 +182,8 @@ impl Conversation {
     ) -> Result<(), Disconnected> {
         let deadline = self.deadline();
         self.out.append(before);
-        let (cancelled, ender) = (Arc::clone(&self.registered.cancelled), self.ender());
-        let ends = Ends { cancelled: &cancelled, deadline };
+        let (requests, ender) = (Arc::clone(&self.registered.requests), self.ender());
+        let ends = Ends { requests: &requests, is_sent: false, deadline };
         match ends.or(&ender, rows.finish(&mut self.connection)).await {
             Ok(answer) => {
                 self.out.command_complete(&answer.tag);

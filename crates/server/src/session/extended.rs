@@ -55,6 +55,7 @@ impl Conversation {
         if self.holds_much() {
             self.open_held().await?;
         }
+        self.connection.check_ended()?;
         Ok(self.flush_long().await?)
     }
 

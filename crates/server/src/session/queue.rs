@@ -1,6 +1,7 @@
 //! What is to be sent to a client, in order: bounded by entries and by bytes, so a client that does
 //! not read is not read from.
 
+use crate::cancel::Unanswered;
 use crate::codec::{Format, Messages};
 use crate::limits::{UNSENT_BYTES_MAX, UNSENT_MAX};
 use crate::store::{Answer, OutputColumn, Pending};
@@ -42,6 +43,8 @@ pub(super) struct Execution {
     pub(super) shape: Shape,
     /// How long it may take, from when those before it are answered.
     pub(super) patience: Option<Duration>,
+    /// That it has no answer; `None` if it has one, or is not in the queue.
+    pub(super) unanswered: Option<Unanswered>,
     /// Whether rows are left in a portal.
     pub(super) is_suspended: bool,
     /// The memory of its parameters, if they are long.
@@ -71,8 +74,19 @@ impl Execution {
     /// An execution with nothing before or behind it.
     pub(super) fn new(outcome: Outcome, shape: Shape, cost: Arc<AtomicUsize>) -> Execution {
         let (before, then, after) = Default::default();
-        let (is_suspended, patience, _memory) = (false, None, None);
-        Execution { outcome, shape, patience, is_suspended, _memory, before, then, after, cost }
+        let (is_suspended, patience, unanswered, _memory) = (false, None, None, None);
+        Execution {
+            outcome,
+            shape,
+            patience,
+            unanswered,
+            is_suspended,
+            _memory,
+            before,
+            then,
+            after,
+            cost,
+        }
     }
 
     /// Remembers what an answer takes, for the next one of the statement.

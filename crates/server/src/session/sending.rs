@@ -1,6 +1,7 @@
 //! The other half of a connection: it waits for answers in order and sends them.
 
 use super::queue::{Entry, Execution, Outcome, Queued, Shape};
+use crate::cancel::Requests;
 use crate::codec::{Messages, Severity};
 use crate::limits::SENT_BYTES;
 use crate::store::{Answer, Cause, Ender, caught_in};
@@ -10,15 +11,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
 use values::{Error, Result, SqlState};
 
 /// What ends a statement that is waited for.
 pub(super) struct Ends<'s> {
-    /// A cancel request.
-    pub(super) cancelled: &'s Notify,
+    /// The cancel requests of the session.
+    pub(super) requests: &'s Requests,
+    /// Whether it is the next one whose answer is sent, and no part of the message that is handled.
+    pub(super) is_sent: bool,
     /// `statement_timeout`
     pub(super) deadline: Option<Instant>,
 }
@@ -32,8 +34,14 @@ impl Ends<'_> {
                 None => std::future::pending().await,
             }
         };
+        let cancelled = async {
+            match self.is_sent {
+                true => self.requests.of_sent().await,
+                false => self.requests.of_message().await,
+            }
+        };
         tokio::select! {
-            () = self.cancelled.notified() => Cause::Request,
+            () = cancelled => Cause::Request,
             () = passed => Cause::Timeout,
         }
     }
@@ -57,24 +65,30 @@ pub(super) async fn outcome(outcome: Outcome, ends: Ends<'_>) -> Result<Answer> 
         Outcome::Ready(answer) => return answer,
         Outcome::Pending(pending) => pending,
     };
-    tokio::select! {
+    let cause = tokio::select! {
         biased;
         answer = &mut pending => return answer,
-        cause = ends.come() => pending.interrupt(cause),
+        cause = ends.come() => cause,
+    };
+    pending.interrupt(cause);
+    let answer = pending.await;
+    if cause == Cause::Request && answer.is_ok() {
+        // It was done already: the request is for what has arrived behind it, if anything has.
+        ends.requests.give_back();
     }
-    pending.await
+    answer
 }
 
 /// Sends until the queue ends or the client has disconnected.
 pub(super) struct Sending<W> {
     socket: W,
     out: Messages,
-    cancelled: Arc<Notify>,
+    requests: Arc<Requests>,
 }
 
 impl<W: AsyncWrite + Unpin> Sending<W> {
-    pub(super) fn new(socket: W, cancelled: Arc<Notify>) -> Sending<W> {
-        Sending { socket, out: Messages::default(), cancelled }
+    pub(super) fn new(socket: W, requests: Arc<Requests>) -> Sending<W> {
+        Sending { socket, out: Messages::default(), requests }
     }
 
     pub(super) async fn run(mut self, mut queue: Receiver<Queued>) -> io::Result<()> {
@@ -118,9 +132,9 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
     }
 
     async fn execution(&mut self, execution: Execution) -> io::Result<()> {
-        let cancelled = Arc::clone(&self.cancelled);
+        let requests = Arc::clone(&self.requests);
         let deadline = execution.patience.map(|patience| Instant::now() + patience);
-        let ends = Ends { cancelled: &cancelled, deadline };
+        let ends = Ends { requests: &requests, is_sent: true, deadline };
         let mut waiting = pin!(outcome(execution.outcome, ends));
         let ready = poll_fn(|context| match waiting.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
@@ -134,6 +148,8 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                 waiting.await
             }
         };
+        // A request that it has not heard is for nothing that the client sends from here on.
+        drop(execution.unanswered);
         self.out.append(execution.before);
         match answer {
             Ok(answer) => {

@@ -5,7 +5,7 @@ use super::queue::queue;
 use super::sending::Sending;
 use super::settings::Settings;
 use crate::auth::{Exchange, MECHANISM};
-use crate::codec::{Closing, Ended, Frames, Messages, Opening, Severity, Startup};
+use crate::codec::{Ended, Frames, Half, Messages, Opening, Reader, Severity, Startup};
 use crate::config::NAME;
 use crate::limits::{GONE_PATIENCE, STATEMENT_BYTES_MAX};
 use crate::shared::{Peer, Shared};
@@ -58,9 +58,11 @@ impl From<std::io::Error> for Refused {
 /// Serves a client until it goes or the server stops. One for whom there is no room is told so.
 pub(crate) async fn serve<R, W>(reader: R, writer: W, peer: Peer, shared: Arc<Shared>)
 where
-    R: AsyncRead + Closing + Unpin + Send + Sync + 'static,
+    R: Half,
     W: AsyncWrite + Unpin + Send + 'static,
 {
+    let reader = Reader::new(reader);
+    let requests = reader.requests();
     let frames = Frames::new(reader, STATEMENT_BYTES_MAX);
     let mut arriving = Arriving { frames, socket: writer };
     let started = tokio::select! {
@@ -80,9 +82,9 @@ where
         Ok(Err(Refused::Quiet)) | Err(_) => return,
     };
     let Ok(secret) = getrandom::u32() else { return };
-    let registered = shared.sessions.register(secret.cast_signed());
+    let registered = shared.sessions.register(secret.cast_signed(), requests);
     let (queue, receiver) = queue();
-    let sending = Sending::new(arriving.socket, registered.cancelled.clone());
+    let sending = Sending::new(arriving.socket, Arc::clone(&registered.requests));
     let conversation = Conversation::new(queue, settings, registered, shared);
     let ender = conversation.ender();
     // One task, so that neither has to wake the other.

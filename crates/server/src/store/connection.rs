@@ -30,14 +30,35 @@ pub struct Connection {
 #[derive(Clone, Default)]
 pub(crate) struct Ender {
     connection: Arc<Interrupt>,
-    /// That of what was submitted last.
-    last: Arc<Mutex<Arc<Interrupt>>>,
+    message: Arc<Mutex<OfMessage>>,
+}
+
+/// What ends the statements of the message that is handled.
+#[derive(Default)]
+struct OfMessage {
+    /// The interrupt of what was submitted last.
+    last: Arc<Interrupt>,
+    /// Why they end; `None` if they do not.
+    ended: Option<Cause>,
 }
 
 impl Ender {
-    /// Ends what was submitted last, if it is no call yet.
+    /// A message begins, whose statements nothing has ended.
+    pub(crate) fn begin_message(&self) {
+        lock(&self.message).ended = None;
+    }
+
+    /// Ends what was submitted last, if it is no call yet, and what the message submits from now
+    /// on.
     pub(crate) fn end_statement(&self, cause: Cause) {
-        lock(&self.last).tell(cause);
+        let mut message = lock(&self.message);
+        message.ended.get_or_insert(cause);
+        message.last.tell(cause);
+    }
+
+    /// Returns the error of a message whose statements were ended.
+    fn check_ended(&self) -> Result<()> {
+        lock(&self.message).ended.map_or(Ok(()), |cause| Err(cause.error()))
     }
 
     /// Ends all that computes, now or later.
@@ -47,13 +68,13 @@ impl Ender {
 
     /// What is done for the statement that was submitted last looks at this.
     pub(super) fn watch(&self) -> Watch {
-        Watch::of(Arc::clone(&lock(&self.last)))
+        Watch::of(Arc::clone(&lock(&self.message).last))
     }
 
     /// That of a statement that is submitted now.
     pub(super) fn of_next(&self) -> Arc<Interrupt> {
         let next = Interrupt::within(&self.connection);
-        *lock(&self.last) = Arc::clone(&next);
+        lock(&self.message).last = Arc::clone(&next);
         next
     }
 }
@@ -68,6 +89,14 @@ impl Connection {
     /// Ends what this connection does.
     pub(crate) fn ender(&self) -> Ender {
         self.ender.clone()
+    }
+
+    /// Returns the error of the message that is handled, if its statements were ended.
+    ///
+    /// # Errors
+    /// Why they were.
+    pub(crate) fn check_ended(&self) -> Result<()> {
+        self.ender.check_ended()
     }
 
     fn promise(&self) -> (Promise, Pending) {
@@ -243,10 +272,16 @@ impl Connection {
         self.pipeline.end_load(parts)
     }
 
+    /// The parameters of a statement that may run.
+    fn checked(&self, statement: &Statement, parameters: Vec<Datum>) -> Result<Vec<Datum>> {
+        self.check_ended()?;
+        with_seed(statement, parameters)
+    }
+
     /// Runs a statement; returns before it has. Parameters have the statement's types.
     pub fn submit(&mut self, statement: &Arc<Statement>, parameters: Vec<Datum>) -> Pending {
         let (promise, pending) = self.promise();
-        let parameters = match with_seed(statement, parameters) {
+        let parameters = match self.checked(statement, parameters) {
             Ok(parameters) => parameters,
             Err(error) => {
                 promise.answer(Err(error));
@@ -278,7 +313,7 @@ impl Connection {
         let ((promise, pending), results) = (self.promise(), Results::default());
         let mut runs = Vec::with_capacity(statements.len());
         for (statement, parameters) in statements {
-            match with_seed(&statement, parameters) {
+            match self.checked(&statement, parameters) {
                 Ok(parameters) => runs.push(self.run_of(statement, parameters)),
                 Err(error) => {
                     promise.answer(Err(error));
@@ -303,7 +338,7 @@ impl Connection {
         parameters: Vec<Datum>,
     ) -> Pending {
         let (promise, pending) = self.promise();
-        let parameters = match with_seed(statement, parameters) {
+        let parameters = match self.checked(statement, parameters) {
             Ok(parameters) => parameters,
             Err(error) => {
                 promise.answer(Err(error));
