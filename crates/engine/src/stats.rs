@@ -368,6 +368,9 @@ pub struct RecoveryReport {
     /// Procedures that the program keeps for logs of before (O-107). The store needs none of them
     /// any longer: its log has been replayed, and goes on with the procedures of now.
     pub kept_procedures: Vec<KeptProcedure>,
+    /// Whether the disk had no room for the file `replay`, without which a call that ends the
+    /// process in a replay is not found.
+    pub deaths_unnoted: bool,
     /// Calls that were left out, because it was decided that they count as failed.
     pub skipped: Vec<storage::input_log::Verdict>,
     /// Opening the device's store and reading the log.
@@ -394,6 +397,7 @@ impl RecoveryReport {
         self.epoch = second.epoch;
         self.timestamp_ns = second.timestamp_ns;
         self.rows = second.rows;
+        self.deaths_unnoted |= second.deaths_unnoted;
         self.load_log_ns += second.load_log_ns;
         self.scan_ns += second.scan_ns;
         self.rebuild_ns += second.rebuild_ns;

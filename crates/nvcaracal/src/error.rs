@@ -320,6 +320,7 @@ fn kind_of_device(error: &DeviceError) -> ErrorKind {
         | DeviceError::Unfinished { .. } => ErrorKind::Corrupt,
         DeviceError::Missing { .. }
         | DeviceError::InTheWay { .. }
+        | DeviceError::Inside { .. }
         | DeviceError::ReadOnly { .. }
         | DeviceError::Refused(_) => ErrorKind::Mistake,
         DeviceError::Outrun { .. } => ErrorKind::Limit,
@@ -364,7 +365,7 @@ mod tests {
         assert!(locked.is_locked() && !locked.is_corrupt());
         let corrupt: Error = StorageError::Corrupt("x".into()).into();
         assert!(corrupt.is_corrupt() && !corrupt.is_stopped());
-        let full = || DeviceError::Full { what: "a".into(), wanted_bytes: 2, limit_bytes: 1 };
+        let full = || DeviceError::Full { what: "a".into(), wanted_bytes: 2, limit_bytes: Some(1) };
         for full in [full().into(), Error::from(StorageError::from(LogError::Device(full())))] {
             assert!(full.is_full() && full.is_limit(), "{full}");
         }

@@ -175,7 +175,11 @@ impl Mapped {
         let bytes = data.len() / PAGE_BYTES * PAGE_BYTES;
         if bytes > page_ceil(limit_bytes) {
             let what = format!("{what} (the existing file {})", path.display());
-            return Err(DeviceError::Full { what, wanted_bytes: bytes, limit_bytes });
+            return Err(DeviceError::Full {
+                what,
+                wanted_bytes: bytes,
+                limit_bytes: Some(limit_bytes),
+            });
         }
         let space = Space::over(what, limit_bytes, mapping, bytes);
         Ok(Self { path: path.to_path_buf(), space, locked })
@@ -189,11 +193,7 @@ impl Mapped {
                 Ok(()) => break,
                 Err(Errno::INTR) => {}
                 Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => {
-                    return Err(DeviceError::Full {
-                        what: format!("the file system of {}", self.path.display()),
-                        wanted_bytes: bytes,
-                        limit_bytes: old,
-                    });
+                    return Err(DeviceError::disk_full(&self.path, bytes));
                 }
                 Err(e) => {
                     return Err(DeviceError::io(format!("extend to {bytes} bytes"), &self.path, e));

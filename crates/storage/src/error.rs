@@ -60,7 +60,7 @@ mod tests {
     use crate::input_log::LogError;
 
     fn full() -> DeviceError {
-        DeviceError::Full { what: "image".into(), wanted_bytes: 2, limit_bytes: 1 }
+        DeviceError::Full { what: "image".into(), wanted_bytes: 2, limit_bytes: Some(1) }
     }
 
     fn corrupt() -> DeviceError {

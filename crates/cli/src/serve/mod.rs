@@ -69,6 +69,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         of_store.workers = usize::try_from(workers).expect("at most 64");
     }
     let store = Store::open(of_store).map_err(|error| cannot_open(&device, &error))?;
+    if store.database().recovery().deaths_unnoted {
+        tell(UNNOTED);
+    }
     let stop = signals.stop();
     let database = arguments.archive.as_ref().map(|_| store.database().clone());
     let told = RefCell::new(None);
@@ -101,6 +104,10 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     };
     server::serve_at(sockets, &options, store, say, asked).map_err(failure)
 }
+
+/// What is said after a replay on a full disk.
+const UNNOTED: &str = "warning: the disk is full: the log was replayed without the file `replay`, \
+                       which names a call that ends the process; free space";
 
 /// What is said when the archive of the log fails, and when it does not any more.
 fn of_archive(error: Option<&str>) -> String {

@@ -28,12 +28,25 @@ pub(crate) struct Deaths {
     /// A call in which the process died twice: epoch and position.
     stuck: Option<(EpochNumber, Position)>,
     died: bool,
+    /// Whether the disk has no room for the words.
+    are_lost: bool,
+}
+
+/// The words of a device, and whether its disk has no room for them. Nothing else depends on them:
+/// a store on a full disk is opened without, because what frees room comes behind the open.
+fn words_of(device: &AnyDevice) -> Result<(Option<ReplayMarks>, bool), pmem::DeviceError> {
+    match device.replay_marks() {
+        Ok(marks) => Ok((marks, false)),
+        Err(full) if full.is_limit() => Ok((None, true)),
+        Err(error) => Err(error),
+    }
 }
 
 impl Deaths {
     /// Looks at what earlier replays left, and begins to leave something for the next.
     pub(crate) fn open(device: &AnyDevice) -> Result<Self, pmem::DeviceError> {
-        let mut deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
+        let (marks, are_lost) = words_of(device)?;
+        let mut deaths = Self { marks, are_lost, ..Self::default() };
         let Some(marks) = &deaths.marks else { return Ok(deaths) };
         let Some(position) = position(marks.get(DIED_IN)) else {
             // The last one ended well, between two calls or from outside; what is known of another
@@ -57,7 +70,8 @@ impl Deaths {
     /// Begins to leave something for the next process while an epoch runs whose first calls were
     /// deferred: they run before anything is logged, so that no replay would meet them.
     pub(crate) fn live(device: &AnyDevice, epoch: EpochNumber) -> Result<Self, pmem::DeviceError> {
-        let deaths = Self { marks: device.replay_marks()?, stuck: None, died: false };
+        let (marks, are_lost) = words_of(device)?;
+        let deaths = Self { marks, are_lost, ..Self::default() };
         deaths.begin(epoch);
         Ok(deaths)
     }
@@ -79,6 +93,11 @@ impl Deaths {
     /// Whether a replay before this one ended in a death: then calls must run one by one.
     pub(crate) fn are_known(&self) -> bool {
         self.died || self.stuck.is_some()
+    }
+
+    /// Whether a death of this process leaves nothing for the next one: the disk is full.
+    pub(crate) fn are_lost(&self) -> bool {
+        self.are_lost
     }
 
     /// An epoch is about to be replayed.

@@ -33,6 +33,7 @@ pub(crate) fn replay(
     check_beginning(&store, log)?;
     let last_logged = last_logged(engine, log);
     let deaths = look_for_deaths(engine, log)?;
+    report.deaths_unnoted = deaths.are_lost();
     // The record of the program, too, may be a killed process's, and the next commit records will
     // name it.
     if !log.committed.is_empty() || store.device().may_show_undurable() {

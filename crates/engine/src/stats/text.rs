@@ -29,6 +29,9 @@ impl fmt::Display for RecoveryReport {
             let which = format_args!("{} version {}, {needed} by the log", kept.name, kept.version);
             line(f, "kept procedure", which)?;
         }
+        if self.deaths_unnoted {
+            line(f, "without marks", format_args!("{UNNOTED}"))?;
+        }
         write!(f, "\n  {:<16}{:>14}{:>14}", "part", "ms", "lines read")?;
         for (name, ns, device) in [
             ("load log", self.load_log_ns, &self.load_log),
@@ -42,6 +45,9 @@ impl fmt::Display for RecoveryReport {
         Ok(())
     }
 }
+
+/// What is said of a replay on a full disk.
+const UNNOTED: &str = "a full disk has no room for the marks of calls that end the process";
 
 /// Writes a line with a name and what it has.
 fn line(f: &mut fmt::Formatter<'_>, name: &str, what: fmt::Arguments<'_>) -> fmt::Result {
@@ -81,6 +87,7 @@ mod tests {
                 was_needed: true,
             }],
             load_log_ns: 1_234_567,
+            deaths_unnoted: true,
             replay_ns: 12_000_000_000,
             scan: Counters { lines_read: 77, ..Counters::default() },
             ..RecoveryReport::default()
@@ -90,6 +97,7 @@ recovered to epoch 12 from the checkpoint of epoch 10
   rows            1000, verified by the state hash
   replayed        2 epochs with 8 calls, 1 epochs verified by hash
   kept procedure  pay version 3, needed by the log
+  without marks   a full disk has no room for the marks of calls that end the process
   part                        ms    lines read
   load log                 1.235             0
   scan                     0.000            77

@@ -2,13 +2,15 @@
 //! deleted, and the space of these serves what comes next.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use nvcaracal::{
     Database, Error, HashTable, Options, Stop, Table, Transaction, Tuning, WriteSet, procedure,
 };
 use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
+
+use crate::common::copy;
 
 const ENOSPC: i32 = 28;
 const LONG: HashTable<u64, Vec<u8>> = Table::hash("long").with_value_bytes(20_000);
@@ -119,5 +121,56 @@ fn o_43_a_store_on_a_full_disk_can_be_emptied() -> Result<(), Error> {
     drop(db);
     let db = open(&path, &disk)?;
     assert_eq!(db.stats().rows, again);
+    db.close()
+}
+
+/// A disk that is full when a database is opened on it again: no file is made, and none grows.
+#[derive(Debug)]
+struct FullDisk {
+    /// The files as they are.
+    directory: PathBuf,
+}
+
+impl DiskHook for FullDisk {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        let there = self.directory.join(call.file.name());
+        let end = match call.operation {
+            DiskOperation::Write { offset, bytes } => offset + bytes.len() as u64,
+            DiskOperation::Allocate { len } => len,
+            DiskOperation::Open { create: true, .. } => 0,
+            _ => return Outcome::Proceed,
+        };
+        match there.metadata() {
+            Ok(found) if end <= found.len() => Outcome::Proceed,
+            _ => Outcome::Fail(ENOSPC),
+        }
+    }
+}
+
+/// O-49: a process that was killed on a disk that is full now: its log is replayed without the file
+/// that names calls which end the process, and the report says so.
+#[test]
+fn o_49_a_killed_store_on_a_full_disk_opens() -> Result<(), Error> {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, killed) = (directory.path().join("store"), directory.path().join("killed"));
+    let db = options().checkpoint_every(1_000_000).open(&path)?;
+    for key in 0..10 {
+        db.call(Put { key, bytes: 1000 })?;
+    }
+    copy(&path, &killed);
+    db.close()?;
+
+    let hook = Arc::new(FullDisk { directory: killed.clone() });
+    let db = options().disk_hook(hook).open(&killed)?;
+    let report = db.recovery();
+    assert!(report.calls_replayed > 0 && report.deaths_unnoted, "{report}");
+    assert!(report.to_string().contains("without marks   a full disk"), "{report}");
+    assert_eq!(db.stats().rows, 10);
+    assert!(db.call(Cut { key: 0 })?);
+    db.close()?;
+    // With room it is as ever.
+    let db = options().open(&killed)?;
+    assert!(!db.recovery().deaths_unnoted);
+    assert_eq!(db.stats().rows, 9);
     db.close()
 }

@@ -346,7 +346,8 @@ pub trait Device: Send + Sync + 'static {
     /// not outlive it, or must not be written to.
     ///
     /// # Errors
-    /// [`DeviceError::Io`] if they cannot be had.
+    /// [`DeviceError::Full`] if the disk has no room for them; [`DeviceError::Io`] if they cannot
+    /// be had.
     fn replay_marks(&self) -> Result<Option<ReplayMarks>, DeviceError> {
         Ok(None)
     }

@@ -8,17 +8,14 @@ use std::{io, path::Path, path::PathBuf};
 pub enum DeviceError {
     /// A configured limit or the file system leaves no room. Nothing was changed; the caller may go
     /// on.
-    #[error(
-        "{what} has no room for {wanted_bytes} bytes (limit {limit_bytes} bytes): raise the limit \
-         or free space"
-    )]
+    #[error("{}", full(what, *wanted_bytes, *limit_bytes))]
     Full {
         /// What is full: a space of the device, or the file system behind a file.
         what: String,
         /// The size that was asked for.
         wanted_bytes: u64,
-        /// The configured limit, or the size that could be had so far.
-        limit_bytes: u64,
+        /// The configured limit; `None` if it is the disk that is full.
+        limit_bytes: Option<u64>,
     },
     /// The operating system refused an operation.
     #[error("cannot {what} {path}: {source}", path = .path.display())]
@@ -83,6 +80,17 @@ pub enum DeviceError {
         path: PathBuf,
         /// What is there.
         what: &'static str,
+    },
+    /// Something was to be made inside of a database directory.
+    #[error(
+        "{path} is inside of the database {database}: choose a place outside of it",
+        path = .path.display(), database = .database.display()
+    )]
+    Inside {
+        /// The place.
+        path: PathBuf,
+        /// The directory of the database.
+        database: PathBuf,
     },
     /// Another copy of this database is being made.
     #[error(
@@ -150,11 +158,36 @@ impl DeviceError {
         Self::Io { what: what.into(), path: path.to_path_buf(), source: source.into() }
     }
 
+    /// The disk has no room for a file of so many bytes.
+    pub(crate) fn disk_full(path: &Path, wanted_bytes: u64) -> Self {
+        let what = format!("the file system of {}", path.display());
+        Self::Full { what, wanted_bytes, limit_bytes: None }
+    }
+
     pub(crate) fn corrupt(path: &Path, what: impl Into<String>) -> Self {
         Self::Corrupt { path: path.to_path_buf(), what: what.into() }
     }
 
     pub(crate) fn foreign(path: &Path, what: impl Into<String>) -> Self {
         Self::Foreign { path: path.to_path_buf(), what: what.into() }
+    }
+}
+
+/// Whether an error of the operating system says that there is no room, as opposed to a failure.
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// The text of [`DeviceError::Full`].
+fn full(what: &str, wanted_bytes: u64, limit_bytes: Option<u64>) -> String {
+    match limit_bytes {
+        Some(limit_bytes) => format!(
+            "{what} has no room for {wanted_bytes} bytes (limit {limit_bytes} bytes): raise the \
+             limit or free space"
+        ),
+        None => format!(
+            "the disk is full: {what} has no room for {wanted_bytes} bytes: free space on it"
+        ),
     }
 }

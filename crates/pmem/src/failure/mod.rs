@@ -4,5 +4,6 @@ mod error;
 mod health;
 
 pub use error::DeviceError;
+pub(crate) use error::is_no_space;
 
 pub(crate) use health::{Health, lock};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use super::directory::load_mark;
-use super::disk::Files;
+use super::disk::{DiskFile, Files};
 use super::log_writes::LogWrites;
 use super::mark::Marks;
 use super::moves::Moves;
@@ -414,7 +414,9 @@ impl Device for File {
         if self.read_only {
             return Ok(None);
         }
-        ReplayMarks::open(&self.dir.join(super::REPLAY_NAME)).map(Some)
+        let path = self.dir.join(super::REPLAY_NAME);
+        let may_create = || self.files.directory.may_create(DiskFile::Replay);
+        ReplayMarks::open(&path, may_create).map(Some)
     }
 
     fn load_mark(&self) -> Option<LoadMark> {

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
 
-use crate::failure::DeviceError;
+use super::REPLAY_NAME;
+use crate::failure::{DeviceError, is_no_space};
 use crate::memory::PAGE_BYTES;
 use crate::system::{Locked, Process, Sharing, is_locked, open_regular};
 
@@ -35,6 +36,9 @@ pub enum DiskFile {
     Table,
     /// The log space.
     Log,
+    /// The words of [`crate::ReplayMarks`], which are stored to as memory: the hook is asked only
+    /// before they are opened.
+    Replay,
     /// The directory itself.
     Directory,
 }
@@ -48,6 +52,7 @@ impl DiskFile {
             Self::Data => "data",
             Self::Table => "table",
             Self::Log => "log",
+            Self::Replay => REPLAY_NAME,
             Self::Directory => "",
         }
     }
@@ -120,12 +125,6 @@ pub trait DiskHook: std::fmt::Debug + Send + Sync {
     /// Called with the bytes that were read at an offset, and may change them: disks return the
     /// wrong sector or damaged ones.
     fn after_read(&self, _file: DiskFile, _offset: u64, _bytes: &mut [u8]) {}
-}
-
-/// Whether the error says that there is no room, as opposed to a failure.
-fn is_no_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Pages that one read may bring.
@@ -315,11 +314,7 @@ impl DiskHandle {
     }
 
     fn full(&self, wanted_bytes: u64) -> DeviceError {
-        DeviceError::Full {
-            what: format!("the file system of {}", self.path.display()),
-            wanted_bytes,
-            limit_bytes: self.len().unwrap_or(0),
-        }
+        DeviceError::disk_full(&self.path, wanted_bytes)
     }
 
     pub(super) fn read_exact_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
@@ -437,6 +432,12 @@ impl DiskHandle {
         Ok(())
     }
 
+    /// Asks the hook whether another file of the directory may be created.
+    pub(super) fn may_create(&self, which: DiskFile) -> io::Result<()> {
+        let operation = DiskOperation::Open { write: true, create: true };
+        ask(self.hook.as_ref(), which, operation).map(drop)
+    }
+
     /// Asks the hook. A child of `fork` has the file, too, and must not change it: its parent goes
     /// on, and knows nothing of what the child did.
     #[inline]
@@ -480,7 +481,9 @@ fn open_direct(which: DiskFile, path: &Path, write: bool) -> Option<File> {
     let flags = match which {
         DiskFile::Data => OFlags::DIRECT,
         DiskFile::Log => OFlags::DIRECT | OFlags::DSYNC,
-        DiskFile::Meta | DiskFile::Table | DiskFile::Directory => return None,
+        DiskFile::Meta | DiskFile::Table | DiskFile::Replay | DiskFile::Directory => {
+            return None;
+        }
     };
     OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path).ok()
 }

@@ -134,7 +134,11 @@ fn check_is_newest(dir: &Path, meta: &DiskHandle, newest: &Root) -> Result<(), D
 
 fn check_limit(what: &'static str, bytes: u64, limit_bytes: u64) -> Result<(), DeviceError> {
     if bytes > page_ceil(limit_bytes) {
-        return Err(DeviceError::Full { what: what.into(), wanted_bytes: bytes, limit_bytes });
+        return Err(DeviceError::Full {
+            what: what.into(),
+            wanted_bytes: bytes,
+            limit_bytes: Some(limit_bytes),
+        });
     }
     Ok(())
 }

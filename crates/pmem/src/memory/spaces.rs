@@ -35,7 +35,7 @@ impl Limited {
             return Err(DeviceError::Full {
                 what: self.what.to_string(),
                 wanted_bytes: bytes,
-                limit_bytes: self.limit_bytes,
+                limit_bytes: Some(self.limit_bytes),
             });
         }
         Ok(page_ceil(bytes))

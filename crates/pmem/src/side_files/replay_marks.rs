@@ -4,6 +4,7 @@
 //! seen by the next process, however this one ends. Nothing is durable: a power cut takes it.
 
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::MapFlags;
 
-use crate::failure::DeviceError;
+use crate::failure::{DeviceError, is_no_space};
 use crate::memory::{Mapping, PAGE_BYTES};
 use crate::system::{death, private};
 
@@ -29,15 +30,34 @@ pub struct ReplayMarks {
 }
 
 impl ReplayMarks {
-    /// Maps the file; creates it, with zeros, if there is none.
-    pub(crate) fn open(path: &Path) -> Result<Self, DeviceError> {
-        let error = |what| move |e| DeviceError::io(what, path, e);
+    /// Maps the file; creates it, with zeros, if there is none. On a disk without room no file is
+    /// left.
+    ///
+    /// # Errors
+    /// [`DeviceError::Full`] if the disk has no room for it; [`DeviceError::Io`] otherwise, also
+    /// if `may_create` fails so.
+    pub(crate) fn open(
+        path: &Path,
+        may_create: impl FnOnce() -> io::Result<()>,
+    ) -> Result<Self, DeviceError> {
+        let error = |what| {
+            move |e: io::Error| match is_no_space(&e) {
+                true => DeviceError::disk_full(path, PAGE_BYTES),
+                false => DeviceError::io(what, path, e),
+            }
+        };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = private::private(&mut options).open(path).map_err(error("create or open"))?;
+        let open = |()| private::private(&mut options).open(path);
+        let file = may_create().and_then(open).map_err(error("create or open"))?;
         // Space for all of it: a store to a page that cannot be had would end the process.
-        fallocate(&file, FallocateFlags::empty(), 0, PAGE_BYTES)
-            .map_err(|e| DeviceError::io("extend", path, e))?;
+        fallocate(&file, FallocateFlags::empty(), 0, PAGE_BYTES).map_err(|e| {
+            if file.metadata().is_ok_and(|found| found.len() == 0) {
+                // It says nothing. One that stays is used by the next open.
+                let _ = fs::remove_file(path);
+            }
+            error("extend")(e.into())
+        })?;
         let mapping = Mapping::of_file(file.as_fd(), PAGE_BYTES, MapFlags::SHARED)
             .map_err(|e| DeviceError::io("map", path, e))?;
         Ok(Self { mapping, path: path.to_path_buf() })

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pmem::{Device, DiskFile, File, MARK_BYTES};
+use pmem::{Device, DiskCall, DiskFile, DiskHook, File, MARK_BYTES, Outcome};
 
 use crate::disk::{Arrived, Change, DiskContents, Recorder};
 use crate::open::{edit, killed};
@@ -120,4 +120,36 @@ fn replay_marks_stay_until_they_are_removed() {
     assert!(contents(dir.path()) == before);
     let marks = device.replay_marks().unwrap().unwrap();
     assert!(marks.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
+}
+
+/// A disk without room for one more file.
+#[derive(Debug)]
+struct NoFileMore;
+
+impl DiskHook for NoFileMore {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        match call.file {
+            DiskFile::Replay => Outcome::Fail(28),
+            _ => Outcome::Proceed,
+        }
+    }
+}
+
+/// That the disk is full is told from a failure, and in words.
+#[test]
+fn replay_marks_on_a_full_disk_are_refused() {
+    let dir = fast_dir();
+    run(&open(dir.path()).unwrap(), None, &mut Progress::default()).unwrap();
+    let before = contents(dir.path());
+    let device = File::open(dir.path(), &options(Some(Arc::new(NoFileMore)))).unwrap();
+    let full = device.replay_marks().unwrap_err();
+    assert!(full.is_limit(), "{full:?}");
+    let text = full.to_string();
+    assert!(text.starts_with("the disk is full: the file system of "), "{text}");
+    assert!(
+        text.contains("/replay has no room for 4096 bytes") && !text.contains("limit"),
+        "{text}"
+    );
+    drop(device);
+    assert!(contents(dir.path()) == before);
 }

@@ -357,6 +357,7 @@ impl InputLog {
         let limit_bytes = u64::from(u32::MAX) * self.geometry.segment_bytes;
         if exact > limit_bytes {
             let what = "input log".to_string();
+            let limit_bytes = Some(limit_bytes);
             return Err(DeviceError::Full { what, wanted_bytes: exact, limit_bytes });
         }
         match self.device.grow_log(roomy.min(limit_bytes)) {

@@ -359,7 +359,7 @@ impl Segments {
             return Err(DeviceError::Full {
                 what: "space for rows and values".into(),
                 wanted_bytes: self.image_bytes(wanted),
-                limit_bytes: self.image_bytes(self.segments_max),
+                limit_bytes: Some(self.image_bytes(self.segments_max)),
             });
         }
         let bytes = self.image_bytes(wanted);
@@ -549,7 +549,7 @@ mod tests {
             panic!("the directory is full");
         };
         assert_eq!(wanted_bytes, segments.image_bytes(1001));
-        assert_eq!(limit_bytes, segments.image_bytes(1000));
+        assert_eq!(limit_bytes, Some(segments.image_bytes(1000)));
     }
 
     /// What is kept for those that free space is not to be had by others, and is at most a quarter.

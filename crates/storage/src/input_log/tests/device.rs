@@ -153,7 +153,7 @@ impl Device for TestDevice {
             return Err(DeviceError::Full {
                 what: "log".to_string(),
                 wanted_bytes: bytes,
-                limit_bytes: state.limit_bytes,
+                limit_bytes: Some(state.limit_bytes),
             });
         }
         let bytes = state.log.len().max(bytes as usize);

@@ -315,11 +315,11 @@ fn growth_ends_where_segments_have_no_number() {
         DeviceError::Full { wanted_bytes, limit_bytes, .. } => (wanted_bytes, limit_bytes),
         other => panic!("{other}"),
     };
-    assert_eq!(refused(LIMIT + 1, LIMIT + 1), (LIMIT + 1, LIMIT));
+    assert_eq!(refused(LIMIT + 1, LIMIT + 1), (LIMIT + 1, Some(LIMIT)));
     // Otherwise it is the device that has no room.
-    assert_eq!(refused(LIMIT, LIMIT + 1), (LIMIT, 0));
-    assert_eq!(refused(LIMIT, LIMIT), (LIMIT, 0));
-    assert_eq!(refused(1, LIMIT), (1, 0));
+    assert_eq!(refused(LIMIT, LIMIT + 1), (LIMIT, Some(0)));
+    assert_eq!(refused(LIMIT, LIMIT), (LIMIT, Some(0)));
+    assert_eq!(refused(1, LIMIT), (1, Some(0)));
 }
 
 /// A worker that logs nothing takes nothing, and one that fills its segments takes no other one.
