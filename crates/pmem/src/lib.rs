@@ -64,7 +64,7 @@ pub use epoch_number::EpochNumber;
 pub use failure::DeviceError;
 pub use file::{
     Compacted, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
-    PinnedSnapshot, Replaced, UnfinishedCopy, compact, memory_can_be_limited,
+    PinnedSnapshot, Replaced, UnfinishedCopy, check_outside, compact, memory_can_be_limited,
 };
 pub use measure::{MeasuringArea, memory_speed};
 pub use memory::{Mapping, PAGE_BYTES, small_pages_only};

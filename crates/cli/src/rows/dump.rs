@@ -220,6 +220,7 @@ fn sync(directory: &Path) -> Done {
 fn begin(directory: &Path) -> Result<PathBuf, Failure> {
     let path = directory.display();
     let failed = |error| Failure::new(format!("cannot create {path}: {error}"));
+    pmem::check_outside(directory).map_err(|error| Failure::new(error.to_string()))?;
     pmem::private::create_directories(directory).map_err(failed)?;
     let mark = directory.join(UNFINISHED_NAME);
     let is_empty = fs::read_dir(directory).map_err(failed)?.next().is_none();

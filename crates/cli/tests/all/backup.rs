@@ -85,3 +85,41 @@ fn what_cannot_be_copied_is_refused_in_words() {
     }
     run(&format!("backup {other} {store}")).failed(1, &["not one of its copies"]);
 }
+
+/// What is made inside of a database would be copied, moved and removed with it.
+#[test]
+fn nothing_is_made_inside_of_a_database() {
+    let room = Room::new();
+    let (store, copy) = (room.text("store"), room.text("copy"));
+    let line = format!("bench smallbank --customers 3600 --epochs 3 --device file:{store}");
+    run(&line).succeeded();
+    run(&format!("backup {store} {copy}")).succeeded();
+    std::fs::create_dir(room.path("store/empty")).expect("a directory");
+    std::os::unix::fs::symlink(room.path("store"), room.path("link")).expect("a link");
+    std::os::unix::fs::symlink(room.path("copy"), room.path("store/out")).expect("a link");
+    let (link, names) = (room.text("link"), || {
+        let found = std::fs::read_dir(room.path("store")).expect("a store");
+        let mut names: Vec<_> = found.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    });
+    let before = names();
+    for (line, code) in [
+        (format!("backup {store} {store}/inside"), 1),
+        (format!("backup {store} {store}/empty"), 1),
+        (format!("backup {store} {link}/inside"), 1),
+        (format!("backup {link} {store}/inside"), 1),
+        (format!("backup {store} {store}/out"), 1),
+        (format!("restore {copy} {copy}/inside"), 1),
+        (format!("restore {copy} {link}/inside"), 1),
+        (format!("dump {store} --at-checkpoint --out {link}/dump"), 1),
+        (format!("recover {store} --salvage {store}/saved"), 2),
+        (format!("serve {store}/other --listen 127.0.0.1:0"), 1),
+        (format!("serve {} --listen 127.0.0.1:0 --archive {link}/a", room.text("new")), 1),
+    ] {
+        run(&line).failed(code, &["is inside of the database", "outside of it"]);
+        assert_eq!(names(), before, "{line}");
+        assert!(!room.path("new").exists() && !room.path("copy/inside").exists(), "{line}");
+    }
+    run(&format!("backup {store} {copy}")).succeeded();
+}

@@ -17,8 +17,9 @@ impl ArchiveRoom {
     /// Makes the directory `archive`, unless it is there.
     ///
     /// # Errors
-    /// That it is a file, and the system's.
+    /// That it is a file, or inside of a database, and the system's.
     pub(super) fn make(archive: &Path) -> Result<ArchiveRoom> {
+        pmem::check_outside(archive)?;
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
         let made = archive.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
         if archive.exists() && !archive.is_dir() {

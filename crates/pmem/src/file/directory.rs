@@ -15,6 +15,7 @@ use rustix::fs::SeekFrom;
 
 use super::disk::{Access, DiskFile, DiskHandle, Files, PIECE_BYTES};
 use super::format::{DATA_MAGIC, HEAD_BYTES, META_BYTES, Root};
+use super::inside::check_outside;
 use super::meta::{check_is_ours, write_root};
 use super::options::FileOptions;
 use crate::failure::DeviceError;
@@ -49,6 +50,7 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
             return Err(DeviceError::Missing { path: dir.to_path_buf() });
         }
         check_nothing_in_the_way(dir, options)?;
+        check_outside(parent_of(&place))?;
     }
     let access = match (is_there, options.read_only) {
         (_, true) => Access::Read,
@@ -87,6 +89,7 @@ fn create_directory(dir: &Path) -> Result<(), DeviceError> {
     if dir.is_dir() {
         return Ok(());
     }
+    check_outside(dir)?;
     private::create_directories(dir).map_err(|e| DeviceError::io("create directory", dir, e))?;
     // The entry of the new directory must survive too (O-56).
     sync_directory(parent_of(dir))

@@ -50,6 +50,7 @@ mod room;
 mod residency;
 
 mod directory;
+mod inside;
 mod open;
 mod writer;
 
@@ -62,6 +63,7 @@ pub use compact::{Compacted, compact};
 pub use copy::{PinnedSnapshot, Replaced, UnfinishedCopy};
 pub use device::File;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
+pub use inside::check_outside;
 pub use options::FileOptions;
 pub use residency::memory_can_be_limited;
 

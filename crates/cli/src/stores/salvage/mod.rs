@@ -80,6 +80,7 @@ pub(crate) fn run(store: &StoreArguments, target: &Path) -> Done {
         let what = format!("{} is there already: name a new directory", target.display());
         return Err(Failure::usage(what));
     }
+    pmem::check_outside(target).map_err(|error| Failure::usage(error.to_string()))?;
     let part = beside(target)?;
     pmem::private::create_directory(&part).map_err(|error| {
         Failure::new(format!(

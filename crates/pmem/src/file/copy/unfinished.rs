@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::super::directory::{made_up, parent_of, sync_directory};
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files, PIECE_BYTES};
 use super::super::format::{DATA_MAGIC, Entry, META_BYTES, Root, TABLE_MAGIC, page_crc};
+use super::super::inside::check_outside;
 use super::super::mark::Marks;
 use super::super::meta::{find_newest, write_root};
 use super::base::{Base, log_crc, open_files};
@@ -56,14 +57,16 @@ impl UnfinishedCopy {
     /// removed.
     ///
     /// # Errors
-    /// [`DeviceError::InTheWay`] if something is there, [`DeviceError::Locked`] if another
-    /// process is making this copy; the file system's.
+    /// [`DeviceError::InTheWay`] if something is there, [`DeviceError::Inside`] if it is inside of
+    /// a database, [`DeviceError::Locked`] if another process is making this copy; the file
+    /// system's.
     pub fn create(
         target: &Path,
         source: &PinnedSnapshot,
         hook: Option<Arc<dyn DiskHook>>,
     ) -> Result<Self, DeviceError> {
         check_nothing_there(target)?;
+        check_outside(parent_of(target))?;
         let (dir, lock) = create_incomplete(target)?;
         let file = |which| DiskHandle::open(&dir, which, Access::Create, hook.clone());
         let files = Files {
@@ -109,6 +112,7 @@ impl UnfinishedCopy {
             let what = "is the database itself";
             return Err(DeviceError::InTheWay { path: target.to_path_buf(), what });
         }
+        check_place(target)?;
         finish_interrupted(target)?;
         let (dir, lock) = create_incomplete(target)?;
         let open = || {
@@ -325,6 +329,13 @@ fn create_incomplete(target: &Path) -> Result<(PathBuf, Locked), DeviceError> {
     remove_files(&dir)?;
     check_nothing_there(&dir)?;
     Ok((dir, lock))
+}
+
+/// Refuses a copy that is inside of a database, by its name or where that leads.
+fn check_place(target: &Path) -> Result<(), DeviceError> {
+    check_outside(parent_of(target))?;
+    let place = fs::canonicalize(target).map_err(|e| DeviceError::io("look for", target, e))?;
+    check_outside(parent_of(&place))
 }
 
 /// Where the parts of a copy are that are not whole.
