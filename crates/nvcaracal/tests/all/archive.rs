@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nvcaracal::{Database, Error, Moment, Options};
+use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 
 use crate::common::{self, Deposit, copy, directory};
 
@@ -425,7 +427,8 @@ fn o_59_a_time_that_is_not_reached_is_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// What a process that was killed has begun to archive goes at the next open; that of others stays.
+/// What a process that was killed has begun to archive goes at the next open of any database that
+/// archives there; what a process still writes stays.
 #[test]
 fn what_was_begun_to_be_archived_is_removed() -> Result<(), Error> {
     let place = Place::new();
@@ -437,13 +440,69 @@ fn what_was_begun_to_be_archived_is_removed() -> Result<(), Error> {
     let other = own.with_file_name(format!("{:016x}{}", 77, &name[16..name.len() - 6]));
     let other = other.with_extension("incomplete");
     let foreign = own.with_file_name("holiday.incomplete");
-    for path in [&own, &later, &other, &foreign] {
+    let written = own.with_file_name(format!("{:016x}{}", 78, &name[16..name.len() - 6]));
+    let written = written.with_extension("incomplete");
+    for path in [&own, &later, &other, &foreign, &written] {
         fs::write(path, "a part").unwrap();
     }
+    let writer = fs::File::open(&written).unwrap();
+    writer.lock().unwrap();
     options(&place.path("archive")).open(place.path("store"))?.close()?;
-    let are_there = [&own, &later, &other, &foreign].map(|path| path.exists());
-    assert_eq!(are_there, [false, false, true, true]);
+    let are_there = [&own, &later, &other, &foreign, &written].map(|path| path.exists());
+    assert_eq!(are_there, [false, false, false, true, true]);
     Ok(())
+}
+
+/// Reads of the log fail.
+#[derive(Debug)]
+struct Unread(AtomicBool);
+
+impl DiskHook for Unread {
+    fn before(&self, call: &DiskCall<'_>) -> Outcome {
+        let is_read = matches!(call.operation, DiskOperation::Read { .. });
+        match call.file == DiskFile::Log && is_read && self.0.load(Ordering::Relaxed) {
+            true => Outcome::Fail(5),
+            false => Outcome::Proceed,
+        }
+    }
+}
+
+/// Each try has more epochs, and so a file of another name.
+#[test]
+fn a_try_to_archive_that_fails_leaves_no_file() -> Result<(), Error> {
+    let place = Place::new();
+    let hook = Arc::new(Unread(AtomicBool::new(false)));
+    let db = options(&place.path("archive")).disk_hook(hook.clone()).open(place.path("store"))?;
+    hook.0.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        run(&db, &mut States::new(), 6, 10)?;
+        db.checkpoint()?;
+    }
+    assert!(db.stats().archive_error.is_some(), "it is told");
+    assert_eq!(place.files(), [] as [PathBuf; 0]);
+    hook.0.store(false, Ordering::Relaxed);
+    run(&db, &mut States::new(), 6, 10)?;
+    db.close()?;
+    let finished = |path: &PathBuf| path.extension().is_some_and(|what| what == "epochs");
+    assert!(!place.files().is_empty() && place.files().iter().all(finished), "{:?}", place.files());
+    Ok(())
+}
+
+/// Nothing is archived into another database: it would be copied and removed with that.
+#[test]
+fn an_archive_inside_of_another_database_is_refused() -> Result<(), Error> {
+    let place = Place::new();
+    common::options().open(place.path("other"))?.close()?;
+    std::os::unix::fs::symlink(place.path("other"), place.path("link")).unwrap();
+    for name in ["other", "other/a/b", "link/c"] {
+        let archive = place.path(name);
+        let before = common::bytes(&place.path("other"));
+        let error = options(&archive).open(place.path("store")).unwrap_err();
+        assert!(error.is_mistake(), "{error}");
+        assert!(error.to_string().contains("is inside of the database"), "{error}");
+        assert!(!place.path("store").exists() && common::bytes(&place.path("other")) == before);
+    }
+    options(&place.path("archive")).open(place.path("store"))?.close()
 }
 
 /// O-59: a time that falls among epochs that are missing is refused: they may be of then or before.

@@ -1,6 +1,6 @@
 //! Writing the archive while epochs go on. The rules are those of the module.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use super::super::format::{HEADER_BYTES, SegmentHeader};
 use super::super::geometry::Geometry;
 use super::file::{FILE_HEADER_BYTES, FileHeader, UNFINISHED, error};
 use super::listing::io_error;
+use super::unfinished::Unfinished;
 use crate::ids::EpochNumber;
 
 /// How the archive of a log is.
@@ -210,7 +211,7 @@ fn run(shared: &Shared, log: &AnyDevice, place: &Place) {
     }
 }
 
-/// Writes the file of some epochs, durably, under its name last.
+/// Writes the file of some epochs, durably, under its name last. A try that fails leaves no file.
 pub(super) fn write_file<L: LogSpace>(log: &L, place: &Place, job: &Job) -> Result<(), LogError> {
     let Place { dir, geometry, branch } = place;
     let mut header = FileHeader {
@@ -223,31 +224,44 @@ pub(super) fn write_file<L: LogSpace>(log: &L, place: &Place, job: &Job) -> Resu
         crc: 0,
     };
     let path = dir.join(header.name());
-    let unfinished = path.with_extension(UNFINISHED);
-    let write_error = |e| io_error("write", &unfinished, e);
-    let mut file = pmem::private::create_file(&unfinished).map_err(write_error)?;
-    file.write_all(&[0; FILE_HEADER_BYTES]).map_err(write_error)?;
-    let mut crc = crc32fast::Hasher::new();
-    let mut buffer = vec![0; geometry.segment_bytes as usize];
-    for segment in &job.segments {
-        let offset = geometry.offset(*segment);
-        log.log_read(offset, &mut buffer)?;
-        let Some(whole) = whole_segment(&buffer, *geometry) else {
-            return Err(error(format!(
-                "the log segment at offset {offset}, of epochs {} to {}, is not whole",
-                job.first, job.last
-            )));
-        };
-        crc.update(whole);
-        header.bytes += whole.len() as u64;
-        file.write_all(whole).map_err(write_error)?;
-    }
-    header.crc = crc.finalize();
-    file.seek(SeekFrom::Start(0)).map_err(write_error)?;
-    file.write_all(&header.encode()).map_err(write_error)?;
-    file.sync_all().map_err(write_error)?;
-    fs::rename(&unfinished, &path).map_err(|e| io_error("give its name to", &path, e))?;
+    let mut unfinished = Unfinished::create(path.with_extension(UNFINISHED))?;
+    unfinished.write(log, *geometry, job, &mut header)?;
+    unfinished.give_name(&path)?;
     sync_directory(dir)
+}
+
+impl Unfinished {
+    /// Writes the segments of some epochs, and a header, which learns what there is; durably.
+    fn write<L: LogSpace>(
+        &mut self,
+        log: &L,
+        geometry: Geometry,
+        job: &Job,
+        header: &mut FileHeader,
+    ) -> Result<(), LogError> {
+        let Self { file, path, .. } = self;
+        let write_error = |e| io_error("write", path, e);
+        file.write_all(&[0; FILE_HEADER_BYTES]).map_err(write_error)?;
+        let mut crc = crc32fast::Hasher::new();
+        let mut buffer = vec![0; geometry.segment_bytes as usize];
+        for segment in &job.segments {
+            let offset = geometry.offset(*segment);
+            log.log_read(offset, &mut buffer)?;
+            let Some(whole) = whole_segment(&buffer, geometry) else {
+                return Err(error(format!(
+                    "the log segment at offset {offset}, of epochs {} to {}, is not whole",
+                    job.first, job.last
+                )));
+            };
+            crc.update(whole);
+            header.bytes += whole.len() as u64;
+            file.write_all(whole).map_err(write_error)?;
+        }
+        header.crc = crc.finalize();
+        file.seek(SeekFrom::Start(0)).map_err(write_error)?;
+        file.write_all(&header.encode()).map_err(write_error)?;
+        file.sync_all().map_err(write_error)
+    }
 }
 
 fn sync_directory(dir: &Path) -> Result<(), LogError> {

@@ -20,12 +20,8 @@ pub(super) fn files_of(
     Ok(files)
 }
 
-/// Files of a store and branch that were begun.
-pub(super) fn unfinished_of(
-    dir: &Path,
-    instance: u64,
-    branch: u64,
-) -> Result<Vec<PathBuf>, LogError> {
+/// Files that were begun, of any store.
+pub(super) fn all_unfinished(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
     let error = |source| io_error("list", dir, source);
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(error)? {
@@ -33,7 +29,7 @@ pub(super) fn unfinished_of(
         let is_unfinished = path.extension().is_some_and(|extension| extension == UNFINISHED);
         let finished = path.with_extension(FINISHED);
         let named = finished.file_name().and_then(|name| name.to_str()).and_then(of_name);
-        if is_unfinished && named.is_some_and(|of| (of.instance, of.branch) == (instance, branch)) {
+        if is_unfinished && named.is_some() {
             found.push(path);
         }
     }

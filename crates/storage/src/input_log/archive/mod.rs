@@ -13,7 +13,9 @@
 //!    but not before they have ended: until then they may get a verdict.
 //! 5. A directory that has later epochs of this store and branch than the store itself is refused:
 //!    the store is an earlier copy, and its epochs would be taken for others.
-//! 6. What a process that was killed has not finished is removed when the log is opened.
+//! 6. A file that is not finished is locked by the process that writes it. One that a process has
+//!    left that was killed is removed when a log is opened that is archived to the directory, of
+//!    this store or of another; a try that fails removes its own.
 //!
 //! This must not know what calls mean.
 //!
@@ -21,6 +23,7 @@
 
 mod file;
 mod listing;
+mod unfinished;
 
 mod append;
 mod keeper;

@@ -1,8 +1,6 @@
 //! The archive of a log that is opened.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use pmem::{AnyDevice, Device, LogSpace};
@@ -15,7 +13,8 @@ use super::super::scan::Scan;
 use super::super::summary::CommittedRange;
 use super::file::error;
 use super::keeper::{Archive, Job, Place, write_file};
-use super::listing::{files_of, io_error, unfinished_of};
+use super::listing::{files_of, io_error};
+use super::unfinished::remove_unfinished;
 use crate::ids::EpochNumber;
 
 /// Begins to archive the log of a device, if it is to be: first what the checkpoint has made
@@ -32,7 +31,7 @@ pub(in super::super) fn start(
     let Some(dir) = device.archive() else { return Ok(None) };
     let place = Place { dir: dir.to_path_buf(), geometry, branch: device.branch() };
     pmem::private::create_directories(dir).map_err(|e| io_error("create directory", dir, e))?;
-    remove_unfinished(dir, geometry.instance, place.branch)?;
+    remove_unfinished(dir)?;
     let files = files_of(dir, geometry.instance, place.branch)?;
     let archived = files.iter().map(|file| file.last).max().unwrap_or_default();
     if archived > range.last {
@@ -48,14 +47,6 @@ pub(in super::super) fn start(
         write_file(device.as_ref(), &place, &job)?;
     }
     Archive::begin(device, place, range.checkpoint.max(archived)).map(Some)
-}
-
-/// Removes what a process that was killed has left: this one alone archives the store and branch.
-fn remove_unfinished(dir: &Path, instance: u64, branch: u64) -> Result<(), LogError> {
-    for path in unfinished_of(dir, instance, branch)? {
-        fs::remove_file(&path).map_err(|e| io_error("remove", &path, e))?;
-    }
-    Ok(())
 }
 
 /// What the log still has of the epochs behind those that are archived, up to a checkpoint: the
