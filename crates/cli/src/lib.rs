@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod lost;
 pub mod output;
 mod rows;
 pub mod runs;
@@ -46,6 +47,7 @@ pub fn run_to_exit(what: impl FnOnce() -> Done) -> ExitCode {
         let text = panic.to_string().replace('\n', " ");
         output::tell(&format!("note: {text}"));
     }));
+    lost::hear();
     let what = || signals::outlive_file_limit().and_then(|()| what());
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what)).unwrap_or_else(|_| {
         Err(Failure::new("stopped by a mistake of this program (see the note); please report it"))

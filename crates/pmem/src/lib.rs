@@ -65,6 +65,7 @@ pub use failure::DeviceError;
 pub use file::{
     Compacted, DiskCall, DiskFile, DiskHook, DiskOperation, File, FileOptions, Outcome,
     PinnedSnapshot, Replaced, UnfinishedCopy, check_outside, compact, memory_can_be_limited,
+    on_lost_page,
 };
 pub use measure::{MeasuringArea, memory_speed};
 pub use memory::{Mapping, PAGE_BYTES, small_pages_only};

@@ -50,6 +50,14 @@ impl Sessions {
         Registered { sessions: self.clone(), process, secret, requests }
     }
 
+    /// Ends what all sessions wait for, which may never come: the store cannot be read any more.
+    pub(crate) fn lose(&self) {
+        for (_, requests) in self.known().all.values() {
+            requests.state().is_lost = true;
+            requests.changed.notify_waiters();
+        }
+    }
+
     /// Ends what the session does, if it does anything and the secret is right. A call that was
     /// submitted takes place and is answered.
     pub(crate) fn cancel(&self, process: i32, secret: i32) {
@@ -86,6 +94,8 @@ struct State {
     holds: bool,
     /// The number of executions in the queue without an answer.
     unanswered: usize,
+    /// Whether what is under way may never end.
+    is_lost: bool,
 }
 
 impl State {
@@ -173,15 +183,21 @@ impl Requests {
     }
 
     async fn taken(&self, is_for: impl Fn(&State) -> bool) {
+        self.until(|state| is_for(state) && std::mem::take(&mut state.is_made)).await;
+    }
+
+    /// Waits until what is under way may never end.
+    pub(crate) async fn lost(&self) {
+        self.until(|state| state.is_lost).await;
+    }
+
+    async fn until(&self, has_come: impl Fn(&mut State) -> bool) {
         loop {
             let mut changed = pin!(self.changed.notified());
             // A change from here on is not missed.
             changed.as_mut().enable();
-            {
-                let mut state = self.state();
-                if is_for(&state) && std::mem::take(&mut state.is_made) {
-                    return;
-                }
+            if has_come(&mut self.state()) {
+                return;
             }
             changed.await;
         }

@@ -2,6 +2,8 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The user and the database that there are.
@@ -20,6 +22,10 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// The `statement_timeout` of sessions that set none; `None`: there is none.
     pub statement_timeout: Option<Duration>,
+    /// Whether the store cannot be read any more, so that what is under way may never end. Once it
+    /// is, clients are told at once, also those that wait for an answer, and the server ends. Its
+    /// process must be ended by who knows of it: threads of the store may never end.
+    pub is_lost: Arc<AtomicBool>,
 }
 
 /// Why the server does not run.
@@ -60,6 +66,7 @@ impl ServerOptions {
             password: None,
             connections_max: 200,
             statement_timeout: None,
+            is_lost: Arc::default(),
         }
     }
 

@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
@@ -173,6 +174,10 @@ async fn run(
     let stopped = loop {
         if let Some(error) = doors.shared.store.database().stopped() {
             break Err(ServeError::Stopped(error));
+        }
+        if options.is_lost.load(Ordering::Relaxed) {
+            doors.shared.sessions.lose();
+            break Ok(());
         }
         if stop() {
             break Ok(());

@@ -16,12 +16,9 @@ use server::{Listening, ServeError, ServerOptions, Sockets};
 
 use self::memory::{GiveBack, Shares};
 use crate::args::ServeArguments;
+use crate::lost::{self, STORE_FAILED};
 use crate::output::{Done, Failure, tell};
 use crate::signals::Signals;
-
-/// The exit code of a server whose store has failed, for instance because a file could not be
-/// written: a supervisor may start it again.
-const STORE_FAILED: u8 = 4;
 
 /// What is said as JSON when the server is ready.
 #[derive(Serialize)]
@@ -40,12 +37,14 @@ struct Ready {
 /// # Errors
 /// Why it does not serve, or how the store was not closed.
 pub(crate) fn run(arguments: &ServeArguments) -> Done {
+    let is_lost = lost::of_server();
     let options = ServerOptions {
         listen: arguments.listen.clone(),
         socket_directory: arguments.socket_dir.clone(),
         password: arguments.password_file.as_deref().map(password).transpose()?,
         connections_max: descriptors::connections(arguments.connections),
         statement_timeout: arguments.statement_timeout_ms.map(Duration::from_millis),
+        is_lost,
     };
     let shares = Shares::of(arguments)?;
     pmem::keep_little_freed();
@@ -68,10 +67,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     if let Some(workers) = arguments.workers {
         of_store.workers = usize::try_from(workers).expect("at most 64");
     }
-    let store = Store::open(of_store).map_err(|error| cannot_open(&device, &error))?;
-    if store.database().recovery().deaths_unnoted {
-        tell(UNNOTED);
-    }
+    let store = open(of_store, &device)?;
     let stop = signals.stop();
     let database = arguments.archive.as_ref().map(|_| store.database().clone());
     let told = RefCell::new(None);
@@ -102,12 +98,26 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         }
         stop.asked()
     };
-    server::serve_at(sockets, &options, store, say, asked).map_err(failure)
+    let served = server::serve_at(sockets, &options, store, say, asked).map_err(failure);
+    if options.is_lost.load(Ordering::Relaxed) {
+        // Why was told.
+        return Err(Failure { messages: Vec::new(), code: STORE_FAILED });
+    }
+    served
 }
 
 /// What is said after a replay on a full disk.
 const UNNOTED: &str = "warning: the disk is full: the log was replayed without the file `replay`, \
                        which names a call that ends the process; free space";
+
+/// Opens the store, and says what is to be known of that.
+fn open(options: StoreOptions, device: &DeviceSpec) -> Result<Store, Failure> {
+    let store = Store::open(options).map_err(|error| cannot_open(device, &error))?;
+    if store.database().recovery().deaths_unnoted {
+        tell(UNNOTED);
+    }
+    Ok(store)
+}
 
 /// What is said when the archive of the log fails, and when it does not any more.
 fn of_archive(error: Option<&str>) -> String {

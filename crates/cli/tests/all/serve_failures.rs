@@ -1,7 +1,7 @@
 //! What a server does when the system fails it: files that cannot be written, addresses that are
 //! taken, a terminal that closes, files that it may not open; and who may read what it makes.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -213,5 +213,56 @@ fn what_the_product_makes_is_for_its_user_alone() {
     run(&format!("restore {} {}", room.text("backup"), room.text("restored"))).succeeded();
     for name in ["store", "archive", "backup", "dump", "restored"] {
         check_private(&room.path(name));
+    }
+}
+
+/// Damages pages of a store all over the file.
+fn damage(store: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    let data = options.write(true).open(store.join("data")).unwrap();
+    let slots = data.metadata().unwrap().len() / 4096;
+    for slot in (slots / 4..slots / 4 * 3).step_by(7) {
+        data.write_all_at(b"damaged!", slot * 4096 + 500).unwrap();
+    }
+}
+
+/// A page that cannot be read, and that a statement waits for with a limit of memory, ends the
+/// server as any failure of a file does. Regression: SIGABRT.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_page_ends_a_server_in_order() {
+    if !pmem::memory_can_be_limited() {
+        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+        return;
+    }
+    for statement in ["SELECT sum(length(v)) FROM t", "UPDATE t SET v = v || 'y' WHERE id % 7 = 0"]
+    {
+        let room = Room::new();
+        let store = room.text("store");
+        let server = Server::start(&store);
+        let client = server.connect().await.expect("a server");
+        client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+        let insert = "INSERT INTO t SELECT n, repeat('x', 2000) FROM generate_series(1, 8000) AS n";
+        client.batch_execute(insert).await.unwrap();
+        server.signal(Signal::TERM);
+        assert_eq!(tokio::task::block_in_place(|| server.ended()), Some(0));
+        damage(&room.path("store"));
+        // Nothing half-made is left of a copy.
+        let refused = run(&format!("backup {store} {}", room.text("copy")));
+        refused.failed(1, &["store/data is corrupt: page ", "restore the whole directory"]);
+        assert_eq!(std::fs::read_dir(room.path("")).unwrap().count(), 1);
+
+        let line =
+            format!("serve {store} --listen 127.0.0.1:0 --json --memory-limit-bytes 67108864");
+        let mut serve = crate::support::command(&line);
+        let server = Server::of(serve.stdin(Stdio::null()).stderr(Stdio::piped()));
+        let (client, idle) = (server.connect().await.unwrap(), server.connect().await.unwrap());
+        idle.batch_execute("SELECT 1").await.unwrap();
+        let error = client.batch_execute(statement).await.unwrap_err();
+        assert_eq!(error.code().map(|code| code.code()), Some("57P01"), "{statement}: {error:?}");
+        assert!(idle.batch_execute("SELECT 1").await.is_err(), "{statement}");
+        let (code, said) = tokio::task::block_in_place(|| server.ended_with());
+        assert_eq!(code, Some(4), "{statement}: {said}");
+        assert!(said.contains("error: a page of the store cannot be read"), "{said}");
+        assert!(said.contains("store/data is corrupt: page "), "{said}");
     }
 }

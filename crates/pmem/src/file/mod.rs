@@ -65,7 +65,7 @@ pub use device::File;
 pub use disk::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 pub use inside::check_outside;
 pub use options::FileOptions;
-pub use residency::memory_can_be_limited;
+pub use residency::{memory_can_be_limited, on_lost_page};
 
 /// The file of [`crate::ReplayMarks`] in a database directory.
 pub(crate) const REPLAY_NAME: &str = "replay";

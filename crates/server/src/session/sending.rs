@@ -41,6 +41,7 @@ impl Ends<'_> {
             }
         };
         tokio::select! {
+            () = self.requests.lost() => Cause::Lost,
             () = cancelled => Cause::Request,
             () = passed => Cause::Timeout,
         }
@@ -71,6 +72,10 @@ pub(super) async fn outcome(outcome: Outcome, ends: Ends<'_>) -> Result<Answer> 
         cause = ends.come() => cause,
     };
     pending.interrupt(cause);
+    if cause == Cause::Lost {
+        // What it waits for may never come.
+        return Err(cause.error());
+    }
     let answer = pending.await;
     if cause == Cause::Request && answer.is_ok() {
         // It was done already: the request is for what has arrived behind it, if anything has.

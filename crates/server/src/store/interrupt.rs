@@ -21,11 +21,14 @@ pub enum Cause {
     Disconnected,
     /// The server stops.
     Shutdown,
+    /// The store cannot be read any more: what is under way may never end.
+    Lost,
 }
 
 impl Cause {
     fn of(number: u8) -> Option<Cause> {
-        let all = [Cause::Request, Cause::Timeout, Cause::Disconnected, Cause::Shutdown];
+        use Cause::{Disconnected, Lost, Request, Shutdown, Timeout};
+        let all = [Request, Timeout, Disconnected, Shutdown, Lost];
         all.into_iter().find(|cause| *cause as u8 == number)
     }
 
@@ -39,6 +42,10 @@ impl Cause {
             Cause::Disconnected => cancel("the end of its connection"),
             Cause::Shutdown => {
                 let message = "terminating connection due to administrator command";
+                Error::new(SqlState::ADMIN_SHUTDOWN, message)
+            }
+            Cause::Lost => {
+                let message = "terminating connection because the store cannot be read";
                 Error::new(SqlState::ADMIN_SHUTDOWN, message)
             }
         }

@@ -12,7 +12,8 @@
 //!    page got another entry meanwhile it is read again, because its slot may have another page by
 //!    then (S6, S9, S13).
 //! 3. A page that cannot be read ends the process, with a message: the thread that waits for it
-//!    can have no error, and never gets zeros (S12). The log has what was answered.
+//!    can have no error, and never gets zeros (S12). The log has what was answered. How it ends is
+//!    the program's affair ([`on_lost_page`]).
 //! 4. Only clean pages go. A thread that is about to store to a page that is being evicted waits
 //!    for that, and then for its content (S8). If one touches it meanwhile, the thread that evicts
 //!    it lets it be read again, if no other one has begun to.
@@ -53,6 +54,7 @@ use crate::system::page_faults::PageFaults;
 use evict::{CHANGED_PART, Evictor};
 use server::{Keeping, Server, Shared, readers_of};
 
+pub use failures::on_lost_page;
 pub(super) use load::Loading;
 pub(super) use server::Saved;
 
