@@ -99,9 +99,9 @@ struct State {
 }
 
 impl State {
-    /// Drops a request that nothing is left for.
-    fn settle(&mut self) {
-        self.is_made &= self.has_message || self.holds || self.unanswered > 0;
+    /// Whether there is anything that the session has read, and not done.
+    fn is_busy(&self) -> bool {
+        self.has_message || self.holds || self.unanswered > 0
     }
 }
 
@@ -117,14 +117,19 @@ impl Requests {
 
     /// Makes a request. It is ignored if the session is idle.
     fn make(&self) {
+        self.change(|state| state.is_made = true);
+    }
+
+    /// Changes the state. Drops a request that nothing is left for; tells those that wait for one
+    /// that stays.
+    fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
-        state.is_made = true;
-        if !(self.has_unread)() {
-            state.settle();
+        change(&mut state);
+        if !state.is_made {
+            return;
         }
-        if state.is_made {
-            self.changed.notify_waiters();
-        }
+        state.is_made = state.is_busy() || (self.has_unread)();
+        self.changed.notify_waiters();
     }
 
     /// Reads from the client's socket; `read` returns whether any bytes have come. A request sees
@@ -136,18 +141,15 @@ impl Requests {
         done
     }
 
-    /// A message is done; `has_more` says whether a part of the next one was read.
-    pub(crate) fn message_done(&self, has_more: bool) {
-        let mut state = self.state();
-        state.has_message = has_more;
-        state.settle();
+    /// A message is done; `has_more` says whether a part of the next one was read, and `holds`
+    /// whether its statements are held.
+    pub(crate) fn message_done(&self, has_more: bool, holds: bool) {
+        self.change(|state| (state.has_message, state.holds) = (has_more, holds));
     }
 
-    /// Notes whether statements of messages that are done are held.
+    /// Notes whether statements of messages that are done are still held.
     pub(crate) fn hold(&self, holds: bool) {
-        let mut state = self.state();
-        state.holds = holds;
-        state.settle();
+        self.change(|state| state.holds = holds);
     }
 
     /// Counts an execution in the queue until its answer is there.
@@ -170,10 +172,7 @@ impl Requests {
     /// Gives a request back that has ended nothing. It stays only while there is anything else that
     /// it can be for.
     pub(crate) fn give_back(&self) {
-        let mut state = self.state();
-        state.is_made = true;
-        state.settle();
-        self.changed.notify_waiters();
+        self.make();
     }
 
     /// Takes the request for the message that is handled, if one is made.
@@ -209,12 +208,7 @@ pub(crate) struct Unanswered(Arc<Requests>);
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.unanswered -= 1;
-        state.settle();
-        if state.is_made {
-            self.0.changed.notify_waiters();
-        }
+        self.0.change(|state| state.unanswered -= 1);
     }
 }
 
@@ -262,7 +256,7 @@ mod tests {
         requests.make();
         received(&requests);
         assert!(!is_heard(&requests));
-        requests.message_done(false);
+        requests.message_done(false, false);
         // What the system has counts, and what was read in part.
         unread.store(true, Ordering::Relaxed);
         requests.make();
@@ -270,18 +264,30 @@ mod tests {
         received(&requests);
         assert!(is_heard(&requests));
         requests.make();
-        requests.message_done(true);
+        requests.message_done(true, false);
         assert!(is_heard(&requests));
         // One that a message did not hear is not for a later one.
         requests.make();
-        requests.message_done(false);
+        requests.message_done(false, false);
         received(&requests);
         assert!(!is_heard(&requests));
-        requests.message_done(false);
-        // A held statement hears it.
-        requests.hold(true);
+        requests.message_done(false, false);
+        // What is unread then hears it.
+        received(&requests);
         requests.make();
+        unread.store(true, Ordering::Relaxed);
+        requests.message_done(false, false);
+        unread.store(false, Ordering::Relaxed);
+        received(&requests);
         assert!(is_heard(&requests));
+        // And a statement that is held.
+        requests.make();
+        requests.message_done(false, true);
+        assert!(is_heard(&requests));
+        requests.make();
+        requests.hold(false);
+        received(&requests);
+        assert!(!is_heard(&requests));
     }
 
     #[tokio::test]
@@ -302,7 +308,7 @@ mod tests {
         drop(second);
         message.await;
         // What was asked while the last one ran is not for what comes later.
-        requests.message_done(false);
+        requests.message_done(false, false);
         let last = requests.queued();
         requests.make();
         drop(last);

@@ -202,7 +202,7 @@ impl Conversation {
         }
         let shared = Arc::clone(&self.shared);
         let (cause, last) = loop {
-            self.registered.requests.message_done(frames.has_more());
+            self.registered.requests.message_done(frames.has_more(), self.holds());
             let frame = match self.next_frame(&mut frames, &shared).await {
                 Ok(frame) => frame,
                 Err(end) => break end,
