@@ -22,7 +22,8 @@ pub struct StoreArguments {
 pub struct BackupArguments {
     /// A directory (device file), or file:DIR
     pub path: StorePath,
-    /// The directory of the copy: a new one, or an earlier copy of the same store
+    /// The directory of the copy: a new one outside of any store, or an earlier copy of the same
+    /// store
     pub target: PathBuf,
     /// Write the result as one JSON object to standard output
     #[arg(long)]
