@@ -197,3 +197,163 @@ fn what_is_not_measured_is_refused() {
     assert_eq!(state("EXPLAIN (FORMAT json) SELECT 1"), "0A000");
     assert_eq!(state("EXPLAIN (NOTHING) SELECT 1"), "42601");
 }
+/// Compares the first lines of a statement's plan, below LIMIT and what writes.
+fn check_found(text: &str, expected: &[&str]) {
+    let lines = lines(text);
+    let is_above = |line: &&String| {
+        let above = ["Limit", "Update on", "Delete on", "Foreign Keys"];
+        above.iter().any(|above| line.trim_start().starts_with(above))
+    };
+    let begin = lines.iter().take_while(is_above).count();
+    let found = lines[begin..].iter().map(|line| line.trim_start().trim_start_matches("->  "));
+    let found: Vec<&str> = found.take(expected.len()).collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn several_values_are_looked_up() {
+    let by = "Index Scan using customer_pkey on customer";
+    let check = |condition: &str, found: &str, shown: &str| {
+        for text in [
+            format!("SELECT * FROM customer WHERE {condition}"),
+            format!("UPDATE customer SET name = 'x' WHERE {condition}"),
+            format!("DELETE FROM customer WHERE {condition}"),
+        ] {
+            check_found(&text, &[found, &format!("Index Cond: ({shown})")]);
+        }
+    };
+    check("id IN (1, 2)", by, "id = ANY (ARRAY[1, 2])");
+    check("id = ANY ($1)", by, "id = ANY (...)");
+    check("id = 1 OR 2 = id", by, "(id = 1) OR (2 = id)");
+    check("id = $1::bigint", by, "id = $1");
+    check("id IN (SELECT total FROM orders)", by, "id = ANY (...)");
+    let by = "Index Scan using customer_city on customer";
+    let two = "((city = 'a'::text) AND (name = 'b'::text)) OR ((city = 'c'::text) AND (name = \
+               'd'::text))";
+    check("(city, name) IN (('a', 'b'), ('c', 'd'))", by, two);
+    let prefix = "city = ANY (ARRAY['a'::text, 'b'::text]) AND name > 'c'::text";
+    check("city IN ('a', 'b') AND name > 'c'", by, prefix);
+    check_account("rank IN (3, 4)", None);
+    check_account("lower(email) IN ('x', 'y') AND gone IS NULL", Some(("account_email", "")));
+    check_found("SELECT * FROM customer WHERE id NOT IN (1, 2)", &["Seq Scan on customer"]);
+    check_found("SELECT * FROM customer WHERE id = 1 OR name = 'x'", &["Seq Scan on customer"]);
+    check_found("SELECT * FROM customer WHERE id::text = '1'", &["Seq Scan on customer"]);
+    check_found("SELECT * FROM customer WHERE id::smallint = 1", &["Seq Scan on customer"]);
+}
+
+#[test]
+fn tables_that_are_written_are_looked_up_by_rows_of_others() {
+    let orders = "Index Scan using orders_pkey on orders";
+    check(
+        "UPDATE orders SET total = n FROM (VALUES (1, 2), (3, 4)) v (k, n) WHERE id = k",
+        &[
+            "Update on orders",
+            "  ->  Nested Loop",
+            "        ->  Values Scan",
+            &format!("        ->  {orders}"),
+            "              Index Cond: (id = ...)",
+        ],
+    );
+    check(
+        "WITH c AS (SELECT id FROM orders WHERE customer_id = 5 ORDER BY id LIMIT 1 FOR UPDATE) \
+         DELETE FROM orders USING c WHERE orders.id = c.id",
+        &[
+            "Delete on orders",
+            "  ->  Nested Loop",
+            "        ->  Limit",
+            "              ->  Index Scan using orders_customer_id_fkey_idx on orders",
+            "                    Index Cond: (customer_id = 5)",
+            "                    Filter: (customer_id = 5)",
+            &format!("        ->  {orders}"),
+            "              Index Cond: (id = ...)",
+        ],
+    );
+}
+
+#[test]
+fn orders_and_ends_are_those_of_keys() {
+    let ordered = |rest: &str, expected: &str| {
+        check_found(&format!("SELECT * FROM customer {rest}"), &[expected]);
+    };
+    ordered("ORDER BY id LIMIT 5", "Index Scan using customer_pkey on customer");
+    ordered("ORDER BY id DESC", "Index Scan Backward using customer_pkey on customer");
+    ordered("ORDER BY city, name LIMIT $1", "Index Scan using customer_city on customer");
+    ordered("ORDER BY city, id LIMIT 1", "Index Scan using customer_city on customer");
+    ordered("ORDER BY city DESC LIMIT 1", "Index Scan Backward using customer_city on customer");
+    ordered("WHERE city = 'x' ORDER BY name", "Index Scan using customer_city on customer");
+    // To read all rows by another key takes longer than to sort them.
+    ordered("ORDER BY city", "Sort");
+    ordered("ORDER BY city NULLS FIRST LIMIT 1", "Sort");
+    ordered("ORDER BY city, name DESC LIMIT 1", "Sort");
+    ordered("WHERE id = 7 ORDER BY name", "Index Scan using customer_pkey on customer");
+    let join = "JOIN orders o ON o.customer_id = customer.id";
+    ordered(&format!("{join} ORDER BY customer.id LIMIT 1"), "Nested Loop");
+    ordered(&format!("{join} ORDER BY customer.city LIMIT 1"), "Nested Loop");
+    ordered(&format!("{join} ORDER BY o.id LIMIT 1"), "Sort");
+    check(
+        "SELECT max(id) FROM customer",
+        &[
+            "Aggregate",
+            "  ->  Limit",
+            "        ->  Index Scan Backward using customer_pkey on customer",
+        ],
+    );
+    check_found("SELECT min(id), max(city) FROM customer", &["Nested Loop"]);
+    check_found("SELECT max(name) FROM customer", &["Aggregate", "Seq Scan on customer"]);
+    let page = "SELECT * FROM customer WHERE (city, name) > ($1, $2) ORDER BY city, name LIMIT 9";
+    let by = "Index Scan using customer_city on customer";
+    check_found(page, &[by, "Index Cond: ((city, name) > ($1, $2))"]);
+    let page = "SELECT * FROM customer WHERE id > 5 OR id = 5 AND name > 'x' ORDER BY id LIMIT 9";
+    let by = "Index Scan using customer_pkey on customer";
+    check_found(page, &[by, "Index Cond: (id >= 5)"]);
+}
+
+/// The steps of a statement in a table of 20,000 rows; `get` is a look-up of one row.
+#[test]
+fn statements_read_the_rows_of_their_keys_and_no_others() {
+    let mut session = Session::new();
+    for text in [
+        "CREATE TABLE job (id int PRIMARY KEY, state text, rank int, at timestamp)",
+        "CREATE INDEX job_rank ON job (rank DESC, id) WHERE state = 'ready'",
+        "CREATE INDEX job_at ON job (at)",
+        "INSERT INTO job SELECT n, CASE WHEN n % 2 = 0 THEN 'ready' ELSE 'done' END, n % 3, \
+         timestamp '2024-01-01' + n % 100 * interval '1 hour' FROM generate_series(1, 20000) n",
+    ] {
+        session.run(text).unwrap();
+    }
+    let mut steps = |text: &str| {
+        session.run(text).unwrap();
+        session.memory.steps_done()
+    };
+    let get = steps("SELECT * FROM job WHERE id = 77");
+    let list: Vec<String> = (1..=100).map(|n| (n * 190).to_string()).collect();
+    let list = list.join(", ");
+    let found = steps(&format!("SELECT * FROM job WHERE id IN ({list})"));
+    assert!(found <= 200 * get, "{found} steps, where one row takes {get}");
+    for (text, most) in [
+        (format!("SELECT * FROM job WHERE id = ANY ('{{{list}}}'::int[])"), 200 * get),
+        ("SELECT * FROM job ORDER BY id LIMIT 5".to_owned(), 100),
+        ("SELECT * FROM job ORDER BY id DESC LIMIT 5".to_owned(), 100),
+        ("SELECT * FROM job ORDER BY at DESC LIMIT 5".to_owned(), 500),
+        ("SELECT * FROM job LIMIT 5".to_owned(), 100),
+        ("SELECT min(id), max(id), max(at) FROM job".to_owned(), 500),
+        (
+            "SELECT * FROM job WHERE (at, id) > ('2024-01-02', 9999) ORDER BY at, id LIMIT 5"
+                .to_owned(),
+            200,
+        ),
+        ("SELECT id FROM job WHERE state = 'ready' ORDER BY rank DESC, id LIMIT 1".to_owned(), 50),
+        ("SELECT id FROM job WHERE state = 'ready' ORDER BY rank LIMIT 1".to_owned(), 50),
+        ("DELETE FROM job WHERE id IN (SELECT n FROM generate_series(5, 8) n)".to_owned(), 500),
+        ("UPDATE job SET state = 'x' FROM (VALUES (3), (4)) v (k) WHERE id = k".to_owned(), 500),
+        (
+            "UPDATE job SET state = 'done' WHERE id = (SELECT id FROM job WHERE state = 'ready' \
+          ORDER BY rank DESC, id LIMIT 1)"
+                .to_owned(),
+            200,
+        ),
+    ] {
+        let found = steps(&text);
+        assert!(found <= most, "{found} steps: {text}");
+    }
+}

@@ -28,7 +28,7 @@ const INDEXED: [&str; 3] = [
     "CREATE INDEX i_c ON i ((a + c) DESC, c)",
 ];
 
-const STATEMENTS: [&str; 24] = [
+const STATEMENTS: [&str; 30] = [
     "SELECT 1",
     "SELECT b, a + 1 FROM t WHERE a = 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
     "SELECT b, count(*), sum(c) FILTER (WHERE a > 1) FROM t GROUP BY b HAVING max(a) > 1",
@@ -61,6 +61,12 @@ const STATEMENTS: [&str; 24] = [
     "WITH d AS (DELETE FROM t WHERE a = $1 RETURNING *), \
      j AS (INSERT INTO i SELECT a, b, 1 FROM d) SELECT b FROM d WHERE c > 0",
     "SELECT ARRAY[m, 'ok'], ARRAY(SELECT m FROM e), enum_range('ok', m) FROM e WHERE m > 'sad'",
+    "SELECT b, a + 1 FROM t WHERE a > 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
+    "UPDATE t SET c = 1 WHERE a IN (1, $1, 3000000000)",
+    "DELETE FROM i WHERE a = ANY ($1)",
+    "SELECT a FROM t WHERE (a, b) IN (SELECT c, b FROM i) AND c > 0",
+    "SELECT min(a), max(b) FROM t WHERE a < 9",
+    "SELECT a FROM i WHERE a + c > 7 OR a + c = 7 AND c > $1 ORDER BY a + c DESC, c LIMIT 3",
 ];
 
 fn plans() -> Vec<Vec<u8>> {

@@ -1,6 +1,7 @@
 //! Each script runs with the access path that the planner chooses and with every other one forced:
 //! answers and the rows of the store must be the same.
 
+mod random;
 mod script;
 mod session;
 

@@ -98,7 +98,8 @@ impl Shared {
         let mut rows = ReadRows::new(&self.spaces, reads, steps);
         let (from, mut found) = (prefix(relation.id), Vec::new());
         let to = key::after_prefix(&from);
-        let scan = Scan { space: relation.space, from: &from, to: to.as_deref(), rows_max: 1 };
+        let (space, to) = (relation.space, to.as_deref());
+        let scan = Scan { space, from: &from, to, rows_max: 1, is_backward: false };
         rows.scan(scan, &mut found)?;
         Ok(found.is_empty())
     }

@@ -167,7 +167,7 @@ impl Rows for CallRows<'_, '_, '_> {
             return Ok(());
         }
         let table = self.spaces.table(scan.space);
-        let visited = self.tx.visit_bytes(table, bounds(&scan), false, |key, row| {
+        let visited = self.tx.visit_bytes(table, bounds(&scan), scan.is_backward, |key, row| {
             found.push((key.to_vec(), row.to_vec()));
             if found.len() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
@@ -358,8 +358,11 @@ impl Rows for ReadRows<'_> {
         if self.is_hidden(scan.from) {
             return Ok(());
         }
-        let rows = snapshot.range(self.spaces.table(scan.space), bounds(&scan));
-        for row in rows.take(scan.rows_max) {
+        let mut rows = snapshot.range(self.spaces.table(scan.space), bounds(&scan));
+        for _ in 0..scan.rows_max {
+            let Some(row) = (if scan.is_backward { rows.next_back() } else { rows.next() }) else {
+                break;
+            };
             found.push(row.map_err(super::failure::of_read)?);
         }
         Ok(())

@@ -1,16 +1,17 @@
 //! INSERT, UPDATE and DELETE.
 
-use super::access::choose;
 use super::binder::{Binder, name_of, table_name, unsupported};
 use super::coerce::Bound;
 use super::door::{check_delete, check_insert, check_update, check_values, is_only_body};
 use super::from::{FromItem, FromRows};
 use super::index::{KeyPart, is_of};
 use super::items::{Item, Untyped, identity};
+use super::joins::Joined;
+use super::key_order::OrderWish;
 use super::kinds::Willing;
 use super::output::OutputColumn;
 use super::scope::visible_columns;
-use super::written::{Writing, WrittenTable, with_conditions};
+use super::written::{Writing, WrittenTable};
 use crate::catalog::{Identity, Table};
 use crate::ir::{
     Action, Assignment, Change, ColumnNumber, Conflict, Delete, Expression, Index, Input, Insert,
@@ -399,7 +400,7 @@ impl Binder<'_> {
     ) -> Result<QueryNumber> {
         let mut conditions = written.conditions();
         conditions.extend(self.conjuncts(selection, "WHERE")?);
-        let joins = self.joins(items, conditions);
+        let joins = self.joins(items, conditions, Joined::Written);
         let select = Select::of(identity(self.scope.width()));
         self.push_query(self.plan(Input::Joins(joins), select))
     }
@@ -407,10 +408,8 @@ impl Binder<'_> {
     /// The rows that a statement changes or removes.
     fn changed_rows(&mut self, written: &WrittenTable, selection: Option<&Expr>) -> Result<Source> {
         let conjuncts = self.conjuncts(selection, "WHERE")?;
-        let (filter, known) = with_conditions(written, conjuncts);
-        let table = &written.table;
-        let access = choose(&table.relation, &known, self.choice);
-        Ok(Source { relation: Some(table.relation.clone()), access, filter })
+        let conditions = [written.conditions(), conjuncts].concat();
+        Ok(self.source(&written.table.relation, conditions, OrderWish::default()).0)
     }
 
     fn returning(

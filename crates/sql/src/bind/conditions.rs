@@ -1,11 +1,15 @@
 //! WHERE and ON: the parts that all must hold, and what they say about single columns.
 
+use super::access::{Chosen, choose};
 use super::binder::Binder;
 use super::coerce::{Bound, Form};
 use super::expression::call;
+use super::key_order::{OrderWish, is_canonical};
 use super::known::{Comparison, Known};
+use super::members::{Fixed, Membership, RowRange};
 use super::operators::{comparison, joined};
-use crate::ir::{ColumnNumber, Expression, Function, Op};
+use super::shape::{has_column, is_of_row, turned};
+use crate::ir::{ColumnNumber, Expression, Function, Op, QueryNumber, Relation, Source};
 use sqlparser::ast::{BinaryOperator, Expr};
 use values::{Result, Type};
 
@@ -73,6 +77,35 @@ impl Binder<'_> {
         Conjunct { bound: call(function, both, Type::Bool), notes }
     }
 
+    /// The rows of a table for which conditions hold, and whether they come in the order that is
+    /// wanted.
+    pub(super) fn source(
+        &self,
+        relation: &Relation,
+        mut conjuncts: Vec<Conjunct>,
+        wish: OrderWish<'_>,
+    ) -> (Source, bool) {
+        let known = self.known_of(&conjuncts);
+        let Chosen { mut access, covered, .. } = choose(relation, &known, self.choice, wish);
+        let is_ordered =
+            access.order.is_some() || is_canonical(relation, &known, wish.sort, wish.is_joined);
+        if let (Some(place), Some(among)) = (covered, &mut access.among) {
+            among.condition = Some(conjuncts.remove(place).bound.expression());
+        }
+        let filter = all_of(conjuncts.into_iter().map(|conjunct| conjunct.bound));
+        (Source { relation: Some(relation.clone()), access, filter }, is_ordered)
+    }
+
+    /// What conditions say about the rows of the one table that they are over.
+    fn known_of(&self, conjuncts: &[Conjunct]) -> Known {
+        let mut known = filter_of(conjuncts.to_vec()).1;
+        for (place, code) in known.facts.iter().enumerate() {
+            known.memberships.extend(Membership::of(code, place, self));
+            known.row_ranges.extend(RowRange::of(code, self));
+        }
+        known
+    }
+
     fn note(
         &self,
         function: Function,
@@ -124,31 +157,29 @@ pub(super) fn moved(mut code: Vec<Op>, begin: usize) -> Vec<Op> {
     code
 }
 
+impl Fixed for Binder<'_> {
+    fn is_fixed(&self, code: &[Op]) -> bool {
+        !has_column(code) && self.is_movable(code)
+    }
+
+    fn is_once(&self, number: QueryNumber) -> bool {
+        !self.queries[usize::from(number)].is_correlated
+    }
+}
+
 /// One condition of all, and what is known of its rows without another row.
 pub(super) fn filter_of(conjuncts: Vec<Conjunct>) -> (Option<Expression>, Known) {
     let notes = conjuncts.iter().flat_map(|conjunct| &conjunct.notes);
     let comparisons = notes.filter(|note| !has_column(&note.value.code)).cloned().collect();
     let facts = conjuncts.iter().map(|conjunct| conjunct.bound.code.clone()).collect();
     let filter = all_of(conjuncts.into_iter().map(|conjunct| conjunct.bound));
-    (filter, Known { comparisons, facts })
+    (filter, Known { comparisons, facts, ..Known::default() })
 }
 
 /// One condition of all; none of nothing.
 pub(super) fn all_of(parts: impl IntoIterator<Item = Bound>) -> Option<Expression> {
     let both = |left, right| joined(left, right, false, Function::And);
     parts.into_iter().reduce(both).map(Bound::expression)
-}
-
-/// Whether a program needs a column of its row.
-pub(super) fn has_column(code: &[Op]) -> bool {
-    code.iter().any(|op| matches!(op, Op::Column(_)))
-}
-
-/// Whether a program is the same for the same row of its own query, wherever it is.
-fn is_of_row(code: &[Op]) -> bool {
-    code.iter().all(|op| {
-        !matches!(op, Op::Next(_) | Op::Random(_) | Op::Query(..) | Op::Outer(..) | Op::System(..))
-    })
 }
 
 /// The parts of a chain of ANDs, without recursion along it.
@@ -164,16 +195,4 @@ fn split<'e>(expr: &'e Expr, conjuncts: &mut Vec<&'e Expr>) {
             other => conjuncts.push(other),
         }
     }
-}
-
-/// The comparison with its sides exchanged.
-fn turned(function: Function) -> Option<Function> {
-    Some(match function {
-        Function::Equal => Function::Equal,
-        Function::Less => Function::Greater,
-        Function::LessEqual => Function::GreaterEqual,
-        Function::Greater => Function::Less,
-        Function::GreaterEqual => Function::LessEqual,
-        _ => return None,
-    })
 }

@@ -2,8 +2,8 @@
 
 use super::binder::Binder;
 use super::coerce::Bound;
-use super::conditions::has_column;
 use super::kinds::Willing;
+use super::shape::has_column;
 use super::window_list::error;
 use crate::ir::{Expression, Frame, FrameBound, FrameUnit, Kind, SortKey};
 use sqlparser::ast::{Expr, WindowFrame, WindowFrameBound as Written, WindowFrameUnits as Units};

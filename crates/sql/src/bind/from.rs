@@ -4,6 +4,7 @@ use super::binder::{Binder, name_of, table_name, unsupported};
 use super::conditions::{Conjunct, moved};
 use super::door::{check_factor, check_join};
 use super::items::{Bounded, Filtered, Untyped, identity};
+use super::joins::Joined;
 use super::kinds::common;
 use super::scope::{Mark, Resolved, visible_columns};
 use crate::catalog::Table;
@@ -122,7 +123,7 @@ impl Binder<'_> {
         let (plan, scope) = self.apart(|binder| {
             let mut inner = Vec::new();
             binder.chain(table, true, &mut inner)?;
-            let joins = binder.joins(inner, Vec::new());
+            let joins = binder.joins(inner, Vec::new(), Joined::Read);
             let width = binder.scope.width();
             let plan = binder.plan(Input::Joins(joins), Select::of(identity(width)));
             Ok((plan, std::mem::take(&mut binder.scope)))

@@ -2,14 +2,16 @@
 //! Any choice gives the same answer: parts of conditions are looked at for each row where all that
 //! they name is there, and the interpreter puts the rows in canonical order.
 
-use super::access::{Choice, SINGLE, bounds, choose, scored};
+use super::access::{Choice, Chosen, EQUAL, SINGLE, choose, depends};
 use super::binder::Binder;
 use super::coerce::Bound;
-use super::conditions::{Conjunct, all_of, has_column};
+use super::conditions::{Conjunct, all_of};
 use super::from::{FromItem, FromRows};
+use super::key_order::OrderWish;
 use super::known::{Comparison, Known};
+use super::members::{Membership, RowRange};
 use crate::ir::{
-    Access, ColumnNumber, Expression, Function, Item, ItemRows, JoinKind, Joins, Kind, Method, Op,
+    ColumnNumber, Expression, Function, Input, Item, ItemRows, JoinKind, Joins, Kind, Method, Op,
     Relation, Source,
 };
 use values::Type;
@@ -31,6 +33,30 @@ struct Planner<'p, 'a> {
     binder: &'p Binder<'a>,
     items: Vec<FromItem>,
     pool: Vec<Pooled>,
+    joined: Joined,
+}
+
+/// What joined rows are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joined {
+    /// A query.
+    Read,
+    /// The first table, whose rows a statement writes.
+    Written,
+}
+
+/// How good it is to read an item next: by the first part in which two differ.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Whether one row is found at most.
+    is_single: bool,
+    /// Whether a condition joins it with what is placed.
+    is_connected: bool,
+    /// The score of a table some of whose columns have one value.
+    equal_score: usize,
+    /// Whether it leads to the rows of a table.
+    leads: bool,
+    score: usize,
 }
 
 /// How an item's rows are found, and what is left of the conditions.
@@ -42,8 +68,13 @@ struct Way {
 
 impl Binder<'_> {
     /// The plan of a FROM with the conditions of its WHERE.
-    pub(super) fn joins(&self, items: Vec<FromItem>, conditions: Vec<Conjunct>) -> Joins {
-        let mut planner = Planner { binder: self, items, pool: Vec::new() };
+    pub(super) fn joins(
+        &self,
+        items: Vec<FromItem>,
+        conditions: Vec<Conjunct>,
+        joined: Joined,
+    ) -> Joins {
+        let mut planner = Planner { binder: self, items, pool: Vec::new(), joined };
         planner.fill(conditions);
         let order = planner.order();
         let mut placed = 0;
@@ -132,7 +163,7 @@ impl Planner<'_, '_> {
     }
 
     /// How good it is to read an item next.
-    fn rank(&self, at: usize, placed: Items) -> (bool, bool, usize) {
+    fn rank(&self, at: usize, placed: Items) -> Rank {
         let own = 1 << at;
         let joins = |pooled: &Pooled| {
             pooled.uses & own != 0
@@ -140,13 +171,40 @@ impl Planner<'_, '_> {
                 && pooled.uses & !(own | placed) == 0
         };
         let is_connected = placed == 0 || self.pool.iter().any(joins);
-        let FromRows::Table(relation) = &self.items[at].rows else {
-            return (false, is_connected, 0);
-        };
+        let score = self.score(at, placed);
+        let equal_score = if score >= EQUAL { score } else { 0 };
+        let leads = placed == 0 && equal_score == 0 && self.leads(at);
+        Rank { is_single: score >= SINGLE, is_connected, equal_score, leads, score }
+    }
+
+    /// How good a table is read next.
+    fn score(&self, at: usize, placed: Items) -> usize {
+        let FromRows::Table(relation) = &self.items[at].rows else { return 0 };
         let conjuncts = self.pool.iter().map(|pooled| &pooled.conjunct);
         let known = self.known(at, placed, conjuncts);
-        let score = scored(relation, &known, self.binder.choice).0;
-        (score >= SINGLE, is_connected, score)
+        choose(relation, &known, self.binder.choice, OrderWish::default()).score
+    }
+
+    /// Whether rows of a query lead to those of a table by equal columns, so that the table is not
+    /// read as a whole. Rows that are read in another order than stated wait to be sorted: a query
+    /// must have few, unless all rows wait to be written anyway.
+    fn leads(&self, at: usize) -> bool {
+        let FromRows::Query(number) = self.items[at].rows else { return false };
+        let query = &self.binder.queries[usize::from(number)];
+        let is_listed =
+            matches!(query.input, Input::Values(_) | Input::Functions(..) | Input::Returned(_));
+        let is_short = is_listed || query.select.limit.is_some();
+        if self.joined == Joined::Read && !is_short {
+            return false;
+        }
+        let is_table = |other: usize| matches!(self.items[other].rows, FromRows::Table(_));
+        let is_led = |other: usize| {
+            self.items[other].kind == JoinKind::Inner
+                && is_table(other)
+                && self.score(other, 0) < EQUAL
+                && self.score(other, 1 << at) >= EQUAL
+        };
+        (0..self.items.len()).any(is_led)
     }
 
     /// What conjuncts say about an item's rows, given the items that are placed.
@@ -164,7 +222,7 @@ impl Planner<'_, '_> {
             FromRows::Query(_) | FromRows::Lateral(_) => false,
         };
         let mut known = Known::default();
-        for conjunct in conjuncts {
+        for (place, conjunct) in conjuncts.enumerate() {
             for note in &conjunct.notes {
                 let uses = self.uses(&note.value.code, last);
                 if self.uses(&note.subject, last) == 1 << at && uses & !placed == 0 {
@@ -172,8 +230,16 @@ impl Planner<'_, '_> {
                     known.comparisons.push(Comparison { subject, ..note.clone() });
                 }
             }
-            if has_parts && self.is_own(at, conjunct) {
-                known.facts.push(at_beginning(conjunct.bound.code.clone(), begin));
+            if !self.is_own(at, conjunct) {
+                continue;
+            }
+            let code = &conjunct.bound.code;
+            let membership = Membership::of(code, place, self.binder);
+            known.memberships.extend(membership.map(|each| each.at_beginning(begin)));
+            let range = RowRange::of(code, self.binder);
+            known.row_ranges.extend(range.map(|each| each.at_beginning(begin)));
+            if has_parts {
+                known.facts.push(at_beginning(code.clone(), begin));
             }
         }
         known
@@ -250,16 +316,22 @@ impl Planner<'_, '_> {
     /// filter. Whether rows are looked up for each row of the items before.
     fn find(&self, at: usize, placed: Items, relation: &Relation, way: &mut Way) -> bool {
         let choice = self.binder.choice;
-        let access = choose(relation, &self.known(at, placed, way.rest.iter()), choice);
-        let fixed = choose(relation, &self.known(at, 0, way.rest.iter()), choice);
+        let [access, fixed] = [placed, 0].map(|placed| {
+            let known = self.known(at, placed, way.rest.iter());
+            choose(relation, &known, choice, OrderWish::default())
+        });
+        let begin = self.items[at].begin;
+        let has_map = way.rest.iter().any(|each| self.equality(at, placed, each).is_some());
+        let is_looked_up = depends(&access.access) && (!access.access.equal.is_empty() || !has_map);
+        let Chosen { mut access, covered, .. } = if is_looked_up { access } else { fixed };
+        if let (Some(place), Some(among)) = (covered, &mut access.among) {
+            among.condition = Some(moved(way.rest.remove(place).bound, begin).expression());
+        }
+        way.source.access = access;
         let (own, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut way.rest).into_iter().partition(|each| self.is_own(at, each));
         way.rest = rest;
-        let begin = self.items[at].begin;
         way.source.filter = all_of(own.into_iter().map(|conjunct| moved(conjunct.bound, begin)));
-        let has_map = way.rest.iter().any(|each| self.equality(at, placed, each).is_some());
-        let is_looked_up = depends(&access) && (!access.equal.is_empty() || !has_map);
-        way.source.access = if is_looked_up { access } else { fixed };
         is_looked_up
     }
 
@@ -293,12 +365,6 @@ impl Planner<'_, '_> {
                 && uses & !placed == 0
         })
     }
-}
-
-/// Whether an access needs the rows of other items.
-fn depends(access: &Access) -> bool {
-    let values = access.equal.iter().chain(bounds(access).map(|bound| &bound.value));
-    values.into_iter().any(|value| has_column(&value.code))
 }
 
 /// The same over the row of the item alone.

@@ -1,5 +1,6 @@
 //! What a statement knows of the rows that count, and whether all of them are in a partial index.
 
+use super::members::{Membership, RowRange};
 use crate::ir::{Expression, Function, Index, Op};
 use std::cmp::Ordering;
 use values::Datum;
@@ -20,6 +21,10 @@ pub(super) struct Known {
     pub(super) comparisons: Vec<Comparison>,
     /// The conditions themselves, as programs over the row.
     pub(super) facts: Vec<Vec<Op>>,
+    /// Values that are one of several.
+    pub(super) memberships: Vec<Membership>,
+    /// Rows of values that are smaller or larger than others.
+    pub(super) row_ranges: Vec<RowRange>,
 }
 
 impl Known {
@@ -108,7 +113,7 @@ mod tests {
         let subject = vec![Op::Column(ColumnNumber::at(0))];
         let value = constant(value);
         let comparison = Comparison { subject, function, value };
-        Known { comparisons: vec![comparison], facts: Vec::new() }
+        Known { comparisons: vec![comparison], ..Known::default() }
     }
 
     /// Each pair of comparisons with numbers around each other, against all numbers between.

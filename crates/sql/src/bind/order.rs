@@ -2,10 +2,10 @@
 
 use super::binder::{Binder, name_of, unsupported};
 use super::coerce::Bound;
-use super::conditions::has_column;
 use super::door::check_order;
 use super::items::Item;
 use super::kinds::{Willing, check_compares};
+use super::shape::has_column;
 use crate::ir::{Direction, Expression, SortKey, Value};
 use sqlparser::ast::{
     Distinct, Expr, Fetch, LimitClause, OrderByExpr, OrderByKind, OrderByOptions, OrderBySort,

@@ -6,6 +6,8 @@ use super::conditions::{Conjunct, filter_of};
 use super::door::{check_query, check_select, check_values};
 use super::from::{FromItem, FromRows};
 use super::items::{Bounded, Filtered, Item, Untyped, identity};
+use super::joins::Joined;
+use super::key_order::OrderWish;
 use super::kinds::check_compares;
 use super::locks::{refuse_locks, refuse_locks_of_values, without_rows};
 use super::order::{no_position, ordinal};
@@ -20,7 +22,7 @@ pub(super) struct Parts {
     pub(super) select: Select,
     pub(super) items: Vec<Item>,
     /// The table whose rows it filters and computes, if it does nothing else.
-    table: Option<Filtered>,
+    pub(super) table: Option<Filtered>,
 }
 
 impl Binder<'_> {
@@ -140,6 +142,8 @@ impl Binder<'_> {
         }
         (parts.select.limit, parts.select.offset) = self.limits(query)?;
         let is_sorted = !parts.select.sort.is_empty();
+        self.order_by_key(&mut parts);
+        self.ends_by_key(&mut parts)?;
         let table = parts.table.filter(|_| parts.select.is_plain());
         parts.table = table.map(|table| Filtered { is_sorted, ..table });
         Ok(parts)
@@ -211,13 +215,11 @@ impl Binder<'_> {
                 return Ok((Input::Source, Source { filter, ..Source::default() }, None));
             };
             let conditions = [on, conditions].concat();
-            let (filter, known) = filter_of(conditions.clone());
-            let access = super::access::choose(&relation, &known, self.choice);
-            let source = Source { relation: Some((*relation).clone()), access, filter };
+            let (source, _) = self.source(&relation, conditions.clone(), OrderWish::default());
             let table = Filtered { relation, conditions, is_sorted: false };
             return Ok((Input::Source, source, Some(table)));
         }
-        Ok((Input::Joins(self.joins(from, conditions)), Source::default(), None))
+        Ok((Input::Joins(self.joins(from, conditions, Joined::Read)), Source::default(), None))
     }
 
     /// A query in brackets, with an order or a limit behind them.

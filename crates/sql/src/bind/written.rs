@@ -2,13 +2,12 @@
 //! whose columns are columns of it. Such a view stands for its table.
 
 use super::binder::{Binder, name_of, table_name, unsupported};
-use super::conditions::{Conjunct, filter_of};
+use super::conditions::Conjunct;
 use super::door::check_factor;
 use super::items::{Filtered, Item};
-use super::known::Known;
 use super::scope::Resolved;
 use crate::catalog::{Catalog, Table, View};
-use crate::ir::{ColumnNumber, Expression, Kind};
+use crate::ir::{ColumnNumber, Kind};
 use crate::parse::Lines;
 use sqlparser::ast::{ObjectName, TableAlias, TableFactor, TableWithJoins};
 use std::sync::Arc;
@@ -200,15 +199,6 @@ impl WrittenTable {
     pub(super) fn conditions(&self) -> Vec<Conjunct> {
         self.view.as_ref().map(|view| view.conditions.clone()).unwrap_or_default()
     }
-}
-
-/// The parts of conditions as one filter, and what is known of its rows.
-pub(super) fn with_conditions(
-    written: &WrittenTable,
-    mut conjuncts: Vec<Conjunct>,
-) -> (Option<Expression>, Known) {
-    conjuncts.splice(0..0, written.conditions());
-    filter_of(conjuncts)
 }
 
 fn not_updatable(view: &View, writing: Writing) -> Error {

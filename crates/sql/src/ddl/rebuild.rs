@@ -54,7 +54,9 @@ impl Rebuild {
         let (from, mut found) = (prefix(table.relation.id), Vec::new());
         let to = key::after_prefix(&from);
         let space = table.relation.space;
-        rows.scan(Scan { space, from: &from, to: to.as_deref(), rows_max: 1 }, &mut found)?;
+        let to = to.as_deref();
+        let scan = Scan { space, from: &from, to, rows_max: 1, is_backward: false };
+        rows.scan(scan, &mut found)?;
         Ok(found.is_empty())
     }
 

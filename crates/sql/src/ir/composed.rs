@@ -298,12 +298,16 @@ impl Query {
             }
             Input::Joins(joins) => {
                 for item in &joins.items {
-                    if let ItemRows::Query(number) = &item.rows {
-                        each(*number);
+                    match &item.rows {
+                        ItemRows::Query(number) => each(*number),
+                        ItemRows::Table(source) => {
+                            source.access.query().into_iter().for_each(&mut *each)
+                        }
                     }
                 }
             }
         }
+        self.select.source.access.query().into_iter().for_each(&mut *each);
         self.each_expression(&mut |expression| {
             for op in &expression.code {
                 if let Op::Query(_, number) = op {

@@ -276,7 +276,7 @@ impl Expression {
 
 impl Op {
     /// How many values it needs, and how many are there in their place afterwards.
-    fn takes_and_gives(&self) -> (usize, usize) {
+    pub(crate) fn takes_and_gives(&self) -> (usize, usize) {
         match self {
             Op::Constant(_)
             | Op::Column(_)
@@ -294,7 +294,7 @@ impl Op {
     }
 
     /// How many operations it may leave out, of a jump.
-    fn leaves_out(&self) -> Option<usize> {
+    pub(crate) fn leaves_out(&self) -> Option<usize> {
         match self {
             Op::Jump(count)
             | Op::JumpIf(_, count)

@@ -5,6 +5,7 @@
 //! end. Golden files in the tests keep the bytes as they are; a change that old bytes do not
 //! survive is a new [`VERSION`].
 
+mod access;
 mod change;
 mod codec;
 mod composed;
@@ -23,6 +24,7 @@ mod value;
 mod window;
 mod writing;
 
+pub use access::{Access, Among, Bound, KeyOrder, Members, RangeRest};
 pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
@@ -36,9 +38,7 @@ pub use index::{Computed, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use number::{ColumnNumber, ObjectId, QueryNumber};
 pub use plan::Plan;
-pub use query::{
-    Access, Aggregate, AggregateKind, Bound, Direction, Group, OrderedKind, Select, SortKey, Source,
-};
+pub use query::{Aggregate, AggregateKind, Direction, Group, OrderedKind, Select, SortKey, Source};
 pub use relation::{Check, Column, KeyColumn, Relation, Space};
 pub use system::{RowsCall, RowsFunction, SystemFunction};
 pub use value::{Kind, Value};

@@ -1,5 +1,6 @@
 //! Plans of queries, and how any statement finds its rows.
 
+use super::access::Access;
 use super::expression::Expression;
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
@@ -13,29 +14,6 @@ pub struct Source {
     pub access: Access,
     /// Which rows count.
     pub filter: Option<Expression>,
-}
-
-/// A part of a key's order that covers the rows that count. Equal columns come first, then a range
-/// of the next one. Nothing at all is the whole relation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Access {
-    /// The place of the index among the relation's; `None` is the primary key.
-    pub index: Option<u16>,
-    /// Values of the key's first columns.
-    pub equal: Vec<Expression>,
-    /// The smaller value of the next column.
-    pub lower: Option<Bound>,
-    /// The larger value of the next column.
-    pub upper: Option<Bound>,
-}
-
-/// The end of a range.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    /// The value; if it is NULL there are no rows.
-    pub value: Expression,
-    /// Whether the value itself belongs to the range.
-    pub inclusive: bool,
 }
 
 /// A query.
@@ -170,11 +148,8 @@ impl Aggregate {
 }
 
 impl Source {
-    pub(super) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
-        self.access.equal.iter().for_each(&mut *each);
-        for bound in [&self.access.lower, &self.access.upper].into_iter().flatten() {
-            each(&bound.value);
-        }
+    pub(crate) fn each_expression(&self, each: &mut dyn FnMut(&Expression)) {
+        self.access.each_expression(each);
         self.filter.iter().for_each(each);
     }
 }

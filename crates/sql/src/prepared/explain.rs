@@ -87,7 +87,9 @@ impl<'p> Explained<'p> {
 
     fn change(&mut self, word: &str, source: &'p Source) -> Step {
         let name = source.relation.as_ref().map_or("", |relation| &relation.name);
-        Step::new(format!("{word} on {name}"), vec![self.source(source)])
+        let mut step = self.source(source);
+        self.subqueries(|each| source.each_expression(each), source.access.query(), &mut step);
+        Step::new(format!("{word} on {name}"), vec![step])
     }
 
     fn query(&mut self, number: QueryNumber) -> Step {
@@ -106,7 +108,8 @@ impl<'p> Explained<'p> {
             None | Some(Input::Source) => self.source(&select.source),
             Some(input) => self.input(input),
         };
-        self.subqueries(select, &mut step);
+        let query = select.source.access.query();
+        self.subqueries(|each| select.each_expression(each), query, &mut step);
         let relation = match (input, &select.source.relation) {
             (None | Some(Input::Source), Some(relation)) if select.group.is_none() => {
                 Some(relation)
@@ -149,6 +152,9 @@ impl<'p> Explained<'p> {
                 let is_append =
                     |step: &crate::ir::SetStep| step.operator == SetOperator::Union && step.all;
                 let mut whole = self.query(*first);
+                if steps.is_empty() {
+                    return whole;
+                }
                 if steps.iter().all(is_append) {
                     let rest = steps.iter().map(|step| self.query(step.query));
                     let below = [whole].into_iter().chain(rest).collect();
@@ -193,28 +199,39 @@ impl<'p> Explained<'p> {
         whole.unwrap_or_else(|| Step::new("Result", Vec::new()))
     }
 
-    /// The rows of a table, or one row without columns. Values of the access are of the row itself,
-    /// or of those before it in a join: there are no names for these.
+    /// The rows of a table, or one row without columns.
     fn source(&mut self, source: &'p Source) -> Step {
-        let filter = source.filter.as_ref();
         let Some(relation) = &source.relation else {
             return Step::new("Result", Vec::new());
         };
-        let shown = filter.and_then(|filter| self.text(Some(relation), filter));
+        let shown = source.filter.as_ref().and_then(|filter| self.text(Some(relation), filter));
         let shown = shown.map(|text| format!("({text})"));
-        let Access { index, equal, lower, upper } = &source.access;
-        let found = index.and_then(|at| relation.indexes.get(usize::from(at)));
-        let (name, key) = match found {
-            Some(index) => (&index.name, &index.columns),
-            None => (&relation.primary_name, &relation.primary),
-        };
-        if index.is_none() && equal.is_empty() && lower.is_none() && upper.is_none() {
+        let access = &source.access;
+        if access.is_whole() {
             return Step::new(format!("Seq Scan on {}", relation.name), Vec::new())
                 .with("Filter", shown);
         }
+        let index = access.index.and_then(|at| relation.indexes.get(usize::from(at)));
+        let name = index.map_or(&relation.primary_name, |index| &index.name);
+        let is_backward = access.order.is_some_and(|order| order.is_backward);
+        let backward = if is_backward { " Backward" } else { "" };
+        let conditions = self.index_conditions(relation, access);
+        let conditions =
+            (!conditions.is_empty()).then(|| format!("({})", conditions.join(" AND ")));
+        Step::new(format!("Index Scan{backward} using {name} on {}", relation.name), Vec::new())
+            .with("Index Cond", conditions)
+            .with("Filter", shown)
+    }
+
+    /// What a key is searched for. Values are of the row itself, or of those before it in a join:
+    /// there are no names for these.
+    fn index_conditions(&self, relation: &Relation, access: &Access) -> Vec<String> {
+        let index = access.index.and_then(|at| relation.indexes.get(usize::from(at)));
+        let key = index.map_or(&relation.primary, |index| &index.columns);
         let column = |at: usize| {
-            let Some(key) = key.get(at) else { return String::new() };
-            match found.and_then(|index| index.expression_of(key)) {
+            let behind = || relation.primary.get(at.checked_sub(key.len())?);
+            let Some(key) = key.get(at).or_else(behind) else { return String::new() };
+            match index.and_then(|index| index.expression_of(key)) {
                 Some(computed) => {
                     let writer = Writer { catalog: self.catalog, relation, pretty: true };
                     key_text(&writer, &computed.value)
@@ -226,29 +243,39 @@ impl<'p> Explained<'p> {
             let text = self.text(Some(relation), value).filter(|_| value.is_fixed());
             text.unwrap_or_else(|| "...".to_owned())
         };
-        let mut conditions: Vec<String> = equal
-            .iter()
-            .enumerate()
-            .map(|(at, own)| format!("{} = {}", column(at), value(own)))
-            .collect();
-        for (bound, sign) in [(lower, '>'), (upper, '<')] {
-            if let Some(bound) = bound {
-                let equals = if bound.inclusive { "=" } else { "" };
-                let own = column(equal.len());
-                conditions.push(format!("{own} {sign}{equals} {}", value(&bound.value)));
-            }
+        let is_equal = |(at, own): (usize, &Expression)| format!("{} = {}", column(at), value(own));
+        let mut conditions: Vec<String> = access.equal.iter().enumerate().map(is_equal).collect();
+        let begin = access.equal.len();
+        if let Some(among) = &access.among {
+            let columns: Vec<String> = (begin..begin + among.width()).map(column).collect();
+            let stated = among.condition.as_ref().and_then(|it| self.text(Some(relation), it));
+            let unstated = || format!("{} = ANY (...)", row_text(columns));
+            conditions.push(stated.unwrap_or_else(unstated));
+            let behind = among.equal.iter().enumerate();
+            conditions.extend(behind.map(|(at, own)| is_equal((begin + among.width() + at, own))));
         }
-        let shown_conditions =
-            (!conditions.is_empty()).then(|| format!("({})", conditions.join(" AND ")));
-        Step::new(format!("Index Scan using {name} on {}", relation.name), Vec::new())
-            .with("Index Cond", shown_conditions)
-            .with("Filter", shown)
+        let (next, (lower_rest, upper_rest)) = (access.columns_count(), access.rest());
+        for (bound, rest, sign) in
+            [(&access.lower, lower_rest, '>'), (&access.upper, upper_rest, '<')]
+        {
+            let Some(bound) = bound else { continue };
+            let equals = if bound.inclusive { "=" } else { "" };
+            let own = row_text((next..=next + rest.len()).map(column).collect());
+            let values = std::iter::once(&bound.value).chain(rest).map(value).collect();
+            conditions.push(format!("{own} {sign}{equals} {}", row_text(values)));
+        }
+        conditions
     }
 
-    /// The queries in a query's expressions.
-    fn subqueries(&mut self, select: &'p Select, step: &mut Step) {
-        let mut found = Vec::new();
-        select.each_expression(&mut |expression| {
+    /// The queries in expressions, and one whose rows are looked for.
+    fn subqueries(
+        &mut self,
+        each_expression: impl Fn(&mut dyn FnMut(&Expression)),
+        looked_for: Option<QueryNumber>,
+        step: &mut Step,
+    ) {
+        let mut found: Vec<QueryNumber> = looked_for.into_iter().collect();
+        each_expression(&mut |expression| {
             for op in &expression.code {
                 if let Op::Query(_, number) = op {
                     found.push(*number);
@@ -266,6 +293,14 @@ impl<'p> Explained<'p> {
     /// An expression over the rows of a table, if there is a text for it.
     fn text(&self, relation: Option<&Relation>, expression: &Expression) -> Option<String> {
         expression_text(self.catalog, relation?, expression)
+    }
+}
+
+/// A value, or a row of several.
+fn row_text(values: Vec<String>) -> String {
+    match &values[..] {
+        [value] => value.clone(),
+        _ => format!("({})", values.join(", ")),
     }
 }
 

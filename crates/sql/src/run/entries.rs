@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::evaluate::{Evaluator, malformed};
+use super::path::Key;
 use super::rows::{Entry, Rows};
 use crate::catalog::Catalog;
 use crate::ir::{Index, KeyColumn, ObjectId, Relation};
@@ -54,6 +55,25 @@ impl<'v> Values<'v> {
         }
         Ok((bytes, has_null))
     }
+}
+
+/// The bytes of a row's values in columns of a key, which are never cut.
+pub(super) fn key_values(
+    key: Key<'_>,
+    columns: &[&KeyColumn],
+    row: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<u8>> {
+    let computed = match key.index {
+        Some(index) => computed(index, row, evaluator)?.ok_or_else(malformed)?,
+        None => Vec::new(),
+    };
+    let values = Values { row, computed: &computed };
+    let mut bytes = Vec::with_capacity(KEY_BYTES_USUAL);
+    for column in columns {
+        key::push(&mut bytes, values.of(column)?, order(key.relation, column));
+    }
+    Ok(bytes)
 }
 
 /// The key of a row.

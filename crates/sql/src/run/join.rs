@@ -4,7 +4,7 @@
 
 use super::budget::{bytes_of, bytes_of_entry};
 use super::evaluate::{Evaluator, malformed};
-use super::scan::{Each, Found, Order, find, find_for, visit};
+use super::scan::{Each, Found, Order, Wanted, find, find_for, visit};
 use super::weight;
 use crate::ir::{Expression, Item, ItemRows, JoinKind, Joins, Method};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use values::{Datum, Result};
 /// Gives the joined rows that count to `each`.
 pub(super) fn joined(
     joins: &Joins,
-    order: Order,
+    wanted: Wanted,
     is_once: bool,
     evaluator: &mut Evaluator<'_>,
     each: &mut Each<'_, Vec<Datum>>,
@@ -24,9 +24,10 @@ pub(super) fn joined(
     let levels: Vec<Level<'_>> = joins.items.iter().map(Level::new).collect();
     let width = joins.items.iter().map(|item| usize::from(item.begin) + usize::from(item.width));
     let row = vec![Datum::Null; width.max().unwrap_or(0)];
-    let stated = if order == Order::Any { &[] } else { &joins.stated[..] };
+    let stated = if wanted.order == Order::Any { &[] } else { &joins.stated[..] };
     let mut waiting = Waiting { rows: Vec::new(), held: 0, stated };
-    let mut walk = Walk { levels, row };
+    let enough = if stated.is_empty() { wanted.enough } else { usize::MAX };
+    let mut walk = Walk { levels, row, enough };
     walk.all(is_once, evaluator, &mut |row, levels, evaluator| match stated {
         [] => {
             let row = evaluator.copy(row)?;
@@ -42,6 +43,8 @@ struct Walk<'p> {
     levels: Vec<Level<'p>>,
     /// The joined row so far.
     row: Vec<Datum>,
+    /// How many joined rows may be enough.
+    enough: usize,
 }
 
 /// What takes joined rows.
@@ -82,6 +85,7 @@ impl<'p> Walk<'p> {
         each: &mut EachJoined<'_>,
     ) -> Result<ControlFlow<()>> {
         let (mut count, mut flow) = (0, ControlFlow::Continue(()));
+        let enough = self.enough;
         let mut take = |row: Vec<Datum>, evaluator: &mut Evaluator<'_>| {
             let slots = self.levels[0].slots(&mut self.row)?;
             if slots.len() != row.len() {
@@ -107,7 +111,8 @@ impl<'p> Walk<'p> {
         };
         match &item.rows {
             ItemRows::Table(source) => {
-                visit(source, &[], Order::Canonical, evaluator, &mut |found, evaluator| {
+                let wanted = Wanted { order: Order::Canonical, enough };
+                visit(source, &[], wanted, evaluator, &mut |found, evaluator| {
                     take(found.row, evaluator)
                 })?;
             }

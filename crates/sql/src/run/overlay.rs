@@ -110,6 +110,32 @@ impl<'a> Overlay<'a> {
     pub fn writes(&self) -> &Writes {
         &self.buffer.writes
     }
+
+    /// Appends rows below, and own writes with keys from `begin` on and before `end`.
+    fn merge_own(
+        &self,
+        space: Space,
+        begin: Vec<u8>,
+        end: Option<Bound<Vec<u8>>>,
+        below: Vec<Entry>,
+        is_backward: bool,
+        found: &mut Vec<Entry>,
+    ) {
+        let is_empty = match &end {
+            Some(Bound::Excluded(end)) => begin >= *end,
+            Some(Bound::Included(end)) => begin > *end,
+            _ => false,
+        };
+        let end = end.map_or(Bound::Unbounded, |end| end.map(|key| (space, key)));
+        let writes = &self.buffer.writes;
+        let own = (!is_empty).then(|| writes.range((Bound::Included((space, begin)), end)));
+        let mut own: Vec<_> =
+            own.into_iter().flatten().take_while(|((own, _), _)| *own == space).collect();
+        if is_backward {
+            own.reverse();
+        }
+        merge(below, own.into_iter(), is_backward, found);
+    }
 }
 
 impl Rows for Overlay<'_> {
@@ -127,36 +153,32 @@ impl Rows for Overlay<'_> {
         if !self.are_seen {
             return self.below.scan(scan, found);
         }
-        let Scan { space, to, rows_max, .. } = scan;
+        let Scan { space, rows_max, is_backward, .. } = scan;
         let target = found.len() + rows_max;
-        let mut from = scan.from.to_vec();
+        let (mut from, mut to) = (scan.from.to_vec(), scan.to.map(<[u8]>::to_vec));
         loop {
             let mut below = Vec::new();
             let wanted = target - found.len();
-            self.below.scan(Scan { from: &from, rows_max: wanted, ..scan }, &mut below)?;
+            let rest = Scan { from: &from, to: to.as_deref(), rows_max: wanted, ..scan };
+            self.below.scan(rest, &mut below)?;
             assert!(below.len() <= wanted, "rows below give no more than was asked for");
             // Own writes count up to where the rows below are known.
             let more = below.len() == wanted;
             let known = if more { below.last().map(|(key, _)| key.clone()) } else { None };
-            let end = match (&known, to) {
-                (Some(known), _) => Bound::Included((space, known.clone())),
-                (None, Some(to)) => Bound::Excluded((space, to.to_vec())),
-                (None, None) => Bound::Unbounded,
+            let (begin, end) = match (&known, is_backward) {
+                (Some(known), true) => (known.clone(), to.clone().map(Bound::Excluded)),
+                (Some(known), false) => (from.clone(), Some(Bound::Included(known.clone()))),
+                (None, _) => (from.clone(), to.clone().map(Bound::Excluded)),
             };
-            let begin = (space, from.clone());
-            let empty = to.is_some_and(|to| &from[..] >= to);
-            let own = (!empty).then(|| self.buffer.writes.range((Bound::Included(begin), end)));
-            merge(
-                below,
-                own.into_iter().flatten().take_while(|((own, _), _)| *own == space),
-                found,
-            );
+            self.merge_own(space, begin, end, below, is_backward, found);
             found.truncate(target);
             match known {
                 Some(known) if found.len() < target => {
                     assert!(known >= from, "a scan finds no key before its first");
-                    from = known;
-                    from.push(0);
+                    match is_backward {
+                        true => to = Some(known),
+                        false => from = [&known[..], &[0]].concat(),
+                    }
                 }
                 _ => return Ok(()),
             }
@@ -198,15 +220,17 @@ impl Rows for Overlay<'_> {
     }
 }
 
-/// Both in the order of keys; own writes replace and delete.
+/// Both in the order of keys, or in the opposite one; own writes replace and delete.
 fn merge<'a>(
     below: Vec<Entry>,
     own: impl Iterator<Item = (&'a Place, &'a Option<Vec<u8>>)>,
+    is_backward: bool,
     found: &mut Vec<Entry>,
 ) {
     let mut below = below.into_iter().peekable();
     for ((_, key), row) in own {
-        while let Some(entry) = below.next_if(|(other, _)| other < key) {
+        let is_before = |(other, _): &Entry| if is_backward { other > key } else { other < key };
+        while let Some(entry) = below.next_if(is_before) {
             found.push(entry);
         }
         below.next_if(|(other, _)| other == key);
@@ -221,6 +245,24 @@ fn merge<'a>(
 mod tests {
     use super::super::rows::Memory;
     use super::*;
+
+    /// All keys of a space, read in pages of `rows_max` rows.
+    fn keys(rows: &mut dyn Rows, space: Space, rows_max: usize, is_backward: bool) -> Vec<u8> {
+        let (mut keys, mut from, mut to) = (Vec::new(), vec![0], None::<Vec<u8>>);
+        loop {
+            let mut found = Vec::new();
+            let scan = Scan { space, from: &from, to: to.as_deref(), rows_max, is_backward };
+            rows.scan(scan, &mut found).unwrap();
+            keys.extend(found.iter().map(|(key, _)| key[0]));
+            match found.last() {
+                Some((last, _)) if found.len() == rows_max && is_backward => {
+                    to = Some(last.clone());
+                }
+                Some((last, _)) if found.len() == rows_max => from = [&last[..], &[0]].concat(),
+                _ => return keys,
+            }
+        }
+    }
 
     #[test]
     fn scans_see_own_writes_in_pages_of_any_size() {
@@ -238,18 +280,9 @@ mod tests {
         }
         let expected: Vec<u8> = vec![0, 4, 7, 8, 9];
         for page in 1..8 {
-            let (mut keys, mut from) = (Vec::new(), vec![0]);
-            loop {
-                let mut found = Vec::new();
-                let scan = Scan { space, from: &from, to: None, rows_max: page };
-                overlay.scan(scan, &mut found).unwrap();
-                keys.extend(found.iter().map(|(key, _)| key[0]));
-                match found.last() {
-                    Some((last, _)) if found.len() == page => from = [&last[..], &[0]].concat(),
-                    _ => break,
-                }
-            }
-            assert_eq!(keys, expected, "pages of {page}");
+            assert_eq!(keys(&mut overlay, space, page, false), expected, "pages of {page}");
+            let backward: Vec<u8> = expected.iter().rev().copied().collect();
+            assert_eq!(keys(&mut overlay, space, page, true), backward, "pages of {page}");
         }
         let mut buffer = overlay.into_buffer();
         buffer.roll_back(3);

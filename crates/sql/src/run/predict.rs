@@ -1,10 +1,11 @@
-//! Which rows a plan will write, said before it runs, where its parameters or one row decide that.
+//! Which rows a plan will write, said before it runs, where its parameters or the rows of stated
+//! keys decide that.
 
 use super::changes::{Change, Effect, Written, fits, push_keys};
 use super::context::Context;
 use super::evaluate::{Evaluator, malformed};
 use super::rows::Rows;
-use super::scan::{is_single, layout, read, single_key};
+use super::scan::{is_keyed, keys, layout, read, reads_one};
 use super::write::assigned;
 use crate::ir::{
     Action, Assignment, Conflict, Delete, Guarded, Index, Insert, InsertRows, Plan, Relation,
@@ -24,8 +25,8 @@ pub fn is_predicted(plan: &Plan) -> bool {
             None => true,
             Some(conflict) => writes_only_proposed(&plan.relation, conflict),
         },
-        Plan::Update(plan) => is_single(&plan.source) && !counts_on(&plan.assignments),
-        Plan::Delete(plan) => is_single(&plan.source),
+        Plan::Update(plan) => is_keyed(&plan.source) && !counts_on(&plan.assignments),
+        Plan::Delete(plan) => is_keyed(&plan.source),
         Plan::Guarded(guarded) => is_predicted(&guarded.plan) && !may_follow(guarded),
     }
 }
@@ -71,7 +72,7 @@ fn changes_keys(relation: &Relation, assignments: &[Assignment]) -> bool {
 
 /// Whether a plan is a query that reads at most one row, once, by its key.
 pub fn is_lookup(plan: &Plan) -> bool {
-    matches!(plan, Plan::Select(select) if is_single(&select.source))
+    matches!(plan, Plan::Select(select) if reads_one(&select.source))
 }
 
 /// The rows that a plan may write of which [`is_predicted`] is true. `rows` gives numbers of
@@ -110,32 +111,41 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
 
 fn update(plan: &Update, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let Some(key) = single_key(relation, &plan.source.access, &[], evaluator)? else {
-        return Ok(());
-    };
+    let keys = keys(relation, &plan.source.access, evaluator)?;
     if !changes_keys(relation, &plan.assignments) {
-        written.push(Written { space: relation.space, key, effect: Effect::Update });
+        let space = relation.space;
+        let updated = keys.into_iter().map(|key| Written { space, key, effect: Effect::Update });
+        written.extend(updated);
         return Ok(());
     }
-    let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(()) };
-    let old = read(relation, &layout(relation), &bytes, evaluator)?;
-    let new = assigned(&plan.assignments, &old, &old, evaluator)?;
-    if !fits(relation, &new) {
-        return Err(malformed());
+    let layout = layout(relation);
+    for key in keys {
+        let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { continue };
+        let old = read(relation, &layout, &bytes, evaluator)?;
+        let new = assigned(&plan.assignments, &old, &old, evaluator)?;
+        if !fits(relation, &new) {
+            return Err(malformed());
+        }
+        let change = Change { old: Some(old), new: Some(new) };
+        push_keys(relation, &change, evaluator, written)?;
     }
-    push_keys(relation, &Change { old: Some(old), new: Some(new) }, evaluator, written)
+    Ok(())
 }
 
 fn delete(plan: &Delete, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
     let relation = plan.source.relation.as_ref().ok_or_else(malformed)?;
-    let Some(key) = single_key(relation, &plan.source.access, &[], evaluator)? else {
-        return Ok(());
-    };
+    let keys = keys(relation, &plan.source.access, evaluator)?;
     if relation.indexes.is_empty() {
-        written.push(Written { space: relation.space, key, effect: Effect::Delete });
+        let space = relation.space;
+        let deleted = keys.into_iter().map(|key| Written { space, key, effect: Effect::Delete });
+        written.extend(deleted);
         return Ok(());
     }
-    let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { return Ok(()) };
-    let old = read(relation, &layout(relation), &bytes, evaluator)?;
-    push_keys(relation, &Change { old: Some(old), new: None }, evaluator, written)
+    let layout = layout(relation);
+    for key in keys {
+        let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { continue };
+        let old = read(relation, &layout, &bytes, evaluator)?;
+        push_keys(relation, &Change { old: Some(old), new: None }, evaluator, written)?;
+    }
+    Ok(())
 }

@@ -9,7 +9,8 @@ use values::{Error, Result, SqlState};
 /// A key with its row.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
-/// Which rows a scan finds: those with keys from `from` on and before `to`, in order.
+/// Which rows a scan finds: those with keys from `from` on and before `to`, in the order of their
+/// keys or in the opposite one.
 #[derive(Clone, Copy, Debug)]
 pub struct Scan<'a> {
     /// Where the keys are.
@@ -20,6 +21,8 @@ pub struct Scan<'a> {
     pub to: Option<&'a [u8]>,
     /// The most rows.
     pub rows_max: usize,
+    /// Whether the last keys come first.
+    pub is_backward: bool,
 }
 
 /// A transaction's view of the store.
@@ -122,13 +125,21 @@ impl Rows for Memory {
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
-        let Scan { space, from, to, rows_max } = scan;
+        let Scan { space, from, to, rows_max, is_backward } = scan;
         let begin = Bound::Included((space, from.to_vec()));
-        let within = self
-            .rows
-            .range((begin, Bound::Unbounded))
-            .take_while(|((own, key), _)| *own == space && to.is_none_or(|to| &key[..] < to));
-        found.extend(within.take(rows_max).map(|((_, key), row)| (key.clone(), row.clone())));
+        let end = match to {
+            Some(to) => Bound::Excluded((space, to.max(from).to_vec())),
+            None => Bound::Unbounded,
+        };
+        let all = self.rows.range((begin, end));
+        let copied = |((_, key), row): (&(Space, Vec<u8>), &Vec<u8>)| (key.clone(), row.clone());
+        let is_own = |((own, _), _): &(&(Space, Vec<u8>), &Vec<u8>)| *own == space;
+        match is_backward {
+            false => found.extend(all.take_while(is_own).take(rows_max).map(copied)),
+            true => {
+                found.extend(all.rev().skip_while(|row| !is_own(row)).take(rows_max).map(copied))
+            }
+        }
         Ok(())
     }
 

@@ -3,13 +3,14 @@
 use super::budget::bytes_of;
 use super::entries::order;
 use super::evaluate::{Evaluator, malformed};
-use super::range::Range;
+use super::ordered::visit_ordered;
+use super::path::{Key, Path, path, push_all};
 use super::rows::Entry;
 use super::weight;
-use crate::ir::{Access, Expression, Index, KeyColumn, ObjectId, Relation, Source, Space};
+use crate::ir::{Access, Among, Expression, Index, Members, ObjectId, Relation, Source, Space};
 use std::ops::ControlFlow;
 use values::row::Layout;
-use values::{Datum, Error, Result, SqlState, Type, key, without_blanks};
+use values::{Datum, Error, Result, SqlState, Type, key};
 
 /// A row with the key that it has in the store.
 pub(super) struct Found {
@@ -47,63 +48,29 @@ pub(super) fn read(
     decode(relation, layout, bytes)
 }
 
-/// Appends what a plan compares a key's column with. Columns have their types when rows are read;
-/// this has it only if the plan is one of a binder. Returns false if no value of the column is
-/// equal: NULL is to none, and a `character` to none that is shorter.
-fn push_equal(
-    bytes: &mut Vec<u8>,
-    value: &Datum,
-    key: &Key<'_>,
-    column: &KeyColumn,
-) -> Result<bool> {
-    let Some(kind) = key.relation.key_kind(key.index, column) else { return Err(malformed()) };
-    if value.is_null() {
-        return Ok(false);
-    }
-    if !value.fits(kind.ty) {
-        return Err(malformed());
-    }
-    let order = order(key.relation, column);
-    match value {
-        Datum::Text(text) | Datum::Char(text) if kind.ty == Type::Char => {
-            let length = kind.modifier.length().ok_or_else(malformed)?;
-            let text = without_blanks(text);
-            let Some(blanks) = length.checked_sub(text.chars().count()) else { return Ok(false) };
-            let own = [text, &" ".repeat(blanks)].concat();
-            key::push(bytes, &Datum::Char(own.into()), order);
-        }
-        value => key::push(bytes, value, order),
-    }
-    Ok(true)
-}
-
-/// Appends the end of a range of a key's column. Keys of `character` are not in the order of their
-/// values, as blanks are in them: no range is of one.
-fn push_bound(bytes: &mut Vec<u8>, value: &Datum, key: &Key<'_>, column: &KeyColumn) -> Result<()> {
-    let ty = key.relation.key_type(key.index, column);
-    if !ty.is_some_and(|ty| ty != Type::Char && value.fits(ty)) {
-        return Err(malformed());
-    }
-    key::push(bytes, value, order(key.relation, column));
-    Ok(())
-}
-
-/// The key by which rows are found: that of an index, or the primary key.
-struct Key<'p> {
-    relation: &'p Relation,
-    index: Option<&'p Index>,
-}
-
 /// What takes rows one after the other, until it breaks.
 pub(super) type Each<'s, T> = dyn FnMut(T, &mut Evaluator<'_>) -> Result<ControlFlow<()>> + 's;
 
 /// In which order rows are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// That of the primary key.
+    /// That of the access; if it says none, that of the primary key.
     Canonical,
     /// Any: nothing of it can show.
     Any,
+}
+
+/// What is wanted of the rows of a source.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) order: Order,
+    /// How many rows may be enough.
+    pub(super) enough: usize,
+}
+
+impl Wanted {
+    /// All of them in order.
+    pub(super) const ALL: Wanted = Wanted { order: Order::Canonical, enough: usize::MAX };
 }
 
 /// The part of a statement's memory that rows may take which wait to be put in order; of further
@@ -122,7 +89,7 @@ pub(super) fn find_for(
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Found>> {
     let mut all = Vec::new();
-    visit(source, other, Order::Canonical, evaluator, &mut |found, evaluator| {
+    visit(source, other, Wanted::ALL, evaluator, &mut |found, evaluator| {
         evaluator.memory.add(&found.row)?;
         all.push(found);
         Ok(ControlFlow::Continue(()))
@@ -134,10 +101,11 @@ pub(super) fn find_for(
 pub(super) fn visit(
     source: &Source,
     other: &[Datum],
-    order: Order,
+    wanted: Wanted,
     evaluator: &mut Evaluator<'_>,
     each: &mut Each<'_, Found>,
 ) -> Result<()> {
+    let Wanted { order, enough } = wanted;
     let Some(relation) = &source.relation else {
         if evaluator.holds(&source.filter, &[])? {
             let _ = each(Found { key: Vec::new(), row: Vec::new() }, evaluator)?;
@@ -156,40 +124,41 @@ pub(super) fn visit(
         })?),
         None => None,
     };
-    let Some(range) = range(relation, index, &source.access, other, evaluator)? else {
-        return Ok(());
-    };
-    let table = Scanned { relation, layout: layout(relation), filter: &source.filter };
-    match index {
-        Some(_) if order == Order::Canonical => table.sorted(index, range, evaluator, each),
-        _ => table.scan(index, range, evaluator, each),
+    let (key, access) = (Key { relation, index }, &source.access);
+    let Some(path) = path(key, access, other, enough, evaluator)? else { return Ok(()) };
+    let among = access.among.as_ref().filter(|_| path.is_wide);
+    let condition = among.map_or(&None, |among| &among.condition);
+    let table = Scanned { key, layout: layout(relation), filter: &source.filter, condition };
+    let held = path.held;
+    match (access.order, index) {
+        (Some(key_order), _) => visit_ordered(&table, key_order, path, evaluator, each)?,
+        (None, Some(_)) if order == Order::Canonical => table.sorted(path, evaluator, each)?,
+        (None, _) => table.scan(path, evaluator, each)?,
     }
+    evaluator.memory.subtract(held);
+    Ok(())
 }
 
 /// A table while its rows are visited.
-struct Scanned<'p> {
-    relation: &'p Relation,
+pub(super) struct Scanned<'p> {
+    pub(super) key: Key<'p>,
     layout: Layout,
     filter: &'p Option<Expression>,
+    /// What else must hold of rows that count.
+    condition: &'p Option<Expression>,
 }
 
 impl Scanned<'_> {
-    /// The rows of a range that count, in its order.
+    /// The rows of a path that count, in its order.
     fn scan(
         &self,
-        index: Option<&Index>,
-        mut range: Range,
+        mut path: Path,
         evaluator: &mut Evaluator<'_>,
         each: &mut Each<'_, Found>,
     ) -> Result<()> {
-        while let Some(page) = range.next_page(evaluator.rows)? {
+        while let Some(page) = path.next_page(evaluator.rows)? {
             for entry in page {
-                evaluator.rows.steps(1)?;
-                let (key, bytes) = row_of(self.relation, index, entry, evaluator)?;
-                let row = read(self.relation, &self.layout, &bytes, evaluator)?;
-                if evaluator.holds(self.filter, &row)?
-                    && each(Found { key, row }, evaluator)?.is_break()
-                {
+                if self.give(entry, evaluator, each)?.is_break() {
                     return Ok(());
                 }
             }
@@ -197,18 +166,48 @@ impl Scanned<'_> {
         Ok(())
     }
 
+    /// Gives the row that an entry leads to, if it counts.
+    pub(super) fn give(
+        &self,
+        entry: Entry,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut Each<'_, Found>,
+    ) -> Result<ControlFlow<()>> {
+        let found = self.found(entry, evaluator)?;
+        self.give_found(found, evaluator, each)
+    }
+
+    /// The row that an entry leads to.
+    pub(super) fn found(&self, entry: Entry, evaluator: &mut Evaluator<'_>) -> Result<Found> {
+        evaluator.rows.steps(1)?;
+        let (key, bytes) = row_of(self.key.relation, self.key.index, entry, evaluator)?;
+        let row = read(self.key.relation, &self.layout, &bytes, evaluator)?;
+        Ok(Found { key, row })
+    }
+
+    /// Gives a row, if it counts.
+    pub(super) fn give_found(
+        &self,
+        found: Found,
+        evaluator: &mut Evaluator<'_>,
+        each: &mut Each<'_, Found>,
+    ) -> Result<ControlFlow<()>> {
+        let counts = evaluator.holds(self.filter, &found.row)?
+            && evaluator.holds(self.condition, &found.row)?;
+        if counts { each(found, evaluator) } else { Ok(ControlFlow::Continue(())) }
+    }
+
     /// The same in the order of the primary key.
     fn sorted(
         &self,
-        index: Option<&Index>,
-        range: Range,
+        path: Path,
         evaluator: &mut Evaluator<'_>,
         each: &mut Each<'_, Found>,
     ) -> Result<()> {
         let mut waiting: Vec<(Vec<u8>, Option<Vec<Datum>>)> = Vec::new();
         let (mut held, mut rows_held) = (0, 0);
         let rows_max = evaluator.context.limits.memory_bytes_max / WAITING_PART;
-        self.scan(index, range, evaluator, &mut |found, evaluator| {
+        self.scan(path, evaluator, &mut |found, evaluator| {
             let Found { key, row } = found;
             let row_bytes = bytes_of(&row);
             let row = (rows_held + row_bytes <= rows_max).then_some(row);
@@ -236,17 +235,45 @@ impl Scanned<'_> {
     /// A row that was there before.
     fn again(&self, key: &[u8], evaluator: &mut Evaluator<'_>) -> Result<Vec<Datum>> {
         evaluator.rows.steps(1)?;
-        let bytes = evaluator.rows.get(self.relation.space, key)?;
+        let relation = self.key.relation;
+        let bytes = evaluator.rows.get(relation.space, key)?;
         let bytes = bytes.ok_or_else(|| Error::corrupted("a row of a scan is gone"))?;
-        read(self.relation, &self.layout, &bytes, evaluator)
+        read(relation, &self.layout, &bytes, evaluator)
     }
 }
 
 /// Whether the source is the row of a whole primary key.
-pub(super) fn is_single(source: &Source) -> bool {
+fn is_single(source: &Source) -> bool {
     source.relation.as_ref().is_some_and(|relation| {
-        source.access.index.is_none() && source.access.equal.len() == relation.primary.len()
+        let access = &source.access;
+        let is_whole = access.index.is_none() && access.equal.len() == relation.primary.len();
+        is_whole && access.among.is_none()
     })
+}
+
+/// Whether the source has rows of whole primary keys that the plan states, and no others.
+pub(super) fn is_keyed(source: &Source) -> bool {
+    let Some(relation) = &source.relation else { return false };
+    let access = &source.access;
+    let is_whole = access.index.is_none() && access.columns_count() == relation.primary.len();
+    is_whole && access.query().is_none()
+}
+
+/// Whether one row is read at most, by its whole primary key.
+pub(super) fn reads_one(source: &Source) -> bool {
+    let among = source.access.among.as_ref();
+    let is_one = |among: &Among| matches!(&among.members, Members::Listed(rows) if rows.len() == 1);
+    is_keyed(source) && among.is_none_or(|among| is_one(among))
+}
+
+/// The keys of the rows that an access of whole primary keys covers.
+pub(super) fn keys(
+    relation: &Relation,
+    access: &Access,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<Vec<Vec<u8>>> {
+    let path = path(Key { relation, index: None }, access, &[], usize::MAX, evaluator)?;
+    path.map_or_else(|| Ok(Vec::new()), Path::keys)
 }
 
 /// The row of a whole primary key, if it is there and counts.
@@ -281,7 +308,7 @@ pub(super) fn row_of(
 }
 
 /// The primary key that an entry of an index leads to: its value, or the end of its key.
-fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u8>> {
+pub(super) fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u8>> {
     let (key, value) = entry;
     if !value.is_empty() {
         return Ok(value.clone());
@@ -296,51 +323,9 @@ fn primary_of(relation: &Relation, index: &Index, entry: &Entry) -> Result<Vec<u
     Ok([&relation.id.to_bytes(), rest].concat())
 }
 
-/// The keys that an access covers; `None` if a value equals nothing.
-fn range(
-    relation: &Relation,
-    index: Option<&Index>,
-    access: &Access,
-    other: &[Datum],
-    evaluator: &mut Evaluator<'_>,
-) -> Result<Option<Range>> {
-    let (id, space, columns) = match index {
-        Some(index) => (index.id, index.space, &index.columns),
-        None => (relation.id, relation.space, &relation.primary),
-    };
-    let key = Key { relation, index };
-    let mut prefix = id.to_bytes().to_vec();
-    let mut columns = columns.iter();
-    for (expression, column) in access.equal.iter().zip(columns.by_ref()) {
-        let value = evaluator.value(expression, other)?;
-        if !push_equal(&mut prefix, &value, &key, column)? {
-            return Ok(None);
-        }
-    }
-    let (mut from, mut to) = (prefix.clone(), key::after_prefix(&key::bound(prefix.clone())));
-    if let Some(column) = columns.next() {
-        for (bound, is_lower) in [(&access.lower, true), (&access.upper, false)] {
-            let Some(bound) = bound else { continue };
-            let value = evaluator.value(&bound.value, other)?;
-            if value.is_null() {
-                return Ok(None);
-            }
-            let mut bytes = prefix.clone();
-            push_bound(&mut bytes, &value, &key, column)?;
-            // The value itself may be covered although it does not count: the filter looks again.
-            if is_lower != column.descending {
-                from = bytes;
-            } else {
-                to = key::after_prefix(&key::bound(bytes));
-            }
-        }
-    }
-    Ok(Some(Range::new(space, key::bound(from), to)))
-}
-
 /// The key of the one row that an access covers, which states a whole primary key; `None` if a
 /// value equals nothing.
-pub(super) fn single_key(
+fn single_key(
     relation: &Relation,
     access: &Access,
     other: &[Datum],
@@ -348,20 +333,19 @@ pub(super) fn single_key(
 ) -> Result<Option<Vec<u8>>> {
     let key = Key { relation, index: None };
     let mut bytes = relation.id.to_bytes().to_vec();
-    for (expression, column) in access.equal.iter().zip(&relation.primary) {
-        let value = evaluator.value(expression, other)?;
-        if !push_equal(&mut bytes, &value, &key, column)? {
-            return Ok(None);
-        }
-    }
-    Ok(Some(key::shorten(bytes)))
+    let mut columns = relation.primary.iter();
+    let is_there = push_all(&mut bytes, &access.equal, key, &mut columns, other, evaluator)?;
+    Ok(is_there.then(|| key::shorten(bytes)))
 }
 
 /// The most bytes of a key with columns of these types, if there is a most.
 fn key_bytes_max(types: &[Type]) -> Option<usize> {
-    let columns: Option<usize> =
-        types.iter().map(|ty| key::fixed_bytes(*ty).map(|bytes| bytes + 1)).sum();
-    columns.map(|bytes| ObjectId::BYTES + bytes)
+    columns_bytes_max(types).map(|bytes| ObjectId::BYTES + bytes)
+}
+
+/// The most bytes of columns of these types in a key, if there is a most.
+pub(super) fn columns_bytes_max(types: &[Type]) -> Option<usize> {
+    types.iter().map(|ty| key::fixed_bytes(*ty).map(|bytes| bytes + 1)).sum()
 }
 
 /// The space of a relation whose key and rows have these types.

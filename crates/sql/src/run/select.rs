@@ -8,7 +8,7 @@ use super::join::joined;
 use super::order::{compare, directions};
 use super::recursion::{given_rows, recursed};
 use super::row_functions::{function_rows, system_rows};
-use super::scan::{Each, Order, visit};
+use super::scan::{Each, Order, Wanted, visit};
 use super::set::combined;
 use super::weight;
 use super::window::windowed;
@@ -84,9 +84,9 @@ pub(super) fn visit_rows(
             combined(*first, steps, is_once, evaluator, &mut take)?;
         }
         Input::Joins(joins) => {
-            let order = stages.order(None);
+            let wanted = stages.wanted(None);
             let mut take = |row, evaluator: &mut Evaluator<'_>| stages.take(row, evaluator);
-            joined(joins, order, is_once, evaluator, &mut take)?;
+            joined(joins, wanted, is_once, evaluator, &mut take)?;
         }
         Input::System(name) => {
             for row in system_rows(name, evaluator)? {
@@ -165,18 +165,21 @@ impl<'q, 's, 'e> Stages<'q, 's, 'e> {
 
     /// Takes the rows of the select's own source.
     fn source(&mut self, query: &Select, evaluator: &mut Evaluator<'_>) -> Result<()> {
-        let order = self.order(query.source.relation.as_ref());
-        visit(&query.source, &[], order, evaluator, &mut |found, evaluator| {
+        let wanted = self.wanted(query.source.relation.as_ref());
+        visit(&query.source, &[], wanted, evaluator, &mut |found, evaluator| {
             self.take(found.row, evaluator)
         })
     }
 
-    /// In which order the rows have to come.
-    fn order(&self, relation: Option<&Relation>) -> Order {
-        match &self.answer.query.group {
+    /// In which order the rows have to come, and how many may be enough.
+    fn wanted(&self, relation: Option<&Relation>) -> Wanted {
+        let Answer { query, slice, .. } = &self.answer;
+        let order = match &query.group {
             Some(group) if has_no_order(group, relation) => Order::Any,
             _ => Order::Canonical,
-        }
+        };
+        let takes_all = query.group.is_some() || !query.sort.is_empty();
+        Wanted { order, enough: if takes_all { usize::MAX } else { slice.end() } }
     }
 
     fn take(&mut self, row: Vec<Datum>, evaluator: &mut Evaluator<'_>) -> Result<ControlFlow<()>> {

@@ -28,7 +28,8 @@ const DIGEST_BYTES: usize = 16;
 // A shortened key is no longer than others, so it is not shortened again.
 const _: () = assert!(KEY_HEAD_BYTES + DIGEST_BYTES <= KEY_BYTES_MAX);
 
-const MARK_VALUE: u8 = 1;
+/// The first byte of a value in a column that may be NULL.
+pub const MARK_VALUE: u8 = 1;
 const MARK_NULL_LAST: u8 = 0xff;
 const MARK_NULL_FIRST: u8 = 0;
 
