@@ -308,6 +308,47 @@ fn orders_and_ends_are_those_of_keys() {
     check_found(page, &[by, "Index Cond: (id >= 5)"]);
 }
 
+#[test]
+fn rows_that_exist_are_looked_up_or_in_a_set() {
+    let text = "SELECT 1 FROM customer c WHERE NOT EXISTS \
+                (SELECT FROM orders o WHERE o.customer_id = c.id)";
+    check(
+        text,
+        &[
+            "Seq Scan on customer",
+            "  ->  SubPlan",
+            "        ->  Index Scan using orders_customer_id_fkey_idx on orders",
+            "              Index Cond: (customer_id = ...)",
+        ],
+    );
+    // No index is of these: the set has each value once.
+    check(
+        "SELECT 1 FROM customer c WHERE EXISTS (SELECT FROM orders WHERE total = length(c.name))",
+        &[
+            "Seq Scan on customer",
+            "  ->  SubPlan",
+            "        ->  Unique",
+            "              ->  Seq Scan on orders",
+            "                    Filter: (total IS NOT NULL)",
+        ],
+    );
+    // The set leads to the rows of a key.
+    check_found(
+        "DELETE FROM orders WHERE EXISTS (SELECT FROM account WHERE account.rank = orders.id)",
+        &["Index Scan using orders_pkey on orders", "Index Cond: (id = ANY (...))"],
+    );
+    check(
+        "SELECT 1 FROM customer c WHERE name IN \
+         (SELECT o.total::text FROM orders o WHERE o.customer_id = c.id)",
+        &[
+            "Seq Scan on customer",
+            "  ->  SubPlan",
+            "        ->  Index Scan using orders_customer_id_fkey_idx on orders",
+            "              Index Cond: (customer_id = ...)",
+        ],
+    );
+}
+
 /// The steps of a statement in a table of 20,000 rows; `get` is a look-up of one row.
 #[test]
 fn statements_read_the_rows_of_their_keys_and_no_others() {
@@ -344,6 +385,12 @@ fn statements_read_the_rows_of_their_keys_and_no_others() {
         ),
         ("SELECT id FROM job WHERE state = 'ready' ORDER BY rank DESC, id LIMIT 1".to_owned(), 50),
         ("SELECT id FROM job WHERE state = 'ready' ORDER BY rank LIMIT 1".to_owned(), 50),
+        (
+            "SELECT count(*) FROM generate_series(1, 100) n WHERE EXISTS \
+             (SELECT FROM job WHERE state || id = 'x' || n)"
+                .to_owned(),
+            500_000,
+        ),
         ("DELETE FROM job WHERE id IN (SELECT n FROM generate_series(5, 8) n)".to_owned(), 500),
         ("UPDATE job SET state = 'x' FROM (VALUES (3), (4)) v (k) WHERE id = k".to_owned(), 500),
         (

@@ -10,7 +10,7 @@ use super::members::{Fixed, Membership, RowRange};
 use super::operators::{comparison, joined};
 use super::shape::{has_column, is_of_row, turned};
 use crate::ir::{ColumnNumber, Expression, Function, Op, QueryNumber, Relation, Source};
-use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::ast::{BinaryOperator, Expr, InTarget};
 use values::{Result, Type};
 
 /// A part of a condition.
@@ -61,6 +61,10 @@ impl Binder<'_> {
                     self.note(function, &both[0], &both[1], &mut notes);
                 }
                 bound
+            }
+            Expr::In { expr: left, target: InTarget::Subquery(query), negated: false, .. } => {
+                let position = self.position(expr);
+                self.is_in_query(left, query).map_err(|error| error.at(position))?
             }
             _ => self.condition(expr, self.clause)?,
         };

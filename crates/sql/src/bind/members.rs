@@ -86,6 +86,10 @@ fn width(ty: Type) -> Option<u8> {
 impl Membership {
     /// What a condition says, if it says that values of a row are one of several.
     pub(super) fn of(code: &[Op], place: usize, fixed: &dyn Fixed) -> Option<Membership> {
+        let code = match code {
+            [is_true @ .., Op::Call(Function::IsTrue, 1)] => is_true,
+            code => code,
+        };
         let (subjects, values) = match shape(code) {
             Shape::Call(Function::EqualAny, operands) => match operands[..] {
                 [subject, array] if is_subject(subject) && fixed.is_fixed(array) => {

@@ -39,6 +39,7 @@ mod recursion;
 mod row_functions;
 mod row_values;
 mod scope;
+mod semi;
 mod sets;
 mod shape;
 mod subquery;

@@ -6,7 +6,7 @@ use super::expression::{negate_if, unsupported};
 use super::items::{Bounded, Untyped};
 use super::kinds::Quantifier;
 use super::operators::comparison;
-use crate::ir::{Function, Kind, Op, QueryNumber, Use};
+use crate::ir::{Expression, Function, Kind, Op, Query as Plan, QueryNumber, Use};
 use sqlparser::ast::Spanned;
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 use values::{Error, Position, Result, SqlState, Type};
@@ -64,9 +64,31 @@ impl Binder<'_> {
 
     pub(super) fn exists(&mut self, query: &Query, negated: bool) -> Result<Bound> {
         let bound = self.inner(query)?;
+        self.exists_of(bound, negated)
+    }
+
+    fn exists_of(&mut self, mut bound: Bounded, negated: bool) -> Result<Bound> {
+        self.without_columns(&mut bound.plan);
+        if let Some(exists) = self.exists_in_set(&bound)? {
+            return Ok(negate_if(negated, exists));
+        }
         let number = self.push_query(bound.plan)?;
         let exists = Bound::new(vec![Op::Query(Use::Exists, number)], Kind::plain(Type::Bool));
         Ok(negate_if(negated, exists))
+    }
+
+    /// Whether there are rows depends on no column of these: they are not computed.
+    fn without_columns(&self, plan: &mut Plan) {
+        let select = &mut plan.select;
+        let decides = select.group.is_some() || select.distinct && select.offset.is_some();
+        let sorted = select.sort.iter().map(|key| &key.value);
+        let is_needed = |column: &Expression| !self.is_movable(&column.code);
+        if decides || select.output.iter().chain(sorted).any(is_needed) {
+            return;
+        }
+        select.output.clear();
+        select.sort.clear();
+        select.distinct = false;
     }
 
     pub(super) fn array_of_query(&mut self, query: &Query) -> Result<Bound> {
@@ -96,6 +118,27 @@ impl Binder<'_> {
         query: &Query,
         quantifier: Quantifier,
     ) -> Result<Bound> {
+        let (bound, lefts, function) = self.compared_with_rows(left, op, query)?;
+        let count = lefts.len() as u16;
+        let number = self.push_query(bound.plan)?;
+        let mut code: Vec<Op> = lefts.into_iter().flat_map(|left| left.code).collect();
+        code.push(Op::Query(
+            match quantifier {
+                Quantifier::Any => Use::Any(function, count),
+                Quantifier::All => Use::All(function, count),
+            },
+            number,
+        ));
+        Ok(Bound::new(code, Kind::plain(Type::Bool)))
+    }
+
+    /// The rows of a query and values, of one type each, that are compared with them.
+    fn compared_with_rows(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        query: &Query,
+    ) -> Result<(Bounded, Vec<Bound>, Function)> {
         let function = comparison(op)
             .ok_or_else(|| Error::unsupported(format!("operator {op} with ANY or ALL"), ""))?;
         let lefts = row_parts(left).unwrap_or_else(|| vec![left]);
@@ -111,8 +154,7 @@ impl Binder<'_> {
             let message = format!("subquery has too {many} columns");
             return Err(Error::new(SqlState::SYNTAX_ERROR, message));
         }
-        let mut code = Vec::new();
-        let count = lefts.len() as u16;
+        let mut compared = Vec::with_capacity(lefts.len());
         for (at, (left, item)) in lefts.into_iter().zip(&bound.items).enumerate() {
             let column = Bound {
                 code: bound.plan.select.output[at].code.clone(),
@@ -120,17 +162,24 @@ impl Binder<'_> {
             };
             let both = self.comparable(left, op, column)?;
             let [left, column] = <[Bound; 2]>::try_from(both).expect("two in, two out");
-            code.extend(left.code);
+            compared.push(left);
             bound.plan.select.output[at].code = column.code;
         }
+        Ok((bound, compared, function))
+    }
+
+    /// IN as a condition that must be true: of a query that depends on the row around it, whether
+    /// there are rows with the values.
+    pub(super) fn is_in_query(&mut self, left: &Expr, query: &Query) -> Result<Bound> {
+        let (mut bound, lefts, function) =
+            self.compared_with_rows(left, &BinaryOperator::Eq, query)?;
+        if self.equal_to_row_around(&mut bound, &lefts) {
+            return self.exists_of(bound, false);
+        }
+        let count = lefts.len() as u16;
         let number = self.push_query(bound.plan)?;
-        code.push(Op::Query(
-            match quantifier {
-                Quantifier::Any => Use::Any(function, count),
-                Quantifier::All => Use::All(function, count),
-            },
-            number,
-        ));
+        let mut code: Vec<Op> = lefts.into_iter().flat_map(|left| left.code).collect();
+        code.push(Op::Query(Use::Any(function, count), number));
         Ok(Bound::new(code, Kind::plain(Type::Bool)))
     }
 }

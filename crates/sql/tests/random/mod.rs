@@ -104,9 +104,10 @@ fn condition(columns: &[(&str, &str)], random: &mut ChaCha8Rng) -> String {
     let (other, _) = columns.choose(random).unwrap();
     let own = value(column, random);
     let sign = *["<", "<=", ">", ">="].choose(random).unwrap();
-    match random.random_range(0..10) {
+    match random.random_range(0..11) {
         0 => format!("{column} = {own}"),
-        1 => format!("{column} {sign} {own}"),
+        1 => exists(columns, random),
+        9 => format!("{column} {sign} {own}"),
         2 => format!("{column} BETWEEN {own} AND {}", value(column, random)),
         3 | 4 => format!("{column} IN ({})", list(column, random).join(", ")),
         5 => {
@@ -126,6 +127,20 @@ fn condition(columns: &[(&str, &str)], random: &mut ChaCha8Rng) -> String {
         }
         _ => format!("({column} = {own} OR {column} = {})", value(column, random)),
     }
+}
+
+/// Rows of the other table with values of a row, or without.
+fn exists(columns: &[(&str, &str)], random: &mut ChaCha8Rng) -> String {
+    let pairs = ["t.a = u.z", "u.x = t.id", "t.c = u.y", "t.b = u.z AND u.x = t.a", "t.d = u.z"];
+    let pair = *pairs.choose(random).unwrap();
+    let other = if table(columns) == "t" { "u" } else { "t" };
+    let own = if other == "u" { "x < 30" } else { "id < 60" };
+    if random.random_range(0..3) == 0 {
+        let pair = if other == "u" { "t.a IN (SELECT u.z" } else { "u.z IN (SELECT t.a" };
+        return format!("{pair} FROM {other} WHERE t.b = u.x AND {own})");
+    }
+    let not = *["", "NOT "].choose(random).unwrap();
+    format!("{not}EXISTS (SELECT FROM {other} WHERE {pair} AND {own})")
 }
 
 fn table(columns: &[(&str, &str)]) -> &'static str {
