@@ -22,8 +22,11 @@ pub use stores::{
 };
 pub use workloads::{Contention, Mix, SmallBankArguments, TpccArguments, YcsbArguments};
 
-/// A deterministic, epoch-based database: a server for PostgreSQL's clients, benchmarks of the
-/// library, and tools for stores.
+/// A transactional database for many clients and few hot rows: a server for PostgreSQL's clients,
+/// tools for stores, and benchmarks of the library.
+///
+/// To begin: `nvcaracal serve bank`, and in another terminal `psql -h 127.0.0.1 -p 5433 -U nvcaracal
+/// nvcaracal`.
 ///
 /// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 3 a
 /// salvage that lost rows or calls, 4 a server whose store has failed, 130 or 143 a run that SIGINT
@@ -39,6 +42,22 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
 pub(crate) enum Command {
+    /// Serve a store to psql and to drivers of PostgreSQL
+    ///
+    /// Says one line on standard output when it listens, and on standard error what the open came
+    /// to, a line to paste, and how it ends. User and database are called nvcaracal.
+    /// Without a password only clients of this machine can connect, and all of them may do
+    /// everything. There is no TLS.
+    ///
+    /// SIGINT (Ctrl-C) or SIGTERM ends it in good order: what was submitted is answered, and the
+    /// store is closed with a checkpoint; the exit code is 0. A second signal ends the process at
+    /// once; nothing that was answered is lost by that. SIGHUP changes nothing. If a file of the
+    /// store cannot be read or written it ends with exit code 4.
+    #[cfg(feature = "server")]
+    Serve(ServeArguments),
+    /// What is done with a store.
+    #[command(flatten)]
+    Store(StoreCommand),
     /// Run a workload of the papers through the library, and report what its callers get
     ///
     /// Clients make calls for a time and wait for their answers: two of them with 10000 calls in
@@ -53,21 +72,6 @@ pub(crate) enum Command {
     /// temporary store is removed. A second signal ends the process at once, without any of this.
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Serve a store to psql and to drivers of PostgreSQL
-    ///
-    /// Says one line on standard output when it listens. User and database are called nvcaracal.
-    /// Without a password only clients of this machine can connect, and all of them may do
-    /// everything. There is no TLS.
-    ///
-    /// SIGINT (Ctrl-C) or SIGTERM ends it in good order: what was submitted is answered, and the
-    /// store is closed with a checkpoint; the exit code is 0. A second signal ends the process at
-    /// once; nothing that was answered is lost by that. SIGHUP changes nothing. If a file of the
-    /// store cannot be read or written it ends with exit code 4.
-    #[cfg(feature = "server")]
-    Serve(ServeArguments),
-    /// What is done with a store.
-    #[command(flatten)]
-    Store(StoreCommand),
 }
 
 /// What is done with a store, whichever program made it.

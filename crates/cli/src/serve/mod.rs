@@ -2,13 +2,14 @@
 
 mod descriptors;
 mod memory;
+mod screen;
 
 use std::cell::RefCell;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use server::store::{DeviceSpec, OpenError, Store, StoreOptions};
@@ -88,6 +89,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         let mut output = std::io::stdout();
         // The server serves, whether or not its words are read.
         let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+        if let Some(line) = screen::try_it(listening).filter(|_| !arguments.json) {
+            tell(&line);
+        }
     };
     let give_back = RefCell::new(GiveBack::of(&store));
     let asked = || {
@@ -103,7 +107,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         // Why was told.
         return Err(Failure { messages: Vec::new(), code: STORE_FAILED });
     }
-    served
+    served?;
+    tell(&format!("closed {device} with a checkpoint"));
+    Ok(())
 }
 
 /// What is said after a replay on a full disk.
@@ -112,8 +118,12 @@ const UNNOTED: &str = "warning: the disk is full: the log was replayed without t
 
 /// Opens the store, and says what is to be known of that.
 fn open(options: StoreOptions, device: &DeviceSpec) -> Result<Store, Failure> {
+    tell(&screen::opening(&device.to_string()));
+    let began = Instant::now();
     let store = Store::open(options).map_err(|error| cannot_open(device, &error))?;
-    if store.database().recovery().deaths_unnoted {
+    let report = store.database().recovery();
+    tell(&screen::opened(report, began.elapsed()));
+    if report.deaths_unnoted {
         tell(UNNOTED);
     }
     Ok(store)
