@@ -25,8 +25,8 @@ pub use workloads::{Contention, Mix, SmallBankArguments, TpccArguments, YcsbArgu
 /// A transactional database for many clients and few hot rows: a server for PostgreSQL's clients,
 /// tools for stores, and benchmarks of the library.
 ///
-/// To begin: `nvcaracal serve bank`, and in another terminal `psql -h 127.0.0.1 -p 5433 -U nvcaracal
-/// nvcaracal`.
+/// To begin: `nvcaracal serve bank`, and in another terminal
+/// `psql -h 127.0.0.1 -p 5433 -U nvcaracal nvcaracal`.
 ///
 /// Exit codes: 0 all is well, 1 a failed run, check or verification, 2 a wrong command line, 3 a
 /// salvage that lost rows or calls, 4 a server whose store has failed, 130 or 143 a run that SIGINT

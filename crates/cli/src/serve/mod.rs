@@ -54,21 +54,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     // First: who cannot listen makes no store.
     let sockets = Sockets::bind(&options).map_err(failure)?;
     let device = device(arguments.path.as_ref())?;
-    let mut of_store = StoreOptions {
-        data_bytes_max: shares.image.unwrap_or(arguments.limits.image_limit_bytes()),
-        log_bytes_max: arguments.limits.log_limit_bytes,
-        archive: arguments.archive.clone(),
-        archive_delay: Duration::from_secs(arguments.archive_delay),
-        memory_limit_bytes: shares.limit,
-        statement_memory_bytes: shares.statements,
-        reclaim: pmem::give_back_freed,
-        ..StoreOptions::at(device.clone())
-    };
-    of_store.plans_bytes_max = of_store.plans_bytes_max.min(shares.statements / 4);
-    if let Some(workers) = arguments.workers {
-        of_store.workers = usize::try_from(workers).expect("at most 64");
-    }
-    let store = open(of_store, &device)?;
+    let store = open(of_store(arguments, &shares, &device), &device)?;
     let stop = signals.stop();
     let database = arguments.archive.as_ref().map(|_| store.database().clone());
     let told = RefCell::new(None);
@@ -110,6 +96,24 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     served?;
     tell(&format!("closed {device} with a checkpoint"));
     Ok(())
+}
+
+fn of_store(arguments: &ServeArguments, shares: &Shares, device: &DeviceSpec) -> StoreOptions {
+    let mut options = StoreOptions {
+        data_bytes_max: shares.image.unwrap_or(arguments.limits.image_limit_bytes()),
+        log_bytes_max: arguments.limits.log_limit_bytes,
+        archive: arguments.archive.clone(),
+        archive_delay: Duration::from_secs(arguments.archive_delay),
+        memory_limit_bytes: shares.limit,
+        statement_memory_bytes: shares.statements,
+        reclaim: pmem::give_back_freed,
+        ..StoreOptions::at(device.clone())
+    };
+    options.plans_bytes_max = options.plans_bytes_max.min(shares.statements / 4);
+    if let Some(workers) = arguments.workers {
+        options.workers = usize::try_from(workers).expect("at most 64");
+    }
+    options
 }
 
 /// What is said after a replay on a full disk.

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nvcaracal::{Database, Error, Moment};
-use storage::{CopyKind, copy_store};
+use pmem::{AnyDevice, File, FileOptions};
+use storage::repair;
+use storage::{CopyKind, EpochNumber, copy_store};
 
 use crate::common::{self, Deposit, bytes, copy, directory};
 
@@ -192,4 +194,46 @@ fn s_23_a_backup_keeps_the_epochs_of_an_earlier_copy() {
     run(&db, 5);
     backup(&running, &good).unwrap();
     assert_eq!(place.opened(&good).unwrap(), (db.stats().epoch, db.stats().state_hash));
+}
+
+/// S23: epochs after an accepted loss are others than those of the same numbers that were lost: no
+/// backup takes the place of a copy that has those, and the archive keeps both apart.
+#[test]
+fn s_23_an_accepted_loss_begins_a_branch() {
+    let place = Place(directory());
+    let archive = place.path("archive");
+    let options = || common::options().checkpoint_every(1000).archive(&archive);
+    let (running, cut) = (place.path("running"), place.path("cut"));
+    let (early, late) = (place.path("early"), place.path("late"));
+    let db = options().open(&running).unwrap();
+    run(&db, 5);
+    backup(&running, &early).unwrap();
+    run(&db, 10);
+    backup(&running, &late).unwrap();
+    copy(&running, &cut);
+    db.close().unwrap();
+    let before = place.opened(&running).unwrap();
+
+    fs::File::options().write(true).open(cut.join("log")).unwrap().set_len(16_384).unwrap();
+    let error = place.opened(&cut).unwrap_err().to_string();
+    let last = error.split("--accept-loss-after ").nth(1).expect("what to do");
+    let last: u64 = last.split(' ').next().unwrap().parse().unwrap();
+    let files = FileOptions { create: false, ..FileOptions::new(1 << 30, 1 << 30) };
+    let device = AnyDevice::new(File::open(&cut, &files).unwrap());
+    repair::accept_loss(&device, EpochNumber(last)).unwrap();
+    drop(device);
+    let db = common::options().checkpoint_every(1000).open(&cut).unwrap();
+    run(&db, 20);
+    db.close().unwrap();
+
+    let bytes_before = bytes(&late);
+    let refused = backup(&cut, &late).unwrap_err().to_string();
+    assert!(refused.contains("is of another branch"), "{refused}");
+    assert!(bytes(&late) == bytes_before, "the copy is as it was");
+    let db = options().open(&cut).unwrap();
+    run(&db, 20);
+    db.close().unwrap();
+    let restored = place.path("restored");
+    Database::restore_to(&early, &restored, &archive, Moment::Newest).unwrap();
+    assert_eq!(place.opened(&restored).unwrap(), before);
 }

@@ -110,6 +110,7 @@ impl Device for AnyDevice {
         log_read(offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
         instance() -> Option<u64>;
         branch() -> u64;
+        begin_branch() -> Result<(), DeviceError>;
         archive() -> Option<&Path>;
         accept() -> Result<(), DeviceError>;
         write_mark(mark: &[u8; MARK_BYTES]) -> Result<(), DeviceError>;

@@ -294,10 +294,19 @@ pub trait Device: Send + Sync + 'static {
         None
     }
 
-    /// Tells a store that was restored from the one whose copy it was made of: 0, or a number that
-    /// was made up then.
+    /// Tells a store that was restored, or that gave up epochs, from the one that it was before: 0,
+    /// or a number that was made up then.
     fn branch(&self) -> u64 {
         0
+    }
+
+    /// Makes the store a branch of its own, durably, before [`Device::accept`]: its next epochs are
+    /// others than those of the same numbers that copies and archives have.
+    ///
+    /// # Errors
+    /// The device's, sticky.
+    fn begin_branch(&self) -> Result<(), DeviceError> {
+        Ok(())
     }
 
     /// The directory in which the user of the log is to keep what it needs no more, if there is

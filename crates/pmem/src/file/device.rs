@@ -1,14 +1,16 @@
 //! The device itself: the image in memory, snapshots handed to the writer, the log in its file.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
-use super::directory::load_mark;
+use super::directory::{load_mark, made_up};
 use super::disk::{DiskFile, Files};
+use super::format::Root;
 use super::log_writes::LogWrites;
 use super::mark::Marks;
+use super::meta::write_root;
 use super::moves::Moves;
 use super::open::{ImagePages, Opened, State, open};
 use super::options::FileOptions;
@@ -61,7 +63,7 @@ pub struct File {
     /// The snapshot that was opened; where what is changed stays in memory, the newest there.
     epoch_without_files: Mutex<Option<EpochNumber>>,
     instance: u64,
-    branch: u64,
+    branch: AtomicU64,
     archive: Option<PathBuf>,
     marks: Mutex<Marks>,
     read_only: bool,
@@ -111,7 +113,7 @@ impl File {
             to_save: Mutex::default(),
             epoch_without_files: Mutex::new(state.newest.epoch),
             instance: state.newest.instance,
-            branch: state.newest.branch,
+            branch: AtomicU64::new(state.newest.branch),
             archive: options.archive.clone().filter(|_| !options.read_only),
             opened: Mutex::new(Some(state)),
             marks: Mutex::new(marks),
@@ -350,7 +352,22 @@ impl Device for File {
     }
 
     fn branch(&self) -> u64 {
-        self.branch
+        self.branch.load(Ordering::Relaxed)
+    }
+
+    fn begin_branch(&self) -> Result<(), DeviceError> {
+        if self.read_only {
+            return Err(DeviceError::ReadOnly { path: self.dir.clone() });
+        }
+        self.health.check()?;
+        let mut opened = lock(&self.opened);
+        let state = opened.as_mut().expect("a branch begins before the state is accepted");
+        let Root { sequence, .. } = state.newest;
+        let root = Root { sequence: sequence + 1, branch: made_up(), ..state.newest };
+        self.health.note(write_root(&self.files, &root))?;
+        state.newest = root;
+        self.branch.store(root.branch, Ordering::Relaxed);
+        Ok(())
     }
 
     fn archive(&self) -> Option<&Path> {

@@ -1,7 +1,7 @@
 //! Clauses that the parser does not have, as tokens of what it has instead: FOR READ ONLY of
 //! queries and the weaker locks, which lock nothing here; INTERVAL with a precision before its
-//! text; ISNULL; `current_schema` and `current_role`; RESET of settings whose names are several
-//! words.
+//! text; ISNULL; NOT EXISTS, which binds too strongly there; `current_schema` and `current_role`;
+//! RESET of settings whose names are several words.
 
 use super::own::word;
 use sqlparser::keywords::Keyword;
@@ -26,6 +26,7 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             "select" | "values" | "table" => has_query = true,
             "for" if has_query => without_strength(&mut tokens, at),
             "interval" if has_precision(&tokens, at) => longer.push((at, as_cast)),
+            "exists" if is_negated(&tokens, last, at) => longer.push((at, in_brackets)),
             "isnull" if is_operator(&tokens, last, at) => {
                 longer.push((at, as_is_null));
             }
@@ -131,8 +132,8 @@ fn begins_value(word: &str) -> bool {
     const WORDS: &str = " all analyse analyze and any array as asc asymmetric authorization binary \
         both case cast check collate collation column concurrently constraint create cross \
         default deferrable desc distinct do else except fetch for foreign freeze from full grant \
-        group having ilike in initially inner intersect into is isnull join lateral leading left \
-        like limit natural not notnull offset on only or order outer overlaps placing primary \
+        group having ilike in initially inner intersect into is join lateral leading left \
+        like limit natural not offset on only or order outer overlaps placing primary \
         references returning right select similar some symmetric table tablesample then to \
         trailing union unique using variadic verbose when where window with ";
     WORDS.split(' ').any(|own| own == word)
@@ -140,9 +141,39 @@ fn begins_value(word: &str) -> bool {
 
 /// Whether the word at a place is a column behind a period, or a type behind `::`, whatever it is.
 fn is_column(tokens: &[TokenWithSpan], at: usize) -> bool {
-    let before = tokens[..at].iter().rev().map(|token| &token.token);
-    let mut before = before.filter(|token| !matches!(token, Token::Whitespace(_)));
-    matches!(before.next(), Some(Token::Period | Token::DoubleColon))
+    matches!(before(tokens, at), Some(Token::Period | Token::DoubleColon))
+}
+
+/// The last token before a place that is no blank.
+fn before(tokens: &[TokenWithSpan], at: usize) -> Option<&Token> {
+    let mut before = tokens[..at].iter().rev().map(|token| &token.token);
+    before.find(|token| !matches!(token, Token::Whitespace(_)))
+}
+
+/// Whether EXISTS at a place, behind the token at `last`, is that of NOT EXISTS of a query.
+fn is_negated(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool {
+    let is = |token: &Token, name: &str| word(token).is_some_and(|own| own == name);
+    let is_not = last.is_some_and(|last| {
+        is(&tokens[last].token, "not") && !before(tokens, last).is_some_and(|token| is(token, "if"))
+    });
+    is_not && places::<1>(tokens, at).is_some_and(|[next]| tokens[next].token == Token::LParen)
+}
+
+/// `EXISTS (..)` as `(EXISTS (..))`: behind NOT, which binds weaker than what is behind them.
+fn in_brackets(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let mut depth = 0_usize;
+    let end = tokens.iter().enumerate().skip(at).find(|(_, token)| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => return false,
+        }
+        depth == 0
+    });
+    let Some((end, _)) = end else { return };
+    insert(tokens, end, Token::RParen);
+    let exists = std::mem::replace(&mut tokens[at].token, Token::LParen);
+    insert(tokens, at, exists);
 }
 
 /// Whether the word at a place, behind the token at `last`, is a value: no name, and no call.
@@ -247,7 +278,12 @@ mod tests {
             shown("SELECT year isnull, t.only ISNULL, value isnull FROM t WHERE name isnull"),
             "SELECT year IS NULL, t.only IS NULL, value IS NULL FROM t WHERE name IS NULL"
         );
+        assert_eq!(
+            shown("SELECT a ISNULL ISNULL, NOT EXISTS (SELECT (1)) ISNULL"),
+            "SELECT a IS NULL IS NULL, NOT (EXISTS (SELECT (1))) IS NULL"
+        );
         for text in [
+            "CREATE TABLE IF NOT EXISTS t (a INT)",
             "SELECT 1 AS isnull, isnull(a)",
             "SELECT t.isnull, NOT isnull(a) FROM t ORDER BY isnull(b)",
         ] {

@@ -33,9 +33,9 @@ fn is_program(key: &Key) -> bool {
 }
 
 impl InputLog {
-    /// Makes the last epoch that is kept the end of the log: everything after it is erased. Accepts
-    /// the device.
-    /// Afterwards the log opens, with a program that is not known if that was lost, too.
+    /// Makes the last epoch that is kept the end of the log: everything after it is erased, and the
+    /// store is a branch of its own (S23), because epochs of the same numbers will be others.
+    /// Accepts the device. Afterwards the log opens, with a program that is not known if that was lost, too.
     ///
     /// # Errors
     /// As [`InputLog::open`] if the epochs that are kept cannot be read back, with
@@ -58,6 +58,7 @@ impl InputLog {
         }
         scan.found.retain(|key, _| is_kept(key, last));
         check_up_to(device.as_ref(), geometry, kept, &scan)?;
+        device.begin_branch()?;
         device.accept()?;
         let mut port = Port::new(Arc::clone(device), u32::MAX);
         for segment in &erased {
