@@ -31,7 +31,8 @@ pub(super) struct Queries<'a> {
 /// The rows of a query, to find equal ones.
 pub(super) struct Members {
     pub(super) identities: BTreeSet<Vec<u8>>,
-    pub(super) has_null: bool,
+    /// Places of rows with a NULL; of single values of one.
+    pub(super) with_null: Vec<usize>,
 }
 
 impl<'a> Queries<'a> {

@@ -224,24 +224,30 @@ impl Evaluator<'_> {
         if members.identities.contains(&self.identity(left, members.identities.len())?) {
             return Ok(Datum::Bool(true));
         }
-        if !members.has_null {
-            return Ok(Datum::Bool(false));
-        }
-        // With NULLs in it each row has to be looked at.
-        let mut is_unknown = false;
-        for row in found.iter().filter(|row| row.iter().any(Datum::is_null)) {
+        // A row with a NULL may be equal, if its other values are: one value has no others.
+        let mut is_unknown = left.len() == 1 && !members.with_null.is_empty();
+        for number in members.with_null.iter().take_while(|_| left.len() > 1) {
             self.rows.steps(1)?;
-            is_unknown |= self.compare_rows(Function::Equal, left, row)?.is_none();
+            let row = found.get(*number).ok_or_else(malformed)?;
+            if self.compare_rows(Function::Equal, left, row)?.is_none() {
+                is_unknown = true;
+                break;
+            }
         }
         Ok(if is_unknown { Datum::Null } else { Datum::Bool(false) })
     }
 
     fn members(&mut self, found: &Answered) -> Result<Members> {
-        let mut members = Members { identities: BTreeSet::new(), has_null: false };
-        for row in found.iter() {
+        let mut members = Members { identities: BTreeSet::new(), with_null: Vec::new() };
+        for (number, row) in found.iter().enumerate() {
             self.rows.steps(1)?;
             if row.iter().any(Datum::is_null) {
-                members.has_null = true;
+                // Of single values one is enough to know.
+                if row.len() > 1 || members.with_null.is_empty() {
+                    members.with_null.push(number);
+                    self.memory.add_bytes(size_of::<usize>())?;
+                    self.queries.kept += size_of::<usize>();
+                }
                 continue;
             }
             let identity = self.identity(row, members.identities.len())?;

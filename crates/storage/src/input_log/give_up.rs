@@ -35,7 +35,8 @@ fn is_program(key: &Key) -> bool {
 impl InputLog {
     /// Makes the last epoch that is kept the end of the log: everything after it is erased, and the
     /// store is a branch of its own (S23), because epochs of the same numbers will be others.
-    /// Accepts the device. Afterwards the log opens, with a program that is not known if that was lost, too.
+    /// Accepts the device. Afterwards the log opens, with a program that is not known if that was
+    /// lost, too.
     ///
     /// # Errors
     /// As [`InputLog::open`] if the epochs that are kept cannot be read back, with
