@@ -62,7 +62,7 @@ part 'build for release' cargo build --release --locked -p nvcaracal-lab
 part 'build as packaged' cargo build --profile dist --locked -p nvcaracal-lab
 part 'instructions of the engine alone' scripts/instructions.sh --check \
     --binary "${CARGO_TARGET_DIR:-target}/dist/nvcaracal-lab"
-part 'each package by itself' cargo package --workspace --locked
+part 'each package by itself' cargo package --locked
 part 'planted bugs' scripts/plants.sh
 part 'schedules: loom' cargo test --locked -p nvcaracal-engine --features loom --lib models
 part 'schedules: shuttle' env NVCARACAL_EXPLORED=200 \
