@@ -14,7 +14,7 @@ use crate::output::{Done, Failure};
 /// The file of a directory that names all others.
 pub(crate) const END_NAME: &str = "dump.end";
 /// What can be done where a dump does not say that it is whole.
-pub(crate) const WITHOUT_END: &str = "it was cut short, is of a release before 0.2, or was written \
+pub(crate) const WITHOUT_END: &str = "it was cut short, is of a build before 0.1.0, or was written \
                                       by hand: load what is there with --without-end";
 /// The form of a line or file that ends a dump.
 const VERSION: u32 = 1;
