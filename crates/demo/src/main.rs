@@ -3,10 +3,12 @@
 //!     cargo run --release -p nvcaracal-demo [SECONDS]
 //!
 //! Each thread makes one call at a time and waits until it is durable in a temporary directory.
-//! Then the database is closed, opened again, and compared with what the threads were answered.
+//! Then the database is closed, opened again, and compared with what the threads were answered. A
+//! signal ends it at once: the directory stays then.
 
 #![forbid(unsafe_code)]
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -40,6 +42,11 @@ fn transfer(tx: &mut Transaction, from: u64, to: u64, cents: i64) -> Result<(), 
     Ok(())
 }
 
+/// Writes a line to standard output; a reader that went away is no error.
+macro_rules! say {
+    ($($text:tt)*) => { let _ = writeln!(std::io::stdout(), $($text)*); };
+}
+
 /// What a caller was answered.
 #[derive(Default)]
 struct Answered {
@@ -51,8 +58,10 @@ struct Answered {
 }
 
 fn main() -> ExitCode {
-    let seconds = std::env::args().nth(1).map_or(Ok(SECONDS_DEFAULT), |given| given.parse());
-    let Some(seconds) = seconds.ok().filter(|seconds| (1..=3600).contains(seconds)) else {
+    let mut arguments = std::env::args().skip(1);
+    let seconds = arguments.next().map_or(Ok(SECONDS_DEFAULT), |given| given.parse());
+    let is_one = arguments.next().is_none();
+    let Some(seconds) = seconds.ok().filter(|given| is_one && (1..=3600).contains(given)) else {
         eprintln!("usage: nvcaracal-demo [SECONDS], from 1 to 3600; {SECONDS_DEFAULT} by default");
         return ExitCode::from(2);
     };
@@ -73,7 +82,7 @@ fn run(lasts: Duration) -> Result<bool, Box<dyn std::error::Error>> {
         let options = Database::options().table(BALANCES);
         options.procedure::<OpenAccount>().procedure::<Transfer>().open(directory.path())
     };
-    println!(
+    say!(
         "{CALLERS} callers move money between {ACCOUNTS} accounts for {} s: one call each at a \
          time,\neach durable in {} when it is answered",
         lasts.as_secs(),
@@ -91,11 +100,11 @@ fn run(lasts: Duration) -> Result<bool, Box<dyn std::error::Error>> {
     times.sort_unstable();
     let at = |per_mille: usize| times[(times.len() * per_mille / 1000).min(times.len() - 1)];
     let stopped: u64 = answered.iter().map(|of| of.stopped).sum();
-    println!("calls a second     {:>9.0}", times.len() as f64 / lasts.as_secs_f64());
-    println!("answer, p50        {:>9.2} ms", at(500).as_secs_f64() * 1e3);
-    println!("answer, p99        {:>9.2} ms", at(990).as_secs_f64() * 1e3);
-    println!("without money      {stopped:>9} of {}", times.len());
-    println!("epochs             {epochs:>9}");
+    say!("calls a second     {:>9.0}", times.len() as f64 / lasts.as_secs_f64());
+    say!("answer, p50        {:>9.2} ms", at(500).as_secs_f64() * 1e3);
+    say!("answer, p99        {:>9.2} ms", at(990).as_secs_f64() * 1e3);
+    say!("without money      {stopped:>9} of {}", times.len());
+    say!("epochs             {epochs:>9}");
 
     let db = open()?;
     let is_right = compare(&db, &answered)?;
@@ -152,17 +161,14 @@ fn compare(db: &Database, answered: &[Answered]) -> Result<bool, Error> {
         let has = db.get(BALANCES, account)?.unwrap_or_default();
         let gained: i64 = answered.iter().map(|of| of.gained[account as usize]).sum();
         if has != CENTS + gained {
-            println!(
-                "WRONG: account {account} has {has}, its transfers came to {}",
-                CENTS + gained
-            );
+            say!("WRONG: account {account} has {has}, its transfers came to {}", CENTS + gained);
             is_right = false;
         }
         sum += has;
     }
     let all = CENTS * ACCOUNTS as i64;
     if is_right {
-        println!("verified           opened again: {sum} of {all} cents, each account as answered");
+        say!("verified           opened again: {sum} of {all} cents, each account as answered");
     }
     Ok(is_right && sum == all)
 }
