@@ -148,6 +148,7 @@ copy() {
     (cd "$fresh" && GIT_CEILING_DIRECTORIES=$(cd .. && pwd) git apply -C1 ../all.patch 2>/dev/null)
     grep -q 'plant::planted' "$fresh/crates/engine/src/epoch/checkpoint.rs"
     sed -i '/^\[workspace.package\]/,/^version/ s/^version = .*/version = "'"$version"'"/' "$fresh/Cargo.toml"
+    sed -i '/path = / s/version = "=[^"]*"/version = "='"$version"'"/' "$fresh/Cargo.toml"
     sed -i '/^name = "nvcaracal/ { n; s/^version = .*/version = "'"$version"'"/ }' "$fresh/Cargo.lock"
     (cd "$fresh" && find . -type f) | while IFS= read -r file; do
         if ! cmp -s "$fresh/$file" "$tree/$file"; then
