@@ -33,7 +33,6 @@ mod transaction;
 #[expect(unsafe_code, reason = "versions are shared between workers by the rule of phases")]
 mod version;
 mod worker;
-mod worker_choice;
 mod worker_id;
 
 pub use call::answers::{Abort, Answer, EpochOutcome};
@@ -48,6 +47,7 @@ pub use design::variants::{CachePolicy, Design, Lab};
 pub use engine::Engine;
 pub use engine::reader::{ReadOutcome, Reader};
 pub use engine::snapshot::{HASH_PARTS, ScanPart};
+pub use engine::worker_choice::WorkerChoice;
 pub use error::{EngineError, Result};
 pub use program::definitions::{
     Body, Definitions, Earlier, Known, LoggedIndex, LoggedSchema, LoggedTable, TableSchema,
@@ -72,5 +72,4 @@ pub use stats::{
 pub use storage::{Change, EpochChanges};
 pub use transaction::piece::Piece;
 pub use transaction::{Stop, Transaction};
-pub use worker_choice::WorkerChoice;
 pub use worker_id::WORKERS_MAX;

@@ -160,13 +160,13 @@ impl Requests {
 
     /// Takes a request for the execution whose answer is the next one to be sent, once one is made.
     pub(crate) async fn of_sent(&self) {
-        self.taken(|_| true).await;
+        self.requested(|_| true).await;
     }
 
     /// Takes a request for the message that is handled, once one is made. Requests are for
     /// executions in the queue first: they are older.
     pub(crate) async fn of_message(&self) {
-        self.taken(|state| state.unanswered == 0).await;
+        self.requested(|state| state.unanswered == 0).await;
     }
 
     /// Gives a request back that has ended nothing. It stays only while there is anything else that
@@ -181,7 +181,7 @@ impl Requests {
         state.unanswered == 0 && std::mem::take(&mut state.is_made)
     }
 
-    async fn taken(&self, is_for: impl Fn(&State) -> bool) {
+    async fn requested(&self, is_for: impl Fn(&State) -> bool) {
         self.until(|state| is_for(state) && std::mem::take(&mut state.is_made)).await;
     }
 

@@ -7,6 +7,7 @@ mod deferred;
 mod memory_use;
 pub(crate) mod reader;
 pub(crate) mod snapshot;
+pub(crate) mod worker_choice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

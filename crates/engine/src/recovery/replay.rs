@@ -15,12 +15,12 @@ use crate::call::answers::EpochOutcome;
 use crate::call::batch::{Calls, EpochInfo};
 use crate::call::deaths::Deaths;
 use crate::engine::Engine;
+use crate::engine::worker_choice::WorkerChoice;
 use crate::epoch::decode_calls;
 use crate::error::hex;
 use crate::error::{EngineError, Result};
 use crate::stats::RecoveryReport;
 use crate::worker::Past;
-use crate::worker_choice::WorkerChoice;
 
 /// Runs the committed epochs again.
 pub(crate) fn replay(

@@ -1,87 +1,84 @@
-//! How the rows of a table are found: ranges of one key, in its order or the opposite one.
+//! Access paths: ranges of a primary key or an index, scanned forwards or backwards.
 
 use super::expression::Expression;
 use super::number::QueryNumber;
 use serde::{Deserialize, Serialize};
 
-/// The parts of a key's order that cover the rows that count. Equal columns come first, then those
-/// of which several values count, then a range of the next one. Nothing at all is the whole
-/// relation.
+/// An access path: key columns with one value, then columns with several values, then a range of
+/// the next column. The default is a full scan by primary key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Access {
-    /// The place of the index among the relation's; `None` is the primary key.
+    /// Position of the index in the relation's list; `None`: the primary key.
     pub index: Option<u16>,
-    /// Values of the key's first columns.
+    /// Values of the first key columns.
     pub equal: Vec<Expression>,
-    /// Values of the columns behind these, each of which is a range of its own.
+    /// Several values of the following columns, each a separate range.
     pub among: Option<Box<Among>>,
-    /// The smaller value of the next column.
+    /// Lower bound of the next column.
     pub lower: Option<Bound>,
-    /// The larger value of the next column.
+    /// Upper bound of the next column.
     pub upper: Option<Bound>,
-    /// What stands behind these values, if rows of values are the ends of the range.
+    /// Further columns of the bounds, for row comparisons such as `(a, b) > (1, 2)`.
     pub rest: Option<Box<RangeRest>>,
-    /// The order in which rows come; `None` is that of the primary key.
+    /// Output order; `None`: by primary key.
     pub order: Option<KeyOrder>,
 }
 
-/// The end of a range.
+/// A bound of a range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
-    /// The value; if it is NULL there are no rows.
+    /// The value. NULL makes the range empty.
     pub value: Expression,
-    /// Whether the value itself belongs to the range.
+    /// Whether the range includes the value.
     pub inclusive: bool,
 }
 
-/// Values of the columns behind that of a range, for which rows of values are its ends.
+/// Values of the columns after the range column, from row comparisons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RangeRest {
-    /// Those behind the smaller value.
+    /// Values after the lower bound.
     pub lower: Vec<Expression>,
-    /// Those behind the larger value.
+    /// Values after the upper bound.
     pub upper: Vec<Expression>,
 }
 
-/// Several values of columns of a key. What is NULL equals nothing.
+/// Several values of key columns, as in `IN`. NULL matches nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Among {
     /// The values.
     pub members: Members,
-    /// Values of the key's columns behind them.
+    /// Values of the key columns after the members.
     pub equal: Vec<Expression>,
-    /// The condition that the values are from, if the filter does not have it. It is looked at
-    /// where keys are too long to tell rows apart.
+    /// The original condition, if the filter omits it. Evaluated only where keys are truncated
+    /// ([`values::key::KEY_HEAD_BYTES`]).
     pub condition: Option<Expression>,
 }
 
-/// Where several values of columns of a key come from.
+/// Source of the values of an [`Among`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Members {
-    /// Rows of values, one for each column.
+    /// Rows of expressions, one expression per key column.
     Listed(Vec<Vec<Expression>>),
-    /// The items of an array, for one column.
+    /// Items of an array, for one key column.
     Array(Expression),
-    /// The rows of a query that is computed once. Its columns are these, for one column of the key
-    /// each.
+    /// Rows of an uncorrelated query, with its output column for each key column.
     Query(QueryNumber, Vec<u16>),
 }
 
-/// Rows in the order of a key.
+/// Scan order along a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyOrder {
-    /// The number of the key's columns that are the order, from the first one on; those of the
-    /// primary key stand behind those of an index. Rows that are equal in these come in the order
-    /// of the primary key.
+    /// Number of leading key columns that define the order; primary key columns follow those of
+    /// an index. Ties are ordered by primary key.
     pub columns: u16,
-    /// Whether the order is the opposite one.
+    /// Whether the scan goes backwards.
     pub is_backward: bool,
-    /// Whether rows count that have NULL in the first column behind the equal ones.
+    /// Whether rows with NULL in the first column after the equal ones are included.
     pub has_nulls: bool,
 }
 
-/// The bytes of an access: those of before there was more than equal columns and a range.
+/// Serialized form of an [`Access`]. Plans without `More` keep the encoding of earlier releases.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     way: Way,
@@ -90,7 +87,7 @@ struct Stored {
     upper: Option<Bound>,
 }
 
-/// The key of an access, in the place of an `Option<u16>`, whose bytes the first two have.
+/// The key. The first two variants are encoded as `Option<u16>`.
 #[derive(Serialize, Deserialize)]
 enum Way {
     Primary,
@@ -98,7 +95,7 @@ enum Way {
     More(Box<More>),
 }
 
-/// What else an access has.
+/// Fields added to an [`Access`] since.
 #[derive(Serialize, Deserialize)]
 struct More {
     index: Option<u16>,
@@ -136,23 +133,23 @@ impl From<Access> for Stored {
 }
 
 impl Access {
-    /// Whether it is the whole relation in the order of the primary key.
+    /// Whether it is a full scan by primary key.
     pub fn is_whole(&self) -> bool {
         *self == Access::default()
     }
 
-    /// The number of the key's columns that have a value, before any range.
+    /// Number of key columns with values, without the range column.
     pub fn columns_count(&self) -> usize {
         let among = self.among.as_ref().map_or(0, |among| among.width() + among.equal.len());
         self.equal.len() + among
     }
 
-    /// What stands behind the smaller value of a range, and behind the larger one.
+    /// Further columns of the lower and the upper bound.
     pub(crate) fn rest(&self) -> (&[Expression], &[Expression]) {
         self.rest.as_ref().map_or((&[], &[]), |rest| (&rest.lower, &rest.upper))
     }
 
-    /// The query whose rows are values of it.
+    /// The query that supplies its members, if one does.
     pub(crate) fn query(&self) -> Option<QueryNumber> {
         match self.among.as_ref().map(|among| &among.members) {
             Some(Members::Query(number, _)) => Some(*number),
@@ -179,7 +176,7 @@ impl Access {
 }
 
 impl Among {
-    /// The number of the key's columns that each member has values of.
+    /// Number of key columns per member.
     pub fn width(&self) -> usize {
         match &self.members {
             Members::Listed(rows) => rows.first().map_or(0, Vec::len),

@@ -4,6 +4,7 @@
 use super::entries::{key_values, order};
 use super::evaluate::Evaluator;
 use super::path::Path;
+use super::range::Range;
 use super::rows::Entry;
 use super::scan::{Each, Found, Scanned, columns_bytes_max, primary_of};
 use crate::ir::{Index, KeyColumn, KeyOrder, ObjectId};
@@ -93,7 +94,9 @@ impl Ordered<'_, '_> {
             }
             let is_long = self.order.is_backward && run.len() >= entries && path.has_more();
             if is_long && let Some(prefix) = self.ordered_run(&run)? {
-                let flow = self.give_run(&path, &prefix, &run[0], evaluator, each)?;
+                // None of it is kept: it is read again, up to its last key.
+                let end = [&run[0].0[..], &[0]].concat();
+                let flow = self.give_range(path.within(&prefix, end), evaluator, each)?;
                 evaluator.memory.subtract(std::mem::take(&mut held));
                 if flow.is_break() {
                     return Ok(());
@@ -118,17 +121,13 @@ impl Ordered<'_, '_> {
         Ok(is_in_order.then(|| first.0[..length].to_vec()))
     }
 
-    /// Gives the rows of a run as they come, without keeping them: those of keys that begin with
-    /// `prefix`, up to the last one.
-    fn give_run(
+    /// Gives the rows of a range, in the order of its keys.
+    fn give_range(
         &self,
-        path: &Path,
-        prefix: &[u8],
-        (last, _): &Entry,
+        mut range: Range,
         evaluator: &mut Evaluator<'_>,
         each: &mut Each<'_, Found>,
     ) -> Result<ControlFlow<()>> {
-        let mut range = path.within(prefix, [last, &[0][..]].concat());
         while let Some(page) = range.next_page(evaluator.rows)? {
             for entry in page {
                 if self.table.give(entry, evaluator, each)?.is_break() {
@@ -139,7 +138,8 @@ impl Ordered<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn run_of(&self, (own, _): &Entry) -> Result<Run> {
+    fn run_of(&self, entry: &Entry) -> Result<Run> {
+        let (own, _) = entry;
         let is_cut = own.len() >= key::KEY_HEAD_BYTES;
         if !is_cut && self.is_exact {
             return Ok(Run::Alone);
@@ -221,13 +221,13 @@ impl Ordered<'_, '_> {
             let by_values = if self.order.is_backward { by_values.reverse() } else { by_values };
             by_values.then_with(|| left.1.key.cmp(&right.1.key))
         });
-        let taken = evaluator.memory.mark() - before;
+        let held = evaluator.memory.mark() - before;
         for (_, found) in all {
             if self.table.give_found(found, evaluator, each)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        evaluator.memory.subtract(taken);
+        evaluator.memory.subtract(held);
         Ok(ControlFlow::Continue(()))
     }
 }
@@ -250,7 +250,8 @@ fn is_next(run: &[Entry], entry: &Entry, kind: Run) -> bool {
     }
 }
 
-fn bytes_of((key, value): &Entry) -> usize {
+fn bytes_of(entry: &Entry) -> usize {
+    let (key, value) = entry;
     size_of::<Entry>() + key.len() + value.len()
 }
 

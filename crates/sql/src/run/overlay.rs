@@ -111,16 +111,14 @@ impl<'a> Overlay<'a> {
         &self.buffer.writes
     }
 
-    /// Appends rows below, and own writes with keys from `begin` on and before `end`.
-    fn merge_own(
+    /// The own writes with keys from `begin` on and before `end`, in the order of a scan.
+    fn own(
         &self,
         space: Space,
         begin: Vec<u8>,
         end: Option<Bound<Vec<u8>>>,
-        below: Vec<Entry>,
         is_backward: bool,
-        found: &mut Vec<Entry>,
-    ) {
+    ) -> Vec<(&Place, &Option<Vec<u8>>)> {
         let is_empty = match &end {
             Some(Bound::Excluded(end)) => begin >= *end,
             Some(Bound::Included(end)) => begin > *end,
@@ -129,12 +127,12 @@ impl<'a> Overlay<'a> {
         let end = end.map_or(Bound::Unbounded, |end| end.map(|key| (space, key)));
         let writes = &self.buffer.writes;
         let own = (!is_empty).then(|| writes.range((Bound::Included((space, begin)), end)));
-        let mut own: Vec<_> =
-            own.into_iter().flatten().take_while(|((own, _), _)| *own == space).collect();
+        let own = own.into_iter().flatten().take_while(|((own, _), _)| *own == space);
+        let mut own: Vec<_> = own.collect();
         if is_backward {
             own.reverse();
         }
-        merge(below, own.into_iter(), is_backward, found);
+        own
     }
 }
 
@@ -170,7 +168,8 @@ impl Rows for Overlay<'_> {
                 (Some(known), false) => (from.clone(), Some(Bound::Included(known.clone()))),
                 (None, _) => (from.clone(), to.clone().map(Bound::Excluded)),
             };
-            self.merge_own(space, begin, end, below, is_backward, found);
+            let own = self.own(space, begin, end, is_backward);
+            merge(below, own.into_iter(), is_backward, found);
             found.truncate(target);
             match known {
                 Some(known) if found.len() < target => {

@@ -137,23 +137,34 @@ fn push_bound(bytes: &mut Vec<u8>, value: &Datum, key: Key<'_>, column: &KeyColu
     Ok(())
 }
 
-/// Appends a value for each of these columns; false if a value equals nothing.
-pub(super) fn push_all<'c>(
-    bytes: &mut Vec<u8>,
-    values: &[Expression],
-    key: Key<'_>,
-    columns: &mut impl Iterator<Item = &'c KeyColumn>,
-    other: &[Datum],
-    evaluator: &mut Evaluator<'_>,
-) -> Result<bool> {
-    for expression in values {
-        let column = columns.next().ok_or_else(malformed)?;
-        let value = evaluator.value(expression, other)?;
-        if !push_equal(bytes, &value, key, column)? {
-            return Ok(false);
-        }
+/// What a key's columns are compared with: values over another row.
+pub(super) struct KeyValues<'v, 'e> {
+    pub(super) key: Key<'v>,
+    pub(super) other: &'v [Datum],
+    pub(super) evaluator: &'v mut Evaluator<'e>,
+}
+
+impl KeyValues<'_, '_> {
+    fn value(&mut self, expression: &Expression) -> Result<Datum> {
+        self.evaluator.value(expression, self.other)
     }
-    Ok(true)
+
+    /// Appends a value for each of these columns; false if a value equals nothing.
+    pub(super) fn push_all<'c>(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        values: &[Expression],
+        columns: &mut impl Iterator<Item = &'c KeyColumn>,
+    ) -> Result<bool> {
+        for expression in values {
+            let column = columns.next().ok_or_else(malformed)?;
+            let value = self.value(expression)?;
+            if !push_equal(bytes, &value, self.key, column)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The path of an access, which sees another row; `None` if a value equals nothing.
@@ -166,19 +177,20 @@ pub(super) fn path(
 ) -> Result<Option<Path>> {
     let mut prefix = key.prefix();
     let mut columns = key.columns().iter();
-    if !push_all(&mut prefix, &access.equal, key, &mut columns, other, evaluator)? {
+    let mut values = KeyValues { key, other, evaluator };
+    if !values.push_all(&mut prefix, &access.equal, &mut columns)? {
         return Ok(None);
     }
     let mut prefixes = Prefixes { all: Vec::new(), bytes: 0 };
     match &access.among {
         None => prefixes.all.push(prefix),
-        Some(among) => prefixes.fill(&prefix, among, key, columns.as_slice(), other, evaluator)?,
+        Some(among) => prefixes.fill(&prefix, among, columns.as_slice(), &mut values)?,
     }
     let rest = key.columns().get(access.columns_count()..).ok_or_else(malformed)?;
     let ends = match rest.split_first() {
         Some((column, behind)) => {
             let behind: Vec<_> = behind.iter().chain(key.primary_behind()).collect();
-            let ends = Ends::of(key, column, &behind, access, other, evaluator)?;
+            let ends = Ends::of(column, &behind, access, &mut values)?;
             let Some(ends) = ends else { return Ok(None) };
             ends
         }
@@ -216,13 +228,12 @@ struct Ends {
 impl Ends {
     /// Those of a range of this column; `None` if a bound is NULL.
     fn of(
-        key: Key<'_>,
         column: &KeyColumn,
         behind: &[&KeyColumn],
         access: &Access,
-        other: &[Datum],
-        evaluator: &mut Evaluator<'_>,
+        values: &mut KeyValues<'_, '_>,
     ) -> Result<Option<Ends>> {
+        let key = values.key;
         let mut ends = Ends::default();
         let (lower_rest, upper_rest) = access.rest();
         let has_bound = access.lower.is_some() || access.upper.is_some();
@@ -234,7 +245,7 @@ impl Ends {
             [(&access.lower, lower_rest, true), (&access.upper, upper_rest, false)]
         {
             let Some(Bound { value, .. }) = bound else { continue };
-            let value = evaluator.value(value, other)?;
+            let value = values.value(value)?;
             if value.is_null() {
                 return Ok(None);
             }
@@ -244,7 +255,7 @@ impl Ends {
                 return Err(malformed());
             }
             for (value, column) in rest.iter().zip(behind) {
-                let value = evaluator.value(value, other)?;
+                let value = values.value(value)?;
                 // No row is larger or smaller by what is NULL, but by a value before it.
                 if value.is_null() {
                     break;
@@ -278,16 +289,15 @@ impl Prefixes {
         &mut self,
         prefix: &[u8],
         among: &Among,
-        key: Key<'_>,
         columns: &[KeyColumn],
-        other: &[Datum],
-        evaluator: &mut Evaluator<'_>,
+        values: &mut KeyValues<'_, '_>,
     ) -> Result<()> {
         let (own, behind) = columns.split_at_checked(among.width()).ok_or_else(malformed)?;
         let mut tail = Vec::new();
-        if !push_all(&mut tail, &among.equal, key, &mut behind.iter(), other, evaluator)? {
+        if !values.push_all(&mut tail, &among.equal, &mut behind.iter())? {
             return Ok(());
         }
+        let KeyValues { key, other, ref mut evaluator } = *values;
         let mut add = |values: &[&Datum], evaluator: &mut Evaluator<'_>| {
             let mut bytes = prefix.to_vec();
             if values.len() != own.len() {

@@ -4,7 +4,7 @@ use super::budget::bytes_of;
 use super::entries::order;
 use super::evaluate::{Evaluator, malformed};
 use super::ordered::visit_ordered;
-use super::path::{Key, Path, path, push_all};
+use super::path::{Key, KeyValues, Path, path};
 use super::rows::Entry;
 use super::weight;
 use crate::ir::{Access, Among, Expression, Index, Members, ObjectId, Relation, Source, Space};
@@ -334,7 +334,8 @@ fn single_key(
     let key = Key { relation, index: None };
     let mut bytes = relation.id.to_bytes().to_vec();
     let mut columns = relation.primary.iter();
-    let is_there = push_all(&mut bytes, &access.equal, key, &mut columns, other, evaluator)?;
+    let mut values = KeyValues { key, other, evaluator };
+    let is_there = values.push_all(&mut bytes, &access.equal, &mut columns)?;
     Ok(is_there.then(|| key::shorten(bytes)))
 }
 

@@ -1,40 +1,37 @@
-//! Reading ahead: which pages a thread is likely to touch next that touches one absent page after
-//! the other, in the order of their numbers.
+//! Read-ahead: detects sequential page faults and predicts the next pages.
 //!
-//! A guess may be wrong, so it costs little:
-//!
-//! 1. It begins with the second touch in a row and grows with each further one, so that wrong
-//!    guesses are no more than about what was guessed right before.
-//! 2. A guess that has gone before it was touched makes the next ones smaller.
-//! 3. Nothing that is needed waits for a guess (`queue.rs`).
+//! 1. A window opens at the second fault in sequence and doubles with each further one, so that
+//!    wrong predictions are at most about as many as right ones.
+//! 2. A window whose pages were evicted before use is halved.
+//! 3. Demand reads go before read-ahead (`queue.rs`).
 
 use std::ops::Range;
 
-/// Scans that are told apart: those that were touched last.
+/// Number of sequential streams tracked, by least recent use.
 const STREAMS: usize = 16;
 
-/// The first guess behind a touch, and the largest one.
+/// Pages of the first window and of the largest one.
 const FIRST_PAGES: u64 = 3;
 pub(super) const MOST_PAGES: u64 = 31;
 
-/// A thread that goes through pages.
+/// A sequential stream of page faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Stream {
-    /// The pages that were guessed last. A touch behind them says that all of them were right.
+    /// The last window. A fault right after it confirms all of its pages.
     guess: Range<u64>,
 }
 
-/// The scans that go on.
+/// Detector of sequential streams.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    /// The one that was touched last comes first.
+    /// Most recently used first.
     streams: [Stream; STREAMS],
 }
 
 impl Ahead {
-    /// Notes that an absent page was touched. Returns the pages to read besides: those right behind
-    /// it, `most` of them at most, whether the image has them or not. `is_there` says whether a
-    /// page is in memory: a touch of it is not heard of.
+    /// Records a fault of `page`. Returns the pages to read ahead: at most `most`, right after it,
+    /// possibly beyond the image. `is_there` tells whether a page is resident, since resident pages
+    /// cause no faults.
     pub(super) fn touched(
         &mut self,
         page: u64,
@@ -43,7 +40,7 @@ impl Ahead {
     ) -> Range<u64> {
         let goes_on = |stream: &Stream| {
             let Range { start, end } = stream.guess;
-            // What a scan finds in memory behind its guess it goes through without a word.
+            // Resident pages after the window cause no faults, so a scan may skip them.
             let skipped = if start < end { MOST_PAGES } else { 0 };
             end > 0 && (start..=end + skipped).contains(&page) && (end..page).all(&is_there)
         };
@@ -67,14 +64,14 @@ impl Ahead {
 mod tests {
     use super::*;
 
-    /// What is read ahead where nothing else is in memory.
+    /// Number of pages read ahead if no other page is resident.
     fn touched(ahead: &mut Ahead, page: u64) -> u64 {
         let next = ahead.touched(page, MOST_PAGES, |_| false);
         assert_eq!(next.start, page + 1, "the pages right behind it");
         next.end - next.start
     }
 
-    /// Goes through pages as a scan that touches what was not read ahead; the guesses.
+    /// Runs a sequential scan; returns its windows.
     fn scanned(ahead: &mut Ahead, from: &mut u64, touches: usize) -> Vec<u64> {
         let touch = |_| {
             let len = touched(ahead, *from);
