@@ -203,7 +203,8 @@ breach 'imports' < <(
 
 # The first two things that a newcomer types must be in the README as they are.
 breach 'README.md does not show' < <(
-    for command in 'cargo run --release -p nvcaracal-demo' 'cargo test --workspace'; do
+    for command in 'cargo run --release -p nvcaracal-demo' 'cargo test --workspace' \
+        'cargo run --release -- bench ycsb'; do
         grep -qF "$command" README.md || echo "$command"
     done)
 
