@@ -25,12 +25,12 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     one
 }
 
-/// Stops a statement until it was told to end, or all may go on. It stands for computing: like that
-/// it looks now and then whether it was told, as nothing wakes what computes.
+/// Stops a statement until it was told to end, or all may go on. It stands for computing, so it
+/// keeps looking whether it was told: nothing wakes what computes.
 fn stop(is_told: &dyn Fn() -> bool) {
     STOPPED.fetch_add(1, Ordering::SeqCst);
     while !is_told() && RELEASED.load(Ordering::SeqCst) == 0 {
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::yield_now();
     }
     STOPPED.fetch_sub(1, Ordering::SeqCst);
 }
