@@ -9,6 +9,7 @@ use super::order::compare;
 use super::scan::Each;
 use super::{json, json_text, weight};
 use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type};
 
@@ -295,22 +296,24 @@ fn malformed() -> Error {
 }
 
 /// What an aggregate comes to. The binder casts the result to its type.
-fn finish(aggregate: &Aggregate, state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
+fn finish(aggregate: &Aggregate, mut state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
     let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
-        return result(&aggregate.kind, &state, evaluator);
+        return last_result(&aggregate.kind, state, evaluator);
     };
     let (kind, width) = (kind.kind(), aggregate.arguments.len());
     let own = width.checked_sub(directions.len()).filter(|own| *own > 0).ok_or_else(malformed)?;
-    let mut rows: Vec<&[Datum]> = state.items.chunks_exact(width).collect();
+    let mut rows: Vec<&mut [Datum]> = state.items.chunks_exact_mut(width).collect();
     evaluator.count_sort(state.bytes, rows.len())?;
     // Stable: rows that are equal here stay in canonical order.
     rows.sort_by(|left, right| compare(&left[own..], &right[own..], directions.iter().copied()));
     let mut state = State::new();
     for row in rows {
-        let row = evaluator.copy(&row[..own])?;
-        take(&kind, &mut state, row, evaluator)?;
+        evaluator.count_bytes(weight::heap_bytes(&row[..own]))?;
+        let values = row[..own].iter_mut().map(|value| std::mem::replace(value, Datum::Null));
+        take(&kind, &mut state, values.collect(), evaluator)?;
+        evaluator.memory.reserve(state.bytes)?;
     }
-    result(&kind, &state, evaluator)
+    last_result(&kind, state, evaluator)
 }
 
 /// What an aggregate that needs no order comes to so far.
@@ -319,9 +322,66 @@ pub(super) fn result(
     state: &State,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Datum> {
-    let items = &state.items;
+    count_result(kind, state, evaluator)?;
+    if state.items.is_empty() {
+        computed(kind, state, evaluator)
+    } else {
+        made_of_items(kind, Cow::Borrowed(&state.items))
+    }
+}
+
+/// What an aggregate that needs no order comes to at its end.
+fn last_result(kind: &AggregateKind, state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
+    count_result(kind, &state, evaluator)?;
+    if state.items.is_empty() {
+        computed(kind, &state, evaluator)
+    } else {
+        made_of_items(kind, Cow::Owned(state.items))
+    }
+}
+
+/// Counts the work of making a result, and takes memory for it beside what it is made of.
+fn count_result(kind: &AggregateKind, state: &State, evaluator: &mut Evaluator<'_>) -> Result<()> {
     let times = if makes_json(kind) { weight::JSON_TIMES } else { 1 };
     evaluator.count_bytes(state.bytes.saturating_mul(times))?;
+    let copied = match kind {
+        AggregateKind::StringAggregate
+        | AggregateKind::JsonText
+        | AggregateKind::JsonObjectText => weight::heap_bytes(&state.items),
+        // What was collected becomes a part of the result.
+        _ => 0,
+    };
+    if copied > 0 { evaluator.reserve(copied) } else { Ok(()) }
+}
+
+/// A value of all items that an aggregate has collected, at least one.
+fn made_of_items(kind: &AggregateKind, items: Cow<'_, [Datum]>) -> Result<Datum> {
+    Ok(match kind {
+        AggregateKind::StringAggregate => {
+            let parts: Vec<&str> = items.iter().map(text_of).collect();
+            Datum::text(parts.concat())
+        }
+        AggregateKind::ArrayAggregate => {
+            let element = items.iter().find_map(Datum::kind).unwrap_or(Type::Text);
+            Datum::Array(Box::new(Array::new(element, items.into_owned())?))
+        }
+        AggregateKind::JsonAggregate => json::array(items.into_owned())?,
+        AggregateKind::JsonObjectAggregate => json::object(items.into_owned())?,
+        AggregateKind::JsonText => json_text::joined(&items, "[", "]")?,
+        AggregateKind::JsonObjectText => json_text::joined(&items, "{ ", " }")?,
+        _ => return Err(malformed()),
+    })
+}
+
+fn text_of(item: &Datum) -> &str {
+    match item {
+        Datum::Text(text) => text,
+        _ => "",
+    }
+}
+
+/// What an aggregate that has collected no items comes to.
+fn computed(kind: &AggregateKind, state: &State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
     Ok(match kind {
         AggregateKind::CountRows | AggregateKind::Count => Datum::Int8(state.count),
         AggregateKind::Average => match &state.value {
@@ -335,31 +395,6 @@ pub(super) fn result(
             Datum::Null => Datum::Null,
             _ => return Err(malformed()),
         },
-        AggregateKind::StringAggregate
-        | AggregateKind::ArrayAggregate
-        | AggregateKind::JsonAggregate
-        | AggregateKind::JsonObjectAggregate
-        | AggregateKind::JsonText
-        | AggregateKind::JsonObjectText
-            if items.is_empty() =>
-        {
-            Datum::Null
-        }
-        AggregateKind::StringAggregate => {
-            let parts = items.iter().map(|item| match item {
-                Datum::Text(text) => text,
-                _ => "",
-            });
-            Datum::text(parts.collect::<String>())
-        }
-        AggregateKind::ArrayAggregate => {
-            let element = items.iter().find_map(Datum::kind).unwrap_or(Type::Text);
-            Datum::Array(Box::new(Array::new(element, items.clone())?))
-        }
-        AggregateKind::JsonAggregate => json::array(items)?,
-        AggregateKind::JsonObjectAggregate => json::object(items)?,
-        AggregateKind::JsonText => json_text::joined(items, "[", "]")?,
-        AggregateKind::JsonObjectText => json_text::joined(items, "{ ", " }")?,
         _ => state.value.clone(),
     })
 }
