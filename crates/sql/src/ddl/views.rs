@@ -21,6 +21,11 @@ pub(super) fn create(
     const TAG: &str = "CREATE VIEW";
     check_view(tree)?;
     let name = table_name(&tree.name)?;
+    let zone = &context.zone;
+    let bound =
+        Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
+    let NewView { mut columns, stars, uses } = bound;
+    name_columns(&mut columns, tree)?;
     refuse_name_of_type(catalog, &name)?;
     let old = catalog.view(&name);
     if catalog.is_named(&name) && !tree.or_replace {
@@ -30,11 +35,6 @@ pub(super) fn create(
         let message = format!("\"{name}\" is not a view");
         return Err(Error::new(SqlState::WRONG_OBJECT, message));
     }
-    let zone = &context.zone;
-    let bound =
-        Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
-    let NewView { mut columns, stars, uses } = bound;
-    name_columns(&mut columns, tree)?;
     let text = statement.text.as_deref().unwrap_or_default();
     let text = query_text(text, tree.name.span().start, &stars)?;
     let mut delta = Delta::default();
