@@ -202,7 +202,7 @@ impl Conversation {
         }
         let shared = Arc::clone(&self.shared);
         let (cause, last) = loop {
-            self.registered.requests.message_done(frames.has_more(), self.holds());
+            self.registered.requests.message_done(frames.has_message(), self.holds());
             let frame = match self.next_frame(&mut frames, &shared).await {
                 Ok(frame) => frame,
                 Err(end) => break end,
@@ -243,7 +243,8 @@ impl Conversation {
     ) -> Result<Frame, (Cause, Option<Error>)> {
         // Dropping it would lose a message that is read in part.
         let pool = self.connection.memory();
-        let mut next = Box::pin(frames.next(&pool));
+        let requests = Arc::clone(&self.registered.requests);
+        let mut next = Box::pin(requests.waiting(frames.next(&pool)));
         let mut stopped = pin!(shared.stopped());
         loop {
             self.registered.requests.hold(self.holds());

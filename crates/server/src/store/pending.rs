@@ -273,9 +273,10 @@ impl Future for Pending {
 
 impl Pending {
     /// Lets the statement end before its time, if it is no call yet; the answer says whether it
-    /// did.
-    pub fn interrupt(&self, cause: Cause) {
+    /// did. Returns whether it was one, which takes place.
+    pub fn interrupt(&self, cause: Cause) -> bool {
         self.slot.interrupt.tell(cause);
+        matches!(*lock(&self.slot.state), State::Called(..))
     }
 
     /// Waits on this thread.

@@ -17,7 +17,7 @@ use values::{Error, Result, SqlState};
 pub(super) const NAME: &str = "sql";
 /// What plans and calls mean. A change of the meaning of anything that a logged call can reach gets
 /// another number: a log of calls of other semantics is not replayed.
-const SEMANTICS: u32 = 6;
+const SEMANTICS: u32 = 7;
 
 /// The most bytes of the answer to one call.
 const ANSWER_BYTES_MAX: usize = 16 << 20;

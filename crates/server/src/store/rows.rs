@@ -78,7 +78,7 @@ impl Steps {
         self.is_over = true;
         let message = format!("statement does more than {} steps", self.max);
         Error::new(SqlState::STATEMENT_TOO_COMPLEX, message)
-            .with_hint("Change fewer rows at a time, or raise the limit of steps.")
+            .with_hint("Change fewer rows at a time.")
     }
 }
 

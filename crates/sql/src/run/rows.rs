@@ -170,7 +170,7 @@ impl Rows for Memory {
                 SqlState::STATEMENT_TOO_COMPLEX,
                 format!("statement does more than {} steps", self.steps_max),
             )
-            .with_hint("Change fewer rows at a time, or raise the limit of steps."));
+            .with_hint("Change fewer rows at a time."));
         }
         Ok(())
     }
