@@ -157,6 +157,8 @@ states! {
     UNDEFINED_TABLE = b"42P01";
     /// A parameter that does not exist.
     UNDEFINED_PARAMETER = b"42P02";
+    /// A schema that exists already.
+    DUPLICATE_SCHEMA = b"42P06";
     /// A table that exists already.
     DUPLICATE_TABLE = b"42P07";
     /// A column that ORDER BY, INSERT or ON CONFLICT may not name.
@@ -260,6 +262,8 @@ struct Report {
     message: String,
     detail: Option<String>,
     hint: Option<String>,
+    table: Option<String>,
+    column: Option<String>,
     constraint: Option<String>,
     context: Option<String>,
     position: Option<Position>,
@@ -273,6 +277,8 @@ impl Error {
             message: message.into(),
             detail: None,
             hint: None,
+            table: None,
+            column: None,
             constraint: None,
             context: None,
             position: None,
@@ -299,6 +305,18 @@ impl Error {
     /// Adds what the reader can do.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the table whose rows it is about.
+    pub fn with_table(mut self, name: impl Into<String>) -> Error {
+        self.0.table = Some(name.into());
+        self
+    }
+
+    /// Adds the column of the table that it is about.
+    pub fn with_column(mut self, name: impl Into<String>) -> Error {
+        self.0.column = Some(name.into());
         self
     }
 
@@ -338,6 +356,16 @@ impl Error {
     /// What the reader can do.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+
+    /// The table whose rows it is about.
+    pub fn table(&self) -> Option<&str> {
+        self.0.table.as_deref()
+    }
+
+    /// The column of the table that it is about.
+    pub fn column(&self) -> Option<&str> {
+        self.0.column.as_deref()
     }
 
     /// The constraint that was broken.

@@ -74,14 +74,19 @@ const FLOAT_DIGITS: std::ops::RangeInclusive<i32> = -15..=3;
 /// By their names in lower case.
 const KNOWN: &[Known] = &[
     told("application_name", "", Rule::Free),
+    quiet("array_nulls", "on", Rule::Fixed),
     quiet("bytea_output", "hex", Rule::Fixed),
+    quiet("check_function_bodies", "on", Rule::NoEffect(&["on", "off"])),
     told("client_encoding", "UTF8", Rule::Encoding),
     quiet("client_min_messages", "notice", Rule::MessageLevel),
     told("DateStyle", "ISO, MDY", Rule::DateStyle),
     quiet("default_table_access_method", "heap", Rule::Fixed),
+    quiet("default_tablespace", "", Rule::Fixed),
+    quiet("default_toast_compression", "pglz", Rule::Fixed),
     quiet("default_transaction_deferrable", "off", Rule::Switch),
     quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
     told("default_transaction_read_only", "off", Rule::Switch),
+    quiet("escape_string_warning", "on", Rule::NoEffect(&["on", "off"])),
     quiet("extra_float_digits", "1", Rule::FloatDigits),
     quiet("idle_in_transaction_session_timeout", "0", Rule::Time),
     quiet("idle_session_timeout", "0", Rule::Fixed),
@@ -101,6 +106,7 @@ const KNOWN: &[Known] = &[
     quiet("maintenance_work_mem", "64MB", Rule::Memory(1024)),
     quiet("max_identifier_length", "63", Rule::Fixed),
     quiet("max_index_keys", "32", Rule::Fixed),
+    quiet("quote_all_identifiers", "off", Rule::Fixed),
     quiet("row_security", "on", Rule::NoEffect(&["on", "off"])),
     quiet("search_path", "\"$user\", public", Rule::SearchPath),
     told("server_encoding", "UTF8", Rule::Fixed),
@@ -109,6 +115,7 @@ const KNOWN: &[Known] = &[
     told("session_authorization", NAME, Rule::Fixed),
     told("standard_conforming_strings", "on", Rule::Fixed),
     quiet("statement_timeout", "0", Rule::Time),
+    quiet("synchronize_seqscans", "on", Rule::NoEffect(&["on", "off"])),
     quiet(
         "synchronous_commit",
         "on",
@@ -119,6 +126,7 @@ const KNOWN: &[Known] = &[
     quiet("transaction_isolation", "read committed", Rule::Mode(LEVELS)),
     quiet("transaction_read_only", "off", Rule::Mode(SWITCH)),
     quiet("work_mem", "4MB", Rule::Memory(64)),
+    quiet("xmloption", "content", Rule::NoEffect(&["content", "document"])),
 ];
 
 fn known(name: &str) -> Result<&'static Known> {

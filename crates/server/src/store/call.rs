@@ -176,6 +176,8 @@ struct Report {
     constraint: Option<String>,
     position: Option<u32>,
     context: Option<String>,
+    table: Option<String>,
+    column: Option<String>,
 }
 
 pub(super) fn encode_error(error: &Error) -> Vec<u8> {
@@ -188,6 +190,8 @@ pub(super) fn encode_error(error: &Error) -> Vec<u8> {
         constraint: owned(error.constraint()),
         position: error.position().map(Position::number),
         context: owned(error.context()),
+        table: owned(error.table()),
+        column: owned(error.column()),
     };
     postcard::to_allocvec(&report).expect("a vector takes all")
 }
@@ -206,6 +210,12 @@ pub(super) fn decode_error(bytes: &[u8]) -> Error {
     }
     if let Some(constraint) = report.constraint {
         error = error.with_constraint(constraint);
+    }
+    if let Some(table) = report.table {
+        error = error.with_table(table);
+    }
+    if let Some(column) = report.column {
+        error = error.with_column(column);
     }
     if let Some(context) = report.context {
         error = error.with_context(context);
@@ -241,6 +251,8 @@ mod tests {
             .with_detail("which")
             .with_hint("what to do")
             .with_constraint("key")
+            .with_table("table")
+            .with_column("column")
             .with_context("where")
             .at(Position::new(7));
         let again = decode_error(&encode_error(&error));

@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Main, Op, Query, QueryNumber};
 use crate::memory::Grant;
 use crate::parse::Lines;
-use crate::system::SessionValues;
+use crate::system::{NAME, SessionValues};
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
     Spanned,
@@ -203,6 +203,13 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     match &name.0[..] {
         [own] => part(own),
         [schema, own] if part(schema)? == "public" => part(own),
+        [database, schema, own] if part(database)? == NAME && part(schema)? == "public" => {
+            part(own)
+        }
+        [database, _, _] if part(database)? != NAME => {
+            let message = format!("cross-database references are not implemented: {name}");
+            Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+        }
         _ => Err(Error::new(
             SqlState::UNDEFINED_TABLE,
             format!("relation \"{name}\" does not exist"),
@@ -341,6 +348,14 @@ impl<'a> Binder<'a> {
     /// The expression of a column as a table's column takes it.
     pub(crate) fn bind_for(&mut self, expr: &Expr, kind: Kind) -> Result<Bound> {
         self.no_queries = Some("DEFAULT expression");
+        let bound = self.expression(expr)?;
+        let position = self.position(expr);
+        self.assign(bound, kind, Willing::Assignment).map_err(|error| error.at(position))
+    }
+
+    /// The value of a generated column.
+    pub(crate) fn generation(&mut self, expr: &Expr, kind: Kind) -> Result<Bound> {
+        self.no_queries = Some("column generation expression");
         let bound = self.expression(expr)?;
         let position = self.position(expr);
         self.assign(bound, kind, Willing::Assignment).map_err(|error| error.at(position))

@@ -5,6 +5,7 @@ use super::coerce::{Bound, Form};
 use super::kinds::{Quantifier, Willing, chosen, common, kind_of, kind_of_interval};
 use super::scope::{Resolved, hidden, missing};
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
+use crate::system::NAME;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, InTarget, Query,
     Subscript, UnaryOperator, Value as Literal,
@@ -45,9 +46,9 @@ impl Binder<'_> {
             Expr::Identifier(ident) => self.column(None, ident),
             Expr::CompoundIdentifier(parts) => match &parts[..] {
                 [table, column] => self.column(Some(table), column),
-                [schema, table, column]
-                    if ["public", "pg_catalog", "information_schema"]
-                        .contains(&name_of(schema).as_str()) =>
+                [schema, table, column] if is_schema(schema) => self.column(Some(table), column),
+                [database, schema, table, column]
+                    if name_of(database) == NAME && is_schema(schema) =>
                 {
                     self.column(Some(table), column)
                 }
@@ -546,6 +547,11 @@ pub(super) fn no_operator(shown: &str) -> Error {
         "No operator matches the given name and argument types. You might need to add explicit \
          type casts.",
     )
+}
+
+/// Whether a name is that of a schema.
+fn is_schema(ident: &Ident) -> bool {
+    ["public", "pg_catalog", "information_schema"].contains(&name_of(ident).as_str())
 }
 
 pub(super) fn unsupported(expr: &Expr) -> Error {

@@ -504,11 +504,8 @@ impl Binder<'_> {
                 return Err(Error::unsupported("nextval of what is no literal", "Write the name."));
             }
         };
-        let own = name.strip_prefix("public.").unwrap_or(&name).trim_matches('"').to_owned();
-        let sequence = self.catalog.sequence(&own).ok_or_else(|| {
-            let message = format!("relation \"{own}\" does not exist");
-            Error::new(SqlState::UNDEFINED_TABLE, message).at(position)
-        })?;
+        let found = crate::ddl::find_sequence(self.catalog, &name);
+        let sequence = found.map_err(|error| error.at(position))?;
         Ok(Bound::new(crate::ddl::next_value(sequence), Kind::plain(Type::Int8)))
     }
 }

@@ -37,7 +37,7 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
         "generate_series" => RowsFunction::Series,
         "unnest" => RowsFunction::Unnest,
         "generate_subscripts" => RowsFunction::Subscripts,
-        "pg_partition_ancestors" => RowsFunction::Nothing,
+        "pg_partition_ancestors" | "pg_options_to_table" => RowsFunction::Nothing,
         "jsonb_array_elements" => RowsFunction::JsonItems,
         "jsonb_array_elements_text" => RowsFunction::JsonItemsText,
         "jsonb_object_keys" => RowsFunction::JsonKeys,
@@ -58,6 +58,10 @@ fn calls_in_from<'e>(
     let values = match own {
         "jsonb_each" => RowsFunction::JsonValues,
         "jsonb_each_text" => RowsFunction::JsonValuesText,
+        "pg_options_to_table" => {
+            let call = || called(name, arguments);
+            return Ok((vec![call()?, call()?], &["option_name", "option_value"]));
+        }
         "jsonb_array_elements" | "jsonb_array_elements_text" => {
             return Ok((vec![called(name, arguments)?], &["value"]));
         }
@@ -303,6 +307,9 @@ impl Binder<'_> {
             (RowsFunction::RegexMatches, _) if count == 3 => {
                 let array = Type::Text.array().expect("it is no array");
                 (vec![Some(Type::Text); count], array)
+            }
+            (RowsFunction::Nothing, _) if count == 1 && name == "pg_options_to_table" => {
+                (vec![Type::Text.array()], Type::Text)
             }
             (RowsFunction::Nothing, _) if count == 1 => {
                 (vec![Some(Type::Regclass)], Type::Regclass)

@@ -3,6 +3,7 @@
 use super::coerce::Bound;
 use crate::ir::{ColumnNumber, Kind, ObjectId, Op, Relation};
 use crate::parse::Stars;
+use crate::system::TABLE_ID;
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
@@ -216,7 +217,13 @@ impl Scope {
     /// The column of a name, perhaps after a table's; `None` if an outer query may have it.
     pub(super) fn resolve(&self, table: Option<&str>, name: &str) -> Result<Option<Resolved>> {
         let Some(table) = table else {
-            return only(self.shown.iter().skip(self.hidden.1), name);
+            let shown = only(self.shown.iter().skip(self.hidden.1), name)?;
+            if shown.is_some() || name != TABLE_ID {
+                return Ok(shown);
+            }
+            // The tables of the catalog have it, though `*` does not show it.
+            let tables = self.tables.iter().skip(self.hidden.0);
+            return only(tables.flat_map(|table| &table.columns), name);
         };
         let mut all = self.tables.iter().enumerate();
         let Some((at, found)) = all.find(|(_, own)| own.name == table) else { return Ok(None) };
@@ -277,7 +284,7 @@ pub(super) fn visible_columns(
     relation: &Relation,
 ) -> impl Iterator<Item = (usize, String, Kind)> + '_ {
     let all = relation.columns.iter().enumerate();
-    all.filter(|(_, column)| !column.hidden)
+    all.filter(|(_, column)| !column.is_hidden())
         .map(|(at, column)| (at, column.name.clone(), column.kind))
 }
 

@@ -16,6 +16,7 @@ pub(super) fn relation_named(name: &ObjectName) -> Option<&'static Known> {
     match &parts.collect::<Option<Vec<_>>>()?[..] {
         [own] if own.starts_with("pg_") => known(&format!("pg_catalog.{own}")),
         [schema, own] => known(&format!("{schema}.{own}")),
+        [database, schema, own] if database == system::NAME => known(&format!("{schema}.{own}")),
         _ => None,
     }
 }
@@ -61,7 +62,6 @@ fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
         ("pg_relation_is_publishable" | "row_security_active", 1) => {
             Some((Datum::Bool(false), Type::Bool))
         }
-        ("obj_description" | "shobj_description", 1 | 2) | ("col_description", 2) => nothing,
         (
             "pg_get_triggerdef"
             | "pg_get_ruledef"
@@ -72,7 +72,8 @@ fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
             | "pg_get_function_result"
             | "pg_get_statisticsobjdef"
             | "pg_get_statisticsobjdef_columns"
-            | "pg_tablespace_location",
+            | "pg_tablespace_location"
+            | "acldefault",
             1 | 2,
         ) => nothing,
         (
@@ -95,10 +96,14 @@ fn function_named(name: &str, count: usize) -> Option<Described<SystemFunction>>
     match (name, count) {
         ("pg_backend_pid", 0) => described(F::ProcessId, &[], Int4),
         ("current_setting", 1 | 2) => described(F::CurrentSetting, &[Text, Bool], Text),
+        ("pg_get_expr", 3) => described(F::ExpressionText, &[Text, Oid, Bool], Text),
         ("format_type", 2) => described(F::FormatType, &[Oid, Int4], Text),
         ("pg_get_indexdef", 1 | 3) => described(F::IndexDefinition, &[Oid, Int4, Bool], Text),
         ("pg_get_constraintdef", 1 | 2) => described(F::ConstraintDefinition, &[Oid, Bool], Text),
         ("pg_get_viewdef", 1 | 2) => described(F::ViewDefinition, &[Oid, Bool], Text),
+        ("obj_description", 1 | 2) => described(F::Description, &[Oid, Name], Text),
+        ("col_description", 2) => described(F::ColumnDescription, &[Oid, Int4], Text),
+        ("shobj_description", 2) => described(F::SharedDescription, &[Oid, Name], Text),
         ("pg_get_userbyid", 1) => described(F::UserName, &[Oid], Name),
         (
             "pg_table_is_visible"
@@ -146,7 +151,8 @@ impl Binder<'_> {
             return Ok(Some(Bound::constant(value, ty)));
         }
         let found = self.described_function(name, all)?;
-        if let (Some(_), Some(place)) = (&found, self.no_queries) {
+        let is_of_system = |bound: &Bound| bound.code.iter().any(|op| matches!(op, Op::System(..)));
+        if let (Some(true), Some(place)) = (found.as_ref().map(is_of_system), self.no_queries) {
             return Err(Error::unsupported(format!("cannot use function {name} in {place}"), ""));
         }
         Ok(found)
@@ -184,9 +190,7 @@ impl Binder<'_> {
                 self.pattern_function(SystemFunction::RegexMatch, all, 3, array)?
             }
             // What it is given is text already.
-            ("pg_get_expr", 2 | 3) => {
-                self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?
-            }
+            ("pg_get_expr", 2) => self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?,
             ("current_schemas", 1) => {
                 let implicit = matches!(all[0].code[..], [Op::Constant(Value(Datum::Bool(true)))]);
                 let names: &[&str] = if implicit { &["pg_catalog", "public"] } else { &["public"] };

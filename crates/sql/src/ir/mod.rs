@@ -39,7 +39,7 @@ pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use number::{ColumnNumber, ObjectId, QueryNumber};
 pub use plan::Plan;
 pub use query::{Aggregate, AggregateKind, Direction, Group, OrderedKind, Select, SortKey, Source};
-pub use relation::{Check, Column, KeyColumn, Relation, Space};
+pub use relation::{Check, Column, ColumnForm, KeyColumn, Relation, Space};
 pub use system::{RowsCall, RowsFunction, SystemFunction};
 pub use value::{Kind, Value};
 pub use window::{Frame, FrameBound, FrameUnit, Window, WindowCall, WindowFunction, Windows};

@@ -35,6 +35,14 @@ pub enum SystemFunction {
     RegexReplace,
     /// `regexp_match`, with its flags.
     RegexMatch,
+    /// `obj_description`
+    Description,
+    /// `col_description`
+    ColumnDescription,
+    /// `shobj_description`
+    SharedDescription,
+    /// `pg_get_expr` with whether brackets are only where they are needed.
+    ExpressionText,
 }
 
 /// A function whose results are rows.

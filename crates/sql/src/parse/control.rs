@@ -136,6 +136,8 @@ impl Statement {
                 | Tree::CreateView(_)
                 | Tree::CreateIndex(_)
                 | Tree::CreateSequence { .. }
+                | Tree::CreateSchema { .. }
+                | Tree::CreateExtension(_)
                 | Tree::CreateType { .. }
                 | Tree::AlterType(_)
                 | Tree::Drop { .. }
@@ -153,10 +155,14 @@ impl Statement {
             _ if self.table_as.is_some() || self.sets_value() => return None,
             _ if self.sequence.is_some() => "ALTER SEQUENCE",
             _ if self.type_move.is_some() => "ALTER TYPE",
+            _ if self.comment.is_some() => "COMMENT",
+            _ if self.view_change.is_some() => "ALTER VIEW",
             Tree::CreateTable(_) => "CREATE TABLE",
             Tree::CreateView(_) => "CREATE VIEW",
             Tree::CreateIndex(_) => "CREATE INDEX",
             Tree::CreateSequence { .. } => "CREATE SEQUENCE",
+            Tree::CreateSchema { .. } => "CREATE SCHEMA",
+            Tree::CreateExtension(_) => "CREATE EXTENSION",
             Tree::CreateType { .. } => "CREATE TYPE",
             Tree::AlterType(_) => "ALTER TYPE",
             Tree::Drop { object_type, .. } => return Some(format!("DROP {object_type}")),
@@ -170,7 +176,9 @@ impl Statement {
 
     /// Whether it is a definition that has no tree.
     fn has_no_tree(&self) -> bool {
-        self.sequence.is_some() || self.table_as.is_some() || self.type_move.is_some()
+        let is_of_types = self.type_move.is_some() || self.comment.is_some();
+        let is_of_views = self.view_change.is_some();
+        self.sequence.is_some() || self.table_as.is_some() || is_of_types || is_of_views
     }
 }
 

@@ -2,6 +2,8 @@
 //! stack or take long is refused before it is parsed.
 
 mod alter_type;
+mod alter_view;
+mod comment;
 mod conflict;
 mod control;
 mod limits;
@@ -21,6 +23,8 @@ mod table_as;
 mod view;
 
 pub(crate) use alter_type::{TypeMove, TypePlace};
+pub(crate) use alter_view::{ViewChange, ViewPlace};
+pub(crate) use comment::{CommentOn, CommentTarget};
 pub(crate) use conflict::place_of_expression;
 pub use control::Control;
 pub use limits::{DEPTH_MAX, LEVELS_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};

@@ -233,7 +233,8 @@ impl<'p> Explained<'p> {
             let Some(key) = key.get(at).or_else(behind) else { return String::new() };
             match index.and_then(|index| index.expression_of(key)) {
                 Some(computed) => {
-                    let writer = Writer { catalog: self.catalog, relation, pretty: true };
+                    let writer =
+                        Writer { catalog: self.catalog, relation, pretty: true, source: None };
                     key_text(&writer, &computed.value)
                 }
                 None => relation.columns[usize::from(key.column)].name.clone(),

@@ -18,6 +18,7 @@ mod context;
 mod entries;
 mod evaluate;
 mod foreign;
+mod generated;
 mod join;
 mod joined_change;
 mod json;

@@ -6,6 +6,7 @@
 //! then nor the session. Knows nothing of rows in the store.
 
 mod classes;
+mod comments;
 mod constraints;
 mod conversions;
 mod definitions;
@@ -19,6 +20,7 @@ mod relations;
 mod rows;
 mod session;
 mod shown;
+mod shown_calls;
 mod standard;
 mod type_names;
 mod types;

@@ -122,6 +122,9 @@ pub(super) fn find(catalog: &Catalog, ty: Type, text: &str) -> Result<i32> {
             let found = match &name_parts(text)?[..] {
                 [own] => class(catalog, own),
                 [schema, own] if schema == "public" => own_class(catalog, own),
+                [database, schema, own] if database == NAME && schema == "public" => {
+                    own_class(catalog, own)
+                }
                 [schema, own] => system_class(&format!("{schema}.{own}")),
                 _ => None,
             };
