@@ -1,8 +1,9 @@
 //! Expressions of the catalog as text again: their programs in PostgreSQL's spelling.
 
+use super::families;
 use super::names::{literal, quoted};
 use crate::catalog::Catalog;
-use crate::ir::{Expression, Function, Kind, Op, Random, Relation};
+use crate::ir::{Expression, Function, Kind, Op, PatternFunction, Random, Relation};
 use values::{Datum, Type, Zone, text};
 
 /// How tight an expression holds together; more is looser.
@@ -296,10 +297,16 @@ impl Writer<'_> {
                 let text = format!("EXTRACT({field} FROM {})", value.text);
                 (text, Bond::Whole, Type::Numeric)
             }
+            Function::Pattern(PatternFunction::Matches) => {
+                let [both @ .., any_case] = arguments else { return None };
+                let sign = if any_case.text == "true" { "~*" } else { "~" };
+                return self.infix(sign, Bond::Other, both, Type::Bool);
+            }
             other => {
                 let items = arguments.iter().map(|part| part.text.clone());
                 let items = items.collect::<Vec<_>>().join(", ");
-                (format!("{}({items})", function_name(other)?), Bond::Whole, own)
+                let name = function_name(other).or_else(|| families::name(other))?;
+                (format!("{name}({items})"), Bond::Whole, families::result(other).unwrap_or(own))
             }
         };
         Some(Part { text, bond, ty: Some(ty) })
