@@ -53,6 +53,8 @@ states! {
     INTERVAL_OVERFLOW = b"22015";
     /// A logarithm of what is not positive.
     INVALID_LOGARITHM = b"2201E";
+    /// Buckets that there cannot be.
+    INVALID_BUCKETS = b"2201G";
     /// A root or power that is not real.
     INVALID_POWER = b"2201F";
     /// A LIMIT that is negative.
@@ -75,6 +77,8 @@ states! {
     INVALID_TEXT = b"22P02";
     /// Bytes that are no value of the type.
     INVALID_BINARY = b"22P03";
+    /// A character that an encoding does not have.
+    UNTRANSLATABLE = b"22P05";
     /// A line of COPY that does not have the form or the columns that it must have.
     BAD_COPY_FILE = b"22P04";
     /// A value that breaks NOT NULL.

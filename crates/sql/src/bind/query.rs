@@ -5,6 +5,7 @@ use super::coerce::Bound;
 use super::conditions::{Conjunct, filter_of};
 use super::door::{check_query, check_select, check_values};
 use super::from::{FromItem, FromRows};
+use super::grouping_sets;
 use super::items::{Bounded, Filtered, Item, Untyped, identity};
 use super::joins::Joined;
 use super::key_order::OrderWish;
@@ -59,13 +60,19 @@ impl Binder<'_> {
         Plan { depth: depth as u16, is_correlated, input, select }
     }
 
-    fn query_parts(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
+    pub(super) fn query_parts(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
         check_query(query)?;
         if let Some(with) = &query.with {
             self.with(with)?;
         }
+        if let Some(fetch) = query.fetch.as_ref().filter(|fetch| fetch.with_ties) {
+            return self.with_ties(query, fetch, untyped);
+        }
         match &*query.body {
-            SetExpr::Select(tree) => self.select(tree, query, untyped),
+            SetExpr::Select(tree) => match grouping_sets::expanded(tree, query)? {
+                Some(of_sets) => self.of_sets(&of_sets, untyped),
+                None => self.select(tree, query, untyped),
+            },
             SetExpr::Query(inner) => self.ordered(inner, query, untyped),
             SetExpr::SetOperation { .. } => {
                 refuse_locks(&query.locks, "UNION/INTERSECT/EXCEPT")?;
@@ -77,6 +84,17 @@ impl Binder<'_> {
                 self.values(values, query, untyped)
             }
             _ => Err(unsupported("this form of query")),
+        }
+    }
+
+    /// A query of grouping sets, as one for each set.
+    fn of_sets(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
+        match &*query.body {
+            SetExpr::Select(tree) => self.select(tree, query, untyped),
+            _ => {
+                refuse_locks(&query.locks, "GROUP BY")?;
+                self.set_operation(query)
+            }
         }
     }
 

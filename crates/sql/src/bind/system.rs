@@ -5,7 +5,7 @@ use super::coerce::{Bound, Form, of_type};
 use super::described::{Described, described};
 use super::expression::{call as pure_call, no_operator};
 use super::kinds::{Willing, chosen};
-use crate::ir::{Function, Kind, Op, SystemFunction, Value};
+use crate::ir::{ArrayFunction, Function, Kind, Op, SystemFunction, Value};
 use crate::system::{self, Known, known};
 use sqlparser::ast::ObjectName;
 use values::{Datum, Error, Result, Type};
@@ -124,8 +124,6 @@ fn function_named(name: &str, count: usize) -> Option<Described<SystemFunction>>
         ("pg_get_serial_sequence", 2) => described(F::SerialSequence, &[Text, Text], Text),
         ("pg_encoding_to_char", 1) => described(F::EncodingName, &[Int4], Name),
         ("pg_char_to_encoding", 1) => described(F::EncodingNumber, &[Name], Int4),
-        ("quote_ident", 1) => described(F::QuoteIdentifier, &[Text], Text),
-        ("quote_literal", 1) => described(F::QuoteLiteral, &[Text], Text),
         ("pg_size_pretty", 1) => described(F::SizePretty, &[Int8], Text),
         _ => None,
     }
@@ -182,13 +180,6 @@ impl Binder<'_> {
             return Ok(Some(call(function, all, result)));
         }
         Ok(Some(match (name, all.len()) {
-            ("regexp_replace", 3 | 4) => {
-                self.pattern_function(SystemFunction::RegexReplace, all, 4, Type::Text)?
-            }
-            ("regexp_match", 2 | 3) => {
-                let array = array_of(Type::Text)?;
-                self.pattern_function(SystemFunction::RegexMatch, all, 3, array)?
-            }
             // What it is given is text already.
             ("pg_get_expr", 2) => self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?,
             ("current_schemas", 1) => {
@@ -209,10 +200,17 @@ impl Binder<'_> {
 
     /// Functions of arrays.
     fn array_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
+        use ArrayFunction as A;
         use Function as F;
         let parts = match (name, &all[..]) {
-            ("array_append" | "array_position" | "array_remove", [array, item])
+            (
+                "array_append" | "array_position" | "array_positions" | "array_remove",
+                [array, item],
+            )
             | ("array_prepend", [item, array]) => vec![(array, true), (item, false)],
+            ("array_replace", [array, from, to]) => {
+                vec![(array, true), (from, false), (to, false)]
+            }
             ("array_cat", [left, right]) => vec![(left, true), (right, true)],
             (_, [array, ..]) => vec![(array, true)],
             (_, []) => return Ok(None),
@@ -238,6 +236,13 @@ impl Binder<'_> {
             ("array_append", 2) => (F::ArrayAppend, &[own, element], own),
             ("array_prepend", 2) => (F::ArrayPrepend, &[element, own], own),
             ("array_remove", 2) => (F::ArrayRemove, &[own, element], own),
+            ("array_replace", 3) => (F::Array(A::Replace), &[own, element, element], own),
+            ("array_positions", 2) => {
+                (F::Array(A::Positions), &[own, element], array_of(Type::Int4)?)
+            }
+            ("array_dims", 1) => (F::Array(A::Dimensions), &[own], Type::Text),
+            ("array_ndims", 1) => (F::Array(A::DimensionCount), &[own], Type::Int4),
+            ("trim_array", 2) => (F::Array(A::Trim), &[own, Type::Int4], own),
             _ => return Ok(None),
         };
         let pairs = all.into_iter().zip(arguments);
@@ -296,33 +301,6 @@ impl Binder<'_> {
         let left = self.coerce(left, first, Willing::Explicit)?;
         let right = self.coerce(right, second, Willing::Explicit)?;
         self.array_call(function, vec![left, right], all, all).map(Some)
-    }
-
-    /// A function of regular expressions, whose last argument may be left out: its flags.
-    fn pattern_function(
-        &mut self,
-        function: SystemFunction,
-        mut all: Vec<Bound>,
-        count: usize,
-        result: Type,
-    ) -> Result<Bound> {
-        if all.len() < count {
-            all.push(super::expression::word(""));
-        }
-        let all = all.into_iter().map(|bound| self.coerce(bound, Type::Text, Willing::Implicit));
-        Ok(call(function, all.collect::<Result<Vec<_>>>()?, result))
-    }
-
-    /// `~` and its kin.
-    pub(super) fn matches(&mut self, left: Bound, right: Bound, any_case: bool) -> Result<Bound> {
-        if let Some(place) = self.no_queries {
-            let message = format!("cannot use a regular expression in {place}");
-            return Err(Error::unsupported(message, "Use LIKE."));
-        }
-        let left = self.coerce(left.with_blanks(), Type::Text, Willing::Implicit)?;
-        let right = self.coerce(right, Type::Text, Willing::Implicit)?;
-        let any_case = Bound::constant(Datum::Bool(any_case), Type::Bool);
-        Ok(call(SystemFunction::Matches, vec![left, right, any_case], Type::Bool))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Expressions: programs for a stack of values.
 
+use super::functions::{
+    ArrayFunction, ByteFunction, MathFunction, PatternFunction, TextFunction, TimeFunction,
+};
 use super::number::{ColumnNumber, ObjectId, QueryNumber};
 use super::system::SystemFunction;
 use super::value::{Kind, Value};
@@ -204,6 +207,12 @@ pub enum Function {
     MakeTime,
     /// A number as text of a stated form.
     NumberText,
+    Math(MathFunction),
+    Bytes(ByteFunction),
+    Text(TextFunction),
+    Time(TimeFunction),
+    Pattern(PatternFunction),
+    Array(ArrayFunction),
 }
 
 /// A random value, another one for each row.

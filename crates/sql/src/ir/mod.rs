@@ -11,6 +11,7 @@ mod codec;
 mod composed;
 mod expression;
 mod foreign;
+mod functions;
 mod guarded;
 mod index;
 mod join;
@@ -33,6 +34,10 @@ pub use composed::{
 };
 pub use expression::{Expression, Function, Op, Random, Use};
 pub use foreign::{ForeignKey, Referential};
+pub use functions::{
+    ArrayFunction, ByteFunction, MathFunction, PatternFunction, Statistic, TextFunction,
+    TimeFunction,
+};
 pub use guarded::Guarded;
 pub use index::{Computed, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};

@@ -8,7 +8,6 @@ use super::guarded::Guarded;
 use super::number::ObjectId;
 use super::query::Select;
 use super::relation::Relation;
-use super::system::RowsFunction;
 use super::writing::{Part, Writing};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,13 +184,7 @@ impl Plan {
             Plan::Writing(plan) => &plan.queries,
             _ => &[],
         };
-        let mut needs = queries.iter().any(|query| match &query.input {
-            Input::System(_) => true,
-            Input::Functions(calls, _) => {
-                calls.iter().any(|call| call.function == RowsFunction::RegexMatches)
-            }
-            _ => false,
-        });
+        let mut needs = queries.iter().any(|query| matches!(query.input, Input::System(_)));
         self.each_expression(&mut |expression| needs |= expression.needs_system());
         needs
     }

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::evaluate::Evaluator;
 use super::order::compare;
 use super::scan::Each;
-use super::{json, json_text, weight};
+use super::{json, json_text, statistics, weight};
 use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,6 +115,7 @@ pub(super) fn has_no_order(group: &Group, relation: Option<&Relation>) -> bool {
         };
         match aggregate.kind {
             AggregateKind::Count | AggregateKind::BoolAnd | AggregateKind::BoolOr => true,
+            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => true,
             AggregateKind::Sum | AggregateKind::Average => ty.is_some_and(Type::is_integer),
             AggregateKind::Minimum | AggregateKind::Maximum => matches!(
                 ty,
@@ -158,7 +159,7 @@ pub(super) fn accumulate(
     let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
         let kind = &aggregate.kind;
         if !matters(kind, &arguments)?
-            || aggregate.distinct && !is_new(state, &arguments[..1], evaluator)?
+            || aggregate.distinct && !is_new(state, compared(kind, &arguments), evaluator)?
         {
             return Ok(());
         }
@@ -174,12 +175,21 @@ pub(super) fn accumulate(
     Ok(())
 }
 
+/// What DISTINCT compares.
+fn compared<'v>(kind: &AggregateKind, arguments: &'v [Datum]) -> &'v [Datum] {
+    match kind {
+        AggregateKind::Statistic(_) => arguments,
+        _ => &arguments[..1],
+    }
+}
+
 /// Whether an aggregate counts a row with these arguments.
 fn matters(kind: &AggregateKind, arguments: &[Datum]) -> Result<bool> {
-    use AggregateKind::{ArrayAggregate, CountRows, First};
+    use AggregateKind::{ArrayAggregate, CountRows, First, Statistic};
     let takes_nulls = makes_json(kind) || matches!(kind, ArrayAggregate | First);
     match (kind, arguments.first()) {
         (CountRows, _) => Ok(true),
+        (Statistic(_), _) => Ok(!arguments.iter().any(Datum::is_null)),
         (_, Some(value)) => Ok(takes_nulls || !value.is_null()),
         (_, None) => Err(malformed()),
     }
@@ -265,6 +275,46 @@ fn take(
         }
         AggregateKind::JsonObjectAggregate => take_member(state, &arguments, context)?,
         AggregateKind::Ordered(..) => return Err(malformed()),
+        _ => return take_number(kind, state, arguments, evaluator),
+    }
+    Ok(())
+}
+
+/// Takes the arguments of an aggregate of numbers, or of places in an order.
+fn take_number(
+    kind: &AggregateKind,
+    state: &mut State,
+    mut arguments: Vec<Datum>,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<()> {
+    match kind {
+        AggregateKind::Statistic(statistic) => {
+            let steps = weight::of_squares(state.items.iter().chain(&arguments));
+            evaluator.rows.steps(steps)?;
+            let before = bytes_of(&state.items);
+            statistics::take(*statistic, &mut state.items, &arguments)?;
+            state.bytes = state.bytes + bytes_of(&state.items) - before;
+        }
+        AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
+            let both = match kind {
+                AggregateKind::BitAnd => |left, right| left & right,
+                AggregateKind::BitOr => |left, right| left | right,
+                _ => |left: i64, right: i64| left ^ right,
+            };
+            let value = arguments.swap_remove(0);
+            state.value = match &state.value {
+                Datum::Null => value,
+                before => statistics::bits(before, &value, both)?,
+            };
+        }
+        AggregateKind::Interpolated | AggregateKind::Percentile | AggregateKind::Mode => {
+            state.bytes += bytes_of(&arguments);
+            if let Some(fraction) = arguments.get(1) {
+                state.value = fraction.clone();
+            }
+            state.items.push(arguments.swap_remove(0));
+        }
+        _ => return Err(malformed()),
     }
     Ok(())
 }
@@ -323,7 +373,7 @@ pub(super) fn result(
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Datum> {
     count_result(kind, state, evaluator)?;
-    if state.items.is_empty() {
+    if state.items.is_empty() || is_computed(kind) {
         computed(kind, state, evaluator)
     } else {
         made_of_items(kind, Cow::Borrowed(&state.items))
@@ -333,7 +383,7 @@ pub(super) fn result(
 /// What an aggregate that needs no order comes to at its end.
 fn last_result(kind: &AggregateKind, state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
     count_result(kind, &state, evaluator)?;
-    if state.items.is_empty() {
+    if state.items.is_empty() || is_computed(kind) {
         computed(kind, &state, evaluator)
     } else {
         made_of_items(kind, Cow::Owned(state.items))
@@ -380,8 +430,15 @@ fn text_of(item: &Datum) -> &str {
     }
 }
 
-/// What an aggregate that has collected no items comes to.
+/// Whether an aggregate is a value that is computed, also of the items that it has collected.
+fn is_computed(kind: &AggregateKind) -> bool {
+    use AggregateKind::{Interpolated, Mode, Percentile, Statistic};
+    matches!(kind, Statistic(_) | Interpolated | Percentile | Mode)
+}
+
+/// What an aggregate comes to whose value is computed, or that has collected no items.
 fn computed(kind: &AggregateKind, state: &State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
+    let items = &state.items;
     Ok(match kind {
         AggregateKind::CountRows | AggregateKind::Count => Datum::Int8(state.count),
         AggregateKind::Average => match &state.value {
@@ -395,6 +452,13 @@ fn computed(kind: &AggregateKind, state: &State, evaluator: &mut Evaluator<'_>) 
             Datum::Null => Datum::Null,
             _ => return Err(malformed()),
         },
+        AggregateKind::Statistic(statistic) => {
+            evaluator.rows.steps(weight::of_squares(items.iter()))?;
+            statistics::result(*statistic, items, state.count)?
+        }
+        AggregateKind::Interpolated => statistics::at_fraction(items, &state.value, true)?,
+        AggregateKind::Percentile => statistics::at_fraction(items, &state.value, false)?,
+        AggregateKind::Mode => statistics::most_frequent(items),
         _ => state.value.clone(),
     })
 }

@@ -6,13 +6,13 @@ use super::change::Change;
 use super::compute::call;
 use super::context::Context;
 pub(super) use super::context::malformed;
+use super::patterns::Patterns;
 use super::queries::Queries;
 use super::random;
 use super::rows::Rows;
 use super::weight;
-use crate::ir::{Expression, Op, Query, SystemFunction};
+use crate::ir::{Expression, Function, Op, PatternFunction, Query, SystemFunction};
 use crate::memory::FREE_BYTES;
-use crate::system::Patterns;
 use std::collections::BTreeSet;
 use values::{Datum, Result, Strictness, identity};
 
@@ -114,15 +114,7 @@ impl<'a> Evaluator<'a> {
                 let context = self.context;
                 return self.push_copy(at(&context.parameters, *number)?);
             }
-            Op::Call(function, count) => {
-                let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
-                if self.has_long || weight::fills(*function) {
-                    self.reserve(weight::of_result(*function, &self.stack[begin..]))?;
-                }
-                let result = call(*function, &self.stack[begin..], self.context, self.rows)?;
-                self.stack.truncate(begin);
-                result
-            }
+            Op::Call(function, count) => self.call(*function, *count as usize)?,
             Op::System(function, count) => self.system(*function, *count as usize)?,
             Op::Cast(kind, strict) => {
                 if self.has_long {
@@ -248,6 +240,32 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// A function, whose arguments are on the stack.
+    #[inline]
+    fn call(&mut self, function: Function, count: usize) -> Result<Datum> {
+        let begin = self.stack.len().checked_sub(count).ok_or_else(malformed)?;
+        if self.has_long || weight::fills(function) {
+            self.reserve(weight::of_result(function, &self.stack[begin..]))?;
+        }
+        let result = match function {
+            Function::Pattern(function) => self.pattern(function, begin)?,
+            _ => call(function, &self.stack[begin..], self.context, self.rows)?,
+        };
+        self.stack.truncate(begin);
+        Ok(result)
+    }
+
+    /// A function of regular expressions, whose arguments begin at a place of the stack.
+    fn pattern(&mut self, function: PatternFunction, begin: usize) -> Result<Datum> {
+        let arguments = &self.stack[begin..];
+        self.rows.steps(1 + weight::of_call(Function::Pattern(function), arguments))?;
+        let count = &mut |steps| self.rows.steps(steps);
+        match arguments.iter().any(Datum::is_null) {
+            true => Ok(Datum::Null),
+            false => self.patterns.call(function, arguments, count),
+        }
+    }
+
     /// A function that only queries have.
     fn system(&mut self, function: SystemFunction, count: usize) -> Result<Datum> {
         let begin = self.stack.len().checked_sub(count).ok_or_else(malformed)?;
@@ -255,13 +273,7 @@ impl<'a> Evaluator<'a> {
         let arguments = &self.stack[begin..];
         let work = arguments.iter().map(Datum::memory_bytes).sum::<usize>();
         self.rows.steps(1 + work as u64 / 64)?;
-        let count = &mut |steps| self.rows.steps(steps);
-        let result = match function {
-            SystemFunction::Matches => self.patterns.matches(arguments, count)?,
-            SystemFunction::RegexReplace => self.patterns.replace(arguments, count)?,
-            SystemFunction::RegexMatch => self.patterns.first(arguments, count)?,
-            _ => system.call(function, arguments)?,
-        };
+        let result = system.call(function, arguments)?;
         self.stack.truncate(begin);
         Ok(result)
     }

@@ -1,8 +1,8 @@
-//! Functions that look at the system catalog or the session, and those of quotes.
+//! Functions that look at the system catalog or the session.
 
 use super::definitions::{of_constraint, of_index, of_index_column, of_view, with_few_brackets};
 use super::fixed::UTF8;
-use super::names::{ROLES, class_name, find, literal, quoted, shown};
+use super::names::{ROLES, class_name, find, shown};
 use super::objects::{constraints, indexes, table, view};
 use super::session::System;
 use super::{classes, comments, type_names};
@@ -152,8 +152,6 @@ fn of_values(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Dat
             let is_utf8 = name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8");
             Datum::Int4(if is_utf8 { UTF8 } else { -1 })
         }
-        (SystemFunction::QuoteIdentifier, [Datum::Text(name)]) => Datum::text(quoted(name)),
-        (SystemFunction::QuoteLiteral, [Datum::Text(text)]) => Datum::text(literal(text)),
         (SystemFunction::SizePretty, [Datum::Int8(size)]) => Datum::text(pretty_size(*size)),
         _ => return None,
     }))

@@ -10,11 +10,11 @@ mod comments;
 mod constraints;
 mod conversions;
 mod definitions;
+mod families;
 mod fixed;
 mod functions;
 mod names;
 mod objects;
-mod patterns;
 mod read;
 mod relations;
 mod rows;
@@ -25,9 +25,8 @@ mod standard;
 mod type_names;
 mod types;
 
-pub(crate) use names::name_parts;
 pub use names::quoted;
-pub(crate) use patterns::Patterns;
+pub(crate) use names::{literal, name_parts};
 pub(crate) use relations::{Known, TABLE_ID, known};
 pub use session::{
     NAME, OpenCursor, PreparedStatement, SERVER_VERSION, Session, SessionValues, System, version,

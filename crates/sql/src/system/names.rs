@@ -51,7 +51,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// Text as a literal.
-pub(super) fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let doubled = text.replace('\'', "''");
     if text.contains('\\') {
         format!("E'{}'", doubled.replace('\\', "\\\\"))

@@ -1,7 +1,8 @@
 //! Operators and calls of functions as text.
 
+use super::families;
 use super::shown::{Writer, function_name, sign};
-use crate::ir::Function;
+use crate::ir::{Function, PatternFunction};
 use values::Type;
 
 /// How tight an expression holds together; more is looser.
@@ -220,6 +221,11 @@ impl Writer<'_> {
             Function::Now => {
                 Part { is_clock: true, ..function_call(self.clock(), Type::Timestamptz) }
             }
+            Function::Pattern(PatternFunction::Matches) => {
+                let [both @ .., any_case] = arguments else { return None };
+                let sign = if any_case.text == "true" { "~*" } else { "~" };
+                self.infix(function, sign, Bond::Other, both, Type::Bool)?
+            }
             other => self.named_call(other, arguments, own)?,
         })
     }
@@ -235,8 +241,9 @@ impl Writer<'_> {
             true => taken.to_vec(),
             false => taken.iter().map(|part| self.as_text(part)).collect(),
         };
-        let text = format!("{}({})", function_name(function)?, list(&all));
-        Some(Part::new(text, Bond::Whole, Some(result(function, own))))
+        let name = function_name(function).or_else(|| families::name(function))?;
+        let ty = families::result(function).unwrap_or_else(|| result(function, own));
+        Some(Part::new(format!("{name}({})", list(&all)), Bond::Whole, Some(ty)))
     }
 
     /// IN of a list.
