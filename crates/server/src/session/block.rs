@@ -35,6 +35,7 @@ impl Conversation {
         if self.block.standing == Standing::Open {
             self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
+            self.connection.release_failed();
         }
         if self.block.standing == Standing::Idle {
             // The rest of the segment does not run.
@@ -133,6 +134,10 @@ impl Conversation {
             Control::Rollback(chain) => {
                 self.check_end(*chain)?;
                 self.roll_back(*chain).await?
+            }
+            Control::Lock(lock) => {
+                self.lock_tables(lock).await?;
+                "LOCK TABLE"
             }
             Control::Savepoint(name) => {
                 self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?;

@@ -1,6 +1,7 @@
 //! Answers that are waited for.
 
 use super::call::decode_answer;
+use super::claims::Holding;
 use super::interrupt::{Cause, Interrupt};
 use super::pool::lock;
 use super::{failure, panics};
@@ -78,15 +79,34 @@ pub(super) struct Slot {
     interrupt: Arc<Interrupt>,
     /// Never locked while the library is called: it wakes while it holds locks of its own.
     wakers: Mutex<Vec<Waker>>,
+    /// The claims of the block that the call commits: they end with the answer, whoever hears it.
+    holding: Mutex<Option<Holding>>,
 }
 
 impl Wake for Slot {
     fn wake(self: Arc<Self>) {
+        self.release();
         self.wake_all();
     }
 }
 
 impl Slot {
+    /// Keeps the claims of a block until its COMMIT is answered: who has one of them next reads what
+    /// the block has written.
+    pub(super) fn keep_until_answered(self: &Arc<Slot>, holding: Option<Holding>) {
+        let Some(holding) = holding.filter(Holding::is_used) else { return };
+        *lock(&self.holding) = Some(holding);
+        // From here on the call wakes this when its answer is there.
+        if self.is_answered() {
+            self.release();
+        }
+    }
+
+    fn release(&self) {
+        let holding = lock(&self.holding).take();
+        drop(holding);
+    }
+
     fn wake_all(&self) {
         let wakers = std::mem::take(&mut *lock(&self.wakers));
         wakers.into_iter().for_each(Waker::wake);
@@ -114,6 +134,7 @@ impl Slot {
                 }
             }
             drop(state);
+            self.release();
             self.wake_all();
             return Poll::Ready(());
         }

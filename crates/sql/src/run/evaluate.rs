@@ -5,12 +5,13 @@ use super::cast::cast;
 use super::change::Change;
 use super::compute::call;
 use super::context::Context;
+use super::entries::claimed_key;
 pub(super) use super::context::malformed;
 use super::queries::Queries;
 use super::random;
 use super::rows::Rows;
 use super::weight;
-use crate::ir::{Expression, Op, Query, SystemFunction};
+use crate::ir::{Claim, Expression, Op, Query, SystemFunction};
 use crate::memory::FREE_BYTES;
 use crate::system::Patterns;
 use std::collections::BTreeSet;
@@ -153,6 +154,19 @@ impl<'a> Evaluator<'a> {
                 self.stack = stack;
                 result?
             }
+            Op::Unclaimed(claim) => {
+                let passes = match self.claimed_key(claim)? {
+                    Some(key) => self.rows.passes_by(&key, claim)?,
+                    None => false,
+                };
+                Datum::Bool(!passes)
+            }
+            Op::Claim(claim) => {
+                if let Some(key) = self.claimed_key(claim)? {
+                    self.rows.claim(key, claim)?;
+                }
+                return Ok(0);
+            }
             Op::Jump(count) => return Ok(*count as usize),
             Op::JumpIf(when, count) => {
                 let top = self.stack.last().ok_or_else(malformed)?;
@@ -175,6 +189,14 @@ impl<'a> Evaluator<'a> {
         };
         self.push(value)?;
         Ok(0)
+    }
+
+    /// Takes the key of a claimed row from the stack; `None` if there is no such row.
+    fn claimed_key(&mut self, claim: &Claim) -> Result<Option<Vec<u8>>> {
+        let begin = self.stack.len().checked_sub(claim.key.len()).ok_or_else(malformed)?;
+        let key = claimed_key(claim, &self.stack[begin..]);
+        self.stack.truncate(begin);
+        Ok(key)
     }
 
     /// Puts a value on the stack: it was copied or made, and takes steps for its bytes.

@@ -23,6 +23,7 @@ mod defined;
 pub(super) mod form;
 mod load;
 mod loaded;
+mod locks;
 mod numbers;
 mod operate;
 mod operation;

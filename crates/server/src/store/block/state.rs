@@ -2,6 +2,7 @@
 //! writes.
 
 use super::super::call::{Call, ZoneForm};
+use super::super::claims::{Claimed, Claiming, Holding, Mode, Target, Wanted, refused};
 use super::super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE, StoreOptions};
 #[cfg(test)]
 use super::super::panics;
@@ -17,7 +18,7 @@ use super::operation::{Modes, Run};
 use nvcaracal::Snapshot;
 use sql::Grant;
 use sql::catalog::Catalog;
-use sql::ir::{ObjectId, Space, Value};
+use sql::ir::{Claim, ObjectId, Space, Value};
 use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -38,6 +39,8 @@ struct Savepoint {
     name: String,
     mark: usize,
     number: u32,
+    /// How many claims the block had.
+    claims: usize,
     defined: Option<Defined>,
 }
 
@@ -66,6 +69,8 @@ pub(in super::super) struct BlockState {
     savepoints: Vec<Savepoint>,
     savepoints_made: u32,
     pub(super) numbers: Stock,
+    /// The rows and tables that it keeps from other blocks.
+    pub(super) holding: Option<Holding>,
     work_done: u64,
     /// The steps of COPY, which are bounded by its bytes.
     copy_work: u64,
@@ -102,6 +107,8 @@ pub(super) struct Below<'r> {
     pub(super) gets_max: Option<u32>,
     /// What it looks at to learn whether it shall end; without it does little, or is repeated.
     pub(super) watch: Option<Watch>,
+    /// How many releases of claims the state has the writes of.
+    pub(super) since: u64,
 }
 
 impl Below<'_> {
@@ -120,6 +127,10 @@ pub(super) enum Tried {
     Later,
     /// It needs this many numbers of sequences, which are not reserved yet.
     Short(BTreeMap<ObjectId, usize>),
+    /// Rows that it claims may have changed since the state that it has read.
+    Changed,
+    /// It waits for a claim.
+    Blocked(Target, Mode),
 }
 
 /// The rows below a block, and its numbers.
@@ -131,6 +142,7 @@ struct BlockReads<'r> {
     stock: &'r Stock,
     used: BTreeMap<ObjectId, usize>,
     is_short: bool,
+    claiming: Option<Claiming<'r>>,
 }
 
 impl BlockReads<'_> {
@@ -173,6 +185,14 @@ impl Rows for BlockReads<'_> {
         Ok(number.unwrap_or_default())
     }
 
+    fn passes_by(&mut self, key: &[u8], claim: &Claim) -> Result<bool> {
+        self.claiming.as_mut().map_or(Ok(false), |claiming| claiming.passes_by(key, claim))
+    }
+
+    fn claim(&mut self, key: Vec<u8>, claim: &Claim) -> Result<()> {
+        self.claiming.as_mut().map_or(Ok(()), |claiming| claiming.claim(key, claim))
+    }
+
     fn steps(&mut self, count: u64) -> Result<()> {
         self.read.steps(count)
     }
@@ -194,6 +214,7 @@ impl BlockState {
         now: Timestamp,
         numbers: Stock,
         memory: Arc<Grant>,
+        holding: Holding,
     ) -> BlockState {
         BlockState {
             modes,
@@ -212,6 +233,7 @@ impl BlockState {
             savepoints: Vec::new(),
             savepoints_made: 0,
             numbers,
+            holding: Some(holding),
             work_done: 0,
             copy_work: 0,
             bytes: 0,
@@ -394,6 +416,7 @@ impl BlockState {
         let steps_max = self.steps_max(planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let steps = below.steps(shared, steps_max);
+        let since = below.since;
         let read = ReadRows::new(&shared.spaces, below.reads, steps);
         // What does little collects little.
         let grant = below.watch.is_some().then(|| shared.memory.grant());
@@ -409,6 +432,7 @@ impl BlockState {
             stock: &self.numbers,
             used: BTreeMap::new(),
             is_short: false,
+            claiming: self.holding.as_ref().filter(|_| planned.claims_rows()).map(Claiming::new),
         };
         let mark = self.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
@@ -419,6 +443,7 @@ impl BlockState {
         let (is_over, is_ended) = (rows.is_over, rows.read.steps.is_ended());
         let is_later = rows.read.is_later() || is_limited && rows.read.steps.is_over();
         let (used, is_short) = (rows.used, rows.is_short);
+        let (wanted, passed) = rows.claiming.map(Claiming::end).unwrap_or_default();
         let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_over());
         if is_over || is_later || is_short {
             self.buffer.roll_back(mark);
@@ -428,6 +453,12 @@ impl BlockState {
             // An interrupt depends on no rows.
             self.buffer.roll_back(mark);
             return Tried::Done(result);
+        }
+        if result.is_ok()
+            && let Some(without) = self.claim(shared, &wanted, since)
+        {
+            self.buffer.roll_back(mark);
+            return without;
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
         *counted = counted.saturating_add(work);
@@ -447,7 +478,26 @@ impl BlockState {
             self.bar_commit(error);
         }
         let result = self.fitting(mark, result, options.memory_bytes_max);
-        Tried::Done(self.record(statement, run, result, numbers))
+        Tried::Done(self.record(statement, run, result, (numbers, passed)))
+    }
+
+    /// Claims what a statement needs. Returns what it comes to instead, if it cannot have that.
+    fn claim(&mut self, shared: &Shared, wanted: &[Wanted], since: u64) -> Option<Tried> {
+        let holding = self.holding.as_mut().filter(|_| !wanted.is_empty())?;
+        Some(match holding.claim(wanted, since) {
+            Ok(Claimed::Held) => return None,
+            Ok(Claimed::Changed) => Tried::Changed,
+            Ok(Claimed::Blocked(target, mode)) => Tried::Blocked(target, mode),
+            // These depend on no rows, and are not compared.
+            Ok(Claimed::Refused(target)) => Tried::Done(Err(refused(shared, &target))),
+            Err(error) => Tried::Done(Err(error)),
+        })
+    }
+
+    /// Releases what it has claimed since its last savepoint: it has failed.
+    pub(super) fn release_failed(&mut self) {
+        let mark = self.savepoints.last().map_or(0, |savepoint| savepoint.claims);
+        self.holding.iter_mut().for_each(|holding| holding.roll_back(mark));
     }
 
     /// Returns the steps that a statement may do.
@@ -512,7 +562,7 @@ impl BlockState {
         statement: &Arc<Statement>,
         run: &Run,
         result: Result<sql::run::Answer>,
-        numbers: BTreeMap<ObjectId, Vec<u64>>,
+        (numbers, passed): (BTreeMap<ObjectId, Vec<u64>>, Vec<Vec<u8>>),
     ) -> Result<sql::run::Answer> {
         if !self.says_something() {
             self.forget();
@@ -525,7 +575,9 @@ impl BlockState {
             count_given(base, &numbers, &mut self.given);
         }
         let told = Told { digest: digest(result.clone()), numbers };
-        self.steps.push(Step::Run(RunStep { plan, zone, parameters, told: Some(told) }));
+        self.bytes += passed.iter().map(Vec::len).sum::<usize>();
+        let run = RunStep { plan, zone, parameters, told: Some(told) };
+        self.steps.push(Step::of_run(run, passed));
         result
     }
 
@@ -576,7 +628,8 @@ impl BlockState {
         self.savepoints_made += 1;
         self.steps.push(Step::Savepoint);
         let defined = self.defined.clone();
-        self.savepoints.push(Savepoint { name, mark, number, defined });
+        let claims = self.holding.as_ref().map_or(0, Holding::mark);
+        self.savepoints.push(Savepoint { name, mark, number, claims, defined });
         Ok(())
     }
 
@@ -585,7 +638,8 @@ impl BlockState {
     pub(super) fn roll_back_to(&mut self, name: &str) -> Result<()> {
         let at = self.find(name)?;
         self.savepoints.truncate(at + 1);
-        let Savepoint { mark, number, ref defined, .. } = self.savepoints[at];
+        let Savepoint { mark, number, claims, ref defined, .. } = self.savepoints[at];
+        self.holding.iter_mut().for_each(|holding| holding.roll_back(claims));
         assert!(mark <= self.buffer.savepoint(), "what is rolled back was written since");
         self.buffer.roll_back(mark);
         self.defined = defined.clone();
@@ -698,15 +752,14 @@ impl BlockState {
 
     /// Counts the statements before a step.
     pub(super) fn runs_before(&self, at: usize) -> usize {
-        self.steps.iter().take(at).filter(|step| matches!(step, Step::Run(_))).count()
+        self.steps.iter().take(at).filter(|step| step.run().is_some()).count()
     }
 
     /// Returns the text of the statement of a step.
     pub(super) fn shown(&self, at: usize) -> String {
-        let text = match self.steps.get(at) {
-            Some(Step::Run(run)) => self.plans.get(run.plan as usize).map(|plan| plan.shown()),
-            _ => None,
-        };
+        let run = self.steps.get(at).and_then(Step::run);
+        let text = run.and_then(|(run, _)| self.plans.get(run.plan as usize));
+        let text = text.map(|plan| plan.shown());
         text.unwrap_or_default()
     }
 }

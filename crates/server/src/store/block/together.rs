@@ -54,7 +54,13 @@ impl Pipeline {
         let submitter = self.submitter(is_predicted);
         let tries_max = TRIES_MAX.saturating_add(runs.len() as u32);
         for tried in 0..tries_max {
-            let bytes = self.block_of(&runs, now, is_predicted, numbers.clone());
+            let bytes = match self.block_of(&runs, now, is_predicted, numbers.clone()) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    results.set(vec![Err(error)]);
+                    return promise.answer(Ok(said("")));
+                }
+            };
             let ticket = match submitter.submit_raw_async(self.shared.procedure, &bytes).await {
                 Ok(ticket) => ticket,
                 Err(error) => {
@@ -128,14 +134,17 @@ impl Pipeline {
         now: Timestamp,
         is_predicted: bool,
         numbers: Numbers,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>> {
         let options = &self.shared.options;
         let step = |(at, run): (usize, &Run)| {
             let place = u32::try_from(at).expect("statements are limited");
             let parameters = run.parameters.iter().cloned().map(Value).collect();
-            Step::Run(RunStep { plan: place, zone: place, parameters, told: None })
+            let passed = self.shared.claims.passed(&planned(run).claims)?;
+            let step = RunStep { plan: place, zone: place, parameters, told: None };
+            Ok(Step::of_run(step, passed))
         };
-        Call::Block(Block {
+        let steps = runs.iter().enumerate().map(step).collect::<Result<Vec<_>>>()?;
+        let call = Call::Block(Block {
             writes: if is_predicted { WriteKeys::Predicted } else { WriteKeys::Unknown },
             numbers,
             now: now.bits(),
@@ -143,9 +152,9 @@ impl Pipeline {
             memory_bytes_max: options.memory_bytes_max as u64,
             plans: runs.iter().map(|run| &planned(run).bytes[..]).collect(),
             zones: runs.iter().map(|run| ZoneForm::of(&run.zone)).collect(),
-            steps: runs.iter().enumerate().map(step).collect(),
-        })
-        .encode()
+            steps,
+        });
+        Ok(call.encode())
     }
 }
 
