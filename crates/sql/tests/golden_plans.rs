@@ -67,7 +67,8 @@ const STATEMENTS: [&str; 31] = [
     "SELECT a FROM t WHERE (a, b) IN (SELECT c, b FROM i) AND c > 0",
     "SELECT min(a), max(b) FROM t WHERE a < 9",
     "SELECT a FROM i WHERE a + c > 7 OR a + c = 7 AND c > $1 ORDER BY a + c DESC, c LIMIT 3",
-    "SELECT b FROM t JOIN i USING (a) ORDER BY c LIMIT 1 FOR KEY SHARE OF i SKIP LOCKED FOR UPDATE OF t",
+    "SELECT t.b FROM t JOIN i USING (a) ORDER BY i.c LIMIT 1 \
+     FOR KEY SHARE OF i SKIP LOCKED FOR UPDATE OF t",
 ];
 
 fn plans() -> Vec<Vec<u8>> {

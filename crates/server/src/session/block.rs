@@ -135,10 +135,7 @@ impl Conversation {
                 self.check_end(*chain)?;
                 self.roll_back(*chain).await?
             }
-            Control::Lock(lock) => {
-                self.lock_tables(lock).await?;
-                "LOCK TABLE"
-            }
+            Control::Lock(lock) => self.lock_tables(lock).await?,
             Control::Savepoint(name) => {
                 self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?;
                 let (settings, lasting) = (self.settings.clone(), self.block.lasting.clone());

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
 impl Conversation {
-    pub(super) async fn lock_tables(&mut self, lock: &LockTable) -> Result<()> {
+    pub(super) async fn lock_tables(&mut self, lock: &LockTable) -> Result<&'static str> {
         if !self.is_in_block() && self.is_one_of_several {
             self.open_implicit().await?;
         }
@@ -23,7 +23,8 @@ impl Conversation {
         let wait = if lock.fails { Wait::Fail } else { Wait::Wait };
         self.connection.set_lock_timeout(self.settings.lock_timeout());
         let pending = self.connection.block(BlockOperation::Lock(tables, lock.mode, wait));
-        outcome(Outcome::Pending(pending), self.ends_by(self.deadline())).await.map(|_| ())
+        outcome(Outcome::Pending(pending), self.ends_by(self.deadline())).await?;
+        Ok("LOCK TABLE")
     }
 }
 

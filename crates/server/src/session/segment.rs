@@ -182,9 +182,8 @@ impl Conversation {
         &mut self,
         all: Vec<Submission>,
     ) -> Result<(), Disconnected> {
-        let is_apart = |one: &Submission| {
-            one.statement.needs_system() || one.statement.awaits_rows()
-        };
+        let is_apart =
+            |one: &Submission| one.statement.needs_system() || one.statement.awaits_rows();
         if all.iter().any(is_apart) || all.iter().all(|one| one.statement.is_read()) {
             // A call cannot read the system catalog nor wait for claims, and reads alone need none.
             self.held = Some(Held::Several(all));

@@ -91,8 +91,8 @@ impl Wake for Slot {
 }
 
 impl Slot {
-    /// Keeps the claims of a block until its COMMIT is answered: who has one of them next reads what
-    /// the block has written.
+    /// Keeps the claims of a block until its COMMIT is answered: who has one of them next reads
+    /// what the block has written.
     pub(super) fn keep_until_answered(self: &Arc<Slot>, holding: Option<Holding>) {
         let Some(holding) = holding.filter(Holding::is_used) else { return };
         *lock(&self.holding) = Some(holding);

@@ -50,7 +50,8 @@ fn child() {
                     let is_alone = number % 7 == 6;
                     let taken = if is_alone {
                         let alone = format!(
-                            "WITH c AS (UPDATE job SET state = 'done' WHERE id = ({TAKE}) RETURNING id) \
+                            "WITH c AS (UPDATE job SET state = 'done' WHERE id = ({TAKE}) \
+                              RETURNING id) \
                              INSERT INTO taken SELECT id, {who} FROM c RETURNING job"
                         );
                         client.query(&alone).pop().map(|row| row[0].clone())
@@ -136,7 +137,8 @@ fn t_7_a_replay_passes_by_what_was_claimed_then() {
     assert_eq!(take(&mut client, 1, false).as_deref(), Some("4"));
     let alone = format!("UPDATE job SET state = 'done' WHERE id = ({TAKE}) RETURNING id");
     assert_eq!(client.value(&alone), "5");
-    let together = client.connection.submit_together(vec![(client.prepare(&alone).unwrap(), Vec::new())]);
+    let together =
+        client.connection.submit_together(vec![(client.prepare(&alone).unwrap(), Vec::new())]);
     together.0.wait().unwrap();
     let state = store.rows().unwrap();
     copy(&store, &path, &copied);

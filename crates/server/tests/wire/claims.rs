@@ -80,12 +80,27 @@ fn a_later_claim_waits_and_reads_what_was_committed() {
     for (lock, reads) in [
         ("SELECT who FROM job WHERE id = 1 FOR UPDATE", ["row 7", "SELECT 1"]),
         ("SELECT who FROM job WHERE id < 2 FOR NO KEY UPDATE", ["row 8", "SELECT 1"]),
-        ("SELECT j.who FROM job j JOIN job k ON k.id = j.id + 1 WHERE k.id = 2 FOR UPDATE OF j", ["row 9", "SELECT 1"]),
+        (
+            "SELECT j.who FROM job j JOIN job k ON k.id = j.id + 1 WHERE k.id = 2 FOR UPDATE OF j",
+            ["row 9", "SELECT 1"],
+        ),
         ("SELECT who FROM (SELECT * FROM job) v WHERE id = 1 FOR UPDATE", ["row 10", "SELECT 1"]),
-        ("SELECT who FROM (SELECT who FROM job WHERE id = 1 ORDER BY id LIMIT 1) v FOR UPDATE", ["row 11", "SELECT 1"]),
-        ("WITH w AS (SELECT who FROM job WHERE id = 1 FOR UPDATE) SELECT * FROM w", ["row 12", "SELECT 1"]),
-        ("SELECT who FROM job WHERE id IN (SELECT id FROM job WHERE id = 1 FOR UPDATE)", ["row 13", "SELECT 1"]),
-        ("SELECT 1 WHERE EXISTS (SELECT FROM job WHERE who = 14 AND id = 1 FOR UPDATE)", ["row 1", "SELECT 1"]),
+        (
+            "SELECT who FROM (SELECT who FROM job WHERE id = 1 ORDER BY id LIMIT 1) v FOR UPDATE",
+            ["row 11", "SELECT 1"],
+        ),
+        (
+            "WITH w AS (SELECT who FROM job WHERE id = 1 FOR UPDATE) SELECT * FROM w",
+            ["row 12", "SELECT 1"],
+        ),
+        (
+            "SELECT who FROM job WHERE id IN (SELECT id FROM job WHERE id = 1 FOR UPDATE)",
+            ["row 13", "SELECT 1"],
+        ),
+        (
+            "SELECT 1 WHERE EXISTS (SELECT FROM job WHERE who = 14 AND id = 1 FOR UPDATE)",
+            ["row 1", "SELECT 1"],
+        ),
     ] {
         one.query("SELECT FROM job WHERE id = 1 FOR UPDATE");
         send_waiting(&mut other, "SELECT who FROM job WHERE id = 1 FOR UPDATE");
@@ -208,7 +223,9 @@ fn lock_timeout_statement_timeout_and_a_cancel_end_the_wait() {
     }
     for begin in ["BEGIN", "ROLLBACK"] {
         other.query(begin);
-        for lock in [lock, "DELETE FROM job WHERE id = (SELECT id FROM job WHERE id = 1 FOR UPDATE)"] {
+        for lock in
+            [lock, "DELETE FROM job WHERE id = (SELECT id FROM job WHERE id = 1 FOR UPDATE)"]
+        {
             send_waiting(&mut other, lock);
             server.cancel(&key);
             assert_eq!(other.answers()[0], "error 57014");
@@ -343,14 +360,16 @@ fn statements_outside_of_blocks_pass_by_or_wait() {
                 FOR NO KEY UPDATE SKIP LOCKED) \
                 UPDATE job SET state = 'done' FROM c WHERE job.id = c.id RETURNING job.id";
     assert_eq!(other.query(with), ["row 4", "UPDATE 1", "ready"]);
-    let first = "DELETE FROM job WHERE id IN (SELECT id FROM job ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id";
+    let first = "DELETE FROM job WHERE id IN (SELECT id FROM job ORDER BY id \
+                 FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id";
     assert_eq!(other.query(first), ["row 3", "DELETE 1", "ready"]);
     // Several in one text are one call, which passes by the same rows.
     let both = other.query(&format!("{take}; {take}; SELECT 1"));
     assert_eq!(both[..4], ["row 5", "UPDATE 1", "row 6", "UPDATE 1"]);
     // What waits does so in front of its call; what asks for no lock waits for nothing.
     assert_eq!(other.query("UPDATE job SET who = 1 WHERE id = 2"), ["UPDATE 1", "ready"]);
-    let nowait = "UPDATE job SET who = 2 WHERE id = (SELECT 1 FROM job WHERE id = 1 FOR UPDATE NOWAIT)";
+    let nowait =
+        "UPDATE job SET who = 2 WHERE id = (SELECT 1 FROM job WHERE id = 1 FOR UPDATE NOWAIT)";
     assert_eq!(other.query(nowait), ["error 55P03", "ready"]);
     assert_eq!(other.query(&format!("{nowait}; SELECT 1")), ["error 55P03", "ready"]);
     let waits = nowait.replace(" NOWAIT", "");
@@ -426,7 +445,8 @@ fn blocks_on_a_hot_row_come_one_after_the_other() {
                         let read = "SELECT balance FROM account WHERE id = 1 FOR UPDATE";
                         let balance = client.query(read)[0].clone();
                         let balance: usize = balance.strip_prefix("row ").unwrap().parse().unwrap();
-                        let set = format!("UPDATE account SET balance = {} WHERE id = 1", balance + 1);
+                        let set =
+                            format!("UPDATE account SET balance = {} WHERE id = 1", balance + 1);
                         client.query(&set);
                         match &client.query("COMMIT")[0][..] {
                             "COMMIT" => break,
@@ -463,7 +483,8 @@ fn workers_in_blocks_take_each_job_once() {
                     client.query("BEGIN");
                     let found = client.query(TAKE)[0].clone();
                     let Some(id) = found.strip_prefix("row ").map(str::to_owned) else { break };
-                    let done = format!("UPDATE job SET state = 'done', who = {who} WHERE id = {id}");
+                    let done =
+                        format!("UPDATE job SET state = 'done', who = {who} WHERE id = {id}");
                     client.query(&done);
                     match &client.query("COMMIT")[0][..] {
                         "COMMIT" => taken.lock().unwrap().push(id.parse::<usize>().unwrap()),

@@ -1,6 +1,6 @@
-//! FOR UPDATE and FOR SHARE: a query claims the rows of tables that its answer is made of. A condition
-//! passes by rows that others have claimed, where SKIP LOCKED says so, and the first column of the
-//! answer claims what is left, as it is computed once for each row of the answer.
+//! FOR UPDATE and FOR SHARE: a query claims the rows of tables that its answer is made of. A
+//! condition passes by rows that others have claimed, where SKIP LOCKED says so, and the first
+//! column of the answer claims what is left, as it is computed once for each row of the answer.
 
 use super::binder::{Binder, name_of, table_name};
 use super::coerce::Bound;
@@ -124,7 +124,9 @@ pub(super) fn claim_rows(select: &mut Select, locked: &[LockedRow]) {
 /// Refuses clauses of locks where rows of the answer are no rows of tables; `what` says why.
 pub(super) fn refuse_locks(locks: &[LockClause], what: &str) -> Result<()> {
     match locks.first() {
-        Some(lock) => Err(refused(Clause::of(lock)?.strength, &format!("is not allowed with {what}"))),
+        Some(lock) => {
+            Err(refused(Clause::of(lock)?.strength, &format!("is not allowed with {what}")))
+        }
         None => Ok(()),
     }
 }
@@ -227,7 +229,10 @@ impl Binder<'_> {
                     Some(lock) => Lock {
                         strength: lock.strength.max(own.strength),
                         wait: lock.wait.max(own.wait),
-                        begins: lock.begins.zip(own.begins).map(|(one, other)| [one, other].concat()),
+                        begins: lock
+                            .begins
+                            .zip(own.begins)
+                            .map(|(one, other)| [one, other].concat()),
                     },
                 });
             }
@@ -257,12 +262,15 @@ impl Binder<'_> {
         let (mut locked, mut inner) = (Vec::new(), Vec::new());
         let row = |relation, begin| LockedRow::of(relation, begin, lock.strength, lock.wait);
         match &query.input {
-            Input::Source => locked.extend(query.select.source.relation.iter().map(|own| row(own, 0))),
+            Input::Source => {
+                locked.extend(query.select.source.relation.iter().map(|own| row(own, 0)))
+            }
             Input::Set(first, _) => inner.push((*first, Lock { begins: None, ..*lock })),
             Input::Joins(joins) => {
                 for (at, item) in joins.items.iter().enumerate() {
                     let begin = usize::from(item.begin);
-                    let Some(own) = lock.within(begin, begin + usize::from(item.width).max(1)) else {
+                    let Some(own) = lock.within(begin, begin + usize::from(item.width).max(1))
+                    else {
                         continue;
                     };
                     let behind = joins.items[at + 1..].iter().map(|item| item.kind);

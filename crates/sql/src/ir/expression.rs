@@ -48,8 +48,8 @@ pub enum Op {
     System(SystemFunction, u32),
     /// Pushes what the statement's seed, its last parameter, comes to for the next time.
     Random(Random),
-    /// Pops the values of a row's key, pushes whether the query takes the row: it passes by one that
-    /// another transaction has claimed.
+    /// Pops the values of a row's key, pushes whether the query takes the row: it passes by one
+    /// that another transaction has claimed.
     Unclaimed(Box<Claim>),
     /// Pops the values of a row's key: the row is one of the answer, and is claimed.
     Claim(Box<Claim>),

@@ -1,5 +1,5 @@
-//! FOR UPDATE and its kin, with the strengths and the lists of tables that the parser does not have;
-//! and LOCK TABLE.
+//! FOR UPDATE and its kin, with the strengths and the lists of tables that the parser does not
+//! have; and LOCK TABLE.
 
 use super::own::word;
 use crate::bind::table_name;
@@ -63,7 +63,11 @@ pub(super) fn marked(tokens: &mut Vec<TokenWithSpan>, at: usize) {
         tokens[comma].token = Token::Period;
     }
     let value = format!("{MARK}{strength}");
-    let mark = Token::Word(Word { value, quote_style: Some('"'), keyword: sqlparser::keywords::Keyword::NoKeyword });
+    let mark = Token::Word(Word {
+        value,
+        quote_style: Some('"'),
+        keyword: sqlparser::keywords::Keyword::NoKeyword,
+    });
     let (behind, more) = match list {
         Some(of) => (of, [mark, Token::Period]),
         None => (last, [Token::make_keyword("OF"), mark]),
@@ -180,9 +184,15 @@ mod tests {
             ("FOR SHARE OF a, \"b c\"", "FOR SHARE OF \"SHARE\".a.\"b c\""),
             ("FOR NO KEY UPDATE", "FOR UPDATE OF \"NO KEY UPDATE\""),
             ("FOR /* x */ KEY SHARE OF a NOWAIT", "FOR SHARE OF \"KEY SHARE\".a NOWAIT"),
-            ("FOR UPDATE OF a, b FOR KEY SHARE", "FOR UPDATE OF \"UPDATE\".a.b FOR SHARE OF \"KEY SHARE\""),
+            (
+                "FOR UPDATE OF a, b FOR KEY SHARE",
+                "FOR UPDATE OF \"UPDATE\".a.b FOR SHARE OF \"KEY SHARE\"",
+            ),
         ] {
-            assert_eq!(shown(&format!("SELECT 1 FROM a {text}")), format!("SELECT 1 FROM a {expected}"));
+            assert_eq!(
+                shown(&format!("SELECT 1 FROM a {text}")),
+                format!("SELECT 1 FROM a {expected}")
+            );
         }
         for text in ["FOR UPDATE OF", "FOR UPDATE OF a.b, c", "FOR NO UPDATE", "FOR KEY UPDATE"] {
             let text = format!("SELECT 1 FROM a {text}");
@@ -194,15 +204,18 @@ mod tests {
     fn modes_of_tables_exclude_each_other_as_postgresql_says() {
         let all = LockMode::ALL;
         let conflicts = |one: LockMode| all.map(|other| u8::from(one.conflicts(other)));
-        assert_eq!(all.map(conflicts), [
-            [0, 0, 0, 0, 0, 0, 0, 1],
-            [0, 0, 0, 0, 0, 0, 1, 1],
-            [0, 0, 0, 0, 1, 1, 1, 1],
-            [0, 0, 0, 1, 1, 1, 1, 1],
-            [0, 0, 1, 1, 0, 1, 1, 1],
-            [0, 0, 1, 1, 1, 1, 1, 1],
-            [0, 1, 1, 1, 1, 1, 1, 1],
-            [1, 1, 1, 1, 1, 1, 1, 1],
-        ]);
+        assert_eq!(
+            all.map(conflicts),
+            [
+                [0, 0, 0, 0, 0, 0, 0, 1],
+                [0, 0, 0, 0, 0, 0, 1, 1],
+                [0, 0, 0, 0, 1, 1, 1, 1],
+                [0, 0, 0, 1, 1, 1, 1, 1],
+                [0, 0, 1, 1, 0, 1, 1, 1],
+                [0, 0, 1, 1, 1, 1, 1, 1],
+                [0, 1, 1, 1, 1, 1, 1, 1],
+                [1, 1, 1, 1, 1, 1, 1, 1],
+            ]
+        );
     }
 }

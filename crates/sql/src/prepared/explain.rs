@@ -3,9 +3,9 @@
 use super::shown::Step;
 use crate::catalog::Catalog;
 use crate::ir::{
-    Access, Action, Composed, Expression, Function, Input, Insert, InsertRows, Item, ItemRows, JoinKind,
-    Joins, Main, Method, Op, Plan, Query, QueryNumber, Relation, Select, SetOperator, Source,
-    Writing,
+    Access, Action, Composed, Expression, Function, Input, Insert, InsertRows, Item, ItemRows,
+    JoinKind, Joins, Main, Method, Op, Plan, Query, QueryNumber, Relation, Select, SetOperator,
+    Source, Writing,
 };
 use crate::system::{Writer, expression_text, key_text};
 use std::collections::BTreeSet;

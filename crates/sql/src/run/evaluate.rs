@@ -5,8 +5,8 @@ use super::cast::cast;
 use super::change::Change;
 use super::compute::call;
 use super::context::Context;
-use super::entries::claimed_key;
 pub(super) use super::context::malformed;
+use super::entries::claimed_key;
 use super::queries::Queries;
 use super::random;
 use super::rows::Rows;
@@ -154,19 +154,11 @@ impl<'a> Evaluator<'a> {
                 self.stack = stack;
                 result?
             }
-            Op::Unclaimed(claim) => {
-                let passes = match self.claimed_key(claim)? {
-                    Some(key) => self.rows.passes_by(&key, claim)?,
-                    None => false,
-                };
-                Datum::Bool(!passes)
-            }
-            Op::Claim(claim) => {
-                if let Some(key) = self.claimed_key(claim)? {
-                    self.rows.claim(key, claim)?;
-                }
-                return Ok(0);
-            }
+            Op::Unclaimed(claim) => match self.claimed_key(claim)? {
+                Some(key) => Datum::Bool(!self.rows.passes_by(&key, claim)?),
+                None => Datum::Bool(true),
+            },
+            Op::Claim(claim) => return self.claim(claim),
             Op::Jump(count) => return Ok(*count as usize),
             Op::JumpIf(when, count) => {
                 let top = self.stack.last().ok_or_else(malformed)?;
@@ -182,12 +174,17 @@ impl<'a> Evaluator<'a> {
                 let top = self.stack.last().ok_or_else(malformed)?;
                 return Ok(if top.is_null() { 0 } else { *count as usize });
             }
-            Op::Pop => {
-                self.stack.pop().ok_or_else(malformed)?;
-                return Ok(0);
-            }
+            Op::Pop => return self.stack.pop().map(|_| 0).ok_or_else(malformed),
         };
         self.push(value)?;
+        Ok(0)
+    }
+
+    /// Claims the row whose key is on the stack.
+    fn claim(&mut self, claim: &Claim) -> Result<usize> {
+        if let Some(key) = self.claimed_key(claim)? {
+            self.rows.claim(key, claim)?;
+        }
         Ok(0)
     }
 

@@ -284,12 +284,7 @@ impl BlockState {
         Ok(true)
     }
 
-    fn run_again(
-        &self,
-        run: &RunStep,
-        passed: &[Vec<u8>],
-        again: &mut Again<'_>,
-    ) -> Result<bool> {
+    fn run_again(&self, run: &RunStep, passed: &[Vec<u8>], again: &mut Again<'_>) -> Result<bool> {
         let planned = self.plans[run.plan as usize].planned.as_ref();
         let plan = &planned.expect("definitions are no such steps").plan;
         let parameters = run.parameters.iter().map(|value| value.0.clone()).collect();

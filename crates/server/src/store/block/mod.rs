@@ -27,6 +27,7 @@ mod locks;
 mod numbers;
 mod operate;
 mod operation;
+mod reads;
 mod run;
 mod state;
 mod together;

@@ -126,7 +126,8 @@ impl Statements {
         tx: &mut Transaction<'_, '_>,
     ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(block.steps_max), Numbers::new(&block.numbers));
-        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, passed: &[], stopped: None };
+        let mut rows =
+            CallRows { spaces: &self.spaces, tx, steps, numbers, passed: &[], stopped: None };
         let mut progress = Progress::default();
         let ended = self.run_steps(block, &mut rows, &mut progress);
         if let Some(stop) = rows.stopped {

@@ -2,12 +2,12 @@
 //! writes.
 
 use super::super::call::{Call, ZoneForm};
-use super::super::claims::{Claimed, Claiming, Holding, Mode, Target, Wanted, refused};
+use super::super::claims::{Claimed, Claiming, Holding, Wanted, refused};
 use super::super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE, StoreOptions};
 #[cfg(test)]
 use super::super::panics;
-use super::super::pending::{Answer, Watch, keep_rows};
-use super::super::rows::{ReadRows, Reads, Steps};
+use super::super::pending::{Answer, keep_rows};
+use super::super::rows::ReadRows;
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
 use super::defined::{DefineStep, Defined};
@@ -15,11 +15,12 @@ use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
+use super::reads::{Below, BlockReads, Tried};
 use nvcaracal::Snapshot;
 use sql::Grant;
 use sql::catalog::Catalog;
-use sql::ir::{Claim, ObjectId, Space, Value};
-use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
+use sql::ir::{ObjectId, Space, Value};
+use sql::run::{Buffer, Context, Limits, Overlay};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
@@ -98,104 +99,6 @@ pub(in super::super) struct BlockState {
     pub(super) given: BTreeMap<ObjectId, u64>,
     /// How many numbers sequences had given when its definitions asked.
     pub(super) asked: BTreeMap<ObjectId, u64>,
-}
-
-/// The state that a statement reads below the writes of its block.
-pub(super) struct Below<'r> {
-    pub(super) reads: Reads<'r>,
-    /// How many single rows it may read, and nothing else; `None` for no limit.
-    pub(super) gets_max: Option<u32>,
-    /// What it looks at to learn whether it shall end; without it does little, or is repeated.
-    pub(super) watch: Option<Watch>,
-    /// How many releases of claims the state has the writes of.
-    pub(super) since: u64,
-}
-
-impl Below<'_> {
-    fn steps(&self, shared: &Shared, max: u64) -> Steps {
-        match &self.watch {
-            Some(watch) => Steps::watched(max, &shared.pool, watch.clone()),
-            None => Steps::new(max.min(STEPS_AT_ONCE)),
-        }
-    }
-}
-
-/// The outcome of an attempt to run a statement.
-pub(super) enum Tried {
-    Done(Result<sql::run::Answer>),
-    /// It reads more than `Below` allows.
-    Later,
-    /// It needs this many numbers of sequences, which are not reserved yet.
-    Short(BTreeMap<ObjectId, usize>),
-    /// Rows that it claims may have changed since the state that it has read.
-    Changed,
-    /// It waits for a claim.
-    Blocked(Target, Mode),
-}
-
-/// The rows below a block, and its numbers.
-struct BlockReads<'r> {
-    read: ReadRows<'r>,
-    /// How many single rows may be read, and nothing else; `None` for anything.
-    gets_left: Option<u32>,
-    is_over: bool,
-    stock: &'r Stock,
-    used: BTreeMap<ObjectId, usize>,
-    is_short: bool,
-    claiming: Option<Claiming<'r>>,
-}
-
-impl BlockReads<'_> {
-    fn over(&mut self) -> Error {
-        self.is_over = true;
-        Error::new(SqlState::INTERNAL, "the statement is repeated")
-    }
-}
-
-impl Rows for BlockReads<'_> {
-    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match &mut self.gets_left {
-            Some(0) => return Err(self.over()),
-            Some(left) => *left -= 1,
-            None => {}
-        }
-        self.read.get(space, key)
-    }
-
-    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
-        match self.gets_left {
-            Some(_) => Err(self.over()),
-            None => self.read.scan(scan, found),
-        }
-    }
-
-    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
-        self.read.put(space, key, row)
-    }
-
-    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
-        self.read.delete(space, key)
-    }
-
-    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
-        let used = self.used.entry(sequence).or_default();
-        let number = self.stock.peek(sequence, *used);
-        *used += 1;
-        self.is_short |= number.is_none();
-        Ok(number.unwrap_or_default())
-    }
-
-    fn passes_by(&mut self, key: &[u8], claim: &Claim) -> Result<bool> {
-        self.claiming.as_mut().map_or(Ok(false), |claiming| claiming.passes_by(key, claim))
-    }
-
-    fn claim(&mut self, key: Vec<u8>, claim: &Claim) -> Result<()> {
-        self.claiming.as_mut().map_or(Ok(()), |claiming| claiming.claim(key, claim))
-    }
-
-    fn steps(&mut self, count: u64) -> Result<()> {
-        self.read.steps(count)
-    }
 }
 
 /// The error of a statement for which earlier ones of its block have left too few steps.
@@ -425,15 +328,8 @@ impl BlockState {
             grant: grant.clone(),
             ..self.context(run, options)
         };
-        let mut rows = BlockReads {
-            read,
-            gets_left: below.gets_max,
-            is_over: false,
-            stock: &self.numbers,
-            used: BTreeMap::new(),
-            is_short: false,
-            claiming: self.holding.as_ref().filter(|_| planned.claims_rows()).map(Claiming::new),
-        };
+        let claiming = self.holding.as_ref().filter(|_| planned.claims_rows()).map(Claiming::new);
+        let mut rows = BlockReads::new(read, below.gets_max, &self.numbers, claiming);
         let mark = self.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
@@ -449,16 +345,12 @@ impl BlockState {
             self.buffer.roll_back(mark);
             return if is_over || is_later { Tried::Later } else { Tried::Short(used) };
         }
-        if is_ended {
-            // An interrupt depends on no rows.
+        let is_claiming = result.is_ok() && !is_ended;
+        let without = is_claiming.then(|| self.claim(shared, &wanted, since)).flatten();
+        if is_ended || without.is_some() {
+            // An interrupt depends on no rows, nor do claims.
             self.buffer.roll_back(mark);
-            return Tried::Done(result);
-        }
-        if result.is_ok()
-            && let Some(without) = self.claim(shared, &wanted, since)
-        {
-            self.buffer.roll_back(mark);
-            return without;
+            return without.unwrap_or(Tried::Done(result));
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
         *counted = counted.saturating_add(work);

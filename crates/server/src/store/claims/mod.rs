@@ -1,10 +1,11 @@
 //! Claims: rows and tables that open blocks keep from each other, in the memory of the server.
 //!
-//! 1. A statement with FOR UPDATE runs, and says which rows of its answer it claims. If other blocks
-//!    have none of them (`table`), the block has them until it ends (`holding`).
-//! 2. If one has, the statement undoes what it did, waits for the claim on no thread, and runs again.
-//!    The claim of a block that commits ends with the answer to COMMIT, so the next statement reads
-//!    what it wrote. Who waits in a circle goes on without the claim if it is the youngest there.
+//! 1. A statement with FOR UPDATE runs, and says which rows of its answer it claims. If other
+//!    blocks have none of them (`table`), the block has them until it ends (`holding`).
+//! 2. If one has, the statement undoes what it did, waits for the claim on no thread, and runs
+//!    again. The claim of a block that commits ends with the answer to COMMIT, so the next
+//!    statement reads what it wrote. Of blocks that wait in a circle the youngest goes on without
+//!    the claim.
 //! 3. SKIP LOCKED passes by claimed rows. Their keys are logged with the statement, so that COMMIT
 //!    and a replay pass by the same (`reads`).
 //!

@@ -211,9 +211,9 @@ impl Table {
 
     /// Whether an owner would have to wait.
     pub(super) fn is_blocked(&self, owner: Owner, target: &Target, mode: Mode) -> bool {
-        self.places.get(target).is_some_and(|place| {
-            !mode.is_within(place.own(owner)) && place.is_blocked(owner, mode)
-        })
+        self.places
+            .get(target)
+            .is_some_and(|place| !mode.is_within(place.own(owner)) && place.is_blocked(owner, mode))
     }
 
     /// Whether an owner has a claim.
@@ -321,8 +321,8 @@ impl Table {
         let mut kept: VecDeque<Waiter> = VecDeque::new();
         for waiter in std::mem::take(&mut place.queue) {
             let Waiter { owner, mode, .. } = waiter;
-            let is_behind = place.own(owner) == 0
-                && kept.iter().any(|before| before.mode.conflicts(mode));
+            let is_behind =
+                place.own(owner) == 0 && kept.iter().any(|before| before.mode.conflicts(mode));
             if is_behind || place.is_held_against(owner, mode) {
                 kept.push_back(waiter);
                 continue;
