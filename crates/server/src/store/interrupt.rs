@@ -146,7 +146,8 @@ impl Interrupt {
     /// The error of the interrupt, or of the time.
     pub(super) async fn or_in_time<T>(&self, awaited: impl Future<Output = T>) -> Result<T> {
         let Some((time, runtime)) = &self.patience else { return self.or(awaited).await };
-        let mut timer = Timer(runtime.spawn(tokio::time::sleep(*time)));
+        let time = *time;
+        let mut timer = Timer(runtime.spawn(async move { tokio::time::sleep(time).await }));
         tokio::select! {
             biased;
             done = self.or(awaited) => done,

@@ -175,7 +175,7 @@ fn strengths_go_together_as_on_postgresql() {
     // One has a share already, and is not behind those that wait for its end.
     one.query("SELECT FROM job WHERE id = 1 FOR SHARE");
     send_waiting(&mut other, "SELECT FROM job WHERE id = 1 FOR UPDATE");
-    assert_eq!(one.query("SELECT FROM job WHERE id = 1 FOR UPDATE")[1], "ready T");
+    assert_eq!(one.query("SELECT id FROM job WHERE id = 1 FOR UPDATE")[0], "row 1");
     one.query("COMMIT");
     other.answers();
 }
@@ -261,7 +261,11 @@ fn more_statements_wait_than_there_are_threads_and_the_end_of_the_server_ends_th
     for (at, client) in waiting.iter_mut().enumerate() {
         if at != first {
             let said = client.until_ready();
-            assert!(said.iter().any(|said| said.short().as_deref() == Some("error 57P01")));
+            // The end of one that has the row gives it to the next.
+            let short = said.first().and_then(|said| said.short());
+            let is_end = |short: &str| short == "error 57P01";
+            let has_row = said.iter().any(|said| said.short().as_deref() == Some("row 5"));
+            assert!(has_row || short.as_deref().is_some_and(is_end), "{said:?}");
         }
     }
 }
@@ -380,8 +384,8 @@ fn statements_outside_of_blocks_pass_by_or_wait() {
     one.query("BEGIN");
     one.query("SELECT FROM job WHERE id = 1 FOR UPDATE");
     other.send(&[run("UPDATE job SET who = 4 WHERE id = 2"), run(&waits), sync()].concat());
-    assert!(is_silent(&other));
-    one.query("COMMIT");
+    assert_eq!(one.query("UPDATE job SET who = 3 WHERE id = 1"), ["UPDATE 1", "ready T"]);
+    assert_eq!(one.query("COMMIT"), ["COMMIT", "ready"]);
     assert_eq!(other.answers().last().unwrap(), "ready");
     assert_eq!(other.query("SELECT who FROM job ORDER BY id LIMIT 2")[..2], ["row 2", "row 4"]);
 }
