@@ -318,7 +318,7 @@ impl Table {
     /// Gives a target to those that wait for it and need wait no more, in their order.
     fn grant(&mut self, target: &Target) {
         let Some(place) = self.places.get_mut(target) else { return };
-        let mut kept: VecDeque<Waiter> = VecDeque::new();
+        let (mut kept, mut unheard) = (VecDeque::<Waiter>::new(), Vec::new());
         for waiter in std::mem::take(&mut place.queue) {
             let Waiter { owner, mode, .. } = waiter;
             let is_behind =
@@ -332,12 +332,15 @@ impl Table {
             if waiter.told.send(Woken::Granted).is_ok() {
                 place.add(owner, mode);
                 owned.log.push((target.clone(), mode));
+            } else {
+                unheard.push(owner);
             }
         }
         place.queue = kept;
         if place.is_empty() {
             self.places.remove(target);
         }
+        unheard.into_iter().for_each(|owner| self.forget_idle(owner));
     }
 
     /// The keys of rows of a table that others have claimed against this mode, in their order; at
