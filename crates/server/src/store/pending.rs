@@ -1,7 +1,6 @@
 //! Answers that are waited for.
 
 use super::call::decode_answer;
-use super::claims::Holding;
 use super::interrupt::{Cause, Interrupt};
 use super::pool::lock;
 use super::{failure, panics};
@@ -79,8 +78,8 @@ pub(super) struct Slot {
     interrupt: Arc<Interrupt>,
     /// Never locked while the library is called: it wakes while it holds locks of its own.
     wakers: Mutex<Vec<Waker>>,
-    /// The claims of the block that the call commits: they end with the answer, whoever hears it.
-    holding: Mutex<Option<Holding>>,
+    /// What ends when the answer is there, whether or not that is read.
+    kept: Mutex<Option<Box<dyn Send>>>,
 }
 
 impl Wake for Slot {
@@ -91,11 +90,9 @@ impl Wake for Slot {
 }
 
 impl Slot {
-    /// Keeps the claims of a block until its COMMIT is answered: who has one of them next reads
-    /// what the block has written.
-    pub(super) fn keep_until_answered(self: &Arc<Slot>, holding: Option<Holding>) {
-        let Some(holding) = holding.filter(Holding::is_used) else { return };
-        *lock(&self.holding) = Some(holding);
+    /// Keeps something until the call is answered, and drops it then.
+    pub(super) fn keep_until_answered(self: &Arc<Slot>, kept: impl Send + 'static) {
+        *lock(&self.kept) = Some(Box::new(kept));
         // From here on the call wakes this when its answer is there.
         if self.is_answered() {
             self.release();
@@ -103,8 +100,8 @@ impl Slot {
     }
 
     fn release(&self) {
-        let holding = lock(&self.holding).take();
-        drop(holding);
+        let kept = lock(&self.kept).take();
+        drop(kept);
     }
 
     fn wake_all(&self) {

@@ -8,8 +8,8 @@ use super::conditions::Conjunct;
 use super::from::{FromItem, FromRows};
 use super::operators::joined;
 use crate::ir::{
-    Claim, ColumnNumber, Expression, Function, Input, ItemRows, JoinKind, Kind, Op, Query,
-    QueryNumber, Relation, Select, Strength, Value, Wait,
+    Claim, ClaimKey, ColumnNumber, Expression, Function, Input, ItemRows, JoinKind, KeyColumn,
+    Kind, Op, Query, QueryNumber, Relation, Select, Strength, Value, Wait,
 };
 use crate::parse::strength_of;
 use sqlparser::ast::{
@@ -87,7 +87,14 @@ impl LockedRow {
     fn of(relation: &Relation, begin: usize, strength: Strength, wait: Wait) -> LockedRow {
         let column = |at: ColumnNumber| ColumnNumber::at(begin + usize::from(at));
         let key = relation.primary.iter().map(|key| column(key.column)).collect();
-        LockedRow { key, claim: Claim::of(relation, strength, wait) }
+        let claim_key = |key: &KeyColumn| ClaimKey {
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+            nullable: relation.is_nullable(key),
+        };
+        let claimed = relation.primary.iter().map(claim_key).collect();
+        let claim = Claim { relation: relation.id, key: claimed, strength, wait };
+        LockedRow { key, claim }
     }
 
     /// The condition that passes by rows which others have claimed, if it does.

@@ -1,7 +1,6 @@
 //! Claims of rows, which FOR UPDATE and its kin ask for.
 
 use super::number::ObjectId;
-use super::relation::{KeyColumn, Relation};
 use serde::{Deserialize, Serialize};
 
 /// A row of a table that a query claims: its key stands on the stack.
@@ -50,19 +49,6 @@ pub enum Wait {
     Skip,
     /// NOWAIT: it fails.
     Fail,
-}
-
-impl Claim {
-    /// The claim of a row of a table.
-    pub(crate) fn of(relation: &Relation, strength: Strength, wait: Wait) -> Claim {
-        let key = |key: &KeyColumn| ClaimKey {
-            descending: key.descending,
-            nulls_first: key.nulls_first,
-            nullable: relation.is_nullable(key),
-        };
-        let key = relation.primary.iter().map(key).collect();
-        Claim { relation: relation.id, key, strength, wait }
-    }
 }
 
 impl Strength {

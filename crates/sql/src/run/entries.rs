@@ -5,7 +5,7 @@ use super::evaluate::{Evaluator, malformed};
 use super::path::Key;
 use super::rows::{Entry, Rows};
 use crate::catalog::Catalog;
-use crate::ir::{Claim, ClaimKey, Index, KeyColumn, ObjectId, Relation};
+use crate::ir::{Index, KeyColumn, ObjectId, Relation};
 use crate::system::{Writer, key_text};
 use values::{Datum, Error, Result, SqlState, Zone, key, text};
 
@@ -84,21 +84,6 @@ pub(crate) fn primary_key(relation: &Relation, row: &[Datum]) -> Vec<u8> {
         key::push(&mut bytes, &row[usize::from(column.column)], order(relation, column));
     }
     key::shorten(bytes)
-}
-
-/// The key of a row that is claimed, of its values; `None` if one cannot be in a key.
-pub(super) fn claimed_key(claim: &Claim, values: &[Datum]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(KEY_BYTES_USUAL);
-    bytes.extend_from_slice(&claim.relation.to_bytes());
-    for (column, value) in claim.key.iter().zip(values) {
-        let ClaimKey { descending, nulls_first, nullable } = *column;
-        let may_be_key = !matches!(value, Datum::Jsonb(_) | Datum::Json(_) | Datum::Array(_));
-        if value.is_null() && !nullable || !may_be_key {
-            return None;
-        }
-        key::push(&mut bytes, value, key::Order { descending, nulls_first, nullable });
-    }
-    Some(key::shorten(bytes))
 }
 
 /// The values of an index's expressions for a row; `None` if the index has no entry of it.

@@ -3,10 +3,10 @@
 use super::budget::Memory;
 use super::cast::cast;
 use super::change::Change;
+use super::claimed::claimed_key;
 use super::compute::call;
 use super::context::Context;
 pub(super) use super::context::malformed;
-use super::entries::claimed_key;
 use super::queries::Queries;
 use super::random;
 use super::rows::Rows;
@@ -154,10 +154,7 @@ impl<'a> Evaluator<'a> {
                 self.stack = stack;
                 result?
             }
-            Op::Unclaimed(claim) => match self.claimed_key(claim)? {
-                Some(key) => Datum::Bool(!self.rows.passes_by(&key, claim)?),
-                None => Datum::Bool(true),
-            },
+            Op::Unclaimed(claim) => Datum::Bool(self.is_unclaimed(claim)?),
             Op::Claim(claim) => return self.claim(claim),
             Op::Jump(count) => return Ok(*count as usize),
             Op::JumpIf(when, count) => {
@@ -178,6 +175,14 @@ impl<'a> Evaluator<'a> {
         };
         self.push(value)?;
         Ok(0)
+    }
+
+    /// Whether a query takes the row whose key is on the stack.
+    fn is_unclaimed(&mut self, claim: &Claim) -> Result<bool> {
+        match self.claimed_key(claim)? {
+            Some(key) => Ok(!self.rows.passes_by(&key, claim)?),
+            None => Ok(true),
+        }
     }
 
     /// Claims the row whose key is on the stack.

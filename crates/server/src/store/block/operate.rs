@@ -1,7 +1,8 @@
 //! What a connection does with its block, in the order of its pipeline.
 
 use super::super::call::Call;
-use super::super::pending::{Answer, Promise, Watch};
+use super::super::claims::Holding;
+use super::super::pending::{Answer, Promise, Slot, Watch};
 use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
 use super::super::rows::{Reads, Steps};
@@ -204,7 +205,7 @@ impl Pipeline {
                 let read = move |answer| block.committed(answer);
                 let slot = promise.call_with(ticket, Box::new(read));
                 self.last.set(Arc::clone(&slot));
-                slot.keep_until_answered(holding);
+                keep_until_answered(&slot, holding);
             }
             Err(error) if error.is_queue_full() => return Some(promise),
             Err(error) => {
@@ -501,7 +502,7 @@ impl Pipeline {
                 let read = move |answer| block.committed(answer);
                 let slot = promise.call_with(ticket, Box::new(read));
                 self.last.set(Arc::clone(&slot));
-                slot.keep_until_answered(holding);
+                keep_until_answered(&slot, holding);
             }
             Err(error) => promise.answer(Err(failure::of_call(&error))),
         }
@@ -592,6 +593,14 @@ impl Pipeline {
             return Err(moved());
         }
         self.renew_plans(block, catalog)
+    }
+}
+
+/// Keeps the claims of a block until its COMMIT is answered: who has one of them next reads what
+/// the block has written.
+fn keep_until_answered(slot: &Arc<Slot>, holding: Option<Holding>) {
+    if let Some(holding) = holding.filter(Holding::is_used) {
+        slot.keep_until_answered(holding);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::super::pending::Watch;
 use super::super::pool::{Pool, lock};
-use super::super::shared::Shared;
 use super::table::{Mode, Owner, Table, Target, Waiting};
 use sql::Grant;
 use sql::ir::{Claim, ObjectId, Wait};
@@ -285,17 +284,4 @@ impl Wanted {
 pub(super) fn too_many() -> Error {
     let message = format!("a block locks more than {CLAIMS_MAX} rows");
     Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint("Commit more often.")
-}
-
-/// The error of a statement that does not wait for what others have.
-pub(in super::super) fn refused(shared: &Shared, target: &Target) -> Error {
-    let catalog = shared.catalog();
-    let is_it = |id| target.relation() == Some(id);
-    let table = catalog.tables().find(|table| is_it(table.relation.id));
-    let name = table.map_or("", |table| &table.relation.name);
-    let what = match target {
-        Target::Relation(_) => "relation",
-        Target::Row(_) => "row in relation",
-    };
-    Error::new(SqlState::LOCK_NOT_AVAILABLE, format!("could not obtain lock on {what} \"{name}\""))
 }

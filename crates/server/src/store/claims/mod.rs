@@ -16,8 +16,10 @@
 mod alone;
 mod holding;
 mod reads;
+mod refused;
 mod table;
 
-pub(super) use holding::{Claimed, Claims, Holding, Wanted, Woken, refused};
+pub(super) use holding::{Claimed, Claims, Holding, Wanted, Woken};
 pub(super) use reads::Claiming;
+pub(super) use refused::refused;
 pub(super) use table::{Mode, Target};

@@ -240,7 +240,7 @@ impl Table {
             return Waiting::Over(Woken::Granted);
         }
         let (told, over) = oneshot::channel();
-        let place = self.places.get_mut(target).expect("somebody has it");
+        let place = self.places.get_mut(target).expect("another owner has it");
         let waiter = Waiter { owner, mode, told };
         // Who has a weaker claim already cannot wait behind those that wait for its end.
         match place.own(owner) {
