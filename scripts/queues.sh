@@ -71,18 +71,25 @@ UPDATE account SET balance = :balance + 1 WHERE id = 1;
 COMMIT;
 SQL
 
+# Rows in parts: a statement does so many steps.
 fill() {
-    # shellcheck disable=SC2046
-    psql -X -q $(reach "$1") -v ON_ERROR_STOP=1 >/dev/null <<SQL
+    local at
+    {
+        cat <<SQL
 SET client_min_messages = error;
 DROP TABLE IF EXISTS job;
 CREATE TABLE job (id int PRIMARY KEY, state text NOT NULL, payload text);
 CREATE INDEX job_new ON job (id) WHERE state = 'new';
-INSERT INTO job SELECT id, 'new', 'payload' FROM generate_series(1, $2) id;
 DROP TABLE IF EXISTS account;
 CREATE TABLE account (id int PRIMARY KEY, balance bigint NOT NULL);
 INSERT INTO account VALUES (1, 0);
 SQL
+        for ((at = 1; at <= $2; at += 20000)); do
+            echo "INSERT INTO job SELECT id, 'new', 'payload'" \
+                "FROM generate_series($at, least($at + 19999, $2)) id;"
+        done
+    } | # shellcheck disable=SC2046
+        psql -X -q $(reach "$1") -v ON_ERROR_STOP=1 >/dev/null
 }
 
 # Transactions a second, and blocks run again for each that committed.

@@ -276,7 +276,8 @@ fn tables_that_are_written_are_looked_up_by_rows_of_others() {
         &[
             "Limit",
             "  ->  LockRows",
-            "        ->  Index Scan using customer_pkey on customer",
+            "        ->  Index Scan using customer_city on customer",
+            "              Index Cond: (city = 'a'::text AND name > 'b'::text)",
             "              Filter: ((city = 'a'::text) AND (name > 'b'::text))",
         ],
     );
