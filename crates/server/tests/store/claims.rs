@@ -97,7 +97,7 @@ fn killed_after(path: &Path, lines: usize) -> Vec<String> {
 }
 
 #[test]
-fn t_7_no_job_is_taken_twice_or_lost_over_kills() {
+fn no_job_is_taken_twice_or_lost_over_kills() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let mut said = BTreeSet::new();
@@ -123,7 +123,7 @@ fn t_7_no_job_is_taken_twice_or_lost_over_kills() {
 /// A crash behind the answers, with no checkpoint of them: the replay passes by the same rows,
 /// although nobody has claimed them then.
 #[test]
-fn t_7_a_replay_passes_by_what_was_claimed_then() {
+fn a_replay_passes_by_what_was_claimed_then() {
     let dir = tempfile::tempdir().unwrap();
     let (path, copied) = (dir.path().join("store"), dir.path().join("copy"));
     let store = on_disk(&path);

@@ -6,7 +6,7 @@ use super::super::pending::{Answer, Promise, Slot, Watch};
 use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
 use super::super::rows::{Reads, Steps};
-use super::super::shared::Alone;
+use super::super::shared::{Alone, Shared};
 use super::super::spaces::sequence;
 use super::super::statement::{Planned, Statement, Way};
 use super::super::{failure, panics};
@@ -145,7 +145,7 @@ impl Pipeline {
             return None;
         }
         block.begin_statement();
-        let since = shared.claims.released();
+        let since = released(shared, statement);
         let snapshot = block.snapshot.clone();
         let below = match (&snapshot, block.modes.keeps_snapshot) {
             (Some(snapshot), _) => Below {
@@ -384,7 +384,7 @@ impl Pipeline {
     ) -> Result<Tried> {
         let shared = &self.shared;
         self.all_answered().await;
-        let since = if is_last { u64::MAX } else { shared.claims.released() };
+        let since = if is_last { u64::MAX } else { released(shared, &run.statement) };
         let (catalog, statement, snapshot) = loop {
             let catalog = shared.catalog();
             let version = catalog.version();
@@ -594,6 +594,12 @@ impl Pipeline {
         }
         self.renew_plans(block, catalog)
     }
+}
+
+/// Counts the releases of claims before a statement reads, if it claims any.
+fn released(shared: &Shared, statement: &Statement) -> u64 {
+    let claims = statement.planned.as_ref().is_some_and(Planned::claims_rows);
+    if claims { shared.claims.released() } else { 0 }
 }
 
 /// Keeps the claims of a block until its COMMIT is answered: who has one of them next reads what
