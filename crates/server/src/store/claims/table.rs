@@ -474,7 +474,7 @@ mod tests {
         let (id, share) = (ObjectId::new(7), Mode::Row(Strength::KeyShare));
         let (keys, has_more) = table.claimed_rows(id, UPDATE, 9);
         assert_eq!((keys.len(), has_more), (5, false));
-        assert_eq!(table.claimed_rows(id, UPDATE, 4).1, true);
+        assert!(table.claimed_rows(id, UPDATE, 4).1);
         assert_eq!(table.claimed_rows(id, share, 4).0.len(), 4);
         assert!(table.claimed_rows(ObjectId::new(6), UPDATE, 4).0.is_empty());
     }
