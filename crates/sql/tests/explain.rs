@@ -261,11 +261,24 @@ fn tables_that_are_written_are_looked_up_by_rows_of_others() {
             "Delete on orders",
             "  ->  Nested Loop",
             "        ->  Limit",
-            "              ->  Index Scan using orders_customer_id_fkey_idx on orders",
-            "                    Index Cond: (customer_id = 5)",
-            "                    Filter: (customer_id = 5)",
+            "              ->  LockRows",
+            "                    ->  Index Scan using orders_customer_id_fkey_idx on orders",
+            "                          Index Cond: (customer_id = 5)",
+            "                          Filter: (customer_id = 5)",
             &format!("        ->  {orders}"),
             "              Index Cond: (id = ...)",
+        ],
+    );
+    // What is skipped is no condition that a statement has.
+    check(
+        "SELECT name FROM customer WHERE city = 'a' AND name > 'b' ORDER BY id LIMIT 1 \
+         FOR UPDATE SKIP LOCKED",
+        &[
+            "Limit",
+            "  ->  LockRows",
+            "        ->  Index Scan using customer_city on customer",
+            "              Index Cond: (city = 'a'::text AND name > 'b'::text)",
+            "              Filter: ((city = 'a'::text) AND (name > 'b'::text))",
         ],
     );
 }

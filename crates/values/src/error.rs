@@ -195,6 +195,8 @@ states! {
     TOO_MANY_ARGUMENTS = b"54023";
     /// A state in which the command cannot be.
     WRONG_STATE = b"55000";
+    /// A lock that others have, for a statement that does not wait for it or not for longer.
+    LOCK_NOT_AVAILABLE = b"55P03";
     /// A conflict with other statements: run it again.
     SERIALIZATION_FAILURE = b"40001";
     /// The disk has no room.

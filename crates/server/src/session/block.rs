@@ -35,6 +35,7 @@ impl Conversation {
         if self.block.standing == Standing::Open {
             self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
+            self.connection.release_failed();
         }
         if self.block.standing == Standing::Idle {
             // The rest of the segment does not run.
@@ -134,6 +135,7 @@ impl Conversation {
                 self.check_end(*chain)?;
                 self.roll_back(*chain).await?
             }
+            Control::Lock(lock) => self.lock_tables(lock).await?,
             Control::Savepoint(name) => {
                 self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?;
                 let (settings, lasting) = (self.settings.clone(), self.block.lasting.clone());

@@ -429,6 +429,7 @@ impl Conversation {
         let cost = Arc::clone(&submission.prepared.cost);
         let guessed = if is_read { cost.load(Ordering::Relaxed) } else { 0 };
         let room = self.queue.room(EXECUTION_BYTES + submission.bytes + guessed).await?;
+        self.connection.set_lock_timeout(self.settings.lock_timeout());
         let (statement, values) = (&submission.statement, submission.values);
         self.show_session_to(statement);
         self.block.has_run = true;

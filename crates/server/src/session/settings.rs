@@ -101,7 +101,6 @@ const KNOWN: &[Known] = &[
     quiet("lc_monetary", "C", Rule::Fixed),
     quiet("lc_numeric", "C", Rule::Fixed),
     quiet("lc_time", "C", Rule::Fixed),
-    // Nothing waits for locks.
     quiet("lock_timeout", "0", Rule::Time),
     quiet("maintenance_work_mem", "64MB", Rule::Memory(1024)),
     quiet("max_identifier_length", "63", Rule::Fixed),
@@ -178,6 +177,11 @@ impl Settings {
     /// How long a client may do nothing in a block.
     pub(super) fn idle_in_transaction(&self) -> Option<Duration> {
         self.time("idle_in_transaction_session_timeout")
+    }
+
+    /// How long a statement waits for a lock.
+    pub(super) fn lock_timeout(&self) -> Option<Duration> {
+        self.time("lock_timeout")
     }
 
     /// How long a statement may take that can be cancelled.

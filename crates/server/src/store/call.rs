@@ -31,6 +31,8 @@ pub(super) enum Call<'a> {
     Reserve(ObjectId, u32),
     /// Writes rows of a block with definitions, and counts what it took of sequences that are new.
     DefineBlock(Vec<DefinedRow>, BTreeMap<ObjectId, u32>),
+    /// Runs a plan that passes by the rows with these keys, in order, as blocks had claimed them.
+    RunPassing(#[serde(borrow)] Run<'a>, Vec<Vec<u8>>),
 }
 
 /// A row that a definition writes, or deletes if there is none.

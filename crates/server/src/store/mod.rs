@@ -4,6 +4,7 @@ mod block;
 mod cache;
 mod call;
 mod checkpoint;
+mod claims;
 mod connection;
 mod copy_in;
 mod copy_out;

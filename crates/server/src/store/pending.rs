@@ -78,15 +78,32 @@ pub(super) struct Slot {
     interrupt: Arc<Interrupt>,
     /// Never locked while the library is called: it wakes while it holds locks of its own.
     wakers: Mutex<Vec<Waker>>,
+    /// What ends when the answer is there, whether or not that is read.
+    kept: Mutex<Option<Box<dyn Send>>>,
 }
 
 impl Wake for Slot {
     fn wake(self: Arc<Self>) {
+        self.release();
         self.wake_all();
     }
 }
 
 impl Slot {
+    /// Keeps something until the call is answered, and drops it then.
+    pub(super) fn keep_until_answered(self: &Arc<Slot>, kept: impl Send + 'static) {
+        *lock(&self.kept) = Some(Box::new(kept));
+        // From here on the call wakes this when its answer is there.
+        if self.is_answered() {
+            self.release();
+        }
+    }
+
+    fn release(&self) {
+        let kept = lock(&self.kept).take();
+        drop(kept);
+    }
+
     fn wake_all(&self) {
         let wakers = std::mem::take(&mut *lock(&self.wakers));
         wakers.into_iter().for_each(Waker::wake);
@@ -114,6 +131,7 @@ impl Slot {
                 }
             }
             drop(state);
+            self.release();
             self.wake_all();
             return Poll::Ready(());
         }

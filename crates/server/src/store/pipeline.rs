@@ -135,6 +135,7 @@ impl Pipeline {
             return Some(work);
         }
         let (is_predicted, numbers) = match &planned.way {
+            _ if planned.claims_rows() => return Some(work),
             Way::Query | Way::Counted => return Some(work),
             Way::Lookup => {
                 if self.last.outstanding().is_some() {
@@ -157,7 +158,7 @@ impl Pipeline {
         if version != shared.catalog().version() || shared.held.has(&planned.writes) {
             return Some(work);
         }
-        let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone());
+        let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone(), Vec::new());
         match self.submit_call(*is_predicted, is_alone, &bytes) {
             Ok(ticket) => self.last.set(work.promise.call(ticket)),
             Err(error) if error.is_queue_full() => return Some(work),
@@ -195,9 +196,10 @@ impl Pipeline {
         planned: &Planned,
         is_predicted: bool,
         numbers: BTreeMap<ObjectId, u32>,
+        passed: Vec<Vec<u8>>,
     ) -> Vec<u8> {
         let limits = &self.shared.options;
-        Call::Run(Run {
+        let run = Run {
             numbers,
             is_predicted,
             now: work.now.bits(),
@@ -209,8 +211,11 @@ impl Pipeline {
             memory_bytes_max: limits.memory_bytes_max as u64,
             parameters: work.parameters.iter().cloned().map(Value).collect(),
             plan: &planned.bytes,
-        })
-        .encode()
+        };
+        match passed.is_empty() {
+            true => Call::Run(run).encode(),
+            false => Call::RunPassing(run, passed).encode(),
+        }
     }
 
     /// Waits until all calls of this connection are answered.
@@ -251,6 +256,9 @@ impl Pipeline {
             };
             let planned = statement.planned.as_ref().expect("it is no definition");
             let done = match &planned.way {
+                Way::Query | Way::Lookup if planned.claims_rows() => {
+                    self.query_unclaimed(&work, &statement, planned, &watch).await
+                }
                 Way::Query => self.query(&work, &statement, planned, &watch).await,
                 Way::Lookup => self.look_up_now(&work, &statement, planned, &watch).await,
                 Way::Call { .. } | Way::Counted => match self.write(work, &statement).await {
@@ -284,6 +292,10 @@ impl Pipeline {
         let shared = &self.shared;
         let planned = statement.planned.as_ref().expect("it is no definition");
         let watch = work.promise.watch(false);
+        if let Err(error) = self.await_unclaimed(&work, statement, planned, &watch).await {
+            work.promise.answer(Err(error));
+            return None;
+        }
         let _inside = match shared.enter(&watch, &planned.writes).await {
             Ok(inside) => inside,
             Err(error) => {
@@ -296,10 +308,9 @@ impl Pipeline {
         }
         match &planned.way {
             Way::Call { is_predicted, numbers } => {
-                let called = self.call(&work, planned, *is_predicted, numbers.clone()).await;
-                match called {
+                match self.call(&work, planned, *is_predicted, numbers.clone()).await {
                     Ok(ticket) => self.last.set(work.promise.call(ticket)),
-                    Err(error) => work.promise.answer(Err(failure::of_call(&error))),
+                    Err(error) => work.promise.answer(Err(error)),
                 }
             }
             _ => {
@@ -413,7 +424,7 @@ impl Pipeline {
     }
 
     /// Returns the context of a statement outside of a call.
-    fn context(&self, work: &Work, planned: Option<&Planned>) -> Context {
+    pub(super) fn context(&self, work: &Work, planned: Option<&Planned>) -> Context {
         let memory_bytes_max = self.shared.options.memory_bytes_max;
         Context {
             parameters: work.parameters.clone(),
@@ -431,9 +442,12 @@ impl Pipeline {
         planned: &Planned,
         is_predicted: bool,
         numbers: BTreeMap<ObjectId, u32>,
-    ) -> nvcaracal::Result<Ticket<Vec<u8>>> {
-        let bytes = self.bytes(work, planned, is_predicted, numbers);
-        self.submitter(is_predicted).submit_raw_async(self.shared.procedure, &bytes).await
+    ) -> Result<Ticket<Vec<u8>>> {
+        let passed = self.shared.claims.passed(&planned.claims)?;
+        let bytes = self.bytes(work, planned, is_predicted, numbers, passed);
+        let submitter = self.submitter(is_predicted);
+        let called = submitter.submit_raw_async(self.shared.procedure, &bytes).await;
+        called.map_err(|error| failure::of_call(&error))
     }
 
     /// Submits a statement until it has as many numbers of sequences as it takes.
@@ -446,7 +460,7 @@ impl Pipeline {
         };
         for tried in 0..TRIES_MAX {
             let called = self.call(work, planned, false, numbers.clone()).await;
-            let answer = called.map_err(|error| failure::of_call(&error))?.await;
+            let answer = called?.await;
             let wanted = match &answer {
                 Err(error) => error.abort().filter(|abort| abort.code == MORE_NUMBERS),
                 Ok(_) => None,

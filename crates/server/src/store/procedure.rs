@@ -79,9 +79,14 @@ impl Statements {
         Ok(())
     }
 
-    fn run_plan(&self, run: &Run<'_>, tx: &mut Transaction<'_, '_>) -> Result<Vec<u8>, Stop> {
+    fn run_plan(
+        &self,
+        run: &Run<'_>,
+        passed: &[Vec<u8>],
+        tx: &mut Transaction<'_, '_>,
+    ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(run.steps_max), Numbers::new(&run.numbers));
-        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, stopped: None };
+        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped: None };
         let answer = self.plan(run.plan).and_then(|plan| {
             let answer = sql::run::run(&plan, &run.context()?, &mut rows)?;
             let answer = encode_answer(answer);
@@ -170,7 +175,7 @@ impl raw::Procedure for Statements {
 
     fn sequences(&self, arguments: &[u8], sequences: &mut Sequences) -> Result<(), Abort> {
         match Call::decode(arguments) {
-            Ok(Call::Run(run)) => allocate(&run.numbers, sequences),
+            Ok(Call::Run(run) | Call::RunPassing(run, _)) => allocate(&run.numbers, sequences),
             Ok(Call::Block(block)) => allocate(&block.numbers, sequences),
             Ok(Call::DefineBlock(_, numbers)) => allocate(&numbers, sequences),
             Ok(Call::Reserve(id, count)) => allocate(&BTreeMap::from([(id, count)]), sequences),
@@ -195,7 +200,8 @@ impl raw::Procedure for Statements {
 
     fn run(&self, arguments: &[u8], tx: &mut Transaction) -> Result<Vec<u8>, Stop> {
         match Call::decode(arguments).map_err(|error| refused(&error))? {
-            Call::Run(run) => self.run_plan(&run, tx),
+            Call::Run(run) => self.run_plan(&run, &[], tx),
+            Call::RunPassing(run, passed) => self.run_plan(&run, &passed, tx),
             Call::Define(rows) | Call::DefineBlock(rows, _) => {
                 self.define(&rows, tx).map(|()| done(0))
             }

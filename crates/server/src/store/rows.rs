@@ -5,7 +5,7 @@ use super::pool::Pool;
 use super::slices::Slices;
 use super::spaces::{Spaces, sequence};
 use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
-use sql::ir::{ObjectId, Space};
+use sql::ir::{Claim, ObjectId, Space};
 use sql::run::{Effect, Entry, Pass, Rows, STAND_INS, Scan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -141,6 +141,8 @@ pub(super) struct CallRows<'r, 'a, 'e> {
     pub(super) tx: &'r mut Transaction<'a, 'e>,
     pub(super) steps: Steps,
     pub(super) numbers: Numbers,
+    /// The keys of rows that the statement passes by, in order.
+    pub(super) passed: &'r [Vec<u8>],
     /// Why the library ended the run: to be passed on.
     pub(super) stopped: Option<Stop>,
 }
@@ -208,9 +210,18 @@ impl Rows for CallRows<'_, '_, '_> {
         }
     }
 
+    fn passes_by(&mut self, key: &[u8], _claim: &Claim) -> Result<bool> {
+        Ok(is_among(self.passed, key))
+    }
+
     fn steps(&mut self, count: u64) -> Result<()> {
         self.steps.count(count)
     }
+}
+
+/// Whether a key is among these, which are in order.
+pub(super) fn is_among(keys: &[Vec<u8>], key: &[u8]) -> bool {
+    keys.binary_search_by(|own| own[..].cmp(key)).is_ok()
 }
 
 /// What a call sees while it says what it will write.

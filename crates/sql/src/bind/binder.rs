@@ -14,6 +14,7 @@ use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
     Spanned,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Error, Position, Result, SqlState, Type, Zone};
 
@@ -58,6 +59,8 @@ pub(crate) struct Binder<'a> {
     pub(super) uses_zone: bool,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(super) expressions: &'a [Expr],
+    /// The queries of WITH that were named.
+    pub(super) of_with: BTreeSet<QueryNumber>,
     /// The command that locks rows, if one does.
     pub(super) locking: Option<&'static str>,
     /// The memory of constants, if it is counted.
@@ -257,6 +260,7 @@ impl<'a> Binder<'a> {
             is_whole: false,
             uses_zone: false,
             expressions: &[],
+            of_with: BTreeSet::new(),
             locking: None,
             grant: None,
             has_no_parameters: false,

@@ -133,7 +133,7 @@ impl Binder<'_> {
     /// and no query is computed in the whole row.
     pub(super) fn is_movable(&self, code: &[Op]) -> bool {
         !code.iter().any(|op| match op {
-            Op::Next(_) | Op::Random(_) => true,
+            Op::Next(_) | Op::Random(_) | Op::Unclaimed(_) | Op::Claim(_) => true,
             Op::Query(_, number) => self.queries[usize::from(*number)].is_correlated,
             _ => false,
         })

@@ -199,6 +199,7 @@ impl Binder<'_> {
         if let Some(named) = self.named_query(name) {
             let own = named.name.clone();
             let (number, columns) = self.use_named(&named, name)?;
+            self.of_with.insert(number);
             let width = columns.len();
             self.add_table(&own, alias, width, columns)?;
             let rows = FromRows::Query(number);

@@ -39,6 +39,7 @@ pub(super) fn is_immutable(code: &[Op], relation: &Relation) -> bool {
             Op::JumpIf(_, count) | Op::JumpIfNotNull(count) => {
                 entered.insert(target(count), types.clone());
             }
+            Op::Unclaimed(_) | Op::Claim(_) => return false,
             Op::JumpUnless(count) => {
                 types.pop();
                 entered.insert(target(count), types.clone());

@@ -66,7 +66,7 @@ const REFUSED: &[(&[&str], &str)] = &[
             "pg_try_advisory_xact_lock",
             "pg_try_advisory_xact_lock_shared",
         ],
-        "Nothing locks here: a block that would have another result at COMMIT fails with 40001.",
+        "Lock a row by FOR UPDATE, or a table by LOCK TABLE, in a block.",
     ),
     (&["hashtext", "hashtextextended"], "Compute a hash in the application."),
     (&["pg_notify", "pg_listening_channels"], "There is no LISTEN and NOTIFY."),

@@ -10,7 +10,7 @@ use super::items::{Bounded, Filtered, Item, Untyped, identity};
 use super::joins::Joined;
 use super::key_order::OrderWish;
 use super::kinds::check_compares;
-use super::locks::{refuse_locks, refuse_locks_of_values, without_rows};
+use super::locks::{LockedRow, claim_rows, refuse_locks, refuse_locks_of_values, without_rows};
 use super::order::{no_position, ordinal};
 use super::window_list::{Place, WindowList};
 use crate::ir::{ColumnNumber, Expression, Group, Input, Op, Query as Plan, Select, Source};
@@ -101,13 +101,14 @@ impl Binder<'_> {
     fn select(&mut self, tree: &Tree, query: &Query, untyped: Untyped) -> Result<Parts> {
         check_select(tree)?;
         let mut from = self.from(&tree.from)?;
-        self.check_locked(&query.locks, &tree.from)?;
+        let locked = self.locked(&query.locks, &tree.from, &from)?;
         self.grouping = None;
         let items_before = from.len();
         let projection = self.rows_among_columns(&tree.projection, &mut from)?;
         let has_rows_among_columns = from.len() > items_before;
         let is_step = from.iter().any(|item| self.is_working(&item.rows));
-        let conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
+        let mut conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
+        conditions.extend(locked.iter().filter_map(LockedRow::condition));
         let (input, source, table) = self.input(from, conditions)?;
         let keys = self.group_keys(tree)?;
         let stated = !keys.is_empty() || tree.having.is_some();
@@ -150,7 +151,8 @@ impl Binder<'_> {
         });
         let output = items.iter().map(|item| item.bound.clone().expression()).collect();
         let (limit, offset) = (None, None);
-        let select = Select { source, group, having, output, distinct, sort, limit, offset };
+        let mut select = Select { source, group, having, output, distinct, sort, limit, offset };
+        claim_rows(&mut select, &locked);
         let mut parts = Parts { input, select, items, table };
         if !grouping.windows.is_empty() {
             parts = self.over_windows(parts, &grouping.windows)?;
@@ -162,7 +164,7 @@ impl Binder<'_> {
         let is_sorted = !parts.select.sort.is_empty();
         self.order_by_key(&mut parts);
         self.ends_by_key(&mut parts)?;
-        let table = parts.table.filter(|_| parts.select.is_plain());
+        let table = parts.table.filter(|_| parts.select.is_plain() && locked.is_empty());
         parts.table = table.map(|table| Filtered { is_sorted, ..table });
         Ok(parts)
     }

@@ -26,6 +26,8 @@ pub(super) struct Scope {
 #[derive(Clone)]
 struct ScopeTable {
     name: String,
+    /// Its first column in the row.
+    begin: usize,
     columns: Vec<Resolved>,
     /// The columns of its primary key; none of a query.
     primary: Vec<ColumnNumber>,
@@ -120,7 +122,8 @@ impl Scope {
     /// Adds a table with so many columns, from which these are computed.
     pub(super) fn add_resolved(&mut self, table: &str, width: usize, columns: Vec<Resolved>) {
         self.shown.extend(columns.iter().cloned());
-        self.tables.push(ScopeTable { name: table.to_owned(), columns, primary: Vec::new() });
+        let (name, begin) = (table.to_owned(), self.width);
+        self.tables.push(ScopeTable { name, begin, columns, primary: Vec::new() });
         self.width += width;
     }
 
@@ -153,6 +156,7 @@ impl Scope {
                     .into_iter()
                     .map(|column| ColumnNumber::at(begin + usize::from(column)))
                     .collect(),
+                begin: begin + table.begin,
                 name: table.name,
             }
         }));
@@ -197,6 +201,11 @@ impl Scope {
     /// The columns of the row so far.
     pub(super) fn width(&self) -> usize {
         self.width
+    }
+
+    /// The first column of the table that is called so.
+    pub(super) fn begin_of(&self, name: &str) -> Option<usize> {
+        self.tables.iter().find(|table| table.name == name).map(|table| table.begin)
     }
 
     /// Whether a table is called so.

@@ -7,6 +7,7 @@
 
 mod access;
 mod change;
+mod claim;
 mod codec;
 mod composed;
 mod expression;
@@ -27,6 +28,7 @@ mod writing;
 
 pub use access::{Access, Among, Bound, KeyOrder, Members, RangeRest};
 pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
+pub use claim::{Claim, ClaimKey, Strength, Wait};
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
 pub use composed::{

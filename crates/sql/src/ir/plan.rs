@@ -1,6 +1,7 @@
 //! Plans of statements.
 
 use super::change::{Delete, Insert, InsertRows, Update};
+use super::claim::Claim;
 use super::composed::{Composed, Input, Main, QUERY_DEPTH_MAX, Query};
 use super::expression::{Expression, Op};
 use super::foreign::changed_children;
@@ -187,6 +188,19 @@ impl Plan {
         let mut needs = queries.iter().any(|query| matches!(query.input, Input::System(_)));
         self.each_expression(&mut |expression| needs |= expression.needs_system());
         needs
+    }
+
+    /// The claims of rows that it makes, each once.
+    pub fn claims(&self) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = Vec::new();
+        self.each_expression(&mut |expression| {
+            for claim in expression.claims() {
+                if !claims.contains(claim) {
+                    claims.push(claim.clone());
+                }
+            }
+        });
+        claims
     }
 
     /// Whether it has random values: their seed is behind its parameters.

@@ -1,5 +1,6 @@
 //! Statements about the session, which neither read rows nor change any.
 
+use super::locks::{LockTable, lock_table};
 use super::modes::{BlockModes, Verb};
 use super::own::{Fetch, Own};
 use super::statement::Statement;
@@ -58,6 +59,8 @@ pub enum Control {
     Fetch(Fetch),
     /// CLOSE of a cursor, or of all
     Close(Option<String>),
+    /// LOCK TABLE
+    Lock(LockTable),
 }
 
 impl Control {
@@ -113,6 +116,7 @@ impl Statement {
                 DiscardObject::SEQUENCES => Control::DiscardNothing("DISCARD SEQUENCES"),
                 DiscardObject::TEMP => Control::DiscardNothing("DISCARD TEMP"),
             },
+            Tree::Lock(lock) => Control::Lock(lock_table(lock).ok()?),
             Tree::Close { cursor: CloseCursor::All } => Control::Close(None),
             Tree::Close { cursor: CloseCursor::Specific { name } } => {
                 Control::Close(Some(name_of(name)))

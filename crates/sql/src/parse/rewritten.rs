@@ -1,9 +1,10 @@
 //! Clauses that the parser does not have, as tokens of what it has instead: FOR READ ONLY of
-//! queries and the weaker locks, which lock nothing here; INTERVAL with a precision before its
+//! queries and the weaker locks; INTERVAL with a precision before its
 //! text; ISNULL; NOT EXISTS, which binds too strongly there; `current_schema` and `current_role`;
 //! BETWEEN SYMMETRIC, TABLE as a query, FETCH of an expression, ARRAY behind a type; RESET of
 //! settings whose names are several words.
 
+use super::locks::marked;
 use super::own::word;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
@@ -25,7 +26,12 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         };
         match found.as_str() {
             "select" | "values" => has_query = true,
-            "for" if has_query => without_strength(&mut tokens, at),
+            "for" if has_query => {
+                if let Some([read, only]) = words(&tokens, at, ["read", "only"]) {
+                    blank(&mut tokens, &[at, read, only]);
+                }
+                longer.push((at, marked));
+            }
             "interval" if has_precision(&tokens, at) => longer.push((at, as_cast)),
             "exists" if is_negated(&tokens, last, at) => longer.push((at, in_brackets)),
             "isnull" if is_operator(&tokens, last, at) => {
@@ -89,17 +95,6 @@ fn words<const COUNT: usize>(
 fn blank(tokens: &mut [TokenWithSpan], places: &[usize]) {
     for place in places {
         tokens[*place].token = Token::Whitespace(Whitespace::Space);
-    }
-}
-
-/// Leaves out FOR READ ONLY, and what makes the lock of FOR UPDATE or FOR SHARE a weaker one.
-fn without_strength(tokens: &mut [TokenWithSpan], at: usize) {
-    if let Some([read, only]) = words(tokens, at, ["read", "only"]) {
-        blank(tokens, &[at, read, only]);
-    } else if let Some([no, key, _]) = words(tokens, at, ["no", "key", "update"]) {
-        blank(tokens, &[no, key]);
-    } else if let Some([key, _]) = words(tokens, at, ["key", "share"]) {
-        blank(tokens, &[key]);
     }
 }
 
@@ -349,11 +344,6 @@ mod tests {
         let shown = |text: &str| parse(text).unwrap()[0].tree.to_string();
         assert_eq!(shown("SELECT 1 FOR READ ONLY"), "SELECT 1");
         assert_eq!(shown("DECLARE c CURSOR FOR SELECT a FROM t FOR READ ONLY"), "SELECT a FROM t");
-        assert_eq!(shown("SELECT a FROM t FOR NO KEY UPDATE"), "SELECT a FROM t FOR UPDATE");
-        assert_eq!(
-            shown("SELECT a FROM t FOR /* x */ KEY SHARE OF t NOWAIT"),
-            "SELECT a FROM t FOR SHARE OF t NOWAIT"
-        );
         assert_eq!(shown("SELECT interval ( 2 ) '1.2 s', 1"), "SELECT '1.2 s'::INTERVAL(2), 1");
         assert_eq!(shown("SELECT a::interval(2), 'x'"), "SELECT a::INTERVAL(2), 'x'");
         assert_eq!(shown("SELECT a isnull, (b) ISNULL"), "SELECT a IS NULL, (b) IS NULL");

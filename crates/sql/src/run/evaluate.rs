@@ -3,6 +3,7 @@
 use super::budget::Memory;
 use super::cast::cast;
 use super::change::Change;
+use super::claimed::claimed_key;
 use super::compute::call;
 use super::context::Context;
 pub(super) use super::context::malformed;
@@ -11,7 +12,7 @@ use super::queries::Queries;
 use super::random;
 use super::rows::Rows;
 use super::weight;
-use crate::ir::{Expression, Function, Op, PatternFunction, Query, SystemFunction};
+use crate::ir::{Claim, Expression, Function, Op, PatternFunction, Query, SystemFunction};
 use crate::memory::FREE_BYTES;
 use std::collections::BTreeSet;
 use values::{Datum, Result, Strictness, identity};
@@ -145,6 +146,8 @@ impl<'a> Evaluator<'a> {
                 self.stack = stack;
                 result?
             }
+            Op::Unclaimed(claim) => Datum::Bool(self.is_unclaimed(claim)?),
+            Op::Claim(claim) => return self.claim(claim),
             Op::Jump(count) => return Ok(*count as usize),
             Op::JumpIf(when, count) => {
                 let top = self.stack.last().ok_or_else(malformed)?;
@@ -160,13 +163,34 @@ impl<'a> Evaluator<'a> {
                 let top = self.stack.last().ok_or_else(malformed)?;
                 return Ok(if top.is_null() { 0 } else { *count as usize });
             }
-            Op::Pop => {
-                self.stack.pop().ok_or_else(malformed)?;
-                return Ok(0);
-            }
+            Op::Pop => return self.stack.pop().map(|_| 0).ok_or_else(malformed),
         };
         self.push(value)?;
         Ok(0)
+    }
+
+    /// Whether a query takes the row whose key is on the stack.
+    fn is_unclaimed(&mut self, claim: &Claim) -> Result<bool> {
+        match self.claimed_key(claim)? {
+            Some(key) => Ok(!self.rows.passes_by(&key, claim)?),
+            None => Ok(true),
+        }
+    }
+
+    /// Claims the row whose key is on the stack.
+    fn claim(&mut self, claim: &Claim) -> Result<usize> {
+        if let Some(key) = self.claimed_key(claim)? {
+            self.rows.claim(key, claim)?;
+        }
+        Ok(0)
+    }
+
+    /// Takes the key of a claimed row from the stack; `None` if there is no such row.
+    fn claimed_key(&mut self, claim: &Claim) -> Result<Option<Vec<u8>>> {
+        let begin = self.stack.len().checked_sub(claim.key.len()).ok_or_else(malformed)?;
+        let key = claimed_key(claim, &self.stack[begin..]);
+        self.stack.truncate(begin);
+        Ok(key)
     }
 
     /// Puts a value on the stack: it was copied or made, and takes steps for its bytes.

@@ -14,6 +14,7 @@ mod cast;
 mod change;
 mod changes;
 mod checks;
+mod claimed;
 mod compute;
 mod context;
 mod double;

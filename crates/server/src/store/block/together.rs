@@ -10,6 +10,7 @@ use super::answers::decode_answers;
 use super::form::{Block, RunStep, Step, WriteKeys};
 use super::operation::{Run, Together};
 use super::state::said;
+use nvcaracal::Ticket;
 use sql::ir::{ObjectId, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,14 +52,12 @@ impl Pipeline {
         // A deferred call would take its numbers twice: what takes any runs alone.
         let is_predicted =
             !is_counted && numbers.is_empty() && runs.iter().filter(is_write).all(is_predicted);
-        let submitter = self.submitter(is_predicted);
         let tries_max = TRIES_MAX.saturating_add(runs.len() as u32);
         for tried in 0..tries_max {
-            let bytes = self.block_of(&runs, now, is_predicted, numbers.clone());
-            let ticket = match submitter.submit_raw_async(self.shared.procedure, &bytes).await {
+            let ticket = match self.call_of(&runs, now, is_predicted, numbers.clone()).await {
                 Ok(ticket) => ticket,
                 Err(error) => {
-                    results.set(vec![Err(failure::of_call(&error))]);
+                    results.set(vec![Err(error)]);
                     return promise.answer(Ok(said("")));
                 }
             };
@@ -88,6 +87,20 @@ impl Pipeline {
         let message = "could not count the numbers that the statements take, as their rows change";
         results.set(vec![Err(Error::new(SqlState::SERIALIZATION_FAILURE, message))]);
         promise.answer(Ok(said("")));
+    }
+
+    /// Submits the statements as one call.
+    async fn call_of(
+        &self,
+        runs: &[Run],
+        now: Timestamp,
+        is_predicted: bool,
+        numbers: Numbers,
+    ) -> Result<Ticket<Vec<u8>>> {
+        let bytes = self.block_of(runs, now, is_predicted, numbers)?;
+        let submitter = self.submitter(is_predicted);
+        let called = submitter.submit_raw_async(self.shared.procedure, &bytes).await;
+        called.map_err(|error| failure::of_call(&error))
     }
 
     /// Goes through the gate with plans for the catalog of now.
@@ -128,14 +141,17 @@ impl Pipeline {
         now: Timestamp,
         is_predicted: bool,
         numbers: Numbers,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>> {
         let options = &self.shared.options;
         let step = |(at, run): (usize, &Run)| {
             let place = u32::try_from(at).expect("statements are limited");
             let parameters = run.parameters.iter().cloned().map(Value).collect();
-            Step::Run(RunStep { plan: place, zone: place, parameters, told: None })
+            let passed = self.shared.claims.passed(&planned(run).claims)?;
+            let step = RunStep { plan: place, zone: place, parameters, told: None };
+            Ok(Step::of_run(step, passed))
         };
-        Call::Block(Block {
+        let steps = runs.iter().enumerate().map(step).collect::<Result<Vec<_>>>()?;
+        let call = Call::Block(Block {
             writes: if is_predicted { WriteKeys::Predicted } else { WriteKeys::Unknown },
             numbers,
             now: now.bits(),
@@ -143,9 +159,9 @@ impl Pipeline {
             memory_bytes_max: options.memory_bytes_max as u64,
             plans: runs.iter().map(|run| &planned(run).bytes[..]).collect(),
             zones: runs.iter().map(|run| ZoneForm::of(&run.zone)).collect(),
-            steps: runs.iter().enumerate().map(step).collect(),
-        })
-        .encode()
+            steps,
+        });
+        Ok(call.encode())
     }
 }
 
