@@ -301,8 +301,7 @@ impl Binder<'_> {
         let (wanted, result) = match (function, element) {
             (RowsFunction::Unnest, Some(element)) if count == 1 => (vec![types[0]], element),
             (RowsFunction::Expanded, Some(Type::Int2 | Type::Int4)) if count == 1 => {
-                let pair = Type::Int4.array().expect("it is no array");
-                (vec![types[0]], pair)
+                (vec![types[0]], array_of(Type::Int4))
             }
             (RowsFunction::Subscripts, Some(_)) if count == 2 => {
                 (vec![types[0], Some(Type::Int4)], Type::Int4)
@@ -334,12 +333,10 @@ impl Binder<'_> {
                 (types.clone(), types[0].unwrap_or(Type::Text))
             }
             (RowsFunction::RegexMatches | RowsFunction::RegexParts, _) if count == 3 => {
-                let is_parts = function == RowsFunction::RegexParts;
-                let array = Type::Text.array().expect("it is no array");
-                (vec![Some(Type::Text); count], if is_parts { Type::Text } else { array })
+                (vec![Some(Type::Text); count], part_of_text(function))
             }
             (RowsFunction::TextParts, _) if count == 2 || count == 3 => {
-                (vec![Some(Type::Text); count], Type::Text)
+                (vec![Some(Type::Text); count], part_of_text(function))
             }
             (RowsFunction::Nothing, _) if count == 1 && name == "pg_options_to_table" => {
                 (vec![Type::Text.array()], Type::Text)
@@ -359,6 +356,15 @@ impl Binder<'_> {
         });
         Ok((RowsCall { function, arguments: arguments.collect::<Result<_>>()? }, result))
     }
+}
+
+/// The type of what a function makes of a text.
+fn part_of_text(function: RowsFunction) -> Type {
+    if function == RowsFunction::RegexMatches { array_of(Type::Text) } else { Type::Text }
+}
+
+fn array_of(element: Type) -> Type {
+    element.array().expect("it is no array")
 }
 
 /// Whether a series is one of points in time.

@@ -13,6 +13,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type};
 
+/// How often the bytes of a small tree of JSON go into its memory: its nodes are pieces of their own.
+const TREE_TIMES: usize = 2;
+
 /// What an aggregate has seen so far.
 pub(super) struct State {
     count: i64,
@@ -260,7 +263,7 @@ fn take(
         }
         AggregateKind::JsonAggregate => {
             let json = Datum::Jsonb(Box::new(json::of(value, &context.zone)?));
-            state.bytes += json.memory_bytes();
+            state.bytes += TREE_TIMES * json.memory_bytes();
             state.items.push(json);
         }
         AggregateKind::JsonText => {
@@ -326,7 +329,7 @@ fn take_member(state: &mut State, arguments: &[Datum], context: &Context) -> Res
         return Err(Error::new(SqlState::INVALID_PARAMETER, message));
     };
     let json = Datum::Jsonb(Box::new(json::of(value, &context.zone)?));
-    state.bytes += key.memory_bytes() + json.memory_bytes();
+    state.bytes += key.memory_bytes() + TREE_TIMES * json.memory_bytes();
     state.items.extend([key.clone(), json]);
     Ok(())
 }

@@ -207,7 +207,13 @@ fn unescaped(text: &str) -> Result<String> {
     let refused = |message: &str| Error::new(SqlState::SYNTAX_ERROR, message.to_owned());
     let (mut made, mut rest) = (String::new(), text);
     let mut high: Option<u32> = None;
-    while let Some(first) = rest.chars().next() {
+    loop {
+        if high.is_none() {
+            let plain = rest.find('\\').unwrap_or(rest.len());
+            made.push_str(&rest[..plain]);
+            rest = &rest[plain..];
+        }
+        let Some(first) = rest.chars().next() else { break };
         let code = match rest.strip_prefix('\\') {
             None => None,
             Some(behind) if behind.starts_with('\\') => None,
@@ -242,9 +248,9 @@ fn unescaped(text: &str) -> Result<String> {
                 made.push(c.ok_or_else(|| refused("invalid Unicode escape value"))?);
             }
             (None, None) => {
+                // Two of them are one.
                 made.push(first);
-                let skipped = if first == '\\' { 2 } else { first.len_utf8() };
-                rest = &rest[skipped..];
+                rest = &rest[2..];
             }
         }
     }

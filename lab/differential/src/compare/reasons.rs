@@ -70,6 +70,12 @@ fn of_values(step: &Step, theirs: &[Event], ours: &[Event]) -> Option<&'static s
     if theirs_fails && writes(step) && changes_nothing(theirs, ours) {
         return Some("constants fail there although no row needs them");
     }
+    if is_own_format(ours) && !is_strict(step) {
+        return Some("a value fails where the order of evaluation is free");
+    }
+    if their_code == Some("55P04") && our_code.is_none() {
+        return Some("a new value of an enumerated type may be used at once");
+    }
     if theirs_fails && has_word(step, "DO UPDATE") && our_code.is_none() {
         return Some("constants of DO UPDATE fail there although no row conflicts");
     }
@@ -126,6 +132,11 @@ fn is_format(theirs: &[Event]) -> bool {
     kind_of_error(theirs) == Some("42601")
         && message(theirs).starts_with("cannot use ")
         && message(theirs).ends_with(" together")
+}
+
+/// The same here.
+fn is_own_format(ours: &[Event]) -> bool {
+    kind_of_error(ours) == Some("42601") && message(ours).contains(" of to_char beside ")
 }
 
 /// Whether the statement that fails there was answered here, and wrote no row.
