@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type};
 
-/// How often the bytes of a small tree of JSON go into its memory: each node is allocated by itself.
+/// The factor of memory of a small JSON tree over its bytes: each node is allocated by itself.
 const TREE_TIMES: usize = 2;
 
 /// What an aggregate has seen so far.
