@@ -191,6 +191,14 @@ states! {
     WRONG_STATE = b"55000";
     /// A conflict with other statements: run it again.
     SERIALIZATION_FAILURE = b"40001";
+    /// Sessions that wait for each other.
+    DEADLOCK = b"40P01";
+    /// A lock that others have, for longer than it is waited for.
+    LOCK_NOT_AVAILABLE = b"55P03";
+    /// A configured limit.
+    CONFIGURATION_LIMIT = b"53400";
+    /// No error, but maybe a mistake.
+    WARNING = b"01000";
     /// The disk has no room.
     DISK_FULL = b"53100";
     /// The operating system failed to read or write.

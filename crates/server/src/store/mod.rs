@@ -1,5 +1,7 @@
 //! Statements on the library: plans and their parameters are calls, and queries read beside them.
 
+mod advisory;
+mod backends;
 mod block;
 mod cache;
 mod call;
@@ -13,6 +15,8 @@ mod held;
 mod interrupt;
 mod load;
 mod moved;
+mod notices;
+mod notifying;
 mod open;
 mod options;
 mod panics;
@@ -21,18 +25,22 @@ mod pipeline;
 mod pool;
 mod procedure;
 mod rows;
+mod services;
 mod shared;
 mod slices;
 mod spaces;
 mod statement;
+mod timer;
 mod turns;
 
+pub(crate) use backends::Backends;
 pub use block::{BlockOperation, Modes, Results};
 pub use connection::Connection;
 pub(crate) use connection::Ender;
 pub use copy_in::CopyIn;
 pub use copy_out::CopyOut;
 pub use interrupt::Cause;
+pub(crate) use notices::{Mailbox, Notification};
 pub use nvcaracal::{DeviceSpec, Tuning};
 pub use open::{Store, StoredRow};
 pub use options::{OpenError, StoreOptions};

@@ -192,7 +192,7 @@ pub(crate) fn name_of(ident: &Ident) -> String {
     name
 }
 
-/// The name of a table, index or sequence; all are in schema `public`.
+/// The name of a table, index or sequence; all are in schema `public` of the one database.
 pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     let part = |part: &ObjectNamePart| match part {
         ObjectNamePart::Identifier(ident) => Ok(name_of(ident)),
@@ -203,6 +203,15 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     match &name.0[..] {
         [own] => part(own),
         [schema, own] if part(schema)? == "public" => part(own),
+        [database, schema, own]
+            if part(database)? == crate::system::NAME && part(schema)? == "public" =>
+        {
+            part(own)
+        }
+        [database, _, _] if part(database)? != crate::system::NAME => {
+            let message = format!("cross-database references are not implemented: \"{name}\"");
+            Err(Error::unsupported(message, ""))
+        }
         _ => Err(Error::new(
             SqlState::UNDEFINED_TABLE,
             format!("relation \"{name}\" does not exist"),

@@ -11,6 +11,7 @@ mod copied;
 mod copy;
 mod described;
 mod door;
+mod effects;
 mod ends;
 mod enums;
 mod expression;

@@ -42,6 +42,7 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
         "jsonb_array_elements_text" => RowsFunction::JsonItemsText,
         "jsonb_object_keys" => RowsFunction::JsonKeys,
         "regexp_matches" => RowsFunction::RegexMatches,
+        "pg_listening_channels" => RowsFunction::ListeningChannels,
         _ => return None,
     };
     Some((own, function))
@@ -304,6 +305,7 @@ impl Binder<'_> {
                 let array = Type::Text.array().expect("it is no array");
                 (vec![Some(Type::Text); count], array)
             }
+            (RowsFunction::ListeningChannels, _) if count == 0 => (Vec::new(), Type::Text),
             (RowsFunction::Nothing, _) if count == 1 => {
                 (vec![Some(Type::Regclass)], Type::Regclass)
             }

@@ -3,6 +3,7 @@
 use super::binder::Binder;
 use super::coerce::{Bound, Form, of_type};
 use super::described::{Described, described};
+use super::effects::effect_named;
 use super::expression::{call as pure_call, no_operator};
 use super::kinds::{Willing, chosen};
 use crate::ir::{Function, Kind, Op, SystemFunction, Value};
@@ -16,6 +17,7 @@ pub(super) fn relation_named(name: &ObjectName) -> Option<&'static Known> {
     match &parts.collect::<Option<Vec<_>>>()?[..] {
         [own] if own.starts_with("pg_") => known(&format!("pg_catalog.{own}")),
         [schema, own] => known(&format!("{schema}.{own}")),
+        [database, schema, own] if database == system::NAME => known(&format!("{schema}.{own}")),
         _ => None,
     }
 }
@@ -145,6 +147,9 @@ impl Binder<'_> {
         if let Some((value, ty)) = constant(name, all.len()) {
             return Ok(Some(Bound::constant(value, ty)));
         }
+        if (name, all.len()) == ("pg_notify", 2) {
+            return self.notify(all).map(Some);
+        }
         let found = self.described_function(name, all)?;
         if let (Some(_), Some(place)) = (&found, self.no_queries) {
             return Err(Error::unsupported(format!("cannot use function {name} in {place}"), ""));
@@ -167,7 +172,8 @@ impl Binder<'_> {
     }
 
     fn described_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
-        if let Some(found) = function_named(name, all.len()) {
+        let found = function_named(name, all.len()).or_else(|| effect_named(name, all.len()));
+        if let Some(found) = found {
             let Described { function, arguments, result } = found;
             let all = self.coerced(all, arguments)?;
             if let Some(value) = self.of_session(function, &all)? {

@@ -9,6 +9,7 @@ mod access;
 mod change;
 mod codec;
 mod composed;
+mod effect;
 mod expression;
 mod foreign;
 mod guarded;
@@ -31,6 +32,7 @@ pub(crate) use codec::{from_bytes, to_bytes};
 pub use composed::{
     Change, Composed, Input, Main, QUERY_DEPTH_MAX, Query, Recursive, SetOperator, SetStep,
 };
+pub use effect::{AdvisoryAction, AdvisoryMode, SleepForm};
 pub use expression::{Expression, Function, Op, Random, Use};
 pub use foreign::{ForeignKey, Referential};
 pub use guarded::Guarded;

@@ -2,6 +2,7 @@
 //! stack or take long is refused before it is parsed.
 
 mod alter_type;
+mod channel;
 mod conflict;
 mod control;
 mod limits;

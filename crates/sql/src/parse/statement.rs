@@ -1,6 +1,7 @@
 //! The parser's front.
 
 use super::alter_type::{self, TypeMove};
+use super::channel::{self, ChannelStatement};
 use super::conflict;
 use super::control::Control;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
@@ -47,6 +48,8 @@ pub struct Statement {
     pub(crate) expressions: Arc<[ast::Expr]>,
     /// The cursor that it declares.
     declared: Option<Declared>,
+    /// Whether it is NOTIFY, whose tree is a query.
+    is_notify: bool,
 }
 
 /// A statement between semicolons.
@@ -57,12 +60,14 @@ struct Found {
     identities: IdentityChanges,
     table_as: Option<Box<TableAs>>,
     type_move: Option<Box<TypeMove>>,
+    is_notify: bool,
 }
 
 impl Found {
     fn of(tree: ast::Statement) -> Found {
         let (own, sequence, identities) = (None, None, Vec::new());
-        Found { tree, own, sequence, identities, table_as: None, type_move: None }
+        let (table_as, type_move, is_notify) = (None, None, false);
+        Found { tree, own, sequence, identities, table_as, type_move, is_notify }
     }
 
     fn table_as(made: TableAs) -> Found {
@@ -84,6 +89,11 @@ impl Statement {
     /// The cursor that it declares; otherwise it is its query.
     pub fn declared(&self) -> Option<&Declared> {
         self.declared.as_ref()
+    }
+
+    /// Whether it is NOTIFY: its tag is that, and its client sees no row.
+    pub fn is_notify(&self) -> bool {
+        self.is_notify
     }
 }
 
@@ -135,7 +145,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
     let statement = |found: Found| {
-        let Found { tree, own, sequence, identities, table_as, type_move } = found;
+        let Found { tree, own, sequence, identities, table_as, type_move, is_notify } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
@@ -151,6 +161,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             type_move,
             expressions,
             declared,
+            is_notify,
         }
     };
     let statements = trees.into_iter().map(statement).collect();
@@ -188,6 +199,16 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     };
     if own.is_some() {
         return Ok(Found { own, ..Found::without_tree() });
+    }
+    if let Some(found) = channel::parse(parser)? {
+        let own = match found {
+            ChannelStatement::Listen(channel) => Control::Listen(channel),
+            ChannelStatement::Unlisten(channel) => Control::Unlisten(channel),
+            ChannelStatement::Notify(tree) => {
+                return Ok(Found { is_notify: true, ..Found::of(*tree) });
+            }
+        };
+        return Ok(Found { own: Some(own), ..Found::without_tree() });
     }
     if let Some(sequence) = sequence::alter_sequence(parser)? {
         return Ok(Found { sequence: Some(sequence), ..Found::without_tree() });

@@ -37,8 +37,10 @@ pub(super) fn call(
     if function == Function::ConcatSeparated {
         return texts::concat_separated(arguments, &context.zone);
     }
-    if function == Function::Now {
-        return Ok(Datum::Timestamptz(context.now));
+    match function {
+        Function::Notify => return notify(arguments, rows),
+        Function::Now => return Ok(Datum::Timestamptz(context.now)),
+        _ => {}
     }
     if arguments.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
@@ -82,6 +84,32 @@ pub(super) fn call(
             .or_else(|| times::call(function, arguments, context))
             .unwrap_or_else(|| Err(mismatch(function))),
     }
+}
+
+/// The longest channel and payload of a notification, in bytes.
+const CHANNEL_BYTES_MAX: usize = 63;
+const PAYLOAD_BYTES_MAX: usize = 7_999;
+
+/// `pg_notify`: what is NULL is empty.
+fn notify(arguments: &[Datum], rows: &mut dyn Rows) -> Result<Datum> {
+    let text = |argument: &Datum| match argument {
+        Datum::Text(text) => Ok(text.to_string()),
+        Datum::Null => Ok(String::new()),
+        _ => Err(mismatch(Function::Notify)),
+    };
+    let [channel, payload] = arguments else { return Err(mismatch(Function::Notify)) };
+    let (channel, payload) = (text(channel)?, text(payload)?);
+    let message = if channel.is_empty() {
+        "channel name cannot be empty"
+    } else if channel.len() > CHANNEL_BYTES_MAX {
+        "channel name too long"
+    } else if payload.len() > PAYLOAD_BYTES_MAX {
+        "payload string too long"
+    } else {
+        rows.notify(&channel, &payload)?;
+        return Ok(Datum::text(""));
+    };
+    Err(Error::new(SqlState::INVALID_PARAMETER, message))
 }
 
 /// The binder never makes this.

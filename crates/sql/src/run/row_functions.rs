@@ -131,6 +131,11 @@ impl Results {
                 let count = &mut |steps| evaluator.rows.steps(steps);
                 Ok(Results::Made(Patterns::default().all(&arguments, count)?.into_iter()))
             }
+            (RowsFunction::ListeningChannels, _) => {
+                let system = evaluator.context.system.as_deref().ok_or_else(malformed)?;
+                let channels = system.channels()?.into_iter().map(Datum::text);
+                Ok(Results::Made(channels.collect::<Vec<_>>().into_iter()))
+            }
             (RowsFunction::Nothing, _) => Ok(Results::Nothing),
             (RowsFunction::Unnest, [Datum::Array(array)]) => Ok(Results::Items(array.clone(), 0)),
             (RowsFunction::Expanded, [Datum::Array(array)]) => Ok(Results::Pairs(array.clone(), 0)),

@@ -17,6 +17,7 @@ mod patterns;
 mod read;
 mod relations;
 mod rows;
+mod services;
 mod session;
 mod shown;
 mod standard;
@@ -27,6 +28,7 @@ pub(crate) use names::name_parts;
 pub use names::quoted;
 pub(crate) use patterns::Patterns;
 pub(crate) use relations::{Known, TABLE_ID, known};
+pub use services::{AdvisoryLock, Services, SessionActivity};
 pub use session::{
     NAME, OpenCursor, PreparedStatement, SERVER_VERSION, Session, SessionValues, System, version,
 };

@@ -2,9 +2,11 @@
 
 use super::relations::Known;
 use super::rows::{Row, array};
+use super::services::Services;
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
 use std::sync::Arc;
+use std::time::Duration;
 use values::{Datum, Error, Result, SqlState, Timestamp, Type};
 
 /// The user and the database that there are.
@@ -28,6 +30,8 @@ pub struct Session {
     pub prepared: Vec<PreparedStatement>,
     /// The cursors that it has declared.
     pub cursors: Vec<OpenCursor>,
+    /// How long its statements wait for a lock at most.
+    pub lock_timeout: Option<Duration>,
 }
 
 /// A prepared statement, as `pg_prepared_statements` shows it.
@@ -103,6 +107,8 @@ pub struct System {
     pub catalog: Arc<Catalog>,
     /// The session.
     pub session: Arc<Session>,
+    /// What the server does for it; `None` of a definition.
+    pub services: Option<Arc<dyn Services>>,
 }
 
 /// What functions of the session are computed from while a statement is planned.

@@ -84,6 +84,7 @@ impl Pipeline {
         let mut own = lock(&self.block);
         if let BlockOperation::Begin(modes) = operation {
             assert!(own.is_none(), "a connection has one block at a time");
+            self.locks.begin();
             let numbers = std::mem::take(&mut *lock(&self.numbers));
             *own = Some(BlockState::new(modes, now, numbers, self.shared.memory.grant()));
             return Ok(said("BEGIN"));
@@ -97,11 +98,21 @@ impl Pipeline {
                 block.modes = modes;
                 Ok(said("SET"))
             }
-            BlockOperation::Savepoint(name) => block.savepoint(name).map(|()| said("SAVEPOINT")),
-            BlockOperation::RollBackTo(name) => {
-                block.roll_back_to(&name).map(|()| said("ROLLBACK"))
+            BlockOperation::Savepoint(name) => {
+                block.savepoint(name.clone())?;
+                self.locks.savepoint(&name);
+                Ok(said("SAVEPOINT"))
             }
-            BlockOperation::Release(name) => block.release(&name).map(|()| said("RELEASE")),
+            BlockOperation::RollBackTo(name) => {
+                block.roll_back_to(&name)?;
+                self.locks.end_savepoint(&name, true);
+                Ok(said("ROLLBACK"))
+            }
+            BlockOperation::Release(name) => {
+                block.release(&name)?;
+                self.locks.end_savepoint(&name, false);
+                Ok(said("RELEASE"))
+            }
             BlockOperation::RollBack => {
                 let block = own.take().expect("it was there");
                 drop(own);
@@ -183,6 +194,9 @@ impl Pipeline {
         let version = shared.catalog().version();
         let is_of_now = block.is_of(version) && !block.has_seen_another(version);
         if !is_of_now || shared.held.has(&block.writes()) {
+            return Some(promise);
+        }
+        if block.notifies() {
             return Some(promise);
         }
         let bytes = block.encode(&shared.options);
@@ -297,7 +311,11 @@ impl Pipeline {
             // It gives numbers that others have taken meanwhile, and cannot commit.
             return Err(moved());
         }
-        result.map(|answer| block.answer(answer))
+        let answer = run.statement.said(block.answer(result?));
+        Ok(match &run.services {
+            Some(services) => services.warned(answer),
+            None => answer,
+        })
     }
 
     /// Whether others have taken numbers of a sequence since a definition of the block asked how
@@ -361,10 +379,19 @@ impl Pipeline {
         loop {
             let reads = Reads::of(snapshot.as_ref());
             let below = Below { reads, gets_max: None, watch: Some(watch.clone()) };
-            let wanted = match block.attempt(shared, &statement, run, below) {
-                Tried::Done(result) => return result,
-                Tried::Short(wanted) => wanted,
-                Tried::Later => unreachable!("a snapshot has everything at once"),
+            let wanted = match (block.attempt(shared, &statement, run, below), &run.services) {
+                (Tried::Done(result), None) => return result,
+                (Tried::Done(result), Some(services)) => {
+                    services.sleep(watch).await?;
+                    return result;
+                }
+                (Tried::Short(wanted), _) => wanted,
+                (Tried::Later, services) => {
+                    let services = services.as_ref();
+                    let services = services.expect("a snapshot has everything at once");
+                    services.wait(watch).await?;
+                    continue;
+                }
             };
             let _inside = watch.interrupt().or(shared.gate.read()).await?;
             if let Err(error) = block.numbers.fill(&wanted, made, shared).await {
@@ -435,13 +462,9 @@ impl Pipeline {
         assert!(block.is_of(catalog.version()), "a block commits under one catalog");
         let bytes = block.encode(&shared.options);
         let submitter = self.submitter(!block.is_large());
-        match submitter.submit_raw_async(shared.procedure, &bytes).await {
-            Ok(ticket) => {
-                let read = move |answer| block.committed(answer);
-                self.last.set(promise.call_with(ticket, Box::new(read)));
-            }
-            Err(error) => promise.answer(Err(failure::of_call(&error))),
-        }
+        let submitted = submitter.submit_raw_async(shared.procedure, &bytes);
+        let (notifies, read) = (block.notifies(), move |answer| block.committed(answer));
+        self.called(submitted, notifies, promise, Box::new(read)).await;
     }
 
     /// Plans again what was planned for an older catalog.
@@ -479,6 +502,7 @@ impl Pipeline {
         if let Some(next) = made.catalog {
             shared.set_catalog(next);
         }
+        self.tell_now(made.notices);
         drop(alone);
         for (space, prefix) in made.cleared {
             shared.clear(space, prefix);

@@ -116,7 +116,7 @@ impl Below<'_> {
 /// The outcome of an attempt to run a statement.
 pub(super) enum Tried {
     Done(Result<sql::run::Answer>),
-    /// It reads more than `Below` allows.
+    /// It reads more than `Below` allows, or waits for a lock.
     Later,
     /// It needs this many numbers of sequences, which are not reserved yet.
     Short(BTreeMap<ObjectId, usize>),
@@ -133,7 +133,12 @@ struct BlockReads<'r> {
     is_short: bool,
 }
 
-impl BlockReads<'_> {
+impl<'r> BlockReads<'r> {
+    fn new(read: ReadRows<'r>, gets_left: Option<u32>, stock: &'r Stock) -> BlockReads<'r> {
+        let (is_over, used, is_short) = (false, BTreeMap::new(), false);
+        BlockReads { read, gets_left, is_over, stock, used, is_short }
+    }
+
     fn over(&mut self) -> Error {
         self.is_over = true;
         Error::new(SqlState::INTERNAL, "the statement is repeated")
@@ -238,8 +243,9 @@ impl BlockState {
         }
     }
 
+    /// Whether COMMIT has an effect: it has written rows, or notifies listeners.
     pub(super) fn has_written(&self) -> bool {
-        !self.buffer.writes().is_empty()
+        !self.buffer.writes().is_empty() || self.buffer.notifies()
     }
 
     /// Whether its COMMIT can have no effect, so that answers need no comparison.
@@ -292,26 +298,17 @@ impl BlockState {
     ) -> Result<()> {
         let planned = statement.planned.as_ref().expect("it is no definition");
         let is_query = planned.plan.is_query();
-        if self.modes.is_read_only && !(is_query && planned.plan.numbers().is_empty()) {
-            let what = if is_query { "nextval()" } else { planned.plan.command() };
-            let message = format!("cannot execute {what} in a read-only transaction");
-            return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message));
-        }
-        if self.reads_beside_tables(statement) {
-            return Err(Error::unsupported(
-                "a query of tables together with the system catalog, in a block that may write",
-                "Begin the block with READ ONLY, or ask in two queries.",
-            ));
-        }
+        self.check_kind(statement, planned)?;
         if self.base.is_none() {
             self.follow(shared, catalog)?;
         }
         self.version = statement.version;
-        if !is_query {
+        let has_effect = !is_query || planned.notifies;
+        if has_effect {
             self.check_commit()?;
         }
         match self.check_room(run) {
-            Err(error) if self.has_written() || !is_query => Err(error),
+            Err(error) if self.has_written() || has_effect => Err(error),
             _ => Ok(()),
         }
     }
@@ -398,18 +395,11 @@ impl BlockState {
         // What does little collects little.
         let grant = below.watch.is_some().then(|| shared.memory.grant());
         let context = Context {
-            system: planned.system(&run.session),
+            system: planned.system(&run.session, run.services.clone()),
             grant: grant.clone(),
             ..self.context(run, options)
         };
-        let mut rows = BlockReads {
-            read,
-            gets_left: below.gets_max,
-            is_over: false,
-            stock: &self.numbers,
-            used: BTreeMap::new(),
-            is_short: false,
-        };
+        let mut rows = BlockReads::new(read, below.gets_max, &self.numbers);
         let mark = self.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
@@ -420,13 +410,17 @@ impl BlockState {
         let is_later = rows.read.is_later() || is_limited && rows.read.steps.is_over();
         let (used, is_short) = (rows.used, rows.is_short);
         let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_over());
-        if is_over || is_later || is_short {
+        let is_later = is_over || is_later || run.waits();
+        if is_later || is_short {
             self.buffer.roll_back(mark);
-            return if is_over || is_later { Tried::Later } else { Tried::Short(used) };
+            return if is_later { Tried::Later } else { Tried::Short(used) };
+        }
+        if result.is_err() {
+            // It has written nothing, but may have notified listeners.
+            self.buffer.roll_back(mark);
         }
         if is_ended {
             // An interrupt depends on no rows.
-            self.buffer.roll_back(mark);
             return Tried::Done(result);
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
@@ -435,7 +429,9 @@ impl BlockState {
         if statement.needs_system() {
             // Its answer is that of the catalog, which the block commits with or not at all, or it
             // reads tables in a block that only reads.
-            self.saw_catalog(statement.version);
+            if statement.shows_catalog() {
+                self.saw_catalog(statement.version);
+            }
             return Tried::Done(result);
         }
         let is_of_block = is_beyond && steps_max < options.steps_max;

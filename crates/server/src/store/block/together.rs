@@ -52,42 +52,45 @@ impl Pipeline {
         let is_predicted =
             !is_counted && numbers.is_empty() && runs.iter().filter(is_write).all(is_predicted);
         let submitter = self.submitter(is_predicted);
-        let tries_max = TRIES_MAX.saturating_add(runs.len() as u32);
-        for tried in 0..tries_max {
-            let bytes = self.block_of(&runs, now, is_predicted, numbers.clone());
-            let ticket = match submitter.submit_raw_async(self.shared.procedure, &bytes).await {
-                Ok(ticket) => ticket,
-                Err(error) => {
-                    results.set(vec![Err(failure::of_call(&error))]);
-                    return promise.answer(Ok(said("")));
-                }
+        let notifies = runs.iter().any(|run| planned(run).notifies);
+        let statements: Vec<_> = runs.iter().map(|run| Arc::clone(&run.statement)).collect();
+        let read = move |answer| read_all(&statements, answer);
+        if is_counted {
+            let answer = self.counted_together(&runs, now, notifies).await;
+            results.set(answer.map_or_else(|error| vec![Err(error)], read));
+            return promise.answer(Ok(said("")));
+        }
+        let bytes = self.block_of(&runs, now, is_predicted, numbers);
+        let submitted = submitter.submit_raw_async(self.shared.procedure, &bytes);
+        let read = Box::new(move |answer| {
+            results.set(read(answer));
+            Ok(said(""))
+        });
+        self.called(submitted, notifies, promise, read).await;
+    }
+
+    /// Submits statements until they have as many numbers of sequences as they take.
+    async fn counted_together(
+        &self,
+        runs: &[Run],
+        now: Timestamp,
+        notifies: bool,
+    ) -> Result<nvcaracal::Result<Vec<u8>>> {
+        let (submitter, mut numbers) = (self.submitter(false), Numbers::new());
+        for tried in 0..TRIES_MAX.saturating_add(runs.len() as u32) {
+            let bytes = self.block_of(runs, now, false, numbers);
+            let submitted = submitter.submit_raw_async(self.shared.procedure, &bytes);
+            let answer = match notifies {
+                true => self.notified(submitted).await?,
+                false => submitted.await.map_err(|error| failure::of_call(&error))?.await,
             };
-            if !is_counted {
-                let read = move |answer| {
-                    results.set(read(answer));
-                    Ok(said(""))
-                };
-                return self.last.set(promise.call_with(ticket, Box::new(read)));
+            match more_numbers(&answer, tried) {
+                Some(more) => numbers = more,
+                None => return Ok(answer),
             }
-            let answer = ticket.await;
-            let wanted = match &answer {
-                Err(error) => error.abort().filter(|abort| abort.code == MORE_NUMBERS),
-                Ok(_) => None,
-            };
-            let Some(Ok(wanted)) =
-                wanted.map(|abort| postcard::from_bytes::<Numbers>(&abort.payload))
-            else {
-                results.set(read(answer));
-                return promise.answer(Ok(said("")));
-            };
-            // Rows that come meanwhile want more: later tries have some to spare.
-            let with_more =
-                |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
-            numbers = wanted.into_iter().map(with_more).collect();
         }
         let message = "could not count the numbers that the statements take, as their rows change";
-        results.set(vec![Err(Error::new(SqlState::SERIALIZATION_FAILURE, message))]);
-        promise.answer(Ok(said("")));
+        Err(Error::new(SqlState::SERIALIZATION_FAILURE, message))
     }
 
     /// Goes through the gate with plans for the catalog of now.
@@ -149,6 +152,24 @@ impl Pipeline {
     }
 }
 
-fn read(answer: nvcaracal::Result<Vec<u8>>) -> Vec<Result<Answer>> {
-    decode_answers(answer).into_iter().map(|result| result.map(Answer::from)).collect()
+/// The numbers for the next try of a call that got too few.
+fn more_numbers(answer: &nvcaracal::Result<Vec<u8>>, tried: u32) -> Option<Numbers> {
+    let abort = answer.as_ref().err()?.abort().filter(|abort| abort.code == MORE_NUMBERS)?;
+    let wanted = postcard::from_bytes::<Numbers>(&abort.payload).ok()?;
+    // Rows that come meanwhile want more: later tries have some to spare.
+    let with_more = |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
+    Some(wanted.into_iter().map(with_more).collect())
+}
+
+/// The answers to these statements, as far as they have come.
+fn read_all(
+    statements: &[Arc<Statement>],
+    answer: nvcaracal::Result<Vec<u8>>,
+) -> Vec<Result<Answer>> {
+    let answers = decode_answers(answer).into_iter().enumerate();
+    let said = |(at, answer): (usize, sql::run::Answer)| match statements.get(at) {
+        Some(statement) => statement.said(answer.into()),
+        None => answer.into(),
+    };
+    answers.map(|(at, result)| result.map(|answer| said((at, answer)))).collect()
 }

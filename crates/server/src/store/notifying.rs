@@ -1,0 +1,106 @@
+//! Calls that notify listeners, from their submission to what they tell.
+
+use super::failure;
+use super::pending::{Answer, Promise, Reader, Slot, read_as};
+use super::pipeline::{Pipeline, Work};
+use super::pool::lock;
+use super::statement::Statement;
+use nvcaracal::Ticket;
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use values::{Error, Result};
+
+/// Reads the answer to a statement.
+pub(super) fn reader_of(statement: &Arc<Statement>) -> Reader {
+    let statement = Arc::clone(statement);
+    Box::new(move |answer| Ok(statement.said(read_as(answer)?)))
+}
+
+impl Pipeline {
+    fn process(&self) -> i32 {
+        self.locks.process.load(Ordering::Relaxed)
+    }
+
+    /// Submits a statement that notifies; returns it if that would have to wait.
+    pub(super) fn notify_now(&self, work: Work, is_predicted: bool, bytes: &[u8]) -> Option<Work> {
+        let Work { statement, parameters, now, zone, session, promise } = work;
+        let (submitter, procedure) = (self.submitter(is_predicted), self.shared.procedure);
+        let attempt = || submitter.try_submit_raw(procedure, bytes);
+        let answered = (promise, reader_of(&statement));
+        match self.shared.bus.submit(attempt, self.process(), answered) {
+            Ok(slot) => self.notifies(slot),
+            Err((error, promise)) if error.is_queue_full() => {
+                return Some(Work { statement, parameters, now, zone, session, promise });
+            }
+            Err((error, promise)) => promise.answer(Err(failure::of_call(&error))),
+        }
+        None
+    }
+
+    /// Submits a call, which may notify.
+    pub(super) async fn called(
+        &self,
+        submitted: impl Future<Output = nvcaracal::Result<Ticket<Vec<u8>>>>,
+        notifies: bool,
+        promise: Promise,
+        read: Reader,
+    ) {
+        if notifies {
+            return self.notify(submitted, promise, read).await;
+        }
+        match submitted.await {
+            Ok(ticket) => self.last.set(promise.call_with(ticket, read)),
+            Err(error) => promise.answer(Err(failure::of_call(&error))),
+        }
+    }
+
+    /// Submits a call that notifies.
+    async fn notify(
+        &self,
+        submitted: impl Future<Output = nvcaracal::Result<Ticket<Vec<u8>>>>,
+        promise: Promise,
+        read: Reader,
+    ) {
+        match self.shared.bus.submit_async(submitted, self.process(), (promise, read)).await {
+            Ok(slot) => self.notifies(slot),
+            Err((error, promise)) => promise.answer(Err(failure::of_call(&error))),
+        }
+    }
+
+    /// A call was submitted: what it tells goes out when it is answered, also if its client has
+    /// gone.
+    fn notifies(&self, slot: Arc<Slot>) {
+        self.last.set(Arc::clone(&slot));
+        let bus = Arc::clone(&self.shared.bus);
+        self.shared.pool.spawn(async move {
+            slot.answered().await;
+            bus.pass_on();
+        });
+    }
+
+    /// Submits a call that notifies, and waits for its answer.
+    pub(super) async fn notified(
+        &self,
+        submitted: impl Future<Output = nvcaracal::Result<Ticket<Vec<u8>>>>,
+    ) -> Result<nvcaracal::Result<Vec<u8>>> {
+        let found = Arc::<Mutex<Option<nvcaracal::Result<Vec<u8>>>>>::default();
+        let own = Arc::clone(&found);
+        let read = Box::new(move |answer| {
+            *lock(&own) = Some(answer);
+            Ok(Answer::default())
+        });
+        let (promise, pending) = Promise::new(Arc::default());
+        self.notify(submitted, promise, read).await;
+        pending.await?;
+        let answer = lock(&found).take();
+        answer.ok_or_else(|| Error::corrupted("answer of a call is damaged"))
+    }
+
+    /// Passes on what a transaction tells that was no call. No call is under way.
+    pub(super) fn tell_now(&self, notices: Vec<sql::run::Notice>) {
+        if !notices.is_empty() {
+            self.shared.bus.tell_now(self.process(), notices);
+        }
+    }
+}
