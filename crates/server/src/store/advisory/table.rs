@@ -2,7 +2,7 @@
 
 use super::super::pool::lock;
 use sql::system::AdvisoryLock;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -185,8 +185,8 @@ impl State {
                 if next.number == first.number {
                     return path_to(wait, &before);
                 }
-                if !before.contains_key(&next.number) {
-                    before.insert(next.number, wait);
+                if let btree_map::Entry::Vacant(place) = before.entry(next.number) {
+                    place.insert(wait);
                     open.push_back(next);
                 }
             }

@@ -61,9 +61,12 @@ impl Inbox {
     }
 }
 
+/// The sessions that listen to a channel, by the numbers of their connections.
+type Listeners = BTreeMap<u64, Arc<Inbox>>;
+
 /// Who listens to which channels.
 #[derive(Default)]
-pub(super) struct Channels(Mutex<HashMap<Arc<str>, BTreeMap<u64, Arc<Inbox>>>>);
+pub(super) struct Channels(Mutex<HashMap<Arc<str>, Listeners>>);
 
 impl Channels {
     /// Passes on what a call tells.
