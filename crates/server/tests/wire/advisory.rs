@@ -177,8 +177,8 @@ fn a_circle_of_waiting_sessions_is_found() {
     for (at, client) in all.iter_mut().enumerate() {
         client.query(&format!("BEGIN; SELECT pg_advisory_xact_lock({at})"));
     }
-    for at in 0..2 {
-        all[at].send(&query(&format!("SELECT pg_advisory_xact_lock({})", at + 1)));
+    for (at, client) in all.iter_mut().take(2).enumerate() {
+        client.send(&query(&format!("SELECT pg_advisory_xact_lock({})", at + 1)));
         until_waiting(&mut other, at + 1);
     }
     all[2].send(&query("SELECT pg_advisory_xact_lock(0)"));
